@@ -60,7 +60,7 @@ bench: ## Install missing packages, and run the benchmarks: about 12 minutes
 	@scripts/setup bench
 	@Benchmarks/run $(ARGS)
 
-bench-janus: ## Measure rooms beside those of Debian's janus, as root: 3 minutes, or ARGS='--rounds 5'
+bench-janus: ## Measure rooms beside those of Debian's janus, as root: 10 minutes, or ARGS='--parts one-room'
 	@Benchmarks/run janus $(or $(ARGS),--quick)
 
 check: ## Check import rules, source rules and format

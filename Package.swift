@@ -132,11 +132,12 @@ let package = Package(
             // Where "make install" puts the libraries.
             linkerSettings: isFetched ? [] : [.unsafeFlags(["-Xlinker", "-rpath=$ORIGIN/../lib/connectlive"])]),
         // Benchmarks
+        .systemLibrary(name: "CEpoll", path: "Benchmarks/Sources/CEpoll"),
         .executableTarget(
             name: "benchmarks",
             dependencies: [
                 "ConnectLiveSDK", "RoomServer", "RoomClient", "RoomProtocol", "RTP", "PeerSession", "PeerLoop",
-                "PeerIO",
+                "PeerIO", "ICELite", "CEpoll",
                 "MediaGraph", log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio,
             path: "Benchmarks/Sources/benchmarks", swiftSettings: strict),

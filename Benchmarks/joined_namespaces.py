@@ -11,6 +11,8 @@ class JoinedNamespaces:
     def __init__(self, load_core=None):
         self.server, self.load = (f"room-{end}-{os.getpid()}" for end in ("server", "load"))
         self.server_address, self.load_address = "10.201.7.1", "10.201.7.2"
+        # More addresses of the load. ICE does not offer them, as they are on its loopback device.
+        self.client_addresses = [f"10.201.8.{number}" for number in range(1, 5)]
         self.load_core = load_core
 
     def __enter__(self):
@@ -22,6 +24,9 @@ class JoinedNamespaces:
                 self._ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
                 self._ip("-n", name, "link", "set", "cable", "up")
                 self._ip("-n", name, "link", "set", "lo", "up")
+            for address in self.client_addresses:
+                self._ip("-n", self.load, "address", "add", f"{address}/32", "dev", "lo")
+            self._ip("-n", self.server, "route", "add", "10.201.8.0/24", "via", self.load_address)
             if self.load_core is not None:
                 mask = f"echo {1 << self.load_core:x} > /sys/class/net/cable/queues/rx-0/rps_cpus"
                 subprocess.run(self.inside(self.load, "sh", "-c", mask), check=True)

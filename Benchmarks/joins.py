@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 from benchmark_program import path as build
-from janus import LOAD_CORE, NAMES, start
+from janus_numbers import NAMES
+from janus_parts import LOAD_CORE, start
 from joined_namespaces import JoinedNamespaces
 from room_servers import Failure, janus_version
 

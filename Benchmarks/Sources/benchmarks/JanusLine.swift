@@ -6,7 +6,8 @@ final class JanusLine: RoomSignalling {
     private struct State {
         var lastTransaction = 0
         var session: Int?
-        var handle: Int?
+        /// The publisher's, and the subscriber's.
+        var handles: [String: Int] = [:]
         var waiting: [String: CheckedContinuation<Reply, any Error>] = [:]
         var ended = false
     }
@@ -20,6 +21,9 @@ final class JanusLine: RoomSignalling {
         var body: Body?
         var jsep: Session?
     }
+
+    private static let publisher = "publisher"
+    private static let subscriber = "subscriber"
 
     private struct Body: Encodable {
         struct Stream: Encodable { var feed: Int }
@@ -54,6 +58,7 @@ final class JanusLine: RoomSignalling {
         var error: Problem?
     }
 
+    private static let noSuchFeed = "No such feed"
     private static let roomExists = "already exists"
     private let socket: TextSocket
     private let state = Mutex(State())
@@ -70,38 +75,54 @@ final class JanusLine: RoomSignalling {
         }
         let session = try await line.request(Request(janus: "create")).data?.id
         line.state.withLock { $0.session = session }
-        let handle = try await line.request(Request(janus: "attach", plugin: "janus.plugin.videoroom")).data?.id
-        line.state.withLock { $0.handle = handle }
         return line
+    }
+
+    private func attach(_ role: String) async throws {
+        let handle = try await request(Request(janus: "attach", plugin: "janus.plugin.videoroom")).data?.id
+        state.withLock { $0.handles[role] = handle }
     }
 
     /// Names of rooms are numbers. The room is made where it does not exist.
     func join(_ name: String, answering: Answering) async throws {
         guard let number = Int(name) else { throw BenchmarkError("Rooms of Janus are numbers, not '\(name)'.") }
         room.withLock { $0 = number }
+        try await attach(Self.publisher)
         do {
-            _ = try await request(Body(request: "create", room: number, publishers: 100, bitrate: 0))
+            _ = try await request(
+                Self.publisher, Body(request: "create", room: number, publishers: 100, bitrate: 0))
         } catch let problem as BenchmarkError where problem.description.contains(Self.roomExists) {}
     }
 
     func publish(_ offer: String) async throws -> (answer: String, stream: Int) {
-        let joined = try await request(Body(request: "join", room: room.withLock { $0 }, ptype: "publisher"))
-        let configured = try await request(Body(request: "configure"), Session(type: "offer", sdp: offer))
+        let joined = try await request(
+            Self.publisher, Body(request: "join", room: room.withLock { $0 }, ptype: Self.publisher))
+        let configured = try await request(
+            Self.publisher, Body(request: "configure"), Session(type: "offer", sdp: offer))
         guard let feed = joined.plugindata?.data.id, let answer = configured.jsep?.sdp else {
             throw BenchmarkError("Janus did not accept the publisher.")
         }
         return (answer, feed)
     }
 
-    func subscribe(to stream: Int, answering: Answering) async throws -> String {
-        let joined = try await request(
-            Body(
-                request: "join", room: room.withLock { $0 }, ptype: "subscriber", streams: [Body.Stream(feed: stream)]))
-        guard let offer = joined.jsep?.sdp else { throw BenchmarkError("Janus offered nothing to a subscriber.") }
-        let answer = try await answering(offer)
-        _ = try await request(Body(request: "start"), Session(type: "answer", sdp: answer))
+    func subscribe(to streams: [Int], answering: Answering) async throws -> [String] {
+        try await attach(Self.subscriber)
+        let join = Body(
+            request: "join", room: room.withLock { $0 }, ptype: Self.subscriber,
+            streams: streams.map { Body.Stream(feed: $0) })
+        var answer: Reply?
+        try await wait(upTo: 10, for: "A feed of Janus") {
+            // A feed begins a little later than its client's transport.
+            do {
+                answer = try await request(Self.subscriber, join)
+            } catch let problem as BenchmarkError where problem.description.contains(Self.noSuchFeed) {}
+            return answer != nil
+        }
+        guard let offer = answer?.jsep?.sdp else { throw BenchmarkError("Janus offered nothing to a subscriber.") }
+        let description = try await answering(offer)
+        _ = try await request(Self.subscriber, Body(request: "start"), Session(type: "answer", sdp: description))
         // Janus numbers the m-lines of an offer from 0.
-        return "0"
+        return streams.indices.map { "\($0)" }
     }
 
     func leave() async {
@@ -109,8 +130,9 @@ final class JanusLine: RoomSignalling {
         socket.close()
     }
 
-    private func request(_ body: Body, _ jsep: Session? = nil) async throws -> Reply {
-        try await request(Request(janus: "message", body: body, jsep: jsep))
+    private func request(_ role: String, _ body: Body, _ jsep: Session? = nil) async throws -> Reply {
+        let handle = state.withLock { $0.handles[role] }
+        return try await request(Request(janus: "message", handleId: handle, body: body, jsep: jsep))
     }
 
     private func request(_ request: Request) async throws -> Reply {
@@ -120,7 +142,6 @@ final class JanusLine: RoomSignalling {
                 state.lastTransaction += 1
                 request.transaction = "t\(state.lastTransaction)"
                 request.sessionId = state.session
-                request.handleId = request.janus == "message" ? state.handle : nil
                 if !state.ended { state.waiting[request.transaction] = continuation }
                 return !state.ended
             }

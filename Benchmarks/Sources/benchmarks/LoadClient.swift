@@ -17,10 +17,16 @@ actor LoadClient {
     private let certificate: Certificate
     private var down: Peer?
     private var receivers: [String: ReceiverID] = [:]
+    /// The receiver of the stream that it subscribed to first.
     private var carrying: ReceiverID?
+    /// The kind of its streams, and the length of their packets.
+    private let media: StreamMedia
+    private let length: Int
+    private let reader: LoadReader?
     private var up: Peer?
     private var source: PacketSource?
-    private var checking = SequenceCheck()
+    /// A receiver carries one stream.
+    private var checking: [ReceiverID: SequenceCheck] = [:]
     private var profiles: [SRTPProfile] = []
     private var delays: LoopBound<DelayLog>?
     private var latencies: LoopBound<LatencyLog>?
@@ -29,23 +35,47 @@ actor LoadClient {
     /// When the first packet of the stream arrived, and the first packet of a keyframe.
     private(set) var started: (packet: MonotonicTime?, keyframe: MonotonicTime?) = (nil, nil)
 
-    /// - Parameter profiles: what the client offers in DTLS; the server's preference decides.
-    init(_ name: String, loop: EventLoop, server: LoadServer, profiles: [SRTPProfile]) async throws {
+    /// - Parameters:
+    ///   - profiles: offered in DTLS; the server's preference decides.
+    ///   - media: the kind of the streams that it receives. It publishes any.
+    ///   - length: of whole packets, in bytes.
+    ///   - local: the address that it connects from; nil for any.
+    ///   - reader: reads its sockets, of which a loop may then have thousands; nil for sockets of libnice.
+    init(
+        _ name: String, loop: EventLoop, server: LoadServer, profiles: [SRTPProfile], media: StreamMedia = .video,
+        length: Int = LoadPacket.length, from local: String? = nil, reader: LoadReader? = nil
+    ) async throws {
         self.name = name
         self.loop = loop
         self.server = server
-        line = try await server.connect()
+        self.media = media
+        self.length = length
+        self.reader = reader
+        line = try await server.connect(from: local)
         certificate = try Certificate(profiles: profiles)
     }
 
     private func makePeer(_ role: ICERole) throws -> Peer {
-        let peer = try Peer(
-            loop: loop,
-            configuration: PeerConfiguration(
-                iceRole: role, certificate: certificate, cname: name, scope: .reaching(server.host)))
+        let peer =
+            try reader.map { try makePeer(role, reader: $0) }
+            ?? Peer(
+                loop: loop,
+                configuration: PeerConfiguration(
+                    iceRole: role, certificate: certificate, cname: name, scope: .reaching(server.host)))
         peer.onEvent = { [weak self] event in self?.assumeIsolated { $0.handle(event) } }
         try peer.start()
         return peer
+    }
+
+    private func makePeer(_ role: ICERole, reader: LoadReader) throws -> Peer {
+        let session = PeerSession(
+            dtls: try OpenSSLDTLS(certificate: certificate),
+            configuration: PeerSessionConfiguration(cname: name, seed: .random(in: UInt64.min...UInt64.max)),
+            makeSRTP: { try OpenSSLSRTP(keys: &$0) })
+        let (loop, host) = (loop, server.host)
+        return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) { events, datagrams in
+            LoadPath(loop: loop, reader: reader, role: role, server: host, events: events, datagrams: datagrams)
+        }
     }
 
     private func handle(_ event: PeerEvent) {
@@ -81,15 +111,17 @@ actor LoadClient {
         guard let remote = offer.transport else { throw BenchmarkError("The server's offer has no transport.") }
         let peer = try makePeer(remote.isLite ? .controlling : .controlled)
         down = peer
-        for receiver in try DownDescription.receivers(in: offer) where receiver.media == .video {
+        for receiver in try DownDescription.receivers(in: offer) where receiver.media == media {
             let codecs = offer[mid: receiver.mid].map { NegotiatedCodec.all(in: $0) } ?? []
-            guard let codec = codecs.first(where: { $0.codec == .vp8 }) else { continue }
+            let wanted = media == .audio ? Codec.opus : .vp8
+            guard let codec = codecs.first(where: { $0.codec == wanted }) else { continue }
             receivers[receiver.mid] = peer.addReceiver(
                 ReceiverConfiguration(
-                    kind: .video, ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC,
-                    mid: receiver.mid, clockRate: Codec.vp8.clockRate, payloadTypes: [codec.payloadType],
+                    kind: media == .audio ? .audio : .video, ssrc: receiver.ssrc,
+                    retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid, clockRate: wanted.clockRate,
+                    payloadTypes: [codec.payloadType],
                     retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
-                    nack: true))
+                    nack: media == .video))
         }
         peer.onMedia = { [weak self] receiver, header, _, packet in
             self?.assumeIsolated { $0.take(packet, header, from: receiver) }
@@ -103,11 +135,9 @@ actor LoadClient {
     private static let retransmission = Codec.vp8.retransmissionPayloadType.map { [Codec.vp8.payloadType: $0] } ?? [:]
 
     private func take(_ packet: borrowing PacketBuffer, _ header: RTPHeader, from receiver: ReceiverID) {
-        // Packets can overtake the message that names their receiver.
-        guard carrying == nil || receiver == carrying else { return }
         if started.keyframe == nil { noteStart(packet, header) }
-        checking.take(packet, header)
-        if let number = checking.last { delays?.value.received(number, at: loop.now) }
+        checking[receiver, default: SequenceCheck(length: length)].take(packet, header)
+        if let delays, let number = checking[receiver]?.last { delays.value.received(number, at: loop.now) }
         latencies?.value.add(sent: LoadPacket.sendTime(of: packet, header), received: loop.now)
     }
 
@@ -126,14 +156,23 @@ actor LoadClient {
         await withCheckedContinuation { starting.append($0) }
     }
 
-    func subscribe(_ stream: Int) async throws {
-        let mid = try await line.subscribe(to: stream) { try await self.answer($0) }
-        carrying = receivers[mid]
-        guard carrying != nil, let down else { throw BenchmarkError("The server sends the stream on no m-line.") }
+    func subscribe(_ stream: Int) async throws { try await subscribe([stream]) }
+
+    /// Call it once.
+    func subscribe(_ streams: [Int]) async throws {
+        if media == .audio, server.assignsAudio { return }
+        let mids = try await line.subscribe(to: streams) { try await self.answer($0) }
+        carrying = mids.first.flatMap { receivers[$0] }
+        guard mids.allSatisfy({ receivers[$0] != nil }), let down else {
+            throw BenchmarkError("The server sends the stream on no m-line.")
+        }
         try await secured(down)
     }
 
-    var check: SequenceCheck { checking }
+    /// The counts of all its receivers together.
+    var check: SequenceCheck {
+        checking.values.reduce(into: SequenceCheck(length: length)) { $0.add($1) }
+    }
 
     /// Packets of the down session that the SRTP engine refused.
     var refused: Int { down?.statistics.session.dropped.authenticationFailures ?? 0 }
@@ -180,7 +219,7 @@ actor LoadClient {
         let wall = UInt64(Date().timeIntervalSince1970 * 1e9)
         peer.setClock(sender, ntp: NTPTime(unixNanoseconds: wall), rtp: RTPTimestamp(0), at: loop.now)
         source = PacketSource(
-            loop: loop, peer: peer, sender: sender, ssrc: ssrc, payloadType: codec.payloadType)
+            loop: loop, peer: peer, sender: sender, ssrc: ssrc, codec: codec, length: length)
         try await secured(peer)
         return stream
     }

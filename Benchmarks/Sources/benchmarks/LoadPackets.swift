@@ -2,12 +2,15 @@ internal import PeerIO
 internal import PeerLoop
 internal import PeerSession
 internal import RTP
+internal import RoomProtocol
 
 /// The packets that a load publisher sends: VP8 by their descriptors, numbers by their contents, so that a receiver
-/// can tell whether each came, once, and unharmed.
+/// can tell whether each came, once, and unharmed. Opus has no descriptor, and the same bytes as its payload.
 enum LoadPacket {
-    /// Whole RTP packet, without SRTP's trailer.
+    /// Whole RTP packet of video, without SRTP's trailer.
     static let length = 1200
+    /// Of Opus at about 32 kbit/s, likewise.
+    static let audioLength = 92
     static let clockRate = 90_000
     /// Descriptor (RFC 7741 section 4.2): X, then I, then a picture id of 15 bits.
     private static let descriptorLength = 4
@@ -17,6 +20,9 @@ enum LoadPacket {
 
     /// Where the time of sending lies, likewise: nanoseconds of the monotonic clock.
     static let timeOffset = numberOffset + 8
+
+    /// The shortest whole packet with number and time.
+    static let shortest = RTPHeader.minimumLength + timeOffset + 8
 
     struct Position {
         /// Counts all packets of the stream from 0.
@@ -29,12 +35,12 @@ enum LoadPacket {
 
     static func write(
         _ position: Position, at time: MonotonicTime = .zero, ssrc: SSRC, payloadType: UInt8,
-        into packet: inout PacketBuffer
+        frameDuration: UInt32 = UInt32(clockRate / 30), length: Int = LoadPacket.length, into packet: inout PacketBuffer
     ) {
         packet.bytes[0] = 0x80
         packet.bytes[1] = (position.isLast ? 0x80 : 0) | payloadType
         packet.setUInt16(UInt16(truncatingIfNeeded: position.number), at: 2)
-        packet.setUInt32(UInt32(truncatingIfNeeded: position.frame * UInt64(clockRate / 30)), at: 4)
+        packet.setUInt32(UInt32(truncatingIfNeeded: position.frame) &* frameDuration, at: 4)
         packet.setUInt32(ssrc.rawValue, at: 8)
         let payload = RTPHeader.minimumLength
         packet.bytes[payload] = position.isFirst ? 0x90 : 0x80
@@ -59,6 +65,8 @@ enum LoadPacket {
 
 /// Whether a receiver got every packet once, in order, and as it was sent.
 struct SequenceCheck: Sendable {
+    /// Of a whole packet.
+    let length: Int
     /// Packets that came.
     private(set) var received = 0
     /// Numbers passed over and not seen since.
@@ -70,10 +78,12 @@ struct SequenceCheck: Sendable {
     private(set) var last: UInt64?
     private var offset: UInt16?
 
+    init(length: Int) { self.length = length }
+
     mutating func take(_ packet: borrowing PacketBuffer, _ header: RTPHeader) {
         received += 1
         let at = header.payloadOffset + LoadPacket.numberOffset
-        guard header.payloadLength == LoadPacket.length - RTPHeader.minimumLength else {
+        guard header.payloadLength == length - RTPHeader.minimumLength else {
             corrupted += 1
             return
         }
@@ -94,6 +104,14 @@ struct SequenceCheck: Sendable {
             missing -= 1
         }
     }
+
+    /// Adds the counts of another receiver.
+    mutating func add(_ other: SequenceCheck) {
+        received += other.received
+        missing += other.missing
+        late += other.late
+        corrupted += other.corrupted
+    }
 }
 
 /// Sends bursts of packets on a loop at even distances, as an encoder sends the packets of a frame.
@@ -102,7 +120,8 @@ final class PacketSource {
     private let peer: Peer
     private let sender: SenderID
     private let ssrc: SSRC
-    private let payloadType: UInt8
+    private let codec: Codec
+    private let length: Int
     private var packet = PacketBuffer()
     private var timer: LoopTimer?
     private var frame: UInt64 = 0
@@ -117,12 +136,14 @@ final class PacketSource {
     private(set) var sent: UInt64 = 0
     private(set) var keyframes = 0
 
-    init(loop: EventLoop, peer: Peer, sender: SenderID, ssrc: SSRC, payloadType: UInt8) {
+    /// - Parameter length: of a whole packet, in bytes.
+    init(loop: EventLoop, peer: Peer, sender: SenderID, ssrc: SSRC, codec: Codec, length: Int) {
         self.loop = loop
         self.peer = peer
         self.sender = sender
         self.ssrc = ssrc
-        self.payloadType = payloadType
+        self.codec = codec
+        self.length = length
         timer = loop.makeTimer { [unowned self] in self.sendBurst() }
     }
 
@@ -148,13 +169,17 @@ final class PacketSource {
 
     private func sendBurst() {
         let isKeyframe = isKeyframeWanted
+        // A frame of Opus lasts 20 ms.
+        let duration = codec.clockRate / (codec.media == .audio ? 50 : 30)
         isKeyframeWanted = false
         keyframes += isKeyframe ? 1 : 0
         for index in 0..<burstLength {
             let position = LoadPacket.Position(
                 number: sent, frame: frame, isFirst: index == 0, isLast: index == burstLength - 1,
                 isKeyframe: isKeyframe)
-            LoadPacket.write(position, at: loop.now, ssrc: ssrc, payloadType: payloadType, into: &packet)
+            LoadPacket.write(
+                position, at: loop.now, ssrc: ssrc, payloadType: codec.payloadType, frameDuration: duration,
+                length: length, into: &packet)
             if let header = RTPHeader(parsing: packet) {
                 onSend?(sent)
                 peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender)

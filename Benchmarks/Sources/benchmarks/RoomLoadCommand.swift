@@ -4,13 +4,15 @@ internal import PeerIO
 internal import PeerLoop
 internal import PeerSession
 internal import RTP
+internal import RoomProtocol
 
 /// The resources of a server while it forwarded to so many subscribers.
 struct RoomLoadStep: Codable, Sendable {
     /// Bursts a second of each publisher.
     var rate: Int
     var rooms: Int
-    /// In all rooms.
+    var participants: Int
+    /// Of each stream.
     var subscribers: Int
     var seconds: Double
     var packetsIn: Int
@@ -45,7 +47,11 @@ struct RoomLoadResult: Codable, Sendable {
     var packetLength: Int
     var burst: Int
     var rate: Int
+    /// Of each room.
+    var publishers: Int
     var profile: String
+    /// From the first join of a step until the last, in seconds, by step.
+    var joining: [Double]
     var steps: [RoomLoadStep]
 }
 
@@ -58,28 +64,44 @@ struct RoomLoadCommand: AsyncParsableCommand {
     @Option(help: "ADDRESS:PORT of the WebSocket interface of Janus.") var janus: String?
     @Option(help: "The line that 'benchmarks serve' printed.") var ours: String?
     @Option(help: "The server's process.") var process: Int32
-    @Option(help: "How many subscribers in each room, one step after the other.") var subscribers = "1,20,100"
-    @Option(help: "How many rooms, each with one publisher.") var rooms = 1
+    @Option(help: "How many subscribers of each stream, one step after the other.") var subscribers = "1,20,100"
+    @Option(help: "How many rooms.") var rooms = 1
+    @Option(help: "Publishers in each room, which subscribe to each other.") var publishers = 1
     @Option(help: "Packets in a burst.") var burst = 8
-    @Option(help: "Bursts a second.") var rate = 30
+    @Option(help: "Bursts a second of each publisher.") var rate = 30
+    @Option(help: "Bytes of a packet without SRTP's trailer (1200, of audio 92).") var bytes: Int?
+    @Flag(help: "Publish audio, which our server assigns without a subscription.") var audio = false
+    @Option(help: "Shares of a core that the server is to use, one step after the other. --rate is the first guess.")
+    var loads: String?
     @Flag(help: "Search the highest rate at which all packets arrive, from --rate upwards.") var search = false
     @Option(help: "Seconds of each step.") var seconds = 5
+    @Option(help: "Packets of each publisher before each step, which grow all caches.") var warmUp = 640
     @Option(help: "Seconds of silence before each step, to measure what the server does then.") var idle = 0
+    @Option(help: "Addresses to connect from, in turn.") var from: String?
+    @Flag(help: "Print a line before and after each measurement, and wait for one, so that a program can count.")
+    var paced = false
     @Flag(help: "Offer SRTP AES128_CM_SHA1_80 alone.") var aesCM = false
 
     /// Threads of our server that carry media.
     private static let mediaThreads = "rooms"
-    /// Numbers, as Janus wants them.
     private static let firstRoom = 70_000
-    private static let joinsAtOnce = 8
+    /// The generator has no time to spare beyond this share of its core, and measures itself.
+    private static let busyGenerator = 0.93
 
     func run() async throws {
         let counts = subscribers.split(separator: ",").compactMap { Int($0) }.filter { $0 > 0 }.sorted()
         guard let most = counts.last, rooms > 0, burst > 0, rate > 0, seconds > 0 else {
             throw ValidationError("Subscribers, rooms, burst, rate and seconds are numbers above 0.")
         }
-        endProcess(
-            after: 60 + (seconds + idle + 15) * counts.count * (search ? 12 : 1) + rooms * (most + 1) / 5)
+        guard publishers > 0, publishers <= counts[0] + 1 else {
+            throw ValidationError("A stream has at least as many subscribers as there are other publishers.")
+        }
+        guard length >= LoadPacket.shortest, length <= LoadPacket.length else {
+            throw ValidationError("A packet has \(LoadPacket.shortest) to \(LoadPacket.length) bytes.")
+        }
+        let steps = counts.count * (search ? 12 : 1) + 2 * targets.count
+        let longest = (seconds + idle + 15 + warmUp / burst / rate) * (paced ? 10 : 1)
+        endProcess(after: 60 + longest * steps + rooms * (most + 1) / 5)
         do {
             try await measure(counts)
         } catch {
@@ -89,30 +111,45 @@ struct RoomLoadCommand: AsyncParsableCommand {
         }
     }
 
+    private var length: Int { bytes ?? (audio ? LoadPacket.audioLength : LoadPacket.length) }
+
+    private var targets: [Double] { (loads ?? "").split(separator: ",").compactMap { Double($0) }.sorted() }
+
     private func measure(_ counts: [Int]) async throws {
         let loop = EventLoop(name: "load")
         let load = RoomLoad(
             try await .named(ours: ours, janus: janus), loop: loop,
-            profiles: aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM])
-        for index in 0..<rooms { try await load.open("\(Self.firstRoom + index)") }
-        var steps: [RoomLoadStep] = []
-        for count in counts {
-            try await load.fill(to: count, atOnce: Self.joinsAtOnce)
-            steps += try await search ? self.search(load) : [step(load, rate)]
+            shape: RoomLoad.Shape(
+                rooms: Self.firstRoom..<Self.firstRoom + rooms, publishers: publishers, codec: audio ? .opus : .vp8,
+                length: length, addresses: from?.split(separator: ",").map(String.init) ?? [],
+                profiles: aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM]))
+        var (steps, joining): ([RoomLoadStep], [Double]) = ([], [])
+        for (index, count) in counts.enumerated() {
+            let start = EventLoop.now
+            if index == 0 { try await load.open() }
+            try await load.fill(to: count)
+            joining.append((EventLoop.now - start).seconds)
+            if search {
+                steps += try await self.search(load, count)
+            } else {
+                steps.append(try await step(load, count, rate))
+                try await rise(load, count, &steps)
+            }
         }
         try printJSON(
             RoomLoadResult(
-                packetLength: LoadPacket.length, burst: burst, rate: rate, profile: await load.profile, steps: steps))
+                packetLength: length, burst: burst, rate: rate, publishers: publishers, profile: await load.profile,
+                joining: joining, steps: steps))
         // Leaving one by one takes long.
         Foundation.exit(0)
     }
 
     /// Raises the rate until packets are missing, and then halves the distance to the highest rate without.
-    private func search(_ load: RoomLoad) async throws -> [RoomLoadStep] {
+    private func search(_ load: RoomLoad, _ count: Int) async throws -> [RoomLoadStep] {
         var steps: [RoomLoadStep] = []
         var (good, bad, next) = (0, Int.max, rate)
         while next > good, next < bad, bad - good > max(1, good / 50) {
-            let step = try await step(load, next)
+            let step = try await step(load, count, next)
             steps.append(step)
             if step.missing * 1000 <= step.packetsOut { good = next } else { bad = next }
             next = bad == .max ? good + max(1, good / 4) : (good + bad) / 2
@@ -120,32 +157,58 @@ struct RoomLoadCommand: AsyncParsableCommand {
         return steps
     }
 
-    private func step(_ load: RoomLoad, _ rate: Int) async throws -> RoomLoadStep {
-        // Grows all caches to their size.
-        await load.send(bursts: max(rate, 640 / burst), of: burst, rate: rate)
-        try await load.settle()
-        let quiet = idle > 0 ? try await measure { try await Task.sleep(for: .seconds(idle)) } : nil
+    /// Raises the rate until the server uses each of the shares of its core, unless packets are missing or the generator
+    /// is busy before.
+    private func rise(_ load: RoomLoad, _ count: Int, _ steps: inout [RoomLoadStep]) async throws {
+        for target in targets {
+            for _ in 0..<2 {
+                guard let last = steps.last, last.missing * 1000 <= last.packetsOut,
+                    last.generatorCore < Self.busyGenerator
+                else { return }
+                // At most three times as much at once, because a packet costs less when there are more.
+                let rate = min(Double(last.rate) * target / last.serverCore, Double(last.rate) * 3)
+                let next = max(1, Int(rate.rounded()))
+                guard next != last.rate, abs(last.serverCore / target - 1) > 0.08 else { break }
+                steps.append(try await step(load, count, next))
+            }
+        }
+    }
+
+    private func step(_ load: RoomLoad, _ count: Int, _ rate: Int) async throws -> RoomLoadStep {
+        if warmUp > 0 {
+            await load.send(bursts: max(1, warmUp / burst), of: burst, rate: rate)
+            try await settle(load)
+        }
+        let quiet =
+            idle > 0 ? try await measure("silent", count) { try await Task.sleep(for: .seconds(idle)) } : nil
         let before = await load.totals
         _ = await load.latencies([])
         await load.collectLatencies(true)
-        let used = try await measure { await load.send(bursts: rate * seconds, of: burst, rate: rate) }
+        let used = try await measure("sending", count) {
+            await load.send(bursts: rate * seconds, of: burst, rate: rate)
+            // A server that is slowed down has not forwarded all yet.
+            if paced { try await settle(load) }
+        }
         await load.collectLatencies(false)
-        try await load.settle()
+        try await settle(load)
         let after = await load.totals
         let latencies = await load.latencies([0.5, 0.99])
         let received = after.received - before.received
         guard received > 0 else { throw BenchmarkError("The server forwarded nothing.") }
-        let subscribers = await load.subscribers
         return RoomLoadStep(
-            rate: rate, rooms: rooms, subscribers: subscribers, seconds: used.seconds,
-            packetsIn: after.sent - before.sent,
-            packetsOut: received, missing: (after.sent - before.sent) * subscribers / rooms - received,
+            rate: rate, rooms: rooms, participants: await load.participants, subscribers: count,
+            seconds: used.seconds, packetsIn: after.sent - before.sent,
+            packetsOut: received, missing: after.due - before.due - received,
             wrong: after.wrong - before.wrong, late: after.late - before.late, refused: after.refused - before.refused,
             microsecondsPerPacket: used.process / Double(received) / 1000,
             mediaMicrosecondsPerPacket: used.media / Double(received) / 1000, serverCore: used.core,
             generatorCore: used.generatorCore, latencyMedian: latencies[0], latencyP99: latencies[1],
             privateMemory: used.end.privateMemory, threads: used.end.threads, descriptors: used.end.descriptors,
             idleCore: quiet?.core, idleMediaCore: quiet.map { $0.media / 1e9 / $0.seconds })
+    }
+
+    private func settle(_ load: RoomLoad) async throws {
+        try await load.settle(milliseconds: paced ? 1500 : 300)
     }
 
     private struct Measured {
@@ -158,144 +221,35 @@ struct RoomLoadCommand: AsyncParsableCommand {
         var core: Double { process / 1e9 / seconds }
     }
 
-    private func measure(_ body: () async throws -> Void) async throws -> Measured {
+    private func measure(
+        _ name: String, _ subscribers: Int, _ body: () async throws -> Void
+    ) async throws -> Measured {
+        try await pace("\(name) begins", subscribers)
         let before = try ProcessUse(of: process, mediaThreads: Self.mediaThreads)
         let (start, own) = (EventLoop.now, ProcessorTime.ofThisProcess)
         try await body()
         let (seconds, generated) = ((EventLoop.now - start).seconds, ProcessorTime.ofThisProcess - own)
         let after = try ProcessUse(of: process, mediaThreads: Self.mediaThreads)
+        try await pace("\(name) ended", subscribers)
         return Measured(
             seconds: seconds, process: Double(after.processorTime) - Double(before.processorTime),
             media: Double(after.mediaTime) - Double(before.mediaTime), generatorCore: generated / seconds, end: after)
     }
-}
 
-/// The clients in the rooms of a server.
-private actor RoomLoad {
-    private struct Room {
-        var name: String
-        var publisher: LoadClient
-        var stream: Int
-        var subscribers: [LoadClient] = []
+    private struct Moment: Encodable {
+        var moment: String
+        var subscribers: Int
     }
 
-    struct Totals {
-        var sent = 0
-        var received = 0
-        var wrong = 0
-        var late = 0
-        var refused = 0
-    }
-
-    private let server: LoadServer
-    private let loop: EventLoop
-    private let profiles: [SRTPProfile]
-    private var rooms: [Room] = []
-    private var log: LoopBound<LatencyLog>?
-
-    init(_ server: LoadServer, loop: EventLoop, profiles: [SRTPProfile]) {
-        self.server = server
-        self.loop = loop
-        self.profiles = profiles
-    }
-
-    /// Opens a room with a publisher.
-    func open(_ name: String) async throws {
-        let publisher = try await LoadClient("publisher", loop: loop, server: server, profiles: profiles)
-        try await publisher.join(name)
-        rooms.append(Room(name: name, publisher: publisher, stream: try await publisher.publish()))
-    }
-
-    var subscribers: Int { rooms.reduce(0) { $0 + $1.subscribers.count } }
-
-    var profile: String {
-        get async { await rooms.first?.subscribers.first?.negotiated.first?.rawValue ?? "" }
-    }
-
-    /// Lets subscribers join each room, so many at once.
-    func fill(to count: Int, atOnce: Int) async throws {
-        for index in rooms.indices {
-            let (name, stream) = (rooms[index].name, rooms[index].stream)
-            let (server, loop, profiles) = (server, loop, profiles)
-            let missing = count - rooms[index].subscribers.count
-            rooms[index].subscribers += try await withThrowingTaskGroup(of: LoadClient.self) { group in
-                var joined: [LoadClient] = []
-                for number in 0..<max(0, missing) {
-                    if number >= atOnce, let client = try await group.next() { joined.append(client) }
-                    group.addTask {
-                        let client = try await LoadClient(
-                            "subscriber", loop: loop, server: server, profiles: profiles)
-                        try await client.join(name)
-                        try await client.subscribe(stream)
-                        return client
-                    }
-                }
-                for try await client in group { joined.append(client) }
-                return joined
+    /// Reports a moment and waits for a line.
+    private func pace(_ moment: String, _ subscribers: Int) async throws {
+        guard paced else { return }
+        try printJSON(Moment(moment: moment, subscribers: subscribers))
+        await withCheckedContinuation { done in
+            Thread.detachNewThread {
+                _ = readLine()
+                done.resume()
             }
         }
-    }
-
-    /// Sends in all rooms, whose publishers are spread evenly over an interval.
-    func send(bursts: Int, of length: Int, rate: Int) async {
-        let interval = RTP.TimeInterval(nanoseconds: 1_000_000_000 / Int64(rate))
-        let count = rooms.count
-        await withTaskGroup(of: Void.self) { group in
-            for (index, room) in rooms.enumerated() {
-                let delay = RTP.TimeInterval(nanoseconds: interval.nanoseconds * Int64(index) / Int64(count))
-                group.addTask {
-                    await room.publisher.send(bursts: bursts, of: length, every: interval, after: delay)
-                }
-            }
-        }
-    }
-
-    /// Waits until all that was sent has arrived, or nothing arrives any more.
-    func settle() async throws {
-        var last = -1
-        while await totals.received != last {
-            last = await totals.received
-            try await Task.sleep(for: .milliseconds(300))
-        }
-    }
-
-    var totals: Totals {
-        get async {
-            var totals = Totals()
-            for room in rooms {
-                totals.sent += Int(await room.publisher.sent)
-                for client in room.subscribers {
-                    let check = await client.check
-                    totals.received += check.received
-                    totals.wrong += check.corrupted
-                    totals.late += check.late
-                    totals.refused += await client.refused
-                }
-            }
-            return totals
-        }
-    }
-
-    func collectLatencies(_ isOn: Bool) async {
-        let log = isOn ? await latencyLog() : nil
-        for room in rooms {
-            for client in room.subscribers { await client.log(latencies: log) }
-        }
-    }
-
-    func latencies(_ shares: [Double]) async -> [Double] {
-        let log = await latencyLog()
-        return await withCheckedContinuation { done in
-            loop.execute { done.resume(returning: log.value.restart(shares)) }
-        }
-    }
-
-    private func latencyLog() async -> LoopBound<LatencyLog> {
-        if let log { return log }
-        let made = await withCheckedContinuation { [loop] done in
-            loop.execute { done.resume(returning: LoopBound(LatencyLog(), loop: loop)) }
-        }
-        log = made
-        return made
     }
 }

@@ -12,8 +12,8 @@ protocol RoomSignalling: Sendable {
     func join(_ room: String, answering: Answering) async throws
     /// Publishes one stream; returns the server's answer and the number by which others subscribe to the stream.
     func publish(_ offer: String) async throws -> (answer: String, stream: Int)
-    /// Returns the mid of the m-line that carries the stream.
-    func subscribe(to stream: Int, answering: Answering) async throws -> String
+    /// Returns the mids of the m-lines that carry the streams. A client calls it once.
+    func subscribe(to streams: [Int], answering: Answering) async throws -> [String]
     func leave() async
 }
 
@@ -43,9 +43,18 @@ enum LoadServer: Sendable {
         }
     }
 
-    func connect() async throws -> any RoomSignalling {
+    /// Whether participants get the audio of others without subscribing.
+    var assignsAudio: Bool {
         switch self {
-        case .ours(let access, let token): try await SignallingLine.open(access, token: token)
+        case .ours: true
+        case .janus: false
+        }
+    }
+
+    /// - Parameter local: the address to connect from; nil for any. Our server has a limit for each.
+    func connect(from local: String? = nil) async throws -> any RoomSignalling {
+        switch self {
+        case .ours(let access, let token): try await SignallingLine.open(access, token: token, from: local)
         case .janus(let host, let port): try await JanusLine.open(host: host, port: port)
         }
     }

@@ -21,9 +21,9 @@ final class SignallingLine: RoomSignalling {
         self.token = token
     }
 
-    static func open(_ access: ServerAccess, token: String) async throws -> SignallingLine {
+    static func open(_ access: ServerAccess, token: String, from local: String?) async throws -> SignallingLine {
         let socket = try await TextSocket.open(
-            host: access.host, port: access.port, path: Signalling.webSocketPath)
+            host: access.host, port: access.port, path: Signalling.webSocketPath, from: local)
         let line = SignallingLine(socket, token: token)
         Task {
             await socket.read { line.take($0) }
@@ -49,11 +49,15 @@ final class SignallingLine: RoomSignalling {
         return (published.sdp, stream)
     }
 
-    func subscribe(to stream: Int, answering: Answering) async throws -> String {
-        guard case .subscribed(let answer) = try await request(.subscribe(StreamReference(stream: stream))) else {
-            throw BenchmarkError("The server did not answer 'subscribe'.")
+    func subscribe(to streams: [Int], answering: Answering) async throws -> [String] {
+        var mids: [String] = []
+        for stream in streams {
+            guard case .subscribed(let answer) = try await request(.subscribe(StreamReference(stream: stream))) else {
+                throw BenchmarkError("The server did not answer 'subscribe'.")
+            }
+            mids.append(answer.mid)
         }
-        return answer.mid
+        return mids
     }
 
     func leave() async { _ = try? await request(.leave) }

@@ -13,12 +13,19 @@ final class TextSocket: Sendable {
 
     private init(_ connection: Connection) { self.connection = connection }
 
-    /// - Parameter subprotocol: what the client asks for; nil for none.
-    static func open(host: String, port: Int, path: String, subprotocol: String? = nil) async throws -> TextSocket {
+    /// - Parameters:
+    ///   - subprotocol: requested from the server; nil for none.
+    ///   - local: the address to connect from; nil for any.
+    static func open(
+        host: String, port: Int, path: String, subprotocol: String? = nil, from local: String? = nil
+    ) async throws -> TextSocket {
         var headers = HTTPHeaders([("Host", "\(host):\(port)"), ("Content-Length", "0")])
         if let subprotocol { headers.add(name: "Sec-WebSocket-Protocol", value: subprotocol) }
         let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path, headers: headers)
-        let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        if let local { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: local, port: 0)) }
+        let upgrade =
+            try await bootstrap
             .connect(host: host, port: port) { channel in
                 channel.eventLoop.makeCompletedFuture { try negotiate(head, on: channel) }
             }

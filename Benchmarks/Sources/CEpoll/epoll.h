@@ -1,0 +1,2 @@
+// Swift's Glibc module lacks it.
+#include <sys/epoll.h>
