@@ -121,6 +121,18 @@ struct FaultTests {
         #expect(failure?.problem == "early bird: ada is in no room.")
     }
 
+    @Test func `an application that lets no time pass is a failure`() throws {
+        let yielding = Simulation(seed: 10)
+        yielding.task { while true { await Task.yield() } }
+        let sleeping = Simulation(seed: 10)
+        sleeping.task { while true { try await sleeping.sleep(for: .zero) } }
+        for simulation in [yielding, sleeping] {
+            defer { simulation.end() }
+            let failure = #expect(throws: SimulationFailure.self) { try simulation.run(for: .seconds(1)) }
+            #expect(failure?.problem.hasPrefix("An application does not wait") == true)
+        }
+    }
+
     @Test func `rooms with faults keep their promises, with checked and with real encryption`() throws {
         var room = FaultyRoom()
         room.clients = 5

@@ -17,7 +17,7 @@ public struct RoomBounds: Sendable, Equatable {
     public var lastFrame = TimeInterval.seconds(3)
     /// The packets that the server holds, as a share of the most that its settings allow for the present streams and
     /// sessions.
-    public var memory = 0.05
+    public var memory = 0.035
 
     public init() {}
 }

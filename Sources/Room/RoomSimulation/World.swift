@@ -28,6 +28,8 @@ final class World: @unchecked Sendable {
     private var lostParts: [UInt32: Int] = [:]
     private var suspended: [Int: Suspension] = [:]
     private var suspensions = 0
+    /// Events since the time last changed.
+    private var steps = 0
     private var failures: [SimulationFailure] = []
     private(set) var trace = Trace()
 
@@ -139,6 +141,8 @@ final class World: @unchecked Sendable {
     }
 
     private func advance(to time: MonotonicTime) {
+        steps = time > loop.now ? 0 : steps + 1
+        if steps > Self.mostRounds { failToWait() }
         for loop in loops { loop.now = max(loop.now, time) }
     }
 
@@ -167,6 +171,10 @@ final class World: @unchecked Sendable {
             for loop in loops { loop.endTurn() }
             if !executor.runJobs(), !loops.contains(where: \.hasMembers) { return }
         }
+        failToWait()
+    }
+
+    private func failToWait() {
         fail("An application does not wait: it had work \(Self.mostRounds) times at one point in time.")
     }
 
