@@ -274,10 +274,11 @@ package final class RoomConnection {
         case .participantEntered(let body): entered(body.participant)
         case .participantLeft(let body): left(body.participant)
         case .streamPublished(let body): published(body)
+        case .streamUnpublished(let body): unpublished(body)
         case .receiverAssigned(let body): assigned(body)
         case .closed(let closing):
             end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
-        case .joined, .published, .subscribed, .unsubscribed, .pong, .left, .error: break
+        case .joined, .published, .unpublished, .subscribed, .unsubscribed, .pong, .left, .error: break
         }
     }
 }

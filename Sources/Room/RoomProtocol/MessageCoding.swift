@@ -94,6 +94,7 @@ extension Envelope where Message == ClientMessage {
             switch message {
             case .join(let body): flatten("join", id, body)
             case .publish(let body): flatten("publish", id, body)
+            case .unpublish(let body): flatten("unpublish", id, body)
             case .answer(let body): flatten("answer", id, body)
             case .candidate(let body): flatten("candidate", id, body)
             case .subscribe(let body): flatten("subscribe", id, body)
@@ -111,6 +112,7 @@ extension Envelope where Message == ClientMessage {
             switch head.type {
             case "join": .join(try decodeBody(Join.self, head, json))
             case "publish": .publish(try decodeBody(Publish.self, head, json))
+            case "unpublish": .unpublish(try decodeBody(StreamReferences.self, head, json))
             case "answer": .answer(try decodeBody(Description.self, head, json))
             case "candidate": .candidate(try decodeBody(Candidate.self, head, json))
             case "subscribe": .subscribe(try decodeBody(StreamReference.self, head, json))
@@ -129,6 +131,7 @@ extension Envelope where Message == ServerMessage {
             switch message {
             case .joined(let body): flatten("joined", id, body)
             case .published(let body): flatten("published", id, body)
+            case .unpublished(let body): flatten("unpublished", id, body)
             case .subscribed(let body): flatten("subscribed", id, body)
             case .unsubscribed(let body): flatten("unsubscribed", id, body)
             case .pong: flatten("pong", id, NoBody())
@@ -139,6 +142,7 @@ extension Envelope where Message == ServerMessage {
             case .participantEntered(let body): flatten("participantEntered", id, body)
             case .participantLeft(let body): flatten("participantLeft", id, body)
             case .streamPublished(let body): flatten("streamPublished", id, body)
+            case .streamUnpublished(let body): flatten("streamUnpublished", id, body)
             case .receiverAssigned(let body): flatten("receiverAssigned", id, body)
             case .closed(let body): flatten("closed", id, body)
             }
@@ -151,6 +155,7 @@ extension Envelope where Message == ServerMessage {
             switch head.type {
             case "joined": .joined(try decodeBody(Joined.self, head, json))
             case "published": .published(try decodeBody(Published.self, head, json))
+            case "unpublished": .unpublished(try decodeBody(StreamReferences.self, head, json))
             case "subscribed": .subscribed(try decodeBody(Subscribed.self, head, json))
             case "unsubscribed": .unsubscribed(try decodeBody(StreamReference.self, head, json))
             case "pong": .pong
@@ -161,6 +166,7 @@ extension Envelope where Message == ServerMessage {
             case "participantEntered": .participantEntered(try decodeBody(ParticipantEntered.self, head, json))
             case "participantLeft": .participantLeft(try decodeBody(ParticipantReference.self, head, json))
             case "streamPublished": .streamPublished(try decodeBody(StreamPublished.self, head, json))
+            case "streamUnpublished": .streamUnpublished(try decodeBody(StreamUnpublished.self, head, json))
             case "receiverAssigned": .receiverAssigned(try decodeBody(ReceiverAssigned.self, head, json))
             case "closed": .closed(try decodeBody(Closing.self, head, json))
             default: throw unknown(head)

@@ -122,9 +122,16 @@ package struct StreamReference: Codable, Sendable, Equatable {
     package init(stream: Int) { self.stream = stream }
 }
 
+package struct StreamReferences: Codable, Sendable, Equatable {
+    package var streams: [Int]
+
+    package init(streams: [Int]) { self.streams = streams }
+}
+
 package enum ClientMessage: Sendable, Equatable {
     case join(Join)
     case publish(Publish)
+    case unpublish(StreamReferences)
     case answer(Description)
     case candidate(Candidate)
     case subscribe(StreamReference)
@@ -214,6 +221,16 @@ package struct StreamPublished: Codable, Sendable, Equatable {
     }
 }
 
+package struct StreamUnpublished: Codable, Sendable, Equatable {
+    package var participant: String
+    package var stream: Int
+
+    package init(participant: String, stream: Int) {
+        self.participant = participant
+        self.stream = stream
+    }
+}
+
 package struct ParticipantEntered: Codable, Sendable, Equatable {
     package var participant: ParticipantInfo
 
@@ -241,6 +258,7 @@ package struct Problem: Codable, Sendable, Equatable {
 package enum ServerMessage: Sendable, Equatable {
     case joined(Joined)
     case published(Published)
+    case unpublished(StreamReferences)
     case subscribed(Subscribed)
     case unsubscribed(StreamReference)
     case pong
@@ -252,6 +270,7 @@ package enum ServerMessage: Sendable, Equatable {
     case participantEntered(ParticipantEntered)
     case participantLeft(ParticipantReference)
     case streamPublished(StreamPublished)
+    case streamUnpublished(StreamUnpublished)
     case receiverAssigned(ReceiverAssigned)
     /// The server ends the connection: `destroyed`, `kicked` or `disconnected`, with the reason as an error.
     case closed(Closing)

@@ -131,7 +131,7 @@ final class PublishedStream {
         if governor.timeout(now: peer.loop.now) { peer.requestKeyframe(receiver) }
     }
 
-    /// Ends the timer of a pending request. The owner calls this when the publisher leaves.
+    /// Ends the timer of a pending request. The owner calls this when the stream ends.
     func end() { keyframeTimer.disarm() }
 
     func setClock(_ clock: SenderClock) {

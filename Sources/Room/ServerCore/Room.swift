@@ -47,16 +47,22 @@ final class Room {
     func leave(_ participant: Participant) {
         announced -= participant.info.announcedLength
         participants.removeAll { $0 === participant }
-        audio.left(participant, ending: participant.streams.filter { $0.codec.media == .audio })
+        audio.left(participant)
+        end(participant.streams)
+        send(.participantLeft(ParticipantReference(participant: participant.id)), except: participant)
+        participant.close()
+    }
+
+    /// Frees the receivers of streams that end, and the audio slots for other streams.
+    private func end(_ ended: [PublishedStream]) {
+        audio.ended(ended.filter { $0.codec.media == .audio })
         var listeners: [Participant] = []
-        for stream in participant.streams {
+        for stream in ended {
             streams[stream.info.id] = nil
             if stream.consumers.isEmpty { continue }
             listeners += participants.filter { $0.streamEnded(stream) }
         }
         for listener in listeners { audio.fill(listener) }
-        send(.participantLeft(ParticipantReference(participant: participant.id)), except: participant)
-        participant.close()
     }
 
     /// Throws if the announcements for a new participant would become too long.
@@ -79,6 +85,16 @@ final class Room {
                 except: participant)
         }
         for stream in new where stream.codec.media == .audio { audio.published(stream) }
+    }
+
+    func unpublished(_ ended: [PublishedStream], by participant: Participant) {
+        end(ended)
+        for stream in ended {
+            announced -= stream.info.announcedLength
+            send(
+                .streamUnpublished(StreamUnpublished(participant: participant.id, stream: stream.info.id)),
+                except: participant)
+        }
     }
 
     /// The video stream with this id of another participant.

@@ -129,6 +129,11 @@ package final class Rooms {
             connection.send(.published(answer), answering: request.id)
             member.room.published(streams, by: participant)
             note(Note(member, "published", ["streams": "\(streams.map(\.info.id))"]))
+        case .unpublish(let references):
+            let streams = try participant.unpublish(references.streams)
+            connection.send(.unpublished(references), answering: request.id)
+            member.room.unpublished(streams, by: participant)
+            note(Note(member, "unpublished", ["streams": "\(streams.map(\.info.id))"]))
         case .answer(let description):
             guard let answer = try request.description?.get() else { return }
             try participant.answer(description, answer)

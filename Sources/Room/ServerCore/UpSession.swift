@@ -100,6 +100,15 @@ final class UpSession {
         )
     }
 
+    /// Accepts no more packets of these streams. A later offer may use their m-lines for others.
+    func end(_ ended: [PublishedStream]) {
+        for entry in streams where ended.contains(where: { $0 === entry.stream }) {
+            entry.stream.end()
+            peer.removeReceiver(entry.receiver)
+        }
+        streams.removeAll { entry in ended.contains { $0 === entry.stream } }
+    }
+
     /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { peer.lastReceived }
 

@@ -97,7 +97,7 @@ struct SignallingSession {
         switch envelope.message {
         case .error(let problem): [.notUnderstood(problem.error)]
         // Replies without a request.
-        case .joined, .published, .subscribed, .unsubscribed, .pong, .left: []
+        case .joined, .published, .unpublished, .subscribed, .unsubscribed, .pong, .left: []
         default: [.message(envelope.message)]
         }
     }
@@ -158,6 +158,7 @@ extension ClientMessage {
         switch self {
         case .join: "join"
         case .publish: "publish"
+        case .unpublish: "unpublish"
         case .answer: "answer"
         case .candidate: "candidate"
         case .subscribe: "subscribe"
