@@ -15,7 +15,7 @@ import TestSupport
         try await onLoop { loop in
             let client = try Client(loop)
             client.join()
-            let join = Join(token: "a token", room: "room", receivers: ReceiverPool())
+            let join = Join(versions: [1], token: "a token", room: "room", receivers: ReceiverPool())
             #expect(client.sent == [Envelope(id: 1, ClientMessage.join(join)).json()])
             #expect(client.percents == [33])
             client.connection.leave()
@@ -134,6 +134,15 @@ import TestSupport
         }
     }
 
+    @Test func `a version that the client did not offer ends the connection`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.join(version: 2)
+            #expect(client.ends == [.versionUnsupported])
+            #expect(client.isClosed)
+        }
+    }
+
     @Test func `a stream that its publisher ends is reported and forgotten`() async throws {
         try await onLoop { loop in
             let client = try Client(loop)
@@ -234,11 +243,11 @@ private final class Client {
             close: { [unowned self] in isClosed = true })
     }
 
-    func join() {
+    func join(version: Int = 1) {
         #expect(connection.begin())
         #expect(connection.signIn(to: server))
         connection.join(room, token: "a token", over: link)
-        hear(#"{"type":"joined","id":1,"version":1,"participant":"p-1","participants":[]}"#)
+        hear(#"{"type":"joined","id":1,"version":\#(version),"participant":"p-1","participants":[]}"#)
     }
 
     /// Joins, as if media could flow already.

@@ -22,6 +22,10 @@ import Testing
             .join(Join(version: 1, token: "t", room: "kitchen"))
         ),
         (
+            #"{"id":1,"room":"kitchen","token":"t","type":"join","version":1,"versions":[1,2]}"#,
+            .join(Join(version: 1, versions: [1, 2], token: "t", room: "kitchen"))
+        ),
+        (
             #"{"id":1,"sdp":"v=0","streams":[{"extraValue":"camera","mid":"0"},{"mid":"1"}],"type":"publish"}"#,
             .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", extraValue: "camera"), .init(mid: "1")]))
         ),

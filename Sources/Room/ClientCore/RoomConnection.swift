@@ -93,9 +93,17 @@ package final class RoomConnection {
         guard state == .connecting, let address else { return link.close() }
         self.link = link
         signalling?.heard(now: loop.now)
-        request(.join(Join(token: token, room: room.text, receivers: options.receivers))) { [weak self] result in
+        let join = Join(versions: Signalling.versions, token: token, room: room.text, receivers: options.receivers)
+        request(.join(join)) { [weak self] result in
             switch result {
-            case .success(.joined): break
+            case .success(.joined(let joined)):
+                guard !Signalling.versions.contains(joined.version) else { return }
+                self?.end(
+                    .disconnected,
+                    RoomError(
+                        .versionUnsupported,
+                        "The server \(address) chose version \(joined.version) of the protocol, which this client does not "
+                            + "have. Use the same release on both ends."))
             case .success:
                 self?.end(
                     .disconnected,

@@ -45,6 +45,9 @@ private func encodeJSON(_ value: any Encodable) -> String {
 package struct MessageRefused: Error, Sendable, Equatable {
     package var id: Int?
     package var error: RoomError
+
+    /// Whether it is no request, but a message of a later version, to be ignored.
+    package var isNews: Bool { id == nil && error.code == .messageUnknown }
 }
 
 private func decodeHead(_ data: Data) throws(MessageRefused) -> EnvelopeHead {
@@ -84,7 +87,7 @@ private func explain(_ error: any Error) -> String {
 private func unknown(_ head: EnvelopeHead) -> MessageRefused {
     MessageRefused(
         id: head.id,
-        error: RoomError(.messageUnknown, "Version 1 of the protocol has no message '\(head.type.prefix(40))'.")
+        error: RoomError(.messageUnknown, "This version of the protocol has no message '\(head.type.prefix(40))'.")
     )
 }
 

@@ -179,6 +179,7 @@ final class ServerConnection: ClientConnection {
             if case .ping = envelope.message, hasJoined { return send(.pong, answering: envelope.id) }
             rooms.handle(ClientRequest(envelope), from: self, admission(envelope.message))
         } catch {
+            guard !error.isNews else { return }
             send(.error(Problem(error.error)), answering: error.id)
         }
     }

@@ -170,6 +170,7 @@ package final class Rooms {
         guard !isClosed, !connection.isEnding else {
             throw RoomError(.roomReleased, "The server is closing this connection.")
         }
+        let version = try join.negotiatedVersion()
         let participant = try Participant(
             connection: connection, token: join.token, pool: pool(join.receivers), settings: settings)
         do throws(RoomError) {
@@ -185,7 +186,7 @@ package final class Rooms {
         watch(member)
         let (others, more) = room.introduction()
         connection.send(
-            .joined(Joined(version: Signalling.version, participant: participant.id, participants: others)),
+            .joined(Joined(version: version, participant: participant.id, participants: others)),
             answering: id)
         for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
