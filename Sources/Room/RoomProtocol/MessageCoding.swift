@@ -46,7 +46,7 @@ package struct MessageRefused: Error, Sendable, Equatable {
     package var id: Int?
     package var error: RoomError
 
-    /// Whether it is no request, but a message of a later version, to be ignored.
+    /// Whether it is a notification of a later version, to be ignored.
     package var isNews: Bool { id == nil && error.code == .messageUnknown }
 }
 

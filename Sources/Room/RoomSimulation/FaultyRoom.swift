@@ -18,6 +18,8 @@ public struct FaultyRoom: Sendable {
     public var watched = 9
     /// Whether the server itself may be killed and restarted.
     public var killsServer = true
+    /// The loops of the server over which the room spreads.
+    public var serverLoops = 1
 
     public init() {}
 
@@ -27,7 +29,7 @@ public struct FaultyRoom: Sendable {
     public func run(
         seed: UInt64, encryption: Simulation.Encryption = .checked
     ) throws(SimulationFailure) -> SimulationReport {
-        let simulation = World(seed: seed, encryption: encryption)
+        let simulation = World(seed: seed, encryption: encryption, serverLoops: serverLoops)
         defer { simulation.end() }
         var random = RandomSource(seed: seed ^ 0x5eed)
         let clients = (0..<clients).map { number in

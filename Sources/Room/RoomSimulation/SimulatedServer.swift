@@ -10,39 +10,85 @@ internal import ServerCore
 final class SimulatedServer {
     static let address = TransportAddress(ipv4: 0xc000_0201, port: 7880)
 
+    /// From one loop to another.
+    private static let hop = TimeInterval.microseconds(100)
+
     private var random: RandomSource
-    private(set) var port: ServerPort?
-    private(set) var rooms: Rooms?
+    /// Empty while the server does not run.
+    private var loops: [ServerLoop] = []
+    private let count: Int
     private let numbers = StreamNumbers()
     private var connections: [ServerConnection] = []
+    /// Whether no loop accepts a batch of another one.
+    var refusesPipes = false
+    /// Batches from one loop to another, while they are held.
+    private var held: [() -> Void]?
+    /// The packets that left one loop for another.
+    private(set) var piped = (packets: 0, bytes: 0)
+    /// The bytes of packets that may be on their way from one loop to another. Nil means the product's number.
+    var window: Int?
     private unowned let simulation: World
 
-    init(seed: UInt64, in simulation: World) {
+    /// - Parameter loops: how many loops it has. A client is on the loop of its number.
+    init(seed: UInt64, loops: Int, in simulation: World) {
         random = RandomSource(seed: seed)
+        count = loops
         self.simulation = simulation
     }
 
-    /// How many sessions the port has.
-    var sessions: Int { port?.sessions ?? 0 }
-    var participants: Int { rooms?.counts.participants ?? 0 }
+    /// How many sessions the ports have.
+    var sessions: Int { loops.reduce(0) { $0 + $1.port.sessions } }
+    var participants: Int { loops.reduce(0) { $0 + $1.rooms.counts.participants } }
+    var notPiped: Int { loops.reduce(0) { $0 + $1.rooms.counts.notPiped } }
+    var rooms: [Int] { loops.map(\.rooms.counts.rooms) }
 
     /// Starts the server. Does nothing while it runs.
     func start() {
-        guard rooms == nil else { return }
-        let port = ServerPort(loop: simulation.loop, address: Self.address, seed: random.next()) {
-            [unowned simulation] datagram, to in simulation.deliver(datagram, toClientAt: to)
+        guard loops.isEmpty else { return }
+        for place in 0..<count {
+            let loop = place == 0 ? simulation.loop : FurtherLoop(of: simulation.loop)
+            let address = TransportAddress(ipv4: 0xc000_0201, port: Self.address.port + UInt16(place))
+            let port = ServerPort(loop: loop, address: address, seed: random.next()) {
+                [unowned simulation] datagram, to in simulation.deliver(datagram, toClientAt: to)
+            }
+            let settings = SessionSettings(loop: loop, random: RandomSource(seed: random.next())) {
+                [unowned self, unowned port] _, _ in makePeer(port, on: loop)
+            }
+            let rooms = Rooms(settings: settings, numbers: numbers, links: links(of: place)) { _ in }
+            loops.append(ServerLoop(loop, port: port, rooms: rooms))
         }
-        self.port = port
-        let settings = SessionSettings(loop: simulation.loop, random: RandomSource(seed: random.next())) {
-            [unowned self, unowned port] _, _ in makePeer(port)
-        }
-        rooms = Rooms(settings: settings, numbers: numbers) { _ in }
     }
 
-    private func makePeer(_ port: ServerPort) -> Peer {
+    private func links(of place: Int) -> LoopLinks {
+        var links = LoopLinks(
+            place: place, others: { [count] _ in Array(0..<count) },
+            send: { [unowned self] batch, loop in
+                guard !refusesPipes else { return false }
+                // After the end of the server's process, nothing leaves.
+                if !loops.isEmpty { pass(batch, to: loops[loop]) }
+                return true
+            })
+        if let window { links.window = window }
+        return links
+    }
+
+    private func pass(_ batch: PipeBatch, to loop: ServerLoop) {
+        piped.packets += batch.packetCount
+        piped.bytes += batch.byteCount
+        let deliver = { loop.turn { loop.rooms.receive(batch) } }
+        if held != nil { held?.append(deliver) } else { simulation.after(Self.hop, deliver) }
+    }
+
+    /// Holds all batches between the loops, as if both were busy, or delivers them.
+    func holdPipes(_ holds: Bool) {
+        for deliver in held ?? [] { simulation.after(Self.hop, deliver) }
+        held = holds ? [] : nil
+    }
+
+    private func makePeer(_ port: ServerPort, on loop: Loop) -> Peer {
         let session = simulation.makeSession(cname: SessionSettings.cname, name: random.next())
         do throws(TransportError) {
-            return try Peer(loop: simulation.loop, session: session, connectTimeout: .seconds(15)) {
+            return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) {
                 ServerPath(port: port, events: $0, datagrams: $1)
             }
         } catch {
@@ -52,34 +98,36 @@ final class SimulatedServer {
 
     /// Ends the server's process: connections break, and nothing is sent.
     func kill() {
-        guard rooms != nil else { return }
-        port?.isDead = true
+        guard !loops.isEmpty else { return }
+        for loop in loops { loop.port.isDead = true }
         // TCP tells the clients.
         for connection in connections { connection.end() }
-        rooms?.close()
+        for loop in loops { loop.turn { loop.rooms.close() } }
         forget()
     }
 
     private func forget() {
-        let old = (rooms, port, connections)
-        rooms = nil
-        port = nil
+        let old = (loops, connections)
+        loops = []
         connections = []
         // The ends of turn of the old peers come first.
         simulation.after(.zero) {
-            old.1?.end()
+            for loop in old.0 { loop.end() }
             _ = old
         }
     }
 
     // MARK: - From the network
 
-    func receive(_ datagram: Span<UInt8>, from remote: TransportAddress) { port?.receive(datagram, from: remote) }
+    func receive(_ datagram: Span<UInt8>, from remote: TransportAddress) {
+        guard !loops.isEmpty, let number = World.number(ofClientAt: remote) else { return }
+        loops[number % count].receive(datagram, from: remote)
+    }
 
     /// A client connects. Nil if the server does not run.
     func connect(_ client: SimulatedClient) -> ServerConnection? {
-        guard let rooms else { return nil }
-        let connection = ServerConnection(client, rooms: rooms, simulation: simulation)
+        guard !loops.isEmpty else { return nil }
+        let connection = ServerConnection(client, loop: loops[client.number % count], simulation: simulation)
         connections.removeAll { $0.isEnding }
         connections.append(connection)
         return connection
@@ -91,7 +139,7 @@ final class ServerConnection: ClientConnection {
     let place = ClientPlace.elsewhere
     private(set) var isEnding = false
     private var hasJoined = false
-    private let rooms: Rooms
+    private let loop: ServerLoop
     private unowned let client: SimulatedClient
     private unowned let simulation: World
     private var liveness: ClientLiveness
@@ -99,9 +147,9 @@ final class ServerConnection: ClientConnection {
     /// Delivers to this connection's client only.
     let number: Int
 
-    init(_ client: SimulatedClient, rooms: Rooms, simulation: World) {
+    init(_ client: SimulatedClient, loop: ServerLoop, simulation: World) {
         self.client = client
-        self.rooms = rooms
+        self.loop = loop
         self.simulation = simulation
         number = client.nextConnection()
         liveness = ClientLiveness(now: simulation.loop.now)
@@ -140,7 +188,7 @@ final class ServerConnection: ClientConnection {
         case .alive: break
         case .gone: return lose()
         case .askForMedia:
-            liveness.heardMedia(at: rooms.lastMedia(from: self))
+            liveness.heardMedia(at: loop.rooms.lastMedia(from: self))
             if simulation.loop.now >= liveness.silenceEnds { return lose() }
         }
         deliver(.ping)
@@ -153,7 +201,7 @@ final class ServerConnection: ClientConnection {
     /// The client is silent.
     private func lose() {
         end()
-        rooms.disconnected(self)
+        loop.turn { loop.rooms.disconnected(self) }
     }
 
     // MARK: - From the client
@@ -168,7 +216,7 @@ final class ServerConnection: ClientConnection {
                 isEnding = true
                 watch.disarm()
             }
-            rooms.disconnected(self)
+            loop.turn { loop.rooms.disconnected(self) }
         case .text(let text): handle(text)
         }
     }
@@ -177,7 +225,9 @@ final class ServerConnection: ClientConnection {
         do throws(MessageRefused) {
             let envelope = try Envelope<ClientMessage>(json: Data(text.utf8))
             if case .ping = envelope.message, hasJoined { return send(.pong, answering: envelope.id) }
-            rooms.handle(ClientRequest(envelope), from: self, admission(envelope.message))
+            loop.turn {
+                loop.rooms.handle(ClientRequest(envelope), from: self, admission(envelope.message))
+            }
         } catch {
             guard !error.isNews else { return }
             send(.error(Problem(error.error)), answering: error.id)

@@ -29,9 +29,12 @@ public final class Simulation: Sendable {
 
     let world: World
 
-    /// - Parameter seed: decides everything that is random.
-    public init(seed: UInt64, encryption: Encryption = .checked) {
-        world = World(seed: seed, encryption: encryption)
+    /// - Parameters:
+    ///   - seed: decides everything that is random.
+    ///   - serverLoops: the number of the server's loops. More than one spread each room: a client is on the next loop
+    ///     after that of the client added before it.
+    public init(seed: UInt64, encryption: Encryption = .checked, serverLoops: Int = 1) {
+        world = World(seed: seed, encryption: encryption, serverLoops: serverLoops)
     }
 
     deinit { world.end() }

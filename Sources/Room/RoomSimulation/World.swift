@@ -10,8 +10,9 @@ final class World: @unchecked Sendable {
     let seed: UInt64
     let loop: SimulatedLoop
     let encryption: Simulation.Encryption
-    private(set) lazy var server = SimulatedServer(seed: serverSeed, in: self)
+    private(set) lazy var server = SimulatedServer(seed: serverSeed, loops: serverLoops, in: self)
     private let serverSeed: UInt64
+    private let serverLoops: Int
     private(set) var clients: [SimulatedClient] = []
     var random: RandomSource
     private var sourceCount: UInt32 = 0
@@ -26,8 +27,9 @@ final class World: @unchecked Sendable {
     private(set) var trace = Trace()
 
     /// - Parameter seed: decides everything that is random.
-    init(seed: UInt64, encryption: Simulation.Encryption) {
+    init(seed: UInt64, encryption: Simulation.Encryption, serverLoops: Int = 1) {
         self.seed = seed
+        self.serverLoops = serverLoops
         self.encryption = encryption
         var random = RandomSource(seed: seed)
         loop = SimulatedLoop(now: MonotonicTime(nanoseconds: 1_000_000_000_000))
@@ -170,12 +172,14 @@ final class World: @unchecked Sendable {
 
     /// Sends a datagram of the server to the client with this address, which may have gone.
     func deliver(_ datagram: Span<UInt8>, toClientAt address: TransportAddress) {
-        guard let ipv4 = address.ipv4, case let number = Int(ipv4 & 0xff_ffff) - 1, clients.indices.contains(number)
-        else {
-            return
-        }
+        guard let number = Self.number(ofClientAt: address), clients.indices.contains(number) else { return }
         egress.note(datagram, to: address)
         clients[number].sendDown(datagram, to: address)
+    }
+
+    /// The number of the client with this address.
+    static func number(ofClientAt address: TransportAddress) -> Int? {
+        address.ipv4.map { Int($0 & 0xff_ffff) - 1 }
     }
 
     func nextSource() -> UInt32 {

@@ -135,7 +135,8 @@ final class UpSession {
         let stream = PublishedStream(
             StreamInfo(
                 id: id, media: negotiated.codec.media, codec: negotiated.codec.rawValue, extraValue: extraValue),
-            codec: negotiated.codec, participant: participant, peer: peer, receiver: receiver)
+            codec: negotiated.codec, participant: participant, loop: settings.loop,
+            source: SessionSource(peer: peer, receiver: receiver))
         streams.append(Incoming(offered: offered, receiver: receiver, stream: stream))
         return stream
     }
@@ -145,9 +146,7 @@ final class UpSession {
         case .localCandidate(let candidate): send(.candidate(Candidate(session: .up, candidate: candidate)))
         case .gatheringDone: send(.candidate(Candidate(session: .up, candidate: "")))
         case .secured:
-            for entry in streams where entry.stream.consumers.contains(where: \.isAwaitingStart) {
-                entry.stream.requestKeyframe()
-            }
+            for entry in streams where entry.stream.isAwaited { entry.stream.requestKeyframe() }
         case .senderReport(let receiver, let ntp, let rtp, let time):
             guard let stream = stream(of: receiver) else { return }
             stream.setClock(SenderClock(ntp: ntp, rtp: rtp, at: time, clockRate: stream.codec.clockRate))
@@ -155,7 +154,7 @@ final class UpSession {
             if let stream = stream(of: receiver) { refuse(stream, packets) }
         case .lossBeyondRepair(let receiver):
             // The subscribers' requests for these packets would fail too: one keyframe mends the stream for all.
-            if let stream = stream(of: receiver), !stream.consumers.isEmpty { stream.requestKeyframe() }
+            if let stream = stream(of: receiver), stream.isWatched { stream.requestKeyframe() }
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its up session."))
