@@ -96,6 +96,33 @@ struct PipeTests {
         #expect(keyframes[1] <= keyframes[0] + 1, "\(keyframes)")
     }
 
+    @Test func `a subscription that begins again on the other loop waits for one keyframe, whichever comes first`()
+        throws
+    {
+        let call = Call()
+        call.simulation.task { [call] in
+            for client in [call.ada] + call.far { try await client.join("kitchen") }
+            // The sessions are known to work.
+            try await call.simulation.sleep(for: .seconds(3))
+            let video = try await call.ada.publish()
+            try await call.far[0].wait { !$0.streams.isEmpty }
+            try await call.far[0].subscribe(to: video)
+            try await call.simulation.sleep(for: .milliseconds(500))
+            try await call.far[0].unsubscribe(from: video)
+            try await call.far[0].subscribe(to: video)
+            try await call.simulation.sleep(for: .milliseconds(200))
+            // The publisher's own keyframe answers the request that waits for the end of the second.
+            call.ada.restartSources()
+        }
+        let report = try call.simulation.run(for: .seconds(10))
+        #expect(report.viewers.map { $0.shown > 10 } == [true, true])
+        #expect(report.viewers.allSatisfy { $0.skippedPackets == 0 })
+        // The first frame, that of the first subscription, and the restart's.
+        #expect(report.keyframes == 3)
+        #expect(report.missingNumbers == 0)
+        call.simulation.end()
+    }
+
     @Test func `a stream that nobody watches on the other loop does not cross`() throws {
         let call = Call()
         call.simulation.task { [call] in

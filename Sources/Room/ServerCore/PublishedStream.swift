@@ -56,7 +56,7 @@ final class PublishedStream {
             consumers[consumer.place] = last
             last.place = consumer.place
         }
-        if consumers.isEmpty, source.pause() { recent.forgetKeyframe() }
+        if consumers.isEmpty { source.pause() }
     }
 
     /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.

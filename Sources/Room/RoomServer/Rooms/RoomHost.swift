@@ -43,7 +43,10 @@ actor RoomHost {
     private var links: LoopLinks {
         LoopLinks(
             place: place, others: { [seats] in seats.loops(of: $0) },
-            send: { [unowned self] batch, loop in hosts[loop].receive(batch) })
+            send: { [unowned self] batch, loop in
+                // While the server stops, a batch may be left over.
+                hosts.isEmpty || hosts[loop].receive(batch)
+            })
     }
 
     // MARK: - From other loops

@@ -8,8 +8,8 @@ protocol StreamSource {
     func requestKeyframe()
     /// The stream has its first consumer.
     func begin()
-    /// The stream has lost its last consumer. Returns whether packets are missing until the next `begin`.
-    func pause() -> Bool
+    /// The stream has lost its last consumer.
+    func pause()
 }
 
 /// A receiver of the publisher's up session.
@@ -20,7 +20,7 @@ struct SessionSource: StreamSource {
     var isReady: Bool { peer.isSecured }
     func requestKeyframe() { peer.requestKeyframe(receiver) }
     func begin() {}
-    func pause() -> Bool { false }
+    func pause() {}
 }
 
 /// A stream of another part of the room. It flows only while it has a consumer here.
@@ -31,9 +31,5 @@ struct PipeSource: StreamSource {
     var isReady: Bool { true }
     func requestKeyframe() { pipe.send(.keyframe(stream)) }
     func begin() { pipe.send(.wanted(stream)) }
-
-    func pause() -> Bool {
-        pipe.send(.unwanted(stream))
-        return true
-    }
+    func pause() { pipe.send(.unwanted(stream)) }
 }
