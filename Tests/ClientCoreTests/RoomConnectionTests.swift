@@ -15,7 +15,7 @@ import TestSupport
         try await onLoop { loop in
             let client = try Client(loop)
             client.join()
-            let join = Join(token: "a token", room: "room", receivers: ReceiverPool())
+            let join = Join(versions: [1], token: "a token", room: "room", receivers: ReceiverPool())
             #expect(client.sent == [Envelope(id: 1, ClientMessage.join(join)).json()])
             #expect(client.percents == [33])
             client.connection.leave()
@@ -104,6 +104,60 @@ import TestSupport
         }
     }
 
+    @Test func `an unpublished track is disconnected immediately, and the next one has its m-line and another mid`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            let tracks = (0..<3).map { _ in Track() }
+            for (index, track) in tracks.prefix(2).enumerated() {
+                client.connection.publish([TrackOffer(track)]) { _ in }
+                try client.acceptOffer(id: 2 + index, stream: 7 + index)
+            }
+            var results: [RoomError?] = []
+            client.connection.unpublish([7]) { result in
+                if case .failure(let error) = result { results.append(error) } else { results.append(nil) }
+            }
+            #expect(tracks.map(\.isConnected) == [false, true, true])
+            #expect(client.sent.last == #"{"id":4,"streams":[7],"type":"unpublish"}"#)
+            client.hear(#"{"type":"unpublished","id":4,"streams":[7]}"#)
+            client.connection.unpublish([7]) { if case .failure(let error) = $0 { results.append(error) } }
+            client.connection.unpublish([8, 99]) { if case .failure(let error) = $0 { results.append(error) } }
+            #expect(results.map(\.?.code) == [nil, .noSuchStream, .noSuchStream])
+            #expect(tracks[1].isConnected)
+            client.connection.publish([TrackOffer(tracks[2])]) { _ in }
+            let offer = try #require(client.offers.last)
+            #expect(offer.media.map(\.mid) == ["2", "1"])
+            #expect(offer.media.map(\.isRejected) == [false, false])
+            client.connection.drop()
+        }
+    }
+
+    @Test func `a version that the client did not offer ends the connection`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.join(version: 2)
+            #expect(client.ends == [.versionUnsupported])
+            #expect(client.isClosed)
+        }
+    }
+
+    @Test func `a stream that its publisher ends is reported and forgotten`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            client.hear(
+                #"{"type":"participantEntered","participant":{"id":"p-2","streams":[{"id":5,"media":"video","#
+                    + #""codec":"VP8","extraValue":""}]}}"#)
+            client.hear(#"{"type":"streamUnpublished","participant":"p-2","stream":5}"#)
+            client.hear(#"{"type":"streamUnpublished","participant":"p-2","stream":5}"#)
+            #expect(client.unpublished == [5])
+            #expect(client.connection.stream(5) == nil)
+            client.connection.drop()
+        }
+    }
+
     @Test func `connections with the same seed choose the same numbers, and others choose others`()
         async throws
     {
@@ -189,17 +243,43 @@ private final class Client {
             close: { [unowned self] in isClosed = true })
     }
 
-    func join() {
+    func join(version: Int = 1) {
         #expect(connection.begin())
         #expect(connection.signIn(to: server))
         connection.join(room, token: "a token", over: link)
-        hear(#"{"type":"joined","id":1,"version":1,"participant":"p-1","participants":[]}"#)
+        hear(#"{"type":"joined","id":1,"version":\#(version),"participant":"p-1","participants":[]}"#)
+    }
+
+    /// Joins, as if media could flow already.
+    func enter() {
+        join()
+        connection.secured()
+    }
+
+    /// Replies to the last offer, which has one new stream.
+    func acceptOffer(id: Int, stream: Int) throws {
+        guard case .publish(let body) = try Envelope<ClientMessage>(json: Data((sent.last ?? "").utf8)).message else {
+            return
+        }
+        let offer = try SessionDescription(parsing: body.sdp)
+        let mid = try #require(body.streams.first?.mid)
+        let transport = TransportDescription(
+            iceUfrag: "abcd", icePwd: "abcdefghijklmnopqrstuv",
+            fingerprints: [Fingerprint(algorithm: "sha-256", digest: Array(repeating: 7, count: 32))], setup: .passive)
+        let streams = try offer.media.filter { !$0.isRejected }.map { try UpDescription.stream($0.mid, of: offer) }
+        let answer = UpDescription.answer(to: offer, taking: streams, sessionID: 1, transport: transport)
+        let published = Published(sdp: answer.serialized(), streams: [.init(mid: mid, stream: stream)])
+        hear(Envelope(id: id, ServerMessage.published(published)).json())
     }
 
     func hear(_ text: String) { connection.receive(.text(text)) }
 
     var percents: [Int] {
         events.compactMap { if case .connecting(let percent) = $0 { percent } else { nil } }
+    }
+
+    var unpublished: [Int] {
+        events.compactMap { if case .streamUnpublished(_, let info) = $0 { info.id } else { nil } }
     }
 
     /// The code of each end.

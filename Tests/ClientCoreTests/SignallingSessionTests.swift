@@ -62,6 +62,7 @@ extension SignallingSession.Output {
 @Test func `a message of a later version is ignored`() throws {
     var session = session()
     #expect(session.receive(#"{"type":"sparkle"}"#, now: at(0)) == [])
+    #expect(session.ignoredMessages == 1)
     #expect(!session.hasEnded)
     // As an answer it fails its request.
     let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))

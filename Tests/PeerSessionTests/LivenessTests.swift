@@ -49,6 +49,20 @@ import Testing
         #expect(!call.a.isEnded && !call.b.isEnded)
     }
 
+    @Test("A peer that removed its receiver before the last packets arrived is kept, as the sender is removed too")
+    func endedStream() {
+        let call = secured()
+        let stream = Stream.video(call)
+        call.at(.seconds(2)) {
+            call.b.removeReceiver(stream.receiver)
+            stream.send()
+            call.a.removeSender(stream.sender, now: call.now)
+        }
+        call.run(for: .seconds(60))
+        #expect(!call.events[0].contains(.consentLost))
+        #expect(!call.a.isEnded && !call.b.isEnded)
+    }
+
     @Test(
         "A process that is stopped for 20 s and goes on keeps its session and its media", arguments: [Call.End.a, .b])
     func stopped(end: Call.End) {

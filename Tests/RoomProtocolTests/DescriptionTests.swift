@@ -71,6 +71,36 @@ import Testing
         #expect(!answer.media[0].isRejected)
     }
 
+    @Test(arguments: [
+        (MediaDirection.inactive, MediaDirection?.some(.inactive)), (.recvonly, .inactive), (.sendonly, nil),
+    ])
+    func `an m-line without a stream is kept for a later one, and refused if it sends`(
+        offered: MediaDirection, answered: MediaDirection?
+    ) throws {
+        var offer = try publishing(["0", "1"])
+        let stream = try UpDescription.stream("1", of: offer)
+        offer.media[0].direction = offered
+        let answer = UpDescription.answer(to: offer, taking: [stream], sessionID: 2, transport: transport)
+        #expect(answer.media[0].isRejected == (answered == nil))
+        #expect(answered == nil || answer.media[0].direction == answered)
+        #expect(answer.media[1].direction == .recvonly)
+    }
+
+    @Test func `an ended stream's m-line is offered as stopped and does not bundle`() throws {
+        var senders = ["0", "1"].map { Sender(mid: $0, codec: .vp8, ssrc: SSRC(5), retransmissionSSRC: nil) }
+        senders[0].hasEnded = true
+        let offer = try SessionDescription(
+            parsing: UpDescription.offer(
+                sessionID: 1, version: 1, senders: senders, transport: transport, cname: "me"
+            ).serialized())
+        #expect(offer.media.map(\.isRejected) == [true, false])
+        #expect(offer.bundle == ["1"])
+        #expect(offer.media[0].ssrcs == [])
+        let stream = try UpDescription.stream("1", of: offer)
+        let answer = UpDescription.answer(to: offer, taking: [stream], sessionID: 2, transport: transport)
+        #expect(answer.media.map(\.isRejected) == [true, false])
+    }
+
     @Test func `a stopped published m-line is answered as stopped`() throws {
         var offer = try publishing(["0"])
         let stream = try UpDescription.stream("0", of: offer)

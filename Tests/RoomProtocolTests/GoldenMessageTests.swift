@@ -22,9 +22,14 @@ import Testing
             .join(Join(version: 1, token: "t", room: "kitchen"))
         ),
         (
+            #"{"id":1,"room":"kitchen","token":"t","type":"join","version":1,"versions":[1,2]}"#,
+            .join(Join(version: 1, versions: [1, 2], token: "t", room: "kitchen"))
+        ),
+        (
             #"{"id":1,"sdp":"v=0","streams":[{"extraValue":"camera","mid":"0"},{"mid":"1"}],"type":"publish"}"#,
             .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", extraValue: "camera"), .init(mid: "1")]))
         ),
+        (#"{"id":1,"streams":[7,8],"type":"unpublish"}"#, .unpublish(StreamReferences(streams: [7, 8]))),
         (
             #"{"id":1,"revision":2,"sdp":"v=0","session":"down","type":"answer"}"#,
             .answer(Description(session: .down, sdp: "v=0", revision: 2))
@@ -49,6 +54,7 @@ import Testing
             #"{"id":1,"sdp":"v=0","streams":[{"mid":"0","stream":7}],"type":"published"}"#,
             .published(Published(sdp: "v=0", streams: [.init(mid: "0", stream: 7)]))
         ),
+        (#"{"id":1,"streams":[7,8],"type":"unpublished"}"#, .unpublished(StreamReferences(streams: [7, 8]))),
         (#"{"id":1,"mid":"4","stream":7,"type":"subscribed"}"#, .subscribed(Subscribed(stream: 7, mid: "4"))),
         (
             #"{"firstSequenceNumber":65535,"id":1,"mid":"4","stream":7,"type":"subscribed"}"#,
@@ -77,6 +83,10 @@ import Testing
         (
             #"{"id":1,"participant":"q","stream":\#(video),"type":"streamPublished"}"#,
             .streamPublished(StreamPublished(participant: "q", stream: stream))
+        ),
+        (
+            #"{"id":1,"participant":"q","stream":7,"type":"streamUnpublished"}"#,
+            .streamUnpublished(StreamUnpublished(participant: "q", stream: 7))
         ),
         (
             #"{"codec":"opus","id":1,"media":"audio","mid":"0","participant":"q","stream":8,"#

@@ -21,6 +21,23 @@ import Testing
         #expect(refused?.id == id)
     }
 
+    @Test(
+        arguments: [
+            (nil, [1, 2], 1), ([1, 2, 3], [1, 2], 2), ([3, 2], [1, 2], 2), ([1], [1, 2], 1), ([2, 3], [1], nil),
+            ([], [1], nil),
+        ] as [([Int]?, [Int], Int?)])
+    func `a connection uses the newest version that both ends have`(
+        theirs: [Int]?, own: [Int], version: Int?
+    ) throws {
+        let join = Join(version: 1, versions: theirs, token: "t", room: "kitchen")
+        guard let version else {
+            let error = #expect(throws: RoomError.self) { try join.negotiatedVersion(with: own) }
+            #expect(error?.code == .versionUnsupported)
+            return
+        }
+        #expect(try join.negotiatedVersion(with: own) == version)
+    }
+
     @Test func `a refused room name is returned with a valid one`() throws {
         #expect(try RoomName("kitchen-1").text == "kitchen-1")
         for (name, remedy) in [("my room", "my-room"), ("a/b", "a-b")] {

@@ -114,7 +114,7 @@ private final class Downlink {
                 kind: .video, mid: String(streams), clockRate: 90000, payloadTypes: [96], nack: false))
         let stream = PublishedStream(
             StreamInfo(id: streams, media: .video, codec: "VP8", extraValue: ""), codec: .vp8, participant: "p-1",
-            peer: publisher, receiver: receiver)
+            loop: publisher.loop, source: SessionSource(peer: publisher, receiver: receiver))
         consumer.assign(stream)
         return stream
     }

@@ -83,6 +83,14 @@ final class MediaSession {
         return Publish(sdp: offer.serialized(), streams: new.map { .init(mid: $0.mid) })
     }
 
+    /// The offer of the first sender once more.
+    var reoffer: Publish {
+        let sender = Sender(mid: "0", codec: .vp8, ssrc: SSRC(5000), retransmissionSSRC: nil)
+        let offer = UpDescription.offer(
+            sessionID: 1, version: 2, senders: [sender], transport: peer.local, cname: "test")
+        return Publish(sdp: offer.serialized(), streams: [.init(mid: "0")])
+    }
+
     func addSender(_ codec: Codec, _ ssrc: SSRC, mid: String? = nil, midExtension: UInt8? = nil) {
         senders.append(
             peer.addSender(

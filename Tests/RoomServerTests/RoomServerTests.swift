@@ -62,6 +62,33 @@ import Testing
         }
     }
 
+    @Test func `an unknown message that is no request is ignored`() async throws {
+        try await withServer { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            _ = try client.message { if case .offer = $0.message { true } else { false } }
+            client.sendText(#"{"type":"dance"}"#)
+            client.sendMessage(.ping, id: 6)
+            let next = try client.message { if case .candidate = $0.message { false } else { true } }
+            #expect(next == Envelope(id: 6, .pong))
+        }
+    }
+
+    @Test func `a client of a later version joins with the version that the server has, or is refused`() async throws {
+        try await withServer { server, grant in
+            let client = try RawClient(port: server.port)
+            #expect(try client.openWebSocket(port: server.port) == 101)
+            let future = Join(version: 3, versions: [2, 3], token: grant.accessToken, room: "kitchen")
+            #expect(try client.refusal(of: .join(future), id: 1) == "protocol.version")
+            client.sendMessage(
+                .join(Join(version: 3, versions: [1, 3], token: grant.accessToken, room: "kitchen")), id: 2)
+            guard case .joined(let joined) = try client.message(where: { $0.id == 2 }).message else {
+                Issue.record("The client did not join.")
+                return
+            }
+            #expect(joined.version == 1)
+        }
+    }
+
     @Test func `signing out ends every participant that joined with the token`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)

@@ -74,7 +74,7 @@ import TestSupport
         let loop = PeerIO.EventLoop(name: "closed")
         let seats = Seats(loops: 1, maximum: 10)
         let certificate = try Certificate()
-        let host = RoomHost(loop: loop, log: LogQueue(LogLines().logger), numbers: StreamNumbers()) {
+        let host = RoomHost(loop: loop, seats: seats, log: LogQueue(LogLines().logger), numbers: StreamNumbers()) {
             SessionSettings(loop: $0, certificate: certificate, scope: .loopback, impairment: nil)
         }
         let tokens = AccessTokens()
@@ -178,6 +178,20 @@ import TestSupport
         }
         #expect(loops == [0, 1, 2, 0, 0, 1, 2, 2, 1])
         #expect(seats.taken == [3, 3, 3])
+    }
+
+    @Test func `a room gets another loop when it is full on those that it has`() throws {
+        let seats = Seats(loops: 3, maximum: 100, roomLoopSize: 2)
+        _ = try seats.reserve(in: RoomName("other"))
+        let room = try RoomName("large")
+        let reserved = try (0..<9).map { _ in try seats.reserve(in: room) }
+        #expect(reserved.map(\.loop) == [1, 1, 2, 2, 0, 0, 0, 1, 2])
+        #expect(seats.loops(of: room) == [0, 1, 2])
+        for seat in reserved.suffix(7) { seats.free(seat) }
+        #expect(seats.loops(of: room) == [1])
+        seats.free(reserved[0])
+        #expect(try seats.reserve(in: room).loop == 1)
+        #expect(seats.loops(of: try RoomName("none")) == [])
     }
 
     @Test func `a room that was left is placed again`() throws {

@@ -60,7 +60,8 @@ import Testing
         #expect(listeners[0].heard.map(ObjectIdentifier.init) == sounds[1...4].map(ObjectIdentifier.init))
         #expect(listeners[9].heard.map(ObjectIdentifier.init) == sounds[0...3].map(ObjectIdentifier.init))
         // The second leaves: each participant that heard it hears the next.
-        slots.left(listeners[1], ending: [sounds[1]])
+        slots.left(listeners[1])
+        slots.ended([sounds[1]])
         let others = listeners.filter { listener in listener.heard.contains { $0 === sounds[1] } }
         var leaving = 0
         for listener in others {
@@ -87,7 +88,7 @@ import Testing
         var slots = AudioSlots<Listener>()
         let (first, second, third) = (Listener(work), Listener(work), Listener(work))
         for listener in [first, second, third] { slots.fill(listener) }
-        slots.left(second, ending: [])
+        slots.left(second)
         slots.published(Sound(third))
         #expect(first.heard.count == 1)
         #expect(second.heard.isEmpty)

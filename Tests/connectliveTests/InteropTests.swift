@@ -39,7 +39,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             [
                 "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
                 "--expect-video-from-others", "2", "--expect-audio", "--expect-publishing", "100", "--expect-srtp",
-                "GCM", "--then-refuse",
+                "GCM", "--then-lose-camera", "--then-refuse",
             ], seconds: 150)
         #expect((seen["publishing"] as? [String: Any])?["codec"] as? String == "video/VP8")
         let refused = try #require(seen["refused"] as? [String: Any])
@@ -52,8 +52,10 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         let ended = try viewer.finish(seconds: 60)
         #expect(ended.status == 0, "\(ended.error)")
         let videos = try rendered("video", in: server.folder.file("r.json"))
-        let camera = videos.first { $0["width"] as? Int == 640 }
-        #expect((camera?["framesRendered"] as? Int ?? 0) > 40, "\(videos)")
+        // The browser's camera, and the same again after the page lost it.
+        let cameras = videos.filter { $0["width"] as? Int == 640 }
+        #expect(cameras.count == 2, "\(videos)")
+        #expect(cameras.allSatisfy { ($0["framesRendered"] as? Int ?? 0) > 40 }, "\(videos)")
         let sound = try rendered("audio", in: server.folder.file("r.json"))
         #expect(sound.count == 3, "\(sound)")
         // The clip, the pattern, and the browser's fake microphone, which beeps once a second.

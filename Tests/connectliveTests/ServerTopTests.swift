@@ -18,7 +18,7 @@ import TestSupport
     }
 
     private static func drops(unread: Int, ignored: Int) -> ServerStatistics.Drops {
-        .init(unread: unread, unsent: 0, notTakenOver: 0, ignored: ignored)
+        .init(unread: unread, unsent: 0, notTakenOver: 0, notPiped: 0, ignored: ignored)
     }
 
     @Test func `a line shows what a loop did between two samples`() throws {

@@ -81,6 +81,8 @@ def arguments():
     parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
     parser.add_argument("--then-refuse", action="store_true",
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
+    parser.add_argument("--then-lose-camera", action="store_true",
+                        help="end the camera's track afterwards, then turn the camera on again")
     parser.add_argument("--screenshot", metavar="PNG")
     parser.add_argument("--window", default="1280x800", metavar="WxH")
     parser.add_argument("--flag", action="append", default=[], help="one more for Chromium, as in --flag=--lang=de")
@@ -221,8 +223,36 @@ def allow(browser, setting):
         browser.execute_cdp_cmd("Browser.setPermission", {"permission": {"name": name}, "setting": setting})
 
 
-def observe(options, browser):
-    browser.get(options.page)
+# Ends the camera's track, as a lost device does.
+LOSE_CAMERA = """
+for (const sender of window.testPeers.flatMap((peer) => peer.getSenders()))
+    if (sender.track?.kind === 'video') sender.track.dispatchEvent(new Event('ended'));
+"""
+
+
+def wait_for(browser, script, seconds):
+    end = time.monotonic() + seconds
+    while not browser.execute_script(script):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def lose_camera(options, browser):
+    """Loses the camera and turns it on again. One sentence about an unmet expectation, or None."""
+    browser.execute_script(LOSE_CAMERA)
+    if not wait_for(browser, "return document.body.dataset.publishing === 'audio'", 10):
+        return "The page still publishes the camera that it lost."
+    browser.execute_script("document.querySelector('#camera').click()")
+    if not wait_for(browser, "return document.body.dataset.publishing === 'audio video'", 10):
+        return "The page did not publish the camera again."
+    return observe(options, browser)[1]
+
+
+def observe(options, browser, opens=False):
+    if opens:
+        browser.get(options.page)
     seen = Observation()
     end = time.monotonic() + options.seconds
     while True:
@@ -294,11 +324,14 @@ def main():
     try:
         browser = start(options, folder)
         allow(browser, "granted")
-        result, sentence = observe(options, browser)
+        result, sentence = observe(options, browser, opens=True)
+        if options.then_lose_camera and sentence is None:
+            options.expect_publishing += result["publishing"]["framesSent"]
+            sentence = lose_camera(options, browser)
         if options.then_refuse and sentence is None:
             allow(browser, "denied")
             options.expect_publishing = 0
-            result["refused"], sentence = observe(options, browser)
+            result["refused"], sentence = observe(options, browser, opens=True)
     except (WebDriverException, LookupError) as error:
         sentence = f"Chromium could not be driven: {str(error).strip().splitlines()[0]}"
     finally:

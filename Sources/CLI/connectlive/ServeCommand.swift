@@ -43,10 +43,16 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How many threads forward media. A room is on one of them (default: the number of cores less one, "
-                + "\(RoomServer.defaultThreads) here).",
+            "How many threads forward media (default: the number of cores less one, \(RoomServer.defaultThreads) here).",
             valueName: "count"))
     var threads = RoomServer.defaultThreads
+
+    @Option(
+        help: ArgumentHelp(
+            "How many participants of one room a thread gets before the room spreads to another one (default: "
+                + "\(RoomServer.defaultRoomLoopSize)).",
+            valueName: "count"))
+    var roomLoopSize = RoomServer.defaultRoomLoopSize
 
     @Option(help: "Service id (default: CONNECTLIVE_SERVICE_ID, else one created for this run).") var serviceId: String?
 
@@ -62,6 +68,7 @@ struct ServeCommand: AsyncParsableCommand {
         guard (1...RoomServer.threadLimit).contains(threads) else {
             throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
         }
+        guard roomLoopSize > 0 else { throw ValidationError("--room-loop-size must be 1 or more.") }
         if let udpPort, udpPort.count > 1, udpPort.count < threads {
             throw ValidationError(
                 "--udp-port names \(udpPort.count) ports for \(threads) threads. Give one, or one for each.")
@@ -78,6 +85,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.mediaPorts = udpPort
         configuration.publicAddresses = publicAddress
         configuration.threads = threads
+        configuration.roomLoopSize = roomLoopSize
         let server = try await RoomServer.start(configuration)
         let file = ServerFile(
             server: server.url, serviceId: server.configuration.service.id,

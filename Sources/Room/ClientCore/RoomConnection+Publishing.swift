@@ -78,6 +78,17 @@ extension RoomConnection {
         }
     }
 
+    /// Ends some of this client's streams, and stops sending them immediately. Calls `then` when the server has replied.
+    package func unpublish(_ streams: [Int], then: @escaping (Result<Void, RoomError>) -> Void) {
+        guard state == .connected, let up else { return then(.failure(Self.notPublishable)) }
+        let tracks = up.tracks.filter { $0.stream.map(streams.contains) ?? false }
+        if let other = streams.first(where: { id in !tracks.contains { $0.stream == id } }) {
+            return then(.failure(RoomError(.noSuchStream, "This client does not publish stream \(other).")))
+        }
+        up.remove(tracks)
+        request(.unpublish(StreamReferences(streams: streams))) { then($0.map { _ in }) }
+    }
+
     /// Removes the prepared tracks.
     package func cancelPrepared() {
         removePrepared()

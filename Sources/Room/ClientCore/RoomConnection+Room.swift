@@ -12,12 +12,14 @@ extension RoomConnection {
     func left(_ id: String) {
         guard let index = others.firstIndex(where: { $0.id == id }) else { return }
         let info = others.remove(at: index)
-        for stream in info.streams {
-            subscriptions[stream.id] = nil
-            down?.release(stream: stream.id)
-        }
-        for (mid, stream) in heard where stream.participant == id { unheard(mid) }
+        for stream in info.streams { ended(stream.id) }
         if state == .connected { onEvent(.participantLeft(info)) }
+    }
+
+    private func ended(_ id: Int) {
+        subscriptions[id] = nil
+        down?.release(stream: id)
+        for (mid, stream) in heard where stream.id == id { unheard(mid) }
     }
 
     func published(_ body: StreamPublished) {
@@ -26,6 +28,15 @@ extension RoomConnection {
         else { return }
         others[index].streams.append(body.stream)
         if state == .connected { onEvent(.streamPublished(participant: body.participant, body.stream)) }
+    }
+
+    func unpublished(_ body: StreamUnpublished) {
+        guard let index = others.firstIndex(where: { $0.id == body.participant }),
+            let place = others[index].streams.firstIndex(where: { $0.id == body.stream })
+        else { return }
+        let info = others[index].streams.remove(at: place)
+        ended(info.id)
+        if state == .connected { onEvent(.streamUnpublished(participant: body.participant, info)) }
     }
 
     func stream(_ id: Int) -> (participant: String, info: StreamInfo)? {

@@ -22,6 +22,7 @@ extension RoomConnection {
         // A receiving-only client sends no reports that measure a round trip, so the signalling's is used.
         statistics.roundTripMilliseconds =
             (up?.roundTrip ?? down?.roundTrip ?? signalling?.roundTrip)?.milliseconds
+        statistics.messagesIgnored = signalling?.ignoredMessages ?? 0
         statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue
         statistics.connectMilliseconds = connectedAt.map { ($0 - connectStarted).milliseconds }
         if let first = statistics.received.compactMap(\.firstFrameMilliseconds).min() {

@@ -93,9 +93,17 @@ package final class RoomConnection {
         guard state == .connecting, let address else { return link.close() }
         self.link = link
         signalling?.heard(now: loop.now)
-        request(.join(Join(token: token, room: room.text, receivers: options.receivers))) { [weak self] result in
+        let join = Join(versions: Signalling.versions, token: token, room: room.text, receivers: options.receivers)
+        request(.join(join)) { [weak self] result in
             switch result {
-            case .success(.joined): break
+            case .success(.joined(let joined)):
+                guard !Signalling.versions.contains(joined.version) else { return }
+                self?.end(
+                    .disconnected,
+                    RoomError(
+                        .versionUnsupported,
+                        "The server \(address) chose version \(joined.version) of the protocol, which this client does not "
+                            + "have. Use the same release on both ends."))
             case .success:
                 self?.end(
                     .disconnected,
@@ -274,10 +282,11 @@ package final class RoomConnection {
         case .participantEntered(let body): entered(body.participant)
         case .participantLeft(let body): left(body.participant)
         case .streamPublished(let body): published(body)
+        case .streamUnpublished(let body): unpublished(body)
         case .receiverAssigned(let body): assigned(body)
         case .closed(let closing):
             end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
-        case .joined, .published, .subscribed, .unsubscribed, .pong, .left, .error: break
+        case .joined, .published, .unpublished, .subscribed, .unsubscribed, .pong, .left, .error: break
         }
     }
 }

@@ -10,6 +10,8 @@ package enum RoomEvent: Sendable {
     /// A participant left, and its streams ended.
     case participantLeft(ParticipantInfo)
     case streamPublished(participant: String, StreamInfo)
+    /// A participant ended one of its streams, and stays.
+    case streamUnpublished(participant: String, StreamInfo)
     /// The server assigned the audio stream to a receiver, so it is heard.
     case audioHeard(participant: String, stream: Int)
     case audioUnheard(participant: String, stream: Int)

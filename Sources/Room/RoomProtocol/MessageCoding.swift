@@ -45,6 +45,9 @@ private func encodeJSON(_ value: any Encodable) -> String {
 package struct MessageRefused: Error, Sendable, Equatable {
     package var id: Int?
     package var error: RoomError
+
+    /// Whether it is a notification of a later version, to be ignored.
+    package var isNews: Bool { id == nil && error.code == .messageUnknown }
 }
 
 private func decodeHead(_ data: Data) throws(MessageRefused) -> EnvelopeHead {
@@ -84,7 +87,7 @@ private func explain(_ error: any Error) -> String {
 private func unknown(_ head: EnvelopeHead) -> MessageRefused {
     MessageRefused(
         id: head.id,
-        error: RoomError(.messageUnknown, "Version 1 of the protocol has no message '\(head.type.prefix(40))'.")
+        error: RoomError(.messageUnknown, "This version of the protocol has no message '\(head.type.prefix(40))'.")
     )
 }
 
@@ -94,6 +97,7 @@ extension Envelope where Message == ClientMessage {
             switch message {
             case .join(let body): flatten("join", id, body)
             case .publish(let body): flatten("publish", id, body)
+            case .unpublish(let body): flatten("unpublish", id, body)
             case .answer(let body): flatten("answer", id, body)
             case .candidate(let body): flatten("candidate", id, body)
             case .subscribe(let body): flatten("subscribe", id, body)
@@ -111,6 +115,7 @@ extension Envelope where Message == ClientMessage {
             switch head.type {
             case "join": .join(try decodeBody(Join.self, head, json))
             case "publish": .publish(try decodeBody(Publish.self, head, json))
+            case "unpublish": .unpublish(try decodeBody(StreamReferences.self, head, json))
             case "answer": .answer(try decodeBody(Description.self, head, json))
             case "candidate": .candidate(try decodeBody(Candidate.self, head, json))
             case "subscribe": .subscribe(try decodeBody(StreamReference.self, head, json))
@@ -129,6 +134,7 @@ extension Envelope where Message == ServerMessage {
             switch message {
             case .joined(let body): flatten("joined", id, body)
             case .published(let body): flatten("published", id, body)
+            case .unpublished(let body): flatten("unpublished", id, body)
             case .subscribed(let body): flatten("subscribed", id, body)
             case .unsubscribed(let body): flatten("unsubscribed", id, body)
             case .pong: flatten("pong", id, NoBody())
@@ -139,6 +145,7 @@ extension Envelope where Message == ServerMessage {
             case .participantEntered(let body): flatten("participantEntered", id, body)
             case .participantLeft(let body): flatten("participantLeft", id, body)
             case .streamPublished(let body): flatten("streamPublished", id, body)
+            case .streamUnpublished(let body): flatten("streamUnpublished", id, body)
             case .receiverAssigned(let body): flatten("receiverAssigned", id, body)
             case .closed(let body): flatten("closed", id, body)
             }
@@ -151,6 +158,7 @@ extension Envelope where Message == ServerMessage {
             switch head.type {
             case "joined": .joined(try decodeBody(Joined.self, head, json))
             case "published": .published(try decodeBody(Published.self, head, json))
+            case "unpublished": .unpublished(try decodeBody(StreamReferences.self, head, json))
             case "subscribed": .subscribed(try decodeBody(Subscribed.self, head, json))
             case "unsubscribed": .unsubscribed(try decodeBody(StreamReference.self, head, json))
             case "pong": .pong
@@ -161,6 +169,7 @@ extension Envelope where Message == ServerMessage {
             case "participantEntered": .participantEntered(try decodeBody(ParticipantEntered.self, head, json))
             case "participantLeft": .participantLeft(try decodeBody(ParticipantReference.self, head, json))
             case "streamPublished": .streamPublished(try decodeBody(StreamPublished.self, head, json))
+            case "streamUnpublished": .streamUnpublished(try decodeBody(StreamUnpublished.self, head, json))
             case "receiverAssigned": .receiverAssigned(try decodeBody(ReceiverAssigned.self, head, json))
             case "closed": .closed(try decodeBody(Closing.self, head, json))
             default: throw unknown(head)

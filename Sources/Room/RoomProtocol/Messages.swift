@@ -1,7 +1,7 @@
 /// The signalling messages of client and server, specified in docs/signalling.md.
 package enum Signalling {
-    /// The protocol version of this build.
-    package static let version = 1
+    /// The protocol versions of this build. A connection uses the newest that both ends have.
+    package static let versions = [1]
     /// Path of the WebSocket.
     package static let webSocketPath = "/v1/room"
     package static let signInPath = "/v1/sign-in"
@@ -60,16 +60,38 @@ package struct ReceiverPool: Codable, Sendable, Equatable {
 // MARK: - From the client
 
 package struct Join: Codable, Sendable, Equatable {
+    /// The client's version for servers that do not read `versions`.
     package var version: Int
+    /// The versions that the client has. Nil means `version` alone.
+    package var versions: [Int]?
     package var token: String
     package var room: String
     package var receivers: ReceiverPool?
 
-    package init(version: Int = Signalling.version, token: String, room: String, receivers: ReceiverPool? = nil) {
+    package init(
+        version: Int = 1, versions: [Int]? = nil, token: String, room: String, receivers: ReceiverPool? = nil
+    ) {
         self.version = version
+        self.versions = versions
         self.token = token
         self.room = room
         self.receivers = receivers
+    }
+
+    /// The newest version that both ends have. Throws if they have none in common.
+    package func negotiatedVersion(with own: [Int] = Signalling.versions) throws(RoomError) -> Int {
+        let theirs = versions ?? [version]
+        guard let newest = own.filter(theirs.contains).max() else {
+            throw RoomError(
+                .versionUnsupported,
+                "This server uses version \(Self.list(own)) of the protocol, not \(Self.list(theirs)). Use the same release "
+                    + "on both ends.")
+        }
+        return newest
+    }
+
+    private static func list(_ versions: [Int]) -> String {
+        versions.prefix(8).map(String.init).joined(separator: " or ")
     }
 }
 
@@ -122,9 +144,16 @@ package struct StreamReference: Codable, Sendable, Equatable {
     package init(stream: Int) { self.stream = stream }
 }
 
+package struct StreamReferences: Codable, Sendable, Equatable {
+    package var streams: [Int]
+
+    package init(streams: [Int]) { self.streams = streams }
+}
+
 package enum ClientMessage: Sendable, Equatable {
     case join(Join)
     case publish(Publish)
+    case unpublish(StreamReferences)
     case answer(Description)
     case candidate(Candidate)
     case subscribe(StreamReference)
@@ -214,6 +243,16 @@ package struct StreamPublished: Codable, Sendable, Equatable {
     }
 }
 
+package struct StreamUnpublished: Codable, Sendable, Equatable {
+    package var participant: String
+    package var stream: Int
+
+    package init(participant: String, stream: Int) {
+        self.participant = participant
+        self.stream = stream
+    }
+}
+
 package struct ParticipantEntered: Codable, Sendable, Equatable {
     package var participant: ParticipantInfo
 
@@ -241,6 +280,7 @@ package struct Problem: Codable, Sendable, Equatable {
 package enum ServerMessage: Sendable, Equatable {
     case joined(Joined)
     case published(Published)
+    case unpublished(StreamReferences)
     case subscribed(Subscribed)
     case unsubscribed(StreamReference)
     case pong
@@ -252,6 +292,7 @@ package enum ServerMessage: Sendable, Equatable {
     case participantEntered(ParticipantEntered)
     case participantLeft(ParticipantReference)
     case streamPublished(StreamPublished)
+    case streamUnpublished(StreamUnpublished)
     case receiverAssigned(ReceiverAssigned)
     /// The server ends the connection: `destroyed`, `kicked` or `disconnected`, with the reason as an error.
     case closed(Closing)

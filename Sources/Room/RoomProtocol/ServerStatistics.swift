@@ -75,13 +75,16 @@ package struct ServerStatistics: Codable, Sendable, Equatable {
         package var unsent: Int
         /// Those that other loops handed over faster than the loop took them.
         package var notTakenOver: Int
+        /// Packets for participants on other loops that their loop took too slowly.
+        package var notPiped: Int
         /// Those of strangers, checks without the right password, and too long ones.
         package var ignored: Int
 
-        package init(unread: Int, unsent: Int, notTakenOver: Int, ignored: Int) {
+        package init(unread: Int, unsent: Int, notTakenOver: Int, notPiped: Int, ignored: Int) {
             self.unread = unread
             self.unsent = unsent
             self.notTakenOver = notTakenOver
+            self.notPiped = notPiped
             self.ignored = ignored
         }
     }

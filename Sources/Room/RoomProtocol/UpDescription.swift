@@ -6,6 +6,9 @@ package struct Sender: Sendable, Equatable {
     package var codec: Codec
     package var ssrc: SSRC
     package var retransmissionSSRC: SSRC?
+    /// Whether the stream has ended, so that its m-line is free for another one with another mid (RFC 8829, section
+    /// 5.2.2).
+    package var hasEnded = false
 
     package init(mid: String, codec: Codec, ssrc: SSRC, retransmissionSSRC: SSRC?) {
         self.mid = mid
@@ -34,7 +37,12 @@ package enum UpDescription {
         SessionDescription(
             sessionID: sessionID, version: version,
             media: senders.map { sender in
-                MediaDescription(
+                guard !sender.hasEnded else {
+                    return MediaDescription(
+                        kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .inactive,
+                        formats: Codec.formats([sender.codec]), transport: transport, isRejected: true)
+                }
+                return MediaDescription(
                     kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .sendonly,
                     formats: Codec.formats([sender.codec]), ssrcs: [sender.ssrc],
                     retransmissionSSRC: sender.retransmissionSSRC, cname: cname, msid: "\(cname) \(sender.mid)",
@@ -62,7 +70,8 @@ package enum UpDescription {
             midExtensionID: media.extensionID(uri: HeaderExtension.midURI))
     }
 
-    /// An answer that accepts the given streams and refuses the other m-lines. It bundles as the offer does.
+    /// An answer that accepts the given streams. Of the other m-lines, it keeps those that do not send for a later stream,
+    /// and refuses the rest. It bundles as the offer does.
     package static func answer(
         to offer: SessionDescription, taking streams: [OfferedStream], sessionID: UInt64,
         transport: TransportDescription
@@ -70,14 +79,17 @@ package enum UpDescription {
         var answer = SessionDescription(
             sessionID: sessionID, version: offer.version,
             media: offer.media.map { media in
-                guard !media.isRejected, let stream = streams.first(where: { $0.mid == media.mid }) else {
-                    return media.rejected(transport)
-                }
                 // An m-line that does not send is answered as 'inactive' (RFC 8829, section 5.3.1).
                 let sends = media.direction == .sendonly || media.direction == .sendrecv
+                let stream = streams.first { $0.mid == media.mid }
+                guard !media.isRejected,
+                    let negotiated = stream?.negotiated ?? (sends ? nil : NegotiatedCodec.all(in: media).first)
+                else {
+                    return media.rejected(transport)
+                }
                 return MediaDescription(
                     kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,
-                    formats: formats(of: stream.negotiated),
+                    formats: formats(of: negotiated),
                     extensions: media.extensions.filter { $0.uri == HeaderExtension.midURI },
                     transport: transport)
             })

@@ -22,6 +22,8 @@ public struct FaultyRoom: Sendable {
     /// Whether the server itself may be killed and restarted.
     public var killsServer = true
     public var bounds = RoomBounds()
+    /// The loops of the server over which the room spreads.
+    public var loops = 1
 
     public init() {}
 
@@ -31,7 +33,8 @@ public struct FaultyRoom: Sendable {
     public func run(
         seed: UInt64, encryption: Simulation.Encryption = .checked
     ) throws(SimulationFailure) -> SimulationReport {
-        let simulation = World(seed: seed, encryption: encryption, bounds: bounds)
+        let simulation = World(
+            seed: seed, encryption: encryption, loops: loops, spreadsRooms: true, bounds: bounds)
         defer { simulation.end() }
         var random = RandomSource(seed: seed ^ 0x5eed)
         let clients = (0..<clients).map { number in

@@ -98,11 +98,12 @@ final class ServerConnection: ClientConnection {
             let envelope = try Envelope<ClientMessage>(json: Data(text.utf8))
             if case .ping = envelope.message, hasJoined { return send(.pong, answering: envelope.id) }
             let admission = admission(envelope.message)
-            if let admission { rooms = rooms ?? process.rooms(with: admission.room) }
+            if let admission { rooms = rooms ?? process.rooms(with: admission.room, for: client) }
             process.handle(client) {
                 (rooms ?? process.anyRooms).handle(ClientRequest(envelope), from: self, admission)
             }
         } catch {
+            guard !error.isNews else { return }
             send(.error(Problem(error.error)), answering: error.id)
         }
     }

@@ -19,9 +19,12 @@ final class ServerProcess {
     /// The client whose message is being handled. It numbers its own sessions, so that clients of other rooms do not change
     /// their random numbers.
     private var handled: SimulatedClient?
+    private var isDead = false
+    private let spreadsRooms: Bool
     private unowned let simulation: World
 
-    init(seed: UInt64, numbers: StreamNumbers, in simulation: World) {
+    init(seed: UInt64, numbers: StreamNumbers, spreadsRooms: Bool, hops: LoopHops, in simulation: World) {
+        self.spreadsRooms = spreadsRooms
         self.simulation = simulation
         var random = RandomSource(seed: seed)
         for (index, loop) in simulation.loops.enumerated() {
@@ -31,7 +34,10 @@ final class ServerProcess {
             let settings = SessionSettings(loop: loop, random: RandomSource(seed: random.next())) {
                 [unowned self, unowned port] _, _ in makePeer(port, on: loop)
             }
-            shards.append(Shard(port: port, rooms: Rooms(settings: settings, numbers: numbers) { _ in }))
+            let links =
+                spreadsRooms
+                ? hops.links(of: index, count: simulation.loops.count) { [weak self] in self?.rooms(at: $0) } : .none
+            shards.append(Shard(port: port, rooms: Rooms(settings: settings, numbers: numbers, links: links) { _ in }))
         }
     }
 
@@ -41,9 +47,17 @@ final class ServerProcess {
         shards.reduce(into: PacketMemory()) { $0 += $1.rooms.memory }
     }
 
-    /// The rooms of the loop on which this room is. A new one is placed on the loop with the fewest participants, as the
-    /// product does.
-    func rooms(with name: RoomName) -> Rooms {
+    private func rooms(at place: Int) -> Rooms? { isDead ? nil : shards[place].rooms }
+
+    /// How many rooms each loop has.
+    var roomCounts: [Int] { shards.map(\.rooms.counts.rooms) }
+    /// Packets that did not fit into a pipe.
+    var notPiped: Int { shards.reduce(0) { $0 + $1.rooms.counts.notPiped } }
+
+    /// The rooms of the loop on which this client joins this room. A new one is placed on the loop with the fewest
+    /// participants, as the product does.
+    func rooms(with name: RoomName, for client: SimulatedClient) -> Rooms {
+        guard !spreadsRooms else { return shards[client.number % shards.count].rooms }
         let least = shards.indices.min {
             shards[$0].rooms.counts.participants < shards[$1].rooms.counts.participants
         }
@@ -89,6 +103,7 @@ final class ServerProcess {
     /// Ends the process: connections break, and nothing is sent.
     func kill() {
         for shard in shards { shard.port.isDead = true }
+        isDead = true
         // TCP tells the clients.
         for connection in connections { connection.end() }
         for shard in shards { shard.rooms.close() }

@@ -167,14 +167,18 @@ public final class SimulatedClient: @unchecked Sendable {
     public func publish(_ video: VideoFormat = VideoFormat()) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let source = VideoSource(video, of: self, in: simulation)
-        var stream = 0
+        var (stream, mid) = (0, "")
         try await suspend { suspension in
-            connection.publish([TrackOffer(source)]) { result in
-                stream = (try? result.get())?.first?.id ?? 0
-                suspension.finish(result.map { _ in })
+            connection.preparePublishing([TrackOffer(source)]) { result in
+                guard case .success(let mids) = result else { return suspension.finish(result.map { _ in }) }
+                mid = mids[0]
+                connection.offerPrepared { result in
+                    stream = (try? result.get())?.first?.id ?? 0
+                    suspension.finish(result.map { _ in })
+                }
             }
         }
-        source.begin(stream: stream, on: connection, mid: String(sources.count + microphones.count))
+        source.begin(stream: stream, on: connection, mid: mid)
         sources.append(source)
         return stream
     }
@@ -196,6 +200,17 @@ public final class SimulatedClient: @unchecked Sendable {
         source.begin(on: connection, mid: String(sources.count + microphones.count))
         microphones.append(source)
         return stream
+    }
+
+    /// Ends a video that this client publishes, and stays in the room.
+    public func unpublish(_ stream: Int) async throws {
+        guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
+        sources.removeAll { $0.stream == stream }
+        try await suspend { suspension in
+            connection.unpublish([stream]) { result in
+                suspension.finish(result)
+            }
+        }
     }
 
     /// Subscribes to a video of another participant.
@@ -409,6 +424,7 @@ public final class SimulatedClient: @unchecked Sendable {
         case .participantEntered(let info): streams += info.streams.map { RemoteStream($0, of: info.id) }
         case .participantLeft(let info): streams.removeAll { $0.participant == info.id }
         case .streamPublished(let participant, let info): streams.append(RemoteStream(info, of: participant))
+        case .streamUnpublished(_, let info): streams.removeAll { $0.id == info.id }
         case .problem(let error): simulation.fail("\(name) got the error '\(error.message)'.")
         case .ended(_, let error): ended(error)
         }

@@ -10,10 +10,15 @@ final class SimulatedServer {
     private(set) var disturbance = Disturbance()
     private var random: RandomSource
     private let numbers = StreamNumbers()
+    private let spreadsRooms: Bool
+    let hops: LoopHops
     private unowned let simulation: World
 
-    init(seed: UInt64, in simulation: World) {
+    /// - Parameter spreadsRooms: whether a client is on the loop of its number. Otherwise, a room is on one loop.
+    init(seed: UInt64, spreadsRooms: Bool, in simulation: World) {
         random = RandomSource(seed: seed)
+        self.spreadsRooms = spreadsRooms
+        hops = LoopHops(in: simulation)
         self.simulation = simulation
     }
 
@@ -29,7 +34,8 @@ final class SimulatedServer {
     /// Starts the server. Does nothing while it runs.
     func start() {
         guard process == nil else { return }
-        process = ServerProcess(seed: random.next(), numbers: numbers, in: simulation)
+        process = ServerProcess(
+            seed: random.next(), numbers: numbers, spreadsRooms: spreadsRooms, hops: hops, in: simulation)
         disturbance.isOngoing = false
         disturbance.note(simulation.loop.now)
     }

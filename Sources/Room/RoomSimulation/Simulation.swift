@@ -31,10 +31,11 @@ public final class Simulation: Sendable {
 
     /// - Parameters:
     ///   - seed: decides everything that is random.
-    ///   - loops: the threads of the server, 1 or more. A room is on the loop that had the fewest participants. All run in
-    ///     turns on this thread.
-    public init(seed: UInt64, encryption: Encryption = .checked, loops: Int = 1) {
-        world = World(seed: seed, encryption: encryption, loops: max(1, loops))
+    ///   - loops: the threads of the server, 1 or more. All run in turns on this thread.
+    ///   - spreadsRooms: whether each room is on all loops: a client is on the next loop after that of the client added
+    ///     before it. Otherwise a room is on the loop that had the fewest participants.
+    public init(seed: UInt64, encryption: Encryption = .checked, loops: Int = 1, spreadsRooms: Bool = false) {
+        world = World(seed: seed, encryption: encryption, loops: max(1, loops), spreadsRooms: spreadsRooms)
     }
 
     deinit { world.end() }

@@ -12,8 +12,10 @@ final class World: @unchecked Sendable {
     let loops: [SimulatedLoop]
     var loop: SimulatedLoop { loops[0] }
     let encryption: Simulation.Encryption
-    private(set) lazy var server = SimulatedServer(seed: serverSeed, in: self)
+    private(set) lazy var server = SimulatedServer(
+        seed: serverSeed, spreadsRooms: spreadsRooms, in: self)
     private let serverSeed: UInt64
+    private let spreadsRooms: Bool
     private(set) var clients: [SimulatedClient] = []
     var random: RandomSource
     private var sourceCount: UInt32 = 0
@@ -36,8 +38,12 @@ final class World: @unchecked Sendable {
     /// - Parameters:
     ///   - seed: decides everything that is random.
     ///   - bounds: nil checks none.
-    init(seed: UInt64, encryption: Simulation.Encryption, loops: Int = 1, bounds: RoomBounds? = nil) {
+    init(
+        seed: UInt64, encryption: Simulation.Encryption, loops: Int = 1, spreadsRooms: Bool = false,
+        bounds: RoomBounds? = nil
+    ) {
         self.seed = seed
+        self.spreadsRooms = spreadsRooms
         self.encryption = encryption
         var random = RandomSource(seed: seed)
         self.loops = (0..<loops).map { _ in SimulatedLoop(now: MonotonicTime(nanoseconds: 1_000_000_000_000)) }

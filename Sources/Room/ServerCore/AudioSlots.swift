@@ -38,9 +38,10 @@ struct AudioSlots<Listener: AudioListener> {
         }
     }
 
-    /// Forgets a participant that leaves and the streams that end with it.
-    mutating func left(_ listener: Listener, ending ended: [Listener.Stream]) {
-        open.removeAll { $0 === listener }
-        if !ended.isEmpty { streams.removeAll { stream in ended.contains { $0 === stream } } }
+    mutating func left(_ listener: Listener) { open.removeAll { $0 === listener } }
+
+    mutating func ended(_ ended: [Listener.Stream]) {
+        guard !ended.isEmpty else { return }
+        streams.removeAll { stream in ended.contains { $0 === stream } }
     }
 }

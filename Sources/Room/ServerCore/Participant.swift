@@ -47,6 +47,19 @@ final class Participant: AudioListener {
         return (result.answer, result.streams)
     }
 
+    /// Ends all of these streams, or throws and ends none.
+    func unpublish(_ ids: [Int]) throws(RoomError) -> [PublishedStream] {
+        guard !ids.isEmpty else { throw RoomError(.noSuchStream, "The message has no stream to unpublish.") }
+        if let other = ids.first(where: { id in !streams.contains { $0.info.id == id } }) {
+            throw RoomError(
+                .noSuchStream, "This participant does not publish stream \(other). Unpublish each of its streams once.")
+        }
+        let ended = streams.filter { ids.contains($0.info.id) }
+        streams.removeAll { ids.contains($0.info.id) }
+        up?.end(ended)
+        return ended
+    }
+
     /// - Parameter parsed: the description's text, parsed.
     func answer(_ description: Description, _ parsed: SessionDescription) throws(RoomError) {
         guard description.session == .down else {

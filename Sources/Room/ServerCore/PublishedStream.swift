@@ -1,16 +1,16 @@
 internal import PeerLoop
-internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
-/// One published stream: a receiver of its publisher's up session, and the consumers to forward it to. On the loop
-/// only.
+/// One published stream: its source, and the consumers and pipes to forward it to. On the loop only.
 final class PublishedStream {
     let info: StreamInfo
     let codec: Codec
     let participant: String
     /// In any order.
     @exclusivity(unchecked) private(set) var consumers: [Consumer] = []
+    /// To the other parts of the room that have consumers of it.
+    private var pipes: [Pipe] = []
     /// Ties the timestamps of the current epoch to the publisher's wall clock.
     private(set) var clock: SenderClock?
     /// Nil before the first packet.
@@ -19,18 +19,18 @@ final class PublishedStream {
     private let store = PacketStore()
     /// The same packets, for consumers that begin at the last keyframe. Only of video.
     @exclusivity(unchecked) private var recent = RecentPackets()
-    private let peer: Peer
-    private let receiver: ReceiverID
+    private let loop: Loop
+    private let source: any StreamSource
     @exclusivity(unchecked) private var newest: StreamPosition?
     private var governor = KeyframeGovernor()
-    private lazy var keyframeTimer = peer.loop.makeTimer { [weak self] in self?.askAgain() }
+    private lazy var keyframeTimer = loop.makeTimer { [weak self] in self?.askAgain() }
 
-    init(_ info: StreamInfo, codec: Codec, participant: String, peer: Peer, receiver: ReceiverID) {
+    init(_ info: StreamInfo, codec: Codec, participant: String, loop: Loop, source: any StreamSource) {
         self.info = info
         self.codec = codec
         self.participant = participant
-        self.peer = peer
-        self.receiver = receiver
+        self.loop = loop
+        self.source = source
     }
 
     var memory: PacketMemory {
@@ -39,7 +39,17 @@ final class PublishedStream {
         return memory
     }
 
+    /// Whether its packets go anywhere.
+    var isWatched: Bool { !consumers.isEmpty || !pipes.isEmpty }
+    /// Whether a keyframe may be awaited.
+    var isAwaited: Bool { !pipes.isEmpty || consumers.contains(where: \.isAwaitingStart) }
+
+    func add(_ pipe: Pipe) { pipes.append(pipe) }
+
+    func remove(_ pipe: Pipe) { pipes.removeAll { $0 === pipe } }
+
     func add(_ consumer: Consumer) {
+        if consumers.isEmpty { source.begin() }
         consumer.place = consumers.count
         consumers.append(consumer)
     }
@@ -48,20 +58,28 @@ final class PublishedStream {
     func remove(_ consumer: Consumer) {
         guard consumers.indices.contains(consumer.place), consumers[consumer.place] === consumer else { return }
         let last = consumers.removeLast()
-        guard last !== consumer else { return }
-        consumers[consumer.place] = last
-        last.place = consumer.place
+        if last !== consumer {
+            consumers[consumer.place] = last
+            last.place = consumer.place
+        }
+        if consumers.isEmpty { source.pause() }
     }
 
-    /// Forwards one packet to every consumer. Does not allocate, lock or await.
+    /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.
     func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
         let isNewest = advance(to: position)
-        // Without consumers, packets are not kept.
-        guard !consumers.isEmpty else { return recent.forgetKeyframe() }
-        let now = peer.loop.now
+        guard isWatched else { return recent.forgetKeyframe() }
+        let now = loop.now
         let payload =
             header.payloadLength > 0
             ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
+        for pipe in pipes { pipe.carry(packet, header, at: position, of: info.id) }
+        guard !consumers.isEmpty else {
+            // Without consumers, packets are not kept.
+            recent.forgetKeyframe()
+            if payload?.isStart == true { governor.keyframeBegan() }
+            return
+        }
         let end = payload == nil ? header.payloadOffset : header.payloadEnd
         let index = store.add(
             packet, header.payloadOffset..<end, timestamp: header.timestamp, marker: header.marker, now: now)
@@ -110,39 +128,50 @@ final class PublishedStream {
         for consumer in consumers { consumer.streamRestarted() }
     }
 
+    /// Packets are missing before the next one. Consumers join it as if it had restarted.
+    func wasInterrupted() {
+        newest = nil
+        beginEpoch()
+    }
+
     /// The replay with which a consumer begins now. Without a keyframe that is young enough, requests one and returns
     /// nil.
     func replay() -> Replay? {
-        if let start = recent.start(now: peer.loop.now), store.contains(start.first) { return Replay(from: start) }
+        if let start = recent.start(now: loop.now), store.contains(start.first) { return Replay(from: start) }
         requestKeyframe()
         return nil
     }
 
     /// Sends the packets of a replay that may be sent now.
     func run(_ replay: inout Replay, _ send: (Int, PacketStore, RecentPackets.Packet) -> Void) -> Replay.Outcome {
-        replay.run(recent, of: store, now: peer.loop.now) { send($0, store, $1) }
+        replay.run(recent, of: store, now: loop.now) { send($0, store, $1) }
     }
 
-    /// Requests a keyframe from the publisher, at most once a second. Before the publisher's session is secured, this
-    /// does nothing: its packets cause the request later.
+    /// Requests a keyframe from the source, at most once a second.
     func requestKeyframe() {
-        guard codec.media == .video, peer.isSecured else { return }
-        switch governor.request(now: peer.loop.now) {
-        case .askNow: peer.requestKeyframe(receiver)
+        guard codec.media == .video, source.isReady else { return }
+        switch governor.request(now: loop.now) {
+        case .askNow: source.requestKeyframe()
         case .askAt(let time): keyframeTimer.arm(at: time)
         case .wait: break
         }
     }
 
     private func askAgain() {
-        if governor.timeout(now: peer.loop.now) { peer.requestKeyframe(receiver) }
+        if governor.timeout(now: loop.now) { source.requestKeyframe() }
     }
 
-    /// Ends the timer of a pending request. The owner calls this when the publisher leaves.
-    func end() { keyframeTimer.disarm() }
+    /// Ends the timer of a pending request, and the way to other parts of the room. The owner calls this when the stream
+    /// ends.
+    func end() {
+        keyframeTimer.disarm()
+        for pipe in pipes { pipe.ended(self) }
+        pipes = []
+    }
 
     func setClock(_ clock: SenderClock) {
         self.clock = clock
+        for pipe in pipes { pipe.send(.clock(info.id, clock)) }
         for consumer in consumers { consumer.setClock(clock) }
     }
 }

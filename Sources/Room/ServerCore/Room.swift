@@ -1,6 +1,6 @@
 internal import RoomProtocol
 
-/// A conference: its participants and their streams. On the loop only.
+/// A conference, or the part of it that is on one loop: its participants and their streams. On the loop only.
 final class Room {
     /// The limit on all announcements for a new participant, in bytes of JSON. With the offer of its receivers, they
     /// fit into the server's buffer for a client that has not read yet (`HTTPListener.maximumUnsent`).
@@ -10,24 +10,35 @@ final class Room {
     static let joinedLimit = 128 * 1024
 
     let name: RoomName
+    let part: PartID
+    let links: LoopLinks
+    let settings: SessionSettings
     private var participants: [Participant] = []
+    /// To the other parts of the room.
+    var pipes: [Pipe] = []
+    /// Those of other parts included.
     private var streams: [Int: PublishedStream] = [:]
     private var audio = AudioSlots<Participant>()
     private var announced = 0
 
-    private let settings: SessionSettings
-
-    init(_ name: RoomName, settings: SessionSettings) {
+    /// - Parameter part: names this part among all that the server ever has.
+    init(_ name: RoomName, part: PartID, links: LoopLinks, settings: SessionSettings) {
         self.name = name
+        self.part = part
+        self.links = links
         self.settings = settings
     }
 
+    /// Whether this part has no participants.
     var isEmpty: Bool { participants.isEmpty }
+
+    /// The participants of this part.
+    var infos: [ParticipantInfo] { participants.map(\.info) }
 
     /// The present participants, for a new one: those for `joined`, and the others.
     func introduction() -> (joined: [ParticipantInfo], later: [ParticipantInfo]) {
         var length = 0
-        let infos = participants.map(\.info)
+        let infos = infos + pipes.flatMap { $0.guests.map(\.info) }
         let split =
             infos.firstIndex { info in
                 length += info.announcedLength
@@ -38,24 +49,17 @@ final class Room {
 
     /// Notifies the others, then assigns the audible streams to the new participant.
     func enter(_ participant: Participant) {
-        send(.participantEntered(ParticipantEntered(participant: participant.info)), except: participant)
+        announce(participant.info)
+        pass(.entered(participant.info))
         participants.append(participant)
-        announced += participant.info.announcedLength
         audio.fill(participant)
     }
 
     func leave(_ participant: Participant) {
-        announced -= participant.info.announcedLength
         participants.removeAll { $0 === participant }
-        audio.left(participant, ending: participant.streams.filter { $0.codec.media == .audio })
-        var listeners: [Participant] = []
-        for stream in participant.streams {
-            streams[stream.info.id] = nil
-            if stream.consumers.isEmpty { continue }
-            listeners += participants.filter { $0.streamEnded(stream) }
-        }
-        for listener in listeners { audio.fill(listener) }
-        send(.participantLeft(ParticipantReference(participant: participant.id)), except: participant)
+        audio.left(participant)
+        pass(.left(participant.id))
+        announceEnd(of: participant.info, participant.streams)
         participant.close()
     }
 
@@ -71,15 +75,64 @@ final class Room {
     }
 
     func published(_ new: [PublishedStream], by participant: Participant) {
+        for stream in new { pass(.published(stream.info, by: participant.id)) }
+        announce(new, by: participant.id)
+    }
+
+    func unpublished(_ ended: [PublishedStream], by participant: Participant) {
+        pass(.unpublished(ended.map(\.info.id), by: participant.id))
+        announceEnd(of: ended, by: participant.id)
+    }
+
+    // MARK: - Announcements to the participants of this part
+
+    func announce(_ info: ParticipantInfo) {
+        announced += info.announcedLength
+        send(.participantEntered(ParticipantEntered(participant: info)), except: info.id)
+    }
+
+    func announceEnd(of info: ParticipantInfo, _ streams: [PublishedStream]) {
+        announced -= info.announcedLength
+        end(streams)
+        send(.participantLeft(ParticipantReference(participant: info.id)), except: info.id)
+    }
+
+    /// - Parameter isNews: whether the participant was announced without these streams.
+    func announce(_ new: [PublishedStream], by id: String, isNews: Bool = true) {
         for stream in new {
-            announced += stream.info.announcedLength
             streams[stream.info.id] = stream
-            send(
-                .streamPublished(StreamPublished(participant: participant.id, stream: stream.info)),
-                except: participant)
+            guard isNews else { continue }
+            announced += stream.info.announcedLength
+            send(.streamPublished(StreamPublished(participant: id, stream: stream.info)), except: id)
         }
         for stream in new where stream.codec.media == .audio { audio.published(stream) }
     }
+
+    func announceEnd(of ended: [PublishedStream], by id: String) {
+        end(ended)
+        for stream in ended {
+            announced -= stream.info.announcedLength
+            send(.streamUnpublished(StreamUnpublished(participant: id, stream: stream.info.id)), except: id)
+        }
+    }
+
+    /// Frees the receivers of streams that end, and the audio slots for other streams.
+    private func end(_ ended: [PublishedStream]) {
+        audio.ended(ended.filter { $0.codec.media == .audio })
+        var listeners: [Participant] = []
+        for stream in ended {
+            streams[stream.info.id] = nil
+            if stream.consumers.isEmpty { continue }
+            listeners += participants.filter { $0.streamEnded(stream) }
+        }
+        for listener in listeners { audio.fill(listener) }
+    }
+
+    private func send(_ message: ServerMessage, except id: String) {
+        settings.broadcast(message, participants.lazy.filter { $0.id != id }.map(\.connection))
+    }
+
+    // MARK: - Streams
 
     /// The video stream with this id of another participant.
     func video(_ id: Int, for participant: Participant) throws(RoomError) -> PublishedStream {
@@ -95,8 +148,12 @@ final class Room {
 
     func hasStream(_ id: Int) -> Bool { streams[id] != nil }
 
-    private func send(_ message: ServerMessage, except participant: Participant) {
-        settings.broadcast(message, participants.lazy.filter { $0 !== participant }.map(\.connection))
+    /// The stream with this id of a participant of this part.
+    func ownStream(_ id: Int) -> PublishedStream? {
+        guard let stream = streams[id], participants.contains(where: { $0.id == stream.participant }) else {
+            return nil
+        }
+        return stream
     }
 }
 

@@ -17,9 +17,12 @@ package final class Rooms {
     }
 
     package struct Counts {
+        /// A room of several loops counts on each.
         package var rooms: Int
         package var participants: Int
         package var streams: Int
+        /// Packets that other parts of the rooms took too slowly.
+        package var notPiped: Int
     }
 
     fileprivate struct Membership {
@@ -33,25 +36,32 @@ package final class Rooms {
 
     private let settings: SessionSettings
     private let numbers: StreamNumbers
+    private let links: LoopLinks
     private let note: (Note) -> Void
     private var rooms: [RoomName: Room] = [:]
     private var members: [ObjectIdentifier: Membership] = [:]
     private var joins = 0
+    private var parts = 0
     private var isClosed = false
 
     /// - Parameters:
     ///   - numbers: the ids of streams, unique among all loops of a server.
+    ///   - links: the ways to the other loops, on which a room can have other parts.
     ///   - note: called for each line of the log; has to return immediately.
-    package init(settings: SessionSettings, numbers: StreamNumbers, note: @escaping (Note) -> Void) {
+    package init(
+        settings: SessionSettings, numbers: StreamNumbers, links: LoopLinks = .none, note: @escaping (Note) -> Void
+    ) {
         self.settings = settings
         self.numbers = numbers
+        self.links = links
         self.note = note
     }
 
     package var counts: Counts {
         Counts(
             rooms: rooms.count, participants: members.count,
-            streams: members.values.reduce(0) { $0 + $1.participant.streams.count })
+            streams: members.values.reduce(0) { $0 + $1.participant.streams.count },
+            notPiped: settings.packetsNotPiped)
     }
 
     /// The packets that all sessions and streams hold.
@@ -86,7 +96,10 @@ package final class Rooms {
     package func disconnected(_ connection: any ClientConnection) {
         guard let member = members.removeValue(forKey: ObjectIdentifier(connection)) else { return }
         member.room.leave(member.participant)
-        if member.room.isEmpty { rooms[member.room.name] = nil }
+        if member.room.isEmpty {
+            member.room.end()
+            rooms[member.room.name] = nil
+        }
         member.admission.end()
         note(Note(member, "left"))
     }
@@ -97,6 +110,15 @@ package final class Rooms {
     }
 
     // MARK: - Messages
+
+    /// Handles a batch from another loop.
+    package func receive(_ batch: PipeBatch) {
+        let room = rooms[batch.room]
+        if let room, batch.to == nil || batch.to == room.part { return room.receive(batch) }
+        // A part that has ended could not reply to parts that it did not know yet.
+        guard let part = batch.to, !batch.isFarewell else { return }
+        _ = links.send(PipeBatch(room: batch.room, from: part, to: batch.from, [.ended]), batch.from.loop)
+    }
 
     /// Handles a message, and answers it.
     ///
@@ -134,6 +156,11 @@ package final class Rooms {
             connection.send(.published(answer), answering: request.id)
             member.room.published(streams, by: participant)
             note(Note(member, "published", ["streams": "\(streams.map(\.info.id))"]))
+        case .unpublish(let references):
+            let streams = try participant.unpublish(references.streams)
+            connection.send(.unpublished(references), answering: request.id)
+            member.room.unpublished(streams, by: participant)
+            note(Note(member, "unpublished", ["streams": "\(streams.map(\.info.id))"]))
         case .answer(let description):
             guard let answer = try request.description?.get() else { return }
             try participant.answer(description, answer)
@@ -170,6 +197,7 @@ package final class Rooms {
         guard !isClosed, !connection.isEnding else {
             throw RoomError(.roomReleased, "The server is closing this connection.")
         }
+        let version = try join.negotiatedVersion()
         let participant = try Participant(
             connection: connection, token: join.token, pool: pool(join.receivers), settings: settings)
         do throws(RoomError) {
@@ -178,14 +206,15 @@ package final class Rooms {
             participant.close()
             throw error
         }
-        let room = rooms[admission.room] ?? Room(admission.room, settings: settings)
+        let present = rooms[admission.room]
+        let room = present ?? makePart(of: admission.room)
         joins += 1
         let member = Membership(
             connection: connection, participant: participant, room: room, admission: admission, number: joins)
         watch(member)
         let (others, more) = room.introduction()
         connection.send(
-            .joined(Joined(version: Signalling.version, participant: participant.id, participants: others)),
+            .joined(Joined(version: version, participant: participant.id, participants: others)),
             answering: id)
         for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
@@ -193,7 +222,13 @@ package final class Rooms {
         members[ObjectIdentifier(connection)] = member
         connection.didJoin()
         room.enter(participant)
+        if present == nil { room.begin() }
         note(Note(member, "joined"))
+    }
+
+    private func makePart(of room: RoomName) -> Room {
+        parts += 1
+        return Room(room, part: PartID(loop: links.place, number: parts), links: links, settings: settings)
     }
 
     private func watch(_ member: Membership) {

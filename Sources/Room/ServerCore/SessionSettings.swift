@@ -14,6 +14,8 @@ package final class SessionSettings {
     /// All random numbers of the rooms, none of which is a secret.
     private var random: any RandomNumberGenerator
     private var usedSSRCs: UInt32
+    /// Packets for other parts of this loop's rooms that had no room in their pipes.
+    var packetsNotPiped = 0
 
     /// - Parameters:
     ///   - makePeer: throws if the server has no room for another peer.

@@ -104,6 +104,15 @@ final class UpSession {
         streams.reduce(into: peer.memory) { $0 += $1.stream.memory }
     }
 
+    /// Accepts no more packets of these streams. A later offer may use their m-lines for others.
+    func end(_ ended: [PublishedStream]) {
+        for entry in streams where ended.contains(where: { $0 === entry.stream }) {
+            entry.stream.end()
+            peer.removeReceiver(entry.receiver)
+        }
+        streams.removeAll { entry in ended.contains { $0 === entry.stream } }
+    }
+
     /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { peer.lastReceived }
 
@@ -130,7 +139,8 @@ final class UpSession {
         let stream = PublishedStream(
             StreamInfo(
                 id: id, media: negotiated.codec.media, codec: negotiated.codec.rawValue, extraValue: extraValue),
-            codec: negotiated.codec, participant: participant, peer: peer, receiver: receiver)
+            codec: negotiated.codec, participant: participant, loop: settings.loop,
+            source: SessionSource(peer: peer, receiver: receiver))
         streams.append(Incoming(offered: offered, receiver: receiver, stream: stream))
         return stream
     }
@@ -140,9 +150,7 @@ final class UpSession {
         case .localCandidate(let candidate): send(.candidate(Candidate(session: .up, candidate: candidate)))
         case .gatheringDone: send(.candidate(Candidate(session: .up, candidate: "")))
         case .secured:
-            for entry in streams where entry.stream.consumers.contains(where: \.isAwaitingStart) {
-                entry.stream.requestKeyframe()
-            }
+            for entry in streams where entry.stream.isAwaited { entry.stream.requestKeyframe() }
         case .senderReport(let receiver, let ntp, let rtp, let time):
             guard let stream = stream(of: receiver) else { return }
             stream.setClock(SenderClock(ntp: ntp, rtp: rtp, at: time, clockRate: stream.codec.clockRate))
@@ -150,7 +158,7 @@ final class UpSession {
             if let stream = stream(of: receiver) { refuse(stream, packets) }
         case .lossBeyondRepair(let receiver):
             // The subscribers' requests for these packets would fail too: one keyframe mends the stream for all.
-            if let stream = stream(of: receiver), !stream.consumers.isEmpty { stream.requestKeyframe() }
+            if let stream = stream(of: receiver), stream.isWatched { stream.requestKeyframe() }
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its up session."))

@@ -73,6 +73,13 @@ public final class RemoteParticipant: Sendable {
         }
     }
 
+    func remove(_ stream: Int) {
+        state.withLock { state in
+            state.videos[stream] = nil
+            state.audios[stream] = nil
+        }
+    }
+
     func detachViews() {
         for video in videos.values { video.detach() }
     }

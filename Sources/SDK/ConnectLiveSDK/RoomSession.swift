@@ -242,6 +242,7 @@ final class RoomSession: Room {
         case .participantEntered(let info): entered(info)
         case .participantLeft(let info): left(info)
         case .streamPublished(let participant, let info): published(info, by: participant)
+        case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
         case .problem(let error): problem(error)
@@ -275,15 +276,7 @@ final class RoomSession: Room {
     private func left(_ info: ParticipantInfo) {
         // One callback each, because the application may call `disconnect()` in any of them.
         for stream in info.streams.sorted(by: { $0.id < $1.id }) {
-            tell { [remotes] delegate in
-                guard let participant = remotes[info.id] else { return }
-                if let video = participant.videos[stream.id] {
-                    video.setSubscribed(false)
-                    delegate?.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video)
-                } else if let audio = participant.audios[stream.id] {
-                    delegate?.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio)
-                }
-            }
+            tell { [remotes] delegate in remotes[info.id].map { Self.report(delegate, unpublished: stream, of: $0) } }
         }
         tell { [remotes] delegate in
             guard let participant = remotes.remove(info.id) else { return }
@@ -300,6 +293,28 @@ final class RoomSession: Room {
             case .video(let video): delegate?.onRemoteVideoPublished(remoteParticipant: participant, remoteVideo: video)
             case .audio(let audio): delegate?.onRemoteAudioPublished(remoteParticipant: participant, remoteAudio: audio)
             }
+        }
+    }
+
+    private static func report(
+        _ delegate: (any RoomDelegate)?, unpublished stream: StreamInfo, of participant: RemoteParticipant
+    ) {
+        if let video = participant.videos[stream.id] {
+            video.setSubscribed(false)
+            delegate?.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video)
+        } else if let audio = participant.audios[stream.id] {
+            delegate?.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio)
+        }
+    }
+
+    private func unpublished(_ info: StreamInfo, by id: String) {
+        tell { [remotes] delegate in
+            guard let participant = remotes[id] else { return }
+            let video = participant.videos[info.id]
+            Self.report(delegate, unpublished: info, of: participant)
+            participant.remove(info.id)
+            // Afterwards, so that the application can still find its views by their videos.
+            video?.detach()
         }
     }
 

@@ -56,6 +56,9 @@ struct Liveness {
         if unansweredSince == nil { unansweredSince = now }
     }
 
+    /// No media is sent any longer. The peer may have stopped its reports before the last packets arrived.
+    mutating func stoppedSending() { unansweredSince = nil }
+
     /// When to call `handleTimeout`. `.never` for a silent peer without outgoing media.
     var nextTimeout: MonotonicTime {
         guard isStarted else { return .never }

@@ -296,6 +296,7 @@ public final class PeerSession {
     public func removeSender(_ id: SenderID, now: MonotonicTime) {
         seal(into: &outgoing)
         guard let stream = streams.removeSender(id), stream.hasSent, phase == .secured else { return }
+        if !streams.senders.contains(where: { $0 != nil }) { liveness.stoppedSending() }
         sendControl(streams.preamble + [.bye([stream.configuration.ssrc])])
     }
 

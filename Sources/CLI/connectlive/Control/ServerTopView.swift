@@ -46,11 +46,13 @@ struct ServerTopView {
 
 extension ServerStatistics.Drops {
     /// Without datagrams of strangers.
-    fileprivate var lost: Int { unread + unsent + notTakenOver }
+    fileprivate var lost: Int { unread + unsent + notTakenOver + notPiped }
 
     fileprivate var text: String {
-        [(unread, "unread"), (unsent, "unsent"), (notTakenOver, "not taken over"), (ignored, "ignored")]
-            .filter { $0.0 > 0 }.map { "\($0.0) (\($0.1))" }.joined(separator: ", ")
+        [
+            (unread, "unread"), (unsent, "unsent"), (notTakenOver, "not taken over"), (notPiped, "not piped"),
+            (ignored, "ignored"),
+        ].filter { $0.0 > 0 }.map { "\($0.0) (\($0.1))" }.joined(separator: ", ")
     }
 }
 

@@ -50,6 +50,8 @@ final class UpSession {
     private var isAnswered = false
     let peer: Peer
     private(set) var tracks: [Track] = []
+    /// The m-lines of an offer, in order: each with its track's sender, or with that of its last track.
+    private var lines: [Sender] = []
     private(set) var profile: SRTPProfile?
     private(set) var roundTrip: TimeInterval?
     /// Called on the loop.
@@ -81,7 +83,7 @@ final class UpSession {
 
     // MARK: - Negotiation
 
-    /// Adds a track to the next offer.
+    /// Adds a track to the next offer, on an m-line whose track was removed, or on a new one.
     func addTrack(_ offer: TrackOffer) -> Track {
         let codec = offer.track.codec
         let mid = String(nextMid)
@@ -97,6 +99,7 @@ final class UpSession {
         let first = SequenceNumber(.random(in: 0..<0x4000, using: &random))
         let track = Track(sender: sender, senderID: id, offer: offer, first: first)
         tracks.append(track)
+        if let free = lines.firstIndex(where: \.hasEnded) { lines[free] = sender } else { lines.append(sender) }
         return track
     }
 
@@ -114,6 +117,7 @@ final class UpSession {
         for track in removed {
             peer.removeSender(track.senderID)
             disconnect(track)
+            for index in lines.indices where lines[index].mid == track.sender.mid { lines[index].hasEnded = true }
         }
         tracks.removeAll { track in removed.contains { $0 === track } }
     }
@@ -121,7 +125,7 @@ final class UpSession {
     func offer() -> String {
         version += 1
         return UpDescription.offer(
-            sessionID: sessionID, version: version, senders: tracks.map(\.sender), transport: peer.local, cname: cname
+            sessionID: sessionID, version: version, senders: lines, transport: peer.local, cname: cname
         ).serialized()
     }
 

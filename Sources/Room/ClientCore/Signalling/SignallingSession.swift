@@ -31,6 +31,8 @@ struct SignallingSession {
     private var lastMedia = MonotonicTime.zero
     private var nextPing: MonotonicTime
     private(set) var hasEnded = false
+    /// Messages of a later version.
+    private(set) var ignoredMessages = 0
 
     init(server: String, now: MonotonicTime) {
         self.server = server
@@ -86,8 +88,9 @@ struct SignallingSession {
             return [.answer(id: id, .success(envelope.message))]
         } catch {
             guard let id = error.id, deadlines.removeValue(forKey: id) != nil else {
-                // A later version may send messages that this one does not know.
-                return error.error.code == .messageUnknown ? [] : [.notUnderstood(error.error)]
+                guard error.isNews else { return [.notUnderstood(error.error)] }
+                ignoredMessages += 1
+                return []
             }
             return [.answer(id: id, .failure(error.error))]
         }
@@ -97,7 +100,7 @@ struct SignallingSession {
         switch envelope.message {
         case .error(let problem): [.notUnderstood(problem.error)]
         // Replies without a request.
-        case .joined, .published, .subscribed, .unsubscribed, .pong, .left: []
+        case .joined, .published, .unpublished, .subscribed, .unsubscribed, .pong, .left: []
         default: [.message(envelope.message)]
         }
     }
@@ -158,6 +161,7 @@ extension ClientMessage {
         switch self {
         case .join: "join"
         case .publish: "publish"
+        case .unpublish: "unpublish"
         case .answer: "answer"
         case .candidate: "candidate"
         case .subscribe: "subscribe"

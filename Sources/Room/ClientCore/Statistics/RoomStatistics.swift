@@ -109,6 +109,8 @@ public struct RoomStatistics: Sendable {
     /// Round trip to the server in milliseconds, once measured: of the up session if there is one, otherwise of the
     /// signalling.
     public var roundTripMilliseconds: Double?
+    /// Messages of a server of a later version, which this client does not know.
+    public var messagesIgnored = 0
     /// `AEAD_AES_128_GCM` or `AES128_CM_SHA1_80`, once the down session is secured.
     public var srtpProfile: String?
     /// From `connect` to a joined room with a secured down session.

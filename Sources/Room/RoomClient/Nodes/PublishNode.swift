@@ -10,8 +10,8 @@ internal import Synchronization
 /// audio of a file without audio, is not published. The server requests a keyframe when a participant subscribes. The
 /// request goes upstream to the encoder, camera or peer.
 ///
-/// Inputs can be added and removed while the participant stays. The room cannot remove a single stream, so a stream
-/// without input carries nothing until an input of the same codec is added.
+/// Inputs can be added and removed while the participant stays. A stream without input stays published, without packets,
+/// for the next input of its codec.
 final class PublishNode: NodeType, PublishingNode {
     static let kind = NodeKind(
         "publish", .transport, "Publishes to a room, as a participant of its own",

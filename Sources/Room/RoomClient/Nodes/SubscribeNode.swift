@@ -163,6 +163,7 @@ final class SubscribeNode: NodeType, RunningNode {
                 guard let index = state.present.firstIndex(where: { $0.id == participant }) else { return }
                 state.present[index].streams.append(stream)
             }
+        case .streamUnpublished(let participant, let stream): forget(stream, of: participant)
         case .participantLeft(let info): forget(info.id)
         case .ended(_, let error):
             let why = error ?? RoomError(.roomReleased, "The room connection ended.")
@@ -170,6 +171,18 @@ final class SubscribeNode: NodeType, RunningNode {
         case .connecting, .audioHeard, .audioUnheard, .problem: return
         }
         choose()
+    }
+
+    /// Without its video, the chosen participant counts as gone, so that another one or its next video is chosen.
+    private func forget(_ stream: StreamInfo, of participant: String) {
+        state.withLock { state in
+            for index in state.present.indices where state.present[index].id == participant {
+                state.present[index].streams.removeAll { $0.id == stream.id }
+            }
+            guard state.chosen == participant, state.video == stream.id else { return }
+            state.chosen = nil
+            state.video = nil
+        }
     }
 
     private func forget(_ participant: String) {

@@ -38,12 +38,6 @@ final class RoomDirectory: SignallingDelegate {
 
     /// Throws if the client may not join, or if the server is full.
     private func admit(_ join: Join) throws(RoomError) -> Seat {
-        guard join.version == Signalling.version else {
-            throw RoomError(
-                .versionUnsupported,
-                "This server uses version \(Signalling.version) of the protocol, not \(join.version). Use the same "
-                    + "release on both ends.")
-        }
         let room = try RoomName(join.room)
         switch try tokens.scope(of: join.token, now: EventLoop.now) {
         case .everyRoom: return try seats.reserve(in: room)

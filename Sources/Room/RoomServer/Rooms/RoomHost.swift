@@ -12,20 +12,48 @@ actor RoomHost {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let makeRooms: @Sendable (EventLoop) -> Rooms
-    private lazy var rooms = makeRooms(loop)
+    private let makeRooms: @Sendable (EventLoop, LoopLinks) -> Rooms
+    private lazy var rooms = makeRooms(loop, links)
     private let port: LoopBound<MediaPort>?
+    private let place: Int
+    private let seats: Seats
+    /// Of all loops, by place.
+    private var hosts: [RoomHost] = []
 
     /// - Parameters:
+    ///   - place: of the loop among those of the seats.
     ///   - port: of all media of the loop. Nil gives each session an ICE agent and sockets of its own.
     ///   - makeSettings: called on the loop.
     init(
-        loop: EventLoop, log: LogQueue, numbers: StreamNumbers, port: LoopBound<MediaPort>? = nil,
-        makeSettings: @escaping @Sendable (EventLoop) -> SessionSettings
+        loop: EventLoop, place: Int = 0, seats: Seats, log: LogQueue, numbers: StreamNumbers,
+        port: LoopBound<MediaPort>? = nil, makeSettings: @escaping @Sendable (EventLoop) -> SessionSettings
     ) {
         self.loop = loop
+        self.place = place
+        self.seats = seats
         self.port = port
-        makeRooms = { loop in Rooms(settings: makeSettings(loop), numbers: numbers) { log.write($0) } }
+        makeRooms = { loop, links in
+            Rooms(settings: makeSettings(loop), numbers: numbers, links: links) { log.write($0) }
+        }
+    }
+
+    /// Lets rooms spread over these hosts, in the order of their places. Call before the first participant joins.
+    func connect(to hosts: [RoomHost]) { self.hosts = hosts }
+
+    private var links: LoopLinks {
+        LoopLinks(
+            place: place, others: { [seats] in seats.loops(of: $0) },
+            send: { [unowned self] batch, loop in
+                // While the server stops, a batch may be left over.
+                hosts.isEmpty || hosts[loop].receive(batch)
+            })
+    }
+
+    // MARK: - From other loops
+
+    /// Returns false if the loop accepts nothing now.
+    private nonisolated func receive(_ batch: PipeBatch) -> Bool {
+        loop.execute { self.assumeIsolated { $0.rooms.receive(batch) } }
     }
 
     // MARK: - From NIO's threads
@@ -74,7 +102,10 @@ actor RoomHost {
     func close() { rooms.close() }
 
     /// Closes the port of all media, in a later turn than `close()`. Every session must have ended.
-    func closePort() { port?.value.close() }
+    func closePort() {
+        port?.value.close()
+        hosts = []
+    }
 
     private func remove(_ connection: SignallingConnection) { rooms.disconnected(connection) }
 

@@ -138,6 +138,8 @@ function lost(track) {
     if (own.get(track.kind) !== track) return;
     own.delete(track.kind);
     complain(deviceLost(track.kind));
+    body.dataset.publishing = [...own.keys()].sort().join(" ");
+    room?.unpublish(track.kind).catch(complain);
     draw();
 }
 

@@ -71,8 +71,7 @@ export class Room {
 
     /** Publishes tracks of camera and microphone, one call after another. */
     publish(tracks) {
-        const done = this.#publishing.then(async () => {
-            if (this.#over) return;
+        return this.#inTurn(async () => {
             if (!this.#up) {
                 this.#up = new UpSession(this.#signalling);
                 this.#up.onfailed = (problem) => this.#end(problem);
@@ -85,6 +84,15 @@ export class Room {
                 throw error instanceof Problem ? error : words.answerRefused(error);
             }
         });
+    }
+
+    /** Ends what is published of a kind. */
+    unpublish(kind) {
+        return this.#inTurn(() => this.#up?.unpublish(kind));
+    }
+
+    #inTurn(action) {
+        const done = this.#publishing.then(() => this.#over ? undefined : action());
         this.#publishing = done.catch(() => {});
         return done;
     }
@@ -122,6 +130,11 @@ export class Room {
             break;
         case "streamPublished":
             this.#published(message.participant, message.stream);
+            break;
+        case "streamUnpublished":
+            this.carriers.delete(message.stream);
+            this.participants.get(message.participant)?.delete(message.stream);
+            this.#subscribeRefused();
             break;
         case "receiverAssigned":
             this.#assigned(message.mid, message.stream);

@@ -95,25 +95,29 @@ export class DownSession extends Session {
 }
 
 export class UpSession extends Session {
-    #senders = new Map();
+    /** By kind: {transceiver, stream}, with the id of the stream while it is published. */
+    #lines = new Map();
 
     constructor(signalling) {
         super("up", signalling);
     }
 
-    /** Publishes tracks; a kind that was published before gets the new track in place, with nothing renegotiated. */
+    /** Publishes tracks; a published kind gets the new track in place, with nothing renegotiated. */
     async publish(tracks) {
         const fresh = [];
         for (const track of tracks) {
-            const sender = this.#senders.get(track.kind);
-            if (sender) {
-                await sender.replaceTrack(track);
-            } else {
+            const line = this.#lines.get(track.kind);
+            if (!line) {
                 const encoding = track.kind === "video" ? { sendEncodings: [{ maxBitrate: videoBitrate }] } : {};
                 const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
-                this.#senders.set(track.kind, transceiver.sender);
+                this.#lines.set(track.kind, { transceiver, stream: null });
                 fresh.push(transceiver);
+                continue;
             }
+            await line.transceiver.sender.replaceTrack(track);
+            if (line.stream !== null) continue;
+            line.transceiver.direction = "sendonly";
+            fresh.push(line.transceiver);
         }
         if (fresh.length === 0) return;
         await this.peer.setLocalDescription();
@@ -125,5 +129,19 @@ export class UpSession extends Session {
             })),
         });
         await this.remote({ type: "answer", sdp: published.sdp });
+        for (const line of this.#lines.values()) {
+            line.stream = published.streams.find(({ mid }) => mid === line.transceiver.mid)?.stream ?? line.stream;
+        }
+    }
+
+    /** Ends the stream of a kind. Its m-line is inactive from the next offer on, until the kind is published again. */
+    async unpublish(kind) {
+        const line = this.#lines.get(kind);
+        if (!line || line.stream === null) return;
+        const { transceiver, stream } = line;
+        line.stream = null;
+        transceiver.direction = "inactive";
+        await transceiver.sender.replaceTrack(null);
+        await this.signalling.request({ type: "unpublish", streams: [stream] });
     }
 }

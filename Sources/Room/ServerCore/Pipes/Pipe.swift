@@ -1,0 +1,195 @@
+internal import PeerLoop
+internal import RTP
+internal import RoomProtocol
+
+/// One end of a pipe between two parts of a room, each on a loop of its own. On the loop only.
+///
+/// A turn's messages and packets go to the other end together. The other end reports the bytes that it has forwarded, so
+/// a pipe holds at most its window. Packets of a turn that do not fit are dropped, all of them: their streams begin again
+/// at a keyframe. Messages are never dropped.
+final class Pipe: TurnMember {
+    /// A participant of the other part.
+    struct Guest {
+        var info: ParticipantInfo
+        var streams: [PublishedStream] = []
+    }
+
+    /// How long it waits when the other loop accepts nothing.
+    static let pause = TimeInterval.milliseconds(10)
+
+    let other: PartID
+    var guests: [Guest] = []
+    private weak var room: Room?
+    private let loop: Loop
+    private let links: LoopLinks
+    private var outgoing: PipeBatch
+    private var isTouched = false
+    private var hasEnded = false
+    /// Bytes of sent packets that the other end has not reported as forwarded.
+    private var unreported = 0
+    /// Bytes of packets that arrived here since the last report.
+    private var taken = 0
+    /// This part's streams that the other part wants.
+    private var outgoingStreams: [Int: PublishedStream] = [:]
+    /// Those of which packets were dropped, until they continue.
+    private var interrupted: [Int] = []
+    /// The other part's streams, and how often each was interrupted.
+    private var incomingStreams: [Int: (stream: PublishedStream, interruptions: Int)] = [:]
+
+    init(_ other: PartID, of room: Room, loop: Loop, links: LoopLinks) {
+        self.other = other
+        self.room = room
+        self.loop = loop
+        self.links = links
+        outgoing = PipeBatch(room: room.name, from: room.part, to: other)
+    }
+
+    // MARK: - Sending
+
+    func send(_ message: PipeMessage) {
+        guard !hasEnded else { return }
+        outgoing.append(message)
+        touch()
+    }
+
+    /// Passes on a packet of one of this part's streams. Copies it, once for all subscribers of the other part.
+    func carry(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition, of stream: Int) {
+        outgoing.append(packet, header, at: position, of: stream)
+        touch()
+    }
+
+    private func touch() {
+        guard !isTouched else { return }
+        isTouched = true
+        loop.atEndOfTurn(self)
+    }
+
+    func endTurn() {
+        isTouched = false
+        guard !outgoing.isEmpty else { return }
+        if unreported + outgoing.bytes.count > links.window { dropPackets() }
+        resumeInterrupted()
+        guard !outgoing.isEmpty else { return }
+        let batch = outgoing
+        guard links.send(batch, other.loop) else {
+            dropPackets()
+            // Keeps the pipe until its last message has left.
+            loop.schedule(after: Self.pause) { self.touch() }
+            return
+        }
+        unreported += batch.bytes.count
+        outgoing = batch.next
+    }
+
+    private func dropPackets() {
+        room?.settings.packetsNotPiped += outgoing.packets.count
+        for packet in outgoing.packets where !interrupted.contains(packet.stream) { interrupted.append(packet.stream) }
+        outgoing.dropPackets()
+    }
+
+    /// Announces the interruption of each stream that continues with this batch.
+    private func resumeInterrupted() {
+        let resumed = interrupted.filter { stream in outgoing.packets.contains { $0.stream == stream } }
+        guard !resumed.isEmpty else { return }
+        interrupted.removeAll { resumed.contains($0) }
+        outgoing.prepend(resumed.flatMap { beginning(of: $0) })
+    }
+
+    private func beginning(of stream: Int) -> [PipeMessage] {
+        let clock = outgoingStreams[stream]?.clock
+        return [.interrupted(stream)] + (clock.map { [.clock(stream, $0)] } ?? [])
+    }
+
+    // MARK: - Receiving
+
+    func receive(_ batch: PipeBatch) {
+        var start = 0
+        var messages = batch.messages[...]
+        for (index, packet) in batch.packets.enumerated() {
+            while let next = messages.first, next.after <= index { handle(messages.removeFirst().message) }
+            receive(packet, batch.bytes, start..<(start + packet.length))
+            start += packet.length
+        }
+        for (_, message) in messages { handle(message) }
+        taken += batch.bytes.count
+        if taken > links.window / 4 {
+            send(.taken(taken))
+            taken = 0
+        }
+    }
+
+    private func receive(_ packet: PipeBatch.Packet, _ bytes: borrowing [UInt8], _ range: Range<Int>) {
+        guard let (stream, interruptions) = incomingStreams[packet.stream], loop.scratch.assign(bytes, range) else {
+            return
+        }
+        var position = packet.position
+        position.epoch += interruptions
+        stream.forward(loop.scratch, header: packet.header, at: position)
+    }
+
+    private func handle(_ message: PipeMessage) {
+        guard !hasEnded else { return }
+        switch message {
+        case .wanted(let id):
+            guard let stream = room?.ownStream(id), outgoingStreams[id] == nil else { return }
+            outgoingStreams[id] = stream
+            stream.add(self)
+            for message in beginning(of: id) { send(message) }
+        case .unwanted(let id):
+            outgoingStreams.removeValue(forKey: id)?.remove(self)
+        case .keyframe(let id): outgoingStreams[id]?.requestKeyframe()
+        case .interrupted(let id):
+            incomingStreams[id]?.interruptions += 1
+            incomingStreams[id]?.stream.wasInterrupted()
+        case .clock(let id, let clock): incomingStreams[id]?.stream.setClock(clock)
+        case .taken(let bytes): unreported -= bytes
+        case .began, .introduction, .entered, .left, .published, .unpublished, .ended:
+            room?.handle(message, from: self)
+        }
+    }
+
+    /// Adds a stream of the other part.
+    func addStream(_ info: StreamInfo, of guest: Int) -> PublishedStream? {
+        guard incomingStreams[info.id] == nil, let codec = Codec(rawValue: info.codec) else { return nil }
+        let source = PipeSource(pipe: self, stream: info.id)
+        let stream = PublishedStream(
+            info, codec: codec, participant: guests[guest].info.id, loop: loop, source: source)
+        incomingStreams[info.id] = (stream, 0)
+        guests[guest].streams.append(stream)
+        return stream
+    }
+
+    /// Forgets streams of the other part that have ended.
+    func remove(_ streams: [PublishedStream]) {
+        for stream in streams {
+            stream.end()
+            incomingStreams[stream.info.id] = nil
+        }
+    }
+
+    /// A stream of this part has ended.
+    func ended(_ stream: PublishedStream) {
+        outgoingStreams[stream.info.id] = nil
+        interrupted.removeAll { $0 == stream.info.id }
+    }
+
+    /// Ends this part's end of the pipe. Its last message is sent at the end of the turn.
+    func close() {
+        send(.ended)
+        end()
+    }
+
+    /// The other end has ended.
+    func wasClosed() {
+        outgoing = outgoing.next
+        end()
+    }
+
+    private func end() {
+        hasEnded = true
+        for stream in outgoingStreams.values { stream.remove(self) }
+        outgoingStreams = [:]
+        for (stream, _) in incomingStreams.values { stream.end() }
+        incomingStreams = [:]
+    }
+}
