@@ -7,7 +7,7 @@ public import RTP
 public struct RoomBounds: Sendable, Equatable {
     /// From the call of `subscribe`, or the first packet of the stream that reaches the server, to the first frame. Of
     /// undisturbed viewers.
-    public var firstFrame = TimeInterval.seconds(4)
+    public var firstFrame = TimeInterval.seconds(6)
     /// Between two frames. Of undisturbed viewers.
     public var freeze = TimeInterval.seconds(6)
     /// The wait for a keyframe, beyond round trips, while no datagram that it needs is lost: see `docs/simulation.md`. Of all
