@@ -1,4 +1,5 @@
-"""How much two loops of the room server forward, each held to a part of a core, beside one such loop.
+"""How much two loops of the room server forward, each held to a part of a core, beside one such loop: with several rooms
+on each loop, and with one room on both.
 
 The server runs in a network namespace of its own on core 0, and the load generator on core 1. A control group of its own
 holds each loop's thread to 25 % of the core (cpu.max). Needs root, two cores, and control groups. BENCHMARKS_PROGRAM
@@ -23,7 +24,7 @@ SERVER_CORE, LOAD_CORE = 0, 1
 # A throttled thread stands still for the rest of a period, so periods are short.
 PERIOD, QUOTA = 10_000, 2_500
 # Rooms, subscribers of each, packets in a burst, first rate.
-SHAPES = {"40 rooms of three": (40, 2, 4, 110), "6 rooms of 21": (6, 20, 8, 50)}
+SHAPES = {"40 rooms of three": (40, 2, 4, 110), "6 rooms of 21": (6, 20, 8, 50), "1 room of 101": (1, 100, 8, 60)}
 
 
 class Groups:
@@ -95,6 +96,8 @@ def measure(threads, shape, program, options):
     rooms, subscribers, burst, rate = SHAPES[shape]
     with JoinedNamespaces(load_core=LOAD_CORE) as network:
         command = [program, "serve", "--host", network.server_address, "--threads", str(threads)]
+        if rooms < threads:
+            command += ["--room-loop-size", str((subscribers + 1 + threads) // threads)]
         server = OurServer(network.inside(network.server, *command, core=SERVER_CORE))
         groups = Groups(server.process.pid)
         try:

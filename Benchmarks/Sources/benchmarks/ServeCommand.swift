@@ -37,11 +37,13 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "lite: one UDP port; full: sockets of each session.") var ice = RoomServer.ICE.lite
     @Option(help: "Threads that forward media.") var threads = 1
     @Option(help: "The most participants.") var participants = 1000
+    @Option(help: "Participants of one room on a thread before the room spreads.") var roomLoopSize =
+        RoomServer.defaultRoomLoopSize
 
     func run() async throws {
         Self.allocateKnownNumber()
         let server = try await startRoomServer(
-            at: host, loss: loss, ice: ice, threads: threads, participants: participants)
+            at: host, loss: loss, ice: ice, threads: threads, participants: participants, roomLoopSize: roomLoopSize)
         try printJSON(
             ServerAccess(
                 host: host, port: server.port, id: server.configuration.service.id,
@@ -70,7 +72,8 @@ struct ServeCommand: AsyncParsableCommand {
 /// A server with a key of its own, on any free port.
 func startRoomServer(
     at address: String = "127.0.0.1", loss: Double = 0, ice: RoomServer.ICE = .lite, threads: Int = 1,
-    participants: Int = 1000
+    participants: Int = 1000,
+    roomLoopSize: Int = RoomServer.defaultRoomLoopSize
 ) async throws -> RoomServer {
     var log = Logger(label: "benchmarks", factory: StreamLogHandler.standardError(label:))
     log.logLevel = .error
@@ -80,6 +83,7 @@ func startRoomServer(
     configuration.ice = ice
     configuration.threads = threads
     configuration.maximumParticipants = participants
+    configuration.roomLoopSize = roomLoopSize
     if loss > 0 { configuration.impairment = { Impairment(seed: 1, outgoingLoss: loss) } }
     return try await RoomServer.start(configuration)
 }
