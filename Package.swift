@@ -210,7 +210,7 @@ let package = Package(
         tests(of: "ICELite", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession", "PeerLoop", "ICELite"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
-        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "PeerSession"]),
+        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "PeerSession", "PeerLoop"]),
         tests(of: "EmbeddedFiles"),
         tests(
             of: "RoomServer",

@@ -88,7 +88,8 @@ def one_room(bench):
     for kind in bench.named("ours", "best", "default"):
         counts = [count for count in bench.counts if kind != "default" or count <= DEFAULT_SUBSCRIBERS]
         results[kind] = measured(
-            kind, bench, "--subscribers", ",".join(map(str, counts)), "--seconds", bench.seconds, "--idle", 3)
+            kind, bench, "--subscribers", ",".join(map(str, counts)), "--seconds", bench.seconds,
+            "--settle", 6, "--idle", 8)
     return results
 
 

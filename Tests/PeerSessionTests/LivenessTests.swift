@@ -150,7 +150,7 @@ import Testing
         call.run(for: .seconds(5))
         #expect(call.handshakes.allSatisfy { $0.isReleased })
         if closes { call.b.close(now: call.now) } else { call.deliver(HandshakeDouble.alert, to: .a) }
-        call.run(for: .seconds(7))
+        call.run(for: .seconds(19))
         #expect(!call.events[0].contains(.closed))
         call.run(for: .seconds(2))
         #expect(call.events[0].contains(.closed) == closes)

@@ -24,7 +24,7 @@ import Testing
     @Test(
         arguments: [
             (nil, [1, 2], 1), ([1, 2, 3], [1, 2], 2), ([3, 2], [1, 2], 2), ([1], [1, 2], 1), ([2, 3], [1], nil),
-            ([], [1], nil),
+            ([], [1], 1),
         ] as [([Int]?, [Int], Int?)])
     func `a connection uses the newest version that both ends have`(
         theirs: [Int]?, own: [Int], version: Int?

@@ -38,7 +38,7 @@ import TestSupport
             ])
         let view = ServerTopView("ws://here:1", before, now, Style(hasColours: false))
         #expect(
-            view.lines[0] == "ws://here:1  ·  running for 0:12  ·  7 participants in 2 rooms  ·  longest turn 500 ms")
+            view.lines[0] == "ws://here:1  ·  running for 0:12  ·  7 participants  ·  longest turn 500 ms")
         #expect(
             view.lines.last?.contains(#/1 +2 +7 +3 +25 % +20 µs +1\.0 ms +0 +2400 +4  8 \(unread\), 1 \(ignored\)/#)
                 == true)

@@ -28,9 +28,13 @@ struct Record {
             results[result.seed] = result
         }
         let whole = ([Substring(header)] + lines).map { $0 + "\n" }.joined()
-        if whole != text { try whole.write(to: url, atomically: true, encoding: .utf8) }
-        file = try FileHandle(forWritingTo: url)
-        try file?.seekToEnd()
+        do {
+            if whole != text { try whole.write(to: url, atomically: true, encoding: .utf8) }
+            file = try FileHandle(forWritingTo: url)
+            try file?.seekToEnd()
+        } catch {
+            throw ValidationError("The record \(path) cannot be written. Check its folder and its permissions.")
+        }
     }
 
     func has(_ seed: UInt64) -> Bool { results[seed] != nil }
@@ -56,13 +60,13 @@ struct Record {
         let share = String(format: "%.1f", 100 * (all.map(\.memoryShare).max() ?? 0))
         return """
             \(all.count) rooms, \(broken.count) with a broken promise\(broken.isEmpty ? "" : ": \(broken)")
-            \(String(format: "%.1f", sum(\.seconds))) s, \(all.reduce(0) { $0 + $1.datagrams }) datagrams, \
+            \(String(format: "%.1f", sum(\.seconds))) s of real time. \(all.count - broken.count) finished rooms: \(all.reduce(0) { $0 + $1.datagrams }) datagrams, \
             \(all.reduce(0) { $0 + $1.bytes }) bytes, \(all.reduce(0) { $0 + $1.keyframes }) keyframes, \
             \(all.reduce(0) { $0 + $1.shown }) frames shown
             deepest queue of a link: \(all.map(\.deepestQueue).max() ?? 0) bytes; packets in the server: \
             \(all.map(\.memory).max() ?? 0) bytes, \(share) % of the limit
-            first frame, all viewers: \(firstFrames.distribution)
-            longest freeze of a viewer, all viewers: \(freezes.distribution)
+            time to the first frame, of all viewers: \(firstFrames.distribution)
+            longest freeze of each viewer: \(freezes.distribution)
             longest waits that bounds judge: first frame \(longest(\.firstFrame)) ms, freeze \(longest(\.freeze)) ms, \
             keyframe \(longest(\.keyframe)) ms
             """
@@ -83,7 +87,7 @@ extension SeedResult.Waits {
             }
             return "under \(((bucket?.key ?? 0) + 1) * 100) ms"
         }
-        return "\(total), median \(bound(of: 0.5)), 95 % \(bound(of: 0.95)), 99 % \(bound(of: 0.99)), "
+        return "\(total), half \(bound(of: 0.5)), 95 % \(bound(of: 0.95)), 99 % \(bound(of: 0.99)), "
             + "99.9 % \(bound(of: 0.999)), all \(bound(of: 1))"
     }
 }

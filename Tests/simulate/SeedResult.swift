@@ -31,7 +31,7 @@ struct SeedResult {
 
     var seed: UInt64
     var digest: UInt64 = 0
-    /// Of a core.
+    /// Real time.
     var seconds = 0.0
     /// In the order of their columns.
     var datagrams = 0, bytes = 0, keyframes = 0, shown = 0, deepestQueue = 0, memory = 0

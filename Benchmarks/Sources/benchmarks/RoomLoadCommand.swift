@@ -77,6 +77,7 @@ struct RoomLoadCommand: AsyncParsableCommand {
     @Option(help: "Seconds of each step.") var seconds = 5
     @Option(help: "Packets of each publisher before each step, which grow all caches.") var warmUp = 640
     @Option(help: "Seconds of silence before each step, to measure what the server does then.") var idle = 0
+    @Option(help: "Seconds between the joins of a step and that measurement.") var settle = 0
     @Option(help: "Addresses to connect from, in turn.") var from: String?
     @Flag(help: "Print a line before and after each measurement, and wait for one, so that a program can count.")
     var paced = false
@@ -100,7 +101,7 @@ struct RoomLoadCommand: AsyncParsableCommand {
             throw ValidationError("A packet has \(LoadPacket.shortest) to \(LoadPacket.length) bytes.")
         }
         let steps = counts.count * (search ? 12 : 1) + 2 * targets.count
-        let longest = (seconds + idle + 15 + warmUp / burst / rate) * (paced ? 10 : 1)
+        let longest = (seconds + settle + idle + 15 + warmUp / burst / rate) * (paced ? 10 : 1)
         endProcess(after: 60 + longest * steps + rooms * (most + 1) / 5)
         do {
             try await measure(counts)
@@ -179,6 +180,7 @@ struct RoomLoadCommand: AsyncParsableCommand {
             await load.send(bursts: max(1, warmUp / burst), of: burst, rate: rate)
             try await settle(load)
         }
+        if idle > 0 { try await Task.sleep(for: .seconds(settle)) }
         let quiet =
             idle > 0 ? try await measure("silent", count) { try await Task.sleep(for: .seconds(idle)) } : nil
         let before = await load.totals

@@ -43,14 +43,13 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How many threads forward media (default: the number of cores less one, \(RoomServer.defaultThreads) here).",
+            "How many threads forward media: one for each core but one, unless given.",
             valueName: "count"))
     var threads = RoomServer.defaultThreads
 
     @Option(
         help: ArgumentHelp(
-            "How many participants of one room a thread gets before the room spreads to another one (default: "
-                + "\(RoomServer.defaultRoomLoopSize)).",
+            "Participants of one room on one thread. Further ones go to another thread.",
             valueName: "count"))
     var roomLoopSize = RoomServer.defaultRoomLoopSize
 

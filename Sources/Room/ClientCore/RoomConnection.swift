@@ -42,7 +42,7 @@ package final class RoomConnection {
     var up: UpSession?
     var publishing = PublishQueue()
 
-    var participant = ""
+    package internal(set) var participant = ""
     /// In order of arrival.
     var others: [ParticipantInfo] = []
     /// The audio streams in receivers, in order of assignment.

@@ -80,12 +80,12 @@ package struct Join: Codable, Sendable, Equatable {
 
     /// The newest version that both ends have. Throws if they have none in common.
     package func negotiatedVersion(with own: [Int] = Signalling.versions) throws(RoomError) -> Int {
-        let theirs = versions ?? [version]
+        let theirs = versions.flatMap { $0.isEmpty ? nil : $0 } ?? [version]
         guard let newest = own.filter(theirs.contains).max() else {
             throw RoomError(
                 .versionUnsupported,
                 "This server uses version \(Self.list(own)) of the protocol, not \(Self.list(theirs)). Use the same release "
-                    + "on both ends.")
+                    + "on both ends, or send one of these in 'versions'.")
         }
         return newest
     }

@@ -15,14 +15,14 @@ public struct FaultyRoom: Sendable {
     public var duration = TimeInterval.seconds(60)
     /// The time without faults at the end.
     public var recovery = TimeInterval.seconds(20)
-    /// The most videos that a client watches.
+    /// The most videos that a client watches. 20 or less, the server's limit.
     public var watched = 9
     /// How many of the clients publish audio too.
     public var audio = 0
     /// Whether the server itself may be killed and restarted.
     public var killsServer = true
     public var bounds = RoomBounds()
-    /// The loops of the server over which the room spreads.
+    /// The loops of the server over which the room spreads, 1 or more.
     public var loops = 1
 
     public init() {}
@@ -33,6 +33,9 @@ public struct FaultyRoom: Sendable {
     public func run(
         seed: UInt64, encryption: Simulation.Encryption = .checked
     ) throws(SimulationFailure) -> SimulationReport {
+        precondition(
+            clients >= 2 && faults >= 0 && loops >= 1 && !links.isEmpty && duration >= recovery + .seconds(12),
+            "a room needs two clients, a loop, a link, and 12 s before its recovery")
         let simulation = World(
             seed: seed, encryption: encryption, loops: loops, spreadsRooms: true, bounds: bounds)
         defer { simulation.end() }
@@ -112,7 +115,8 @@ public struct FaultyRoom: Sendable {
         case 2: simulation.after(begin) { client.kill() }
         case 3: simulation.after(begin) { client.kill(closesConnection: false) }
         case 4: simulation.after(begin) { client.restartSources() }
-        case 5: simulation.after(begin) { simulation.task("leave") { try await client.leave() } }
+        // A later fault may kill the client meanwhile.
+        case 5: simulation.after(begin) { simulation.task("leave") { try? await client.leave() } }
         default:
             simulation.after(begin) { simulation.server.kill() }
             simulation.after(begin + length) { simulation.server.start() }

@@ -1,7 +1,7 @@
 internal import RTP
 internal import ServerCore
 
-/// The ways between the loops of the simulated server.
+/// Delivers batches between the loops of the simulated server, 0.1 ms later. Tests hold or refuse them.
 final class LoopHops {
     /// From one loop to another.
     private static let delay = TimeInterval.microseconds(100)

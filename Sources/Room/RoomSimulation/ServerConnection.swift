@@ -16,7 +16,7 @@ final class ServerConnection: ClientConnection {
     private unowned let simulation: World
     private var liveness: ClientLiveness
     private lazy var watch = simulation.loop.makeTimer { [unowned self] in check() }
-    /// Delivers to this connection's client only.
+    /// Messages of an earlier connection of the client carry another number and are dropped.
     let number: Int
 
     init(_ client: SimulatedClient, process: ServerProcess, simulation: World) {
@@ -50,7 +50,7 @@ final class ServerConnection: ClientConnection {
         watch.disarm()
     }
 
-    private func deliver(_ input: PipeInput) {
+    private func deliver(_ input: SignallingInput) {
         guard !isEnding else { return }
         client.deliverDown(input, of: number)
     }
@@ -78,7 +78,7 @@ final class ServerConnection: ClientConnection {
 
     // MARK: - From the client
 
-    func receive(_ input: PipeInput) {
+    func receive(_ input: SignallingInput) {
         guard !isEnding || input == .closed else { return }
         liveness.heard(now: simulation.loop.now)
         switch input {
@@ -115,7 +115,7 @@ final class ServerConnection: ClientConnection {
 }
 
 /// One piece of input of a signalling connection.
-enum PipeInput: Equatable {
+enum SignallingInput: Equatable {
     case text(String)
     /// A WebSocket ping or pong.
     case ping

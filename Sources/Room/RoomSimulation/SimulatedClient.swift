@@ -19,8 +19,8 @@ public final class SimulatedClient: @unchecked Sendable {
     private var random: RandomSource
     private var up: Wire
     private var down: Wire
-    private var pipeUp: Pipe
-    private var pipeDown: Pipe
+    private var signallingUp: SignallingWire
+    private var signallingDown: SignallingWire
     /// By port.
     private var paths: [UInt16: ClientPath] = [:]
     private var nextPort: UInt16 = 40_000
@@ -52,7 +52,9 @@ public final class SimulatedClient: @unchecked Sendable {
     public private(set) var isConnected = false
     /// Why the last room ended. Nil if this client left, and before.
     public private(set) var endError: String?
-    /// The other participants' streams: id, name of the client, whether it is video.
+    /// The server's id of this client. Nil outside of a room.
+    public var participant: String? { connection.flatMap { $0.participant.isEmpty ? nil : $0.participant } }
+    /// The other participants' streams, each with the server's id of its participant.
     public private(set) var streams: [RemoteStream] = []
 
     public struct RemoteStream: Sendable, Equatable {
@@ -69,8 +71,8 @@ public final class SimulatedClient: @unchecked Sendable {
         var random = RandomSource(seed: seed)
         up = Wire(link.up, seed: random.next())
         down = Wire(link.down, seed: random.next())
-        pipeUp = Pipe(delay: link.up.delay, seed: random.next())
-        pipeDown = Pipe(delay: link.down.delay, seed: random.next())
+        signallingUp = SignallingWire(delay: link.up.delay, seed: random.next())
+        signallingDown = SignallingWire(delay: link.down.delay, seed: random.next())
         sessionNames = RandomSource(seed: random.next())
         self.random = random
     }
@@ -102,7 +104,7 @@ public final class SimulatedClient: @unchecked Sendable {
             let name = try? RoomName(room)
         else { return }
         // The handshake of TCP and WebSocket takes two round trips.
-        let handshake = (pipeUp.delay + pipeDown.delay) * 2
+        let handshake = (signallingUp.delay + signallingDown.delay) * 2
         simulation.after(handshake) { [weak self, weak connection] in
             guard let self, let connection, self.connection === connection else { return }
             guard let server = simulation.server.process?.connect(self) else {
@@ -278,8 +280,8 @@ public final class SimulatedClient: @unchecked Sendable {
         up.isCut = true
         down.isCut = true
         cuts.isOngoing = true
-        pipeUp.cutSince = pipeUp.cutSince ?? simulation.loop.now
-        pipeDown.cutSince = pipeDown.cutSince ?? simulation.loop.now
+        signallingUp.cutSince = signallingUp.cutSince ?? simulation.loop.now
+        signallingDown.cutSince = signallingDown.cutSince ?? simulation.loop.now
     }
 
     /// Ends a cut. Signalling continues later than media, as TCP does.
@@ -287,11 +289,11 @@ public final class SimulatedClient: @unchecked Sendable {
         up.isCut = false
         down.isCut = false
         cuts.isOngoing = false
-        resume(&pipeUp)
-        resume(&pipeDown)
+        resume(&signallingUp)
+        resume(&signallingDown)
     }
 
-    private func resume(_ pipe: inout Pipe) {
+    private func resume(_ pipe: inout SignallingWire) {
         guard pipe.cutSince != nil else { return }
         let (time, deliveries) = pipe.resume(now: simulation.loop.now)
         cuts.note(time)
@@ -307,8 +309,8 @@ public final class SimulatedClient: @unchecked Sendable {
     private func use(_ link: Link) {
         up.model = link.up
         down.model = link.down
-        pipeUp.delay = link.up.delay
-        pipeDown.delay = link.down.delay
+        signallingUp.delay = link.up.delay
+        signallingDown.delay = link.down.delay
     }
 
     /// Sets the loss of both directions, 0...1.
@@ -388,14 +390,14 @@ public final class SimulatedClient: @unchecked Sendable {
         if !isDead { paths[address.port]?.receive(datagram) }
     }
 
-    private func deliverUp(_ input: PipeInput, of number: Int) {
+    private func deliverUp(_ input: SignallingInput, of number: Int) {
         guard !isDead, let server, server.number == number else { return }
         let delivery = { server.receive(input) }
-        guard let time = pipeUp.arrival(now: simulation.loop.now) else { return pipeUp.hold(delivery) }
+        guard let time = signallingUp.arrival(now: simulation.loop.now) else { return signallingUp.hold(delivery) }
         simulation.at(time, delivery)
     }
 
-    func deliverDown(_ input: PipeInput, of number: Int) {
+    func deliverDown(_ input: SignallingInput, of number: Int) {
         let delivery: () -> Void = { [weak self] in
             guard let self, !isDead, let connection, server?.number == number else { return }
             switch input {
@@ -406,7 +408,7 @@ public final class SimulatedClient: @unchecked Sendable {
             case .closed: connection.receive(.closed(nil))
             }
         }
-        guard let time = pipeDown.arrival(now: simulation.loop.now) else { return pipeDown.hold(delivery) }
+        guard let time = signallingDown.arrival(now: simulation.loop.now) else { return signallingDown.hold(delivery) }
         simulation.at(time, delivery)
     }
 

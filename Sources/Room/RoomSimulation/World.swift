@@ -244,8 +244,8 @@ final class World: @unchecked Sendable {
     func note(_ bytes: Span<UInt8>, from place: Int) { trace.add(bytes, from: place, at: loop.now) }
 
     /// A session with a handshake and an encryption of the simulation.
-    func makeSession(cname: String, name: UInt64) -> PeerSession {
-        let configuration = PeerSessionConfiguration(cname: cname, seed: name)
+    func makeSession(cname: String, name: UInt64, releasesHandshake: Bool = false) -> PeerSession {
+        let configuration = PeerSessionConfiguration(cname: cname, seed: name, releasesHandshake: releasesHandshake)
         return PeerSession(
             dtls: Handshake(name: name), configuration: configuration, scratch: loop.sessionScratch
         ) { [unowned self] keys in

@@ -1,3 +1,4 @@
+internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
 
@@ -18,6 +19,8 @@ final class Participant: AudioListener {
     /// Called at most once a second for each session with the number of its packets that failed authentication.
     var onUnauthenticated: ((Int) -> Void)?
 
+    private var pace: PublishPace
+
     init(
         connection: any ClientConnection, token: String, pool: ReceiverPool, settings: SessionSettings
     ) throws(RoomError) {
@@ -25,6 +28,7 @@ final class Participant: AudioListener {
         self.token = token
         self.connection = connection
         self.settings = settings
+        pace = PublishPace(now: settings.loop.now)
         down = try DownSession(pool: pool, settings: settings, place: connection.place) { [connection] message in
             connection.send(message)
         }
@@ -41,6 +45,7 @@ final class Participant: AudioListener {
     func publish(
         _ publish: Publish, offer: SessionDescription, numbered: () -> Int
     ) throws(RoomError) -> (Published, [PublishedStream]) {
+        try pace.admit(publish.streams.count, now: settings.loop.now)
         let session = if let up { up } else { try makeUpSession() }
         let result = try session.publish(publish, offer: offer, numbered: numbered)
         streams += result.streams

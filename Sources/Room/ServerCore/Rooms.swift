@@ -64,9 +64,10 @@ package final class Rooms {
             notPiped: settings.packetsNotPiped)
     }
 
-    /// The packets that all sessions and streams hold.
+    /// The packets that all sessions and streams hold, those of other parts of the rooms included.
     package var memory: PacketMemory {
-        members.values.reduce(into: PacketMemory()) { $0 += $1.participant.memory }
+        let own = members.values.reduce(into: PacketMemory()) { $0 += $1.participant.memory }
+        return rooms.values.reduce(into: own) { $0 += $1.pipedMemory }
     }
 
     /// When media of the client last arrived. `.zero` if none did.

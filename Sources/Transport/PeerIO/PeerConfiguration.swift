@@ -25,7 +25,7 @@ package struct PeerConfiguration: Sendable {
     /// How long the other end may not respond to media before the peer fails with `transport.connection-lost` (RFC
     /// 7675, section 5.1). A peer that sends no media fails after 50 s without a response to ICE's checks.
     package var consent = TimeInterval.seconds(30)
-    /// Whether to free the DTLS connection once the other end has the keys. Its close is then noticed 8 s later.
+    /// Whether to free the DTLS connection once the other end has the keys. Its close is then noticed 20 s later.
     package var releasesHandshake = false
 
     package init(

@@ -15,7 +15,7 @@ public struct PeerSessionConfiguration: Sendable {
     /// The interval without media, in units of `reportInterval`: RFC 3550's 5 s.
     static let idleReportIntervals: Int64 = 5
     /// Whether the DTLS engine is released once the peer has sent an authenticated packet, which saves 30 KiB. The session
-    /// then needs 8 s to notice a close_notify, instead of none.
+    /// then needs 20 s to notice a close_notify, instead of none.
     public var releasesHandshake: Bool
     /// Largest outgoing RTP packet, without mid, RTX sequence number and SRTP trailer. Our own streams use at most
     /// 1200. The default accepts packets of others that fit into an Ethernet frame.

@@ -25,8 +25,8 @@ struct Liveness {
     private var unansweredSince: MonotonicTime?
     /// When a peer that may have closed counts as closed.
     private var closes = MonotonicTime.never
-    /// A peer that runs sends a report within this time.
-    static let doubt = TimeInterval.seconds(8)
+    /// A peer that runs sends a report within 7.75 s. Two of them may be lost.
+    static let doubt = TimeInterval.seconds(20)
 
     init(silence: TimeInterval, consent: TimeInterval) {
         self.silence = silence

@@ -195,7 +195,8 @@ public final class PeerSession {
             return
         }
         guard !isHandshakeReleased else {
-            if packet.bytes[0] == Self.alert { liveness.mayHaveClosed(now: now) }
+            // A peer without streams sends no reports, so its silence means nothing.
+            if packet.bytes[0] == Self.alert, streams.hasStreams { liveness.mayHaveClosed(now: now) }
             return
         }
         dtls.receive(packet, now: now)

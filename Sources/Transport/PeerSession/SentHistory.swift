@@ -26,8 +26,8 @@ struct SentPacket: Equatable {
 /// timestamp. The history keeps *runs* of such packets, so its size depends on losses and source changes, not on the
 /// packet rate. With thousands of packets of one stream, it has a few dozen bytes.
 struct SentHistory {
-    /// The most runs. A run is a frame while picture ids are rewritten, and a packet on a network that reorders all of
-    /// them, so this is one second of either.
+    /// The most runs. A run is a frame while picture ids are rewritten, so these are 8 s of video at 30 frames/s then, and
+    /// less if packets are reordered.
     static let maximumRuns = 256
 
     private struct Run {
@@ -72,9 +72,11 @@ struct SentHistory {
             return true
         }
 
+        func has(_ number: SequenceNumber) -> Bool { (0..<Int(count)).contains(number.distance(from: first)) }
+
+        /// Nil if its payload is no longer in the store.
         func packet(_ number: SequenceNumber, of store: PacketStore) -> SentPacket? {
             let place = number.distance(from: first)
-            guard place >= 0, place < Int(count) else { return nil }
             let index = payload < 0 ? nil : payload + place
             if let index, !store.contains(index) { return nil }
             return SentPacket(
@@ -106,10 +108,7 @@ struct SentHistory {
     /// Nil if the packet was not sent or is too old.
     func packet(_ number: SequenceNumber, of store: PacketStore) -> SentPacket? {
         guard !runs.isEmpty, (0..<capacity).contains(newest.distance(from: number)) else { return nil }
-        for run in runs.reversed() {
-            if let packet = run.packet(number, of: store) { return packet }
-        }
-        return nil
+        return runs.last { $0.has(number) }?.packet(number, of: store)
     }
 
     mutating func removeAll() { runs = [] }

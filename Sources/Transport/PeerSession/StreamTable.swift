@@ -263,10 +263,14 @@ final class StreamTable {
 
     // MARK: Receiving feedback
 
+    /// The most numbers of one compound that are looked up: one of 1200 bytes can name thousands.
+    private static let mostLookups = 1024
+
     /// Handles an RTCP compound except its NACKs, which it returns because responding to them sends packets.
     func receive(
         _ packets: [RTCPPacket], now: MonotonicTime, repairs: (OutgoingStream, [SequenceNumber]) -> Void
     ) {
+        var lookups = Self.mostLookups
         for packet in packets {
             switch packet {
             case .senderReport(let information, let blocks):
@@ -277,7 +281,8 @@ final class StreamTable {
             case .nack(_, let media, let lost):
                 guard let stream = sender(media) else { continue }
                 stream.countNack(lost.count)
-                repairs(stream, lost)
+                repairs(stream, Array(lost.prefix(max(0, lookups))))
+                lookups -= lost.count
             case .pictureLoss(_, let media):
                 if let stream = sender(media) { keyframeRequested(stream) }
             case .fullIntraRequest(_, let requests):

@@ -7,10 +7,9 @@ struct ServerTopView {
     /// - Parameter before: an earlier sample of the same run of the server.
     init(_ server: String, _ before: ServerStatistics, _ now: ServerStatistics, _ style: Style) {
         let participants = Figures.count(now.loops.map(\.participants).reduce(0, +), "participant")
-        let rooms = Figures.count(now.loops.map(\.rooms).reduce(0, +), "room")
         let longest = now.loops.map(\.turns.longestSeconds).max() ?? 0
         let heading =
-            "\(server)  ·  running for \(Figures.clock(now.seconds))  ·  \(participants) in \(rooms)  ·  longest turn "
+            "\(server)  ·  running for \(Figures.clock(now.seconds))  ·  \(participants)  ·  longest turn "
             + Figures.duration(longest)
         var table = Table(
             .right, .right, .right, .right, .right, .right, .right, .right, .right, .right, .right, .left)

@@ -16,6 +16,8 @@ final class Pipe: TurnMember {
 
     /// How long it waits when the other loop accepts nothing.
     static let pause = TimeInterval.milliseconds(10)
+    /// How many packets of a batch are forwarded before what is ready leaves.
+    private static let packetsBetweenSends = 16
 
     let other: PartID
     var guests: [Guest] = []
@@ -25,6 +27,7 @@ final class Pipe: TurnMember {
     private var outgoing: PipeBatch
     private var isTouched = false
     private var hasEnded = false
+    private var isRetrying = false
     /// Bytes of sent packets that the other end has not reported as forwarded.
     private var unreported = 0
     /// Bytes of packets that arrived here since the last report.
@@ -73,12 +76,20 @@ final class Pipe: TurnMember {
         let batch = outgoing
         guard links.send(batch, other.loop) else {
             dropPackets()
-            // Keeps the pipe until its last message has left.
-            loop.schedule(after: Self.pause) { self.touch() }
-            return
+            return retry()
         }
         unreported += batch.bytes.count
         outgoing = batch.next
+    }
+
+    private func retry() {
+        guard !isRetrying else { return }
+        isRetrying = true
+        // Keeps the pipe until its last message has left.
+        loop.schedule(after: Self.pause) {
+            self.isRetrying = false
+            self.touch()
+        }
     }
 
     private func dropPackets() {
@@ -109,6 +120,7 @@ final class Pipe: TurnMember {
             while let next = messages.first, next.after <= index { handle(messages.removeFirst().message) }
             receive(packet, batch.bytes, start..<(start + packet.length))
             start += packet.length
+            if index % Self.packetsBetweenSends == Self.packetsBetweenSends - 1 { loop.sendEarly() }
         }
         for (_, message) in messages { handle(message) }
         taken += batch.bytes.count
@@ -191,5 +203,7 @@ final class Pipe: TurnMember {
         outgoingStreams = [:]
         for (stream, _) in incomingStreams.values { stream.end() }
         incomingStreams = [:]
+        // Their streams refer to this pipe.
+        guests = []
     }
 }

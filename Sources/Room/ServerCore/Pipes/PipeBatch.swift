@@ -39,7 +39,7 @@ package struct PipeBatch: Sendable {
     package var packetCount: Int { packets.count }
     package var byteCount: Int { bytes.count }
     var isEmpty: Bool { messages.isEmpty && packets.isEmpty }
-    /// Whether its sender does not exist any longer.
+    /// Whether its last message is `ended`.
     var isFarewell: Bool { if case .ended = messages.last?.message { true } else { false } }
 
     mutating func append(_ message: PipeMessage) { messages.append((packets.count, message)) }
@@ -54,8 +54,9 @@ package struct PipeBatch: Sendable {
         bytes.append(contentsOf: packet.bytes[..<packet.count])
     }
 
-    /// Keeps the messages only.
+    /// Keeps the messages only, without clocks: a stream that continues begins with its present one.
     mutating func dropPackets() {
+        messages.removeAll { if case .clock = $0.message { true } else { false } }
         packets.removeAll(keepingCapacity: true)
         bytes.removeAll(keepingCapacity: true)
         for index in messages.indices { messages[index].after = 0 }

@@ -1,4 +1,5 @@
 internal import PeerLoop
+internal import RTP
 internal import RoomProtocol
 
 /// The other parts of a room.
@@ -23,6 +24,11 @@ extension Room {
     func end() {
         for pipe in pipes { pipe.close() }
         pipes = []
+    }
+
+    /// The packets that the streams of other parts hold here.
+    var pipedMemory: PacketMemory {
+        pipes.flatMap(\.guests).flatMap(\.streams).reduce(into: PacketMemory()) { $0 += $1.memory }
     }
 
     /// Sends a message to all other parts.

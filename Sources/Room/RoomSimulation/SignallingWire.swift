@@ -2,7 +2,7 @@ internal import RTP
 
 /// One direction of a signalling connection: in order, nothing lost. While the link is cut, messages wait, and arrive some
 /// time after its end, because TCP retries at growing intervals.
-struct Pipe {
+struct SignallingWire {
     private var lastArrival = MonotonicTime.zero
     private var random: RandomSource
     var delay: TimeInterval

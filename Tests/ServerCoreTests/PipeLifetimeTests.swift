@@ -1,0 +1,49 @@
+import PeerLoop
+import RTP
+import Testing
+
+@testable import RoomProtocol
+@testable import ServerCore
+
+@Suite struct PipeLifetimeTests {
+    /// The streams of another part of a room, and this part's end of the pipe, which a test ends.
+    private func streamsAfter(_ end: (Room, Pipe) -> Void) throws -> (stream: Bool, pipe: Bool) {
+        let loop = Loop(now: MonotonicTime(nanoseconds: 1_000_000_000))
+        let settings = SessionSettings(loop: loop) { _, _ throws(RoomError) in
+            throw RoomError(.serverFull, "This test opens no session.")
+        }
+        let links = LoopLinks(place: 0, others: { _ in [] }, send: { _, _ in true })
+        var room: Room? = Room(try RoomName("kitchen"), part: PartID(loop: 0, number: 1), links: links, settings: settings)
+        weak var pipe: Pipe?
+        weak var stream: PublishedStream?
+        do {
+            let info = ParticipantInfo(
+                id: "p-1", streams: [StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "")])
+            room?.receive(
+                PipeBatch(
+                    room: try RoomName("kitchen"), from: PartID(loop: 1, number: 1), to: nil, [.introduction([info])]))
+            pipe = room?.pipes.first
+            stream = pipe?.guests.first?.streams.first
+            loop.endTurn()
+        }
+        #expect(pipe != nil && stream != nil)
+        if let room, let pipe { end(room, pipe) }
+        loop.endTurn()
+        room = nil
+        return (stream != nil, pipe != nil)
+    }
+
+    @Test func `a part that ends releases the streams of the other parts`() throws {
+        let left = try streamsAfter { room, _ in room.end() }
+        #expect(!left.stream)
+        #expect(!left.pipe)
+    }
+
+    @Test func `a part releases the streams of another part that ends`() throws {
+        let left = try streamsAfter { room, pipe in
+            room.receive(PipeBatch(room: room.name, from: pipe.other, to: nil, [.ended]))
+        }
+        #expect(!left.stream)
+        #expect(!left.pipe)
+    }
+}
