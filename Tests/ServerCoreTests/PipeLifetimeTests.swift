@@ -13,7 +13,8 @@ import Testing
             throw RoomError(.serverFull, "This test opens no session.")
         }
         let links = LoopLinks(place: 0, others: { _ in [] }, send: { _, _ in true })
-        var room: Room? = Room(try RoomName("kitchen"), part: PartID(loop: 0, number: 1), links: links, settings: settings)
+        var room: Room? = Room(
+            try RoomName("kitchen"), part: PartID(loop: 0, number: 1), links: links, settings: settings)
         weak var pipe: Pipe?
         weak var stream: PublishedStream?
         do {
