@@ -29,6 +29,8 @@ import RoomSimulation
     @Option(help: "Add finished seeds to this file, and skip those that it has of the same options and behaviour.")
     var record: String?
 
+    private static let usualCount: UInt64 = 100
+
     func validate() throws {
         func require(_ holds: Bool, _ option: String, _ range: String) throws {
             if !holds { throw ValidationError("--\(option) is out of range. Give \(range).") }
@@ -40,7 +42,8 @@ import RoomSimulation
         try require((0...10_000).contains(faults), "faults", "0 to 10000")
         try require((1...16).contains(loops), "loops", "1 to 16")
         try require(seconds ?? 1 > 0, "seconds", "more than 0")
-        try require(!first.addingReportingOverflow(count ?? 0).overflow, "count", "less")
+        let wanted = count ?? (seconds == nil ? Self.usualCount : 0)
+        try require(!first.addingReportingOverflow(wanted).overflow, "first", "less: seeds end at \(UInt64.max)")
     }
 
     private var room: FaultyRoom {
@@ -60,7 +63,7 @@ import RoomSimulation
         let room = room
         var results = Record(header: try header(room))
         if let record { try results.open(record) }
-        let count = count ?? (seconds == nil ? 100 : .max - first)
+        let count = count ?? (seconds == nil ? Self.usualCount : .max - first)
         for seed in first..<(first + count) where !results.has(seed) {
             if let seconds, (EventLoop.now - began).seconds >= seconds { break }
             let result = SeedResult(running: room, seed: seed)

@@ -47,7 +47,7 @@ package struct MessageRefused: Error, Sendable, Equatable {
     package var error: RoomError
 
     /// Whether it is a notification of a later version, to be ignored.
-    package var isNews: Bool { id == nil && error.code == .messageUnknown }
+    package var isUnknownNotification: Bool { id == nil && error.code == .messageUnknown }
 }
 
 private func decodeHead(_ data: Data) throws(MessageRefused) -> EnvelopeHead {

@@ -103,7 +103,7 @@ final class ServerConnection: ClientConnection {
                 (rooms ?? process.anyRooms).handle(ClientRequest(envelope), from: self, admission)
             }
         } catch {
-            guard !error.isNews else { return }
+            guard !error.isUnknownNotification else { return }
             send(.error(Problem(error.error)), answering: error.id)
         }
     }

@@ -97,11 +97,11 @@ final class Room {
         send(.participantLeft(ParticipantReference(participant: info.id)), except: info.id)
     }
 
-    /// - Parameter isNews: whether the participant was announced without these streams.
-    func announce(_ new: [PublishedStream], by id: String, isNews: Bool = true) {
+    /// - Parameter isAnnounced: whether the participant was announced with these streams already.
+    func announce(_ new: [PublishedStream], by id: String, isAnnounced: Bool = false) {
         for stream in new {
             streams[stream.info.id] = stream
-            guard isNews else { continue }
+            guard !isAnnounced else { continue }
             announced += stream.info.announcedLength
             send(.streamPublished(StreamPublished(participant: id, stream: stream.info)), except: id)
         }

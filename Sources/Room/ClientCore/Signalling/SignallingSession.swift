@@ -88,7 +88,7 @@ struct SignallingSession {
             return [.answer(id: id, .success(envelope.message))]
         } catch {
             guard let id = error.id, deadlines.removeValue(forKey: id) != nil else {
-                guard error.isNews else { return [.notUnderstood(error.error)] }
+                guard error.isUnknownNotification else { return [.notUnderstood(error.error)] }
                 ignoredMessages += 1
                 return []
             }

@@ -102,7 +102,7 @@ final class WebSocketHandler: ChannelInboundHandler {
             guard connection.beginHandling() else { return connection.end(.policyViolation) }
             delegate.received(ClientRequest(envelope), from: connection)
         } catch {
-            guard !error.isNews else { return }
+            guard !error.isUnknownNotification else { return }
             connection.send(.error(Problem(error.error)), answering: error.id)
         }
     }

@@ -76,7 +76,7 @@ extension Room {
         pipe.guests.append(Pipe.Guest(info: info))
         announce(info)
         let streams = info.streams.compactMap { pipe.addStream($0, of: pipe.guests.count - 1) }
-        announce(streams, by: info.id, isNews: false)
+        announce(streams, by: info.id, isAnnounced: true)
     }
 
     private func leave(_ guest: Pipe.Guest, from pipe: Pipe) {
