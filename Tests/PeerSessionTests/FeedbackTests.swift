@@ -1,7 +1,8 @@
-import PeerSession
 import RTP
 import Testing
 import TestSupport
+
+@testable import PeerSession
 
 /// Sends in the place of a peer, with the keys of its session.
 final class Voice {
@@ -136,6 +137,16 @@ final class Voice {
         #expect((70...71).contains(sender.milliseconds))
         #expect((70...75).contains(receiver.milliseconds))
         #expect(call.events[0].contains { if case .roundTrip = $0 { true } else { false } })
+    }
+
+    @Test func `S17: one compound causes at most 1024 lookups of sent packets`() {
+        let table = StreamTable(configuration: PeerSessionConfiguration(cname: "a", seed: 1))
+        _ = table.addSender(SenderConfiguration(kind: .video, ssrc: SSRC(7), clockRate: 90000))
+        let numbers = (0..<1000).map { SequenceNumber($0) }
+        let storm = [RTCPPacket](repeating: .nack(sender: SSRC(1), media: SSRC(7), lost: numbers), count: 6)
+        var lookups = 0
+        table.receive(storm, now: MonotonicTime(nanoseconds: 1)) { _, lost in lookups += lost.count }
+        #expect(lookups == 1024)
     }
 
     @Test("S17: a storm of NACKs gets at most the repairs' share of the bitrate and the minimum")

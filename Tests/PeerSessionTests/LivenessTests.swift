@@ -167,4 +167,18 @@ import Testing
         kept.run(for: .seconds(5))
         #expect(kept.handshakes.allSatisfy { !$0.isReleased })
     }
+
+    @Test func `a forged alert does not end a session without streams, whose peer has nothing to report`() {
+        let call = Call(releasesHandshake: true)
+        call.secure()
+        let stream = Stream.video(call)
+        call.every(.milliseconds(20), count: 100) { _ in stream.send() }
+        call.run(for: .seconds(5))
+        #expect(call.handshakes.allSatisfy { $0.isReleased })
+        call.a.removeSender(stream.sender, now: call.now)
+        call.b.removeReceiver(stream.receiver)
+        call.deliver(HandshakeDouble.alert, to: .a)
+        call.run(for: .seconds(60))
+        #expect(!call.events[0].contains(.closed) && !call.a.isEnded)
+    }
 }
