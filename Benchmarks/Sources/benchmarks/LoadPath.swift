@@ -17,7 +17,7 @@ final class LoadPath: PeerPath {
 
     private static let checkInterval = TimeInterval.milliseconds(50)
     /// Between checks that keep the consent of a server that is lite (RFC 7675).
-    private static let consentInterval = TimeInterval.seconds(4)
+    private static let consentInterval = TimeInterval.seconds(5)
     private static let buffer: Int32 = 1 << 20
     /// Datagrams of one socket that are read before the next socket.
     private static let share = 32
@@ -191,23 +191,17 @@ final class LoadPath: PeerPath {
 
     // MARK: Datagrams
 
-    func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int) {
-        guard isConnected else { return (0, batch.count) }
-        var (sent, refused) = (0, 0)
-        batch.bytes.withUnsafeBytes { bytes in
-            var start = 0
-            for end in batch.ends {
-                defer { start = end }
-                guard admit() else { continue }
-                let part = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
-                if Glibc.send(descriptor, part.baseAddress, part.count, 0) == part.count {
-                    sent += 1
-                } else {
-                    refused += 1
+    func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
+        guard isConnected else { return loop.refuse(fill) }
+        return loop.withBatch(fill) { batch in
+            var sent = 0
+            batch.forEach { datagram in
+                datagram.withUnsafeBytes {
+                    if Glibc.send(descriptor, $0.baseAddress, $0.count, 0) == $0.count { sent += 1 }
                 }
             }
+            return (sent, batch.count - sent)
         }
-        return (sent, refused)
     }
 
     /// Reads a share of what the socket has.

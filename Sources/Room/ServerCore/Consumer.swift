@@ -7,6 +7,7 @@ internal import RoomProtocol
 final class Consumer {
     let receiver: Receiver
     private let peer: Peer
+    private let maximumPayloadLength: Int
     private let history: Int
     @exclusivity(unchecked) private var sender: SenderID?
     @exclusivity(unchecked) private var splice: Splice
@@ -23,6 +24,7 @@ final class Consumer {
     init(_ receiver: Receiver, peer: Peer, firstSequenceNumber: SequenceNumber, history: Int) {
         self.receiver = receiver
         self.peer = peer
+        maximumPayloadLength = peer.maximumPayloadLength
         self.history = receiver.media == .audio ? 0 : history
         splice = Splice(firstSequenceNumber: firstSequenceNumber)
     }
@@ -103,7 +105,7 @@ final class Consumer {
     private func pass(
         _ payload: Int, of store: PacketStore, length: Int, marker: Bool, _ arrived: Splice.Packet, now: MonotonicTime
     ) {
-        guard length <= peer.maximumPayloadLength else {
+        guard length <= maximumPayloadLength else {
             return skip(arrived.position, arrived.timestamp, marker: marker, store)
         }
         let wasAwaitingStart = splice.isAwaitingStart

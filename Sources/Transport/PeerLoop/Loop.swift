@@ -29,8 +29,8 @@ open class Loop {
     package final var scratch = PacketBuffer()
     /// Shared by the sessions of this loop's peers.
     package final let sessionScratch = SessionScratch()
-    /// The batch being sent.
-    @exclusivity(unchecked) package final var outgoing = DatagramBatch()
+    /// For paths that send a batch at once. Empty otherwise.
+    private final var batch = DatagramBatch()
 
     @exclusivity(unchecked) private final var members: [any TurnMember] = []
     private final var endingMembers: [any TurnMember] = []
@@ -67,6 +67,22 @@ open class Loop {
             for member in endingMembers { member.endTurn() }
             endingMembers.removeAll(keepingCapacity: true)
         }
+    }
+
+    // MARK: - Sending
+
+    /// For a path without a batch of its own: lets a closure fill one, and sends it at once.
+    package final func withBatch<Result>(
+        _ fill: (inout DatagramBatch) -> Void, _ send: (borrowing DatagramBatch) -> Result
+    ) -> Result {
+        fill(&batch)
+        defer { batch.removeAll() }
+        return send(batch)
+    }
+
+    /// For a path that cannot send: counts the datagrams as refused.
+    package final func refuse(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
+        withBatch(fill) { (0, $0.count) }
     }
 
     // MARK: - Timers

@@ -24,7 +24,9 @@ package final class Peer: TurnMember {
     /// DTLS datagrams that arrived before ICE selected a pair or before the other end's description. The oldest are
     /// dropped first.
     private var early: [[UInt8]] = []
-    @exclusivity(unchecked) private var isTouched = false
+    @exclusivity(unchecked) private var pending = Pending.nothing
+    /// When the session's timer fires.
+    @exclusivity(unchecked) private var wakes = MonotonicTime.never
     private var isRemoteSet = false
     private var isConnected = false
     /// The path has tried all candidate pairs without success. A check of the other end may still arrive.
@@ -40,6 +42,14 @@ package final class Peer: TurnMember {
         /// Failed, or closed by the other end. Waits for `close()`.
         case over
         case closed
+    }
+
+    /// Work for the end of the turn.
+    private enum Pending {
+        case nothing
+        /// Only forwarded packets to send. They cause no events, and no deadline but that of the next report.
+        case packets
+        case all
     }
 
     // MARK: - Life
@@ -184,7 +194,7 @@ package final class Peer: TurnMember {
 
     /// Queues a packet whose payload is in a store, likewise. See `PeerSession.forward`.
     package func forward(_ payload: Int?, of store: PacketStore, rewrite: Rewrite, via sender: SenderID) {
-        touch()
+        touch(for: .packets)
         session.forward(payload, of: store, rewrite: rewrite, via: sender, now: loop.now)
         if session.outgoingCount >= Self.enough { flush() }
     }
@@ -248,11 +258,11 @@ package final class Peer: TurnMember {
 
     /// Requests `endTurn`, which sends and reports the results of this turn.
     @inline(__always)
-    private func touch() {
+    private func touch(for work: Pending = .all) {
         loop.preconditionOnLoop()
-        guard !isTouched else { return }
-        isTouched = true
-        loop.atEndOfTurn(self)
+        let isNew = pending == .nothing
+        if isNew || work == .all { pending = work }
+        if isNew { loop.atEndOfTurn(self) }
     }
 
     package func sendEarly() {
@@ -260,7 +270,9 @@ package final class Peer: TurnMember {
     }
 
     package func endTurn() {
-        isTouched = false
+        let hasOnlyPackets = pending == .packets
+        pending = .nothing
+        if hasOnlyPackets, state == .started, session.nextReport >= wakes { return flush() }
         guard state != .closed else {
             counters.candidatesIgnored = path?.ignoredCandidates ?? 0
             path?.close()
@@ -272,6 +284,7 @@ package final class Peer: TurnMember {
         guard state != .closed else { return }
         flush()
         let next = session.nextTimeout.time
+        wakes = next
         if next != sessionTimer?.deadline { sessionTimer?.arm(at: next) }
     }
 
@@ -326,19 +339,19 @@ package final class Peer: TurnMember {
 
     private func flush() {
         guard let path, session.outgoingCount > 0 else { return }
-        // The slab is the loop's, so that the path may call into the session while it sends.
-        session.drain(into: &loop.outgoing)
-        let count = loop.outgoing.count
-        let result = path.send(loop.outgoing) {
-            guard impairment != nil else { return true }
-            return impairment?.admitsOutgoing() ?? true
+        var count = 0
+        let result = path.send { batch in
+            let first = batch.count
+            session.drain(into: &batch)
+            count = batch.count - first
+            guard impairment != nil else { return }
+            batch.remove(from: first) { impairment?.admitsOutgoing() == false }
         }
         counters.datagramsSent += result.sent
         counters.datagramsRefused += result.refused
         loop.traffic.sent += result.sent
         loop.traffic.refused += result.refused
         counters.datagramsImpaired += count - result.sent - result.refused
-        loop.outgoing.removeAll()
     }
 
     // MARK: - From the path

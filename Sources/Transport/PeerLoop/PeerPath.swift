@@ -24,8 +24,9 @@ package protocol PeerPath: AnyObject {
     /// Tries another address of the other end, `candidate:...`.
     func addRemoteCandidate(_ attribute: String)
     func remoteCandidatesEnded()
-    /// Sends the datagrams that `admit` accepts. Returns how many the path accepted and refused.
-    func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int)
+    /// Sends the datagrams that `fill` appends to a batch, which it calls once. Returns how many the path accepted and
+    /// refused.
+    func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int)
     /// Must not be called inside of the closures of its maker.
     func close()
 }

@@ -19,12 +19,15 @@ public final class PeerSession {
     private let makeSRTP: (inout SRTPKeys) throws -> SRTPEngine
     @exclusivity(unchecked) package private(set) var srtp: SRTPEngine?
     private let streams: StreamTable
+    /// The longest payload that `send` accepts.
+    public let maximumPayloadLength: Int
     @exclusivity(unchecked) private var phase = Phase.idle
     private var isConnected = false
     private var isStarted = false
     private var role = DTLSRole.client
     private var expected: [Fingerprint] = []
-    @exclusivity(unchecked) private var nextReport = MonotonicTime.never
+    /// When the next report is due.
+    @exclusivity(unchecked) package private(set) var nextReport = MonotonicTime.never
     /// How many reports were sent since the last media packet in either direction.
     @exclusivity(unchecked) private var reportsWithoutMedia = 0
     private var isHandshakeReleased = false
@@ -46,6 +49,7 @@ public final class PeerSession {
         self.scratch = scratch
         self.makeSRTP = makeSRTP
         streams = StreamTable(configuration: configuration)
+        maximumPayloadLength = configuration.maximumPacketLength - RTPHeader.minimumLength
         liveness = Liveness(silence: configuration.silence, consent: configuration.consent)
     }
 
@@ -404,11 +408,6 @@ public final class PeerSession {
     /// Returns the number as positions count it, or nil before the first packet.
     public func discard(before number: SequenceNumber, on id: ReceiverID, now: MonotonicTime) -> Int? {
         streams.receiver(id)?.discard(before: number, now: now)
-    }
-
-    /// The longest payload that `send` accepts.
-    public var maximumPayloadLength: Int {
-        streams.configuration.maximumPacketLength - RTPHeader.minimumLength
     }
 
     /// Requests a keyframe (PLI), now or 200 ms after the last request. One call sends one request. Call again if no

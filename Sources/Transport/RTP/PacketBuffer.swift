@@ -115,7 +115,8 @@ public struct DatagramBatch: Sendable {
 
     public var isEmpty: Bool { ends.isEmpty }
     public var count: Int { ends.count }
-    private var used: Int { ends.last ?? 0 }
+    /// Bytes of the datagrams.
+    public var used: Int { ends.last ?? 0 }
 
     public mutating func append(_ packet: borrowing PacketBuffer) {
         reserve(packet.count)
@@ -160,10 +161,42 @@ public struct DatagramBatch: Sendable {
         if missing > 0 { bytes.append(contentsOf: repeatElement(0, count: max(missing, bytes.count))) }
     }
 
+    /// Calls the closure for each datagram, in order.
+    public func forEach(_ body: (Span<UInt8>) -> Void) {
+        var start = 0
+        for end in ends {
+            body(bytes.span.extracting(start..<end))
+            start = end
+        }
+    }
+
     /// The datagram at `index`.
     public subscript(index: Int) -> ArraySlice<UInt8> {
         bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]]
     }
 
     public mutating func removeAll() { ends.removeAll(keepingCapacity: true) }
+
+    /// Removes the datagrams from `first` on that the closure drops. It is called once for each, in order.
+    public mutating func remove(from first: Int, where isDropped: () -> Bool) {
+        var start = first == 0 ? 0 : ends[first - 1]
+        var (kept, used) = (first, start)
+        for index in first..<ends.count {
+            let end = ends[index]
+            if !isDropped() {
+                for offset in start..<end { bytes[used + offset - start] = bytes[offset] }
+                used += end - start
+                ends[kept] = used
+                kept += 1
+            }
+            start = end
+        }
+        ends.removeLast(ends.count - kept)
+    }
+
+    /// Removes the datagrams within the first bytes.
+    public mutating func removeFirst(bytes count: Int) {
+        bytes.removeFirst(count)
+        ends = ends.filter { $0 > count }.map { $0 - count }
+    }
 }

@@ -112,17 +112,12 @@ final class ClientPath: PeerPath {
         events(.connected)
     }
 
-    func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int) {
-        guard isConnected, let candidate else { return (0, batch.count) }
-        var sent = 0
-        var start = 0
-        for end in batch.ends {
-            defer { start = end }
-            guard admit() else { continue }
-            send(batch.bytes.span.extracting(start..<end), candidate)
-            sent += 1
+    func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
+        guard isConnected, let candidate else { return loop.refuse(fill) }
+        return loop.withBatch(fill) { batch in
+            batch.forEach { send($0, candidate) }
+            return (batch.count, 0)
         }
-        return (sent, 0)
     }
 
     func close() {

@@ -5,7 +5,7 @@ internal import RTP
 /// The one UDP port of the simulated server: ICE-lite, without a socket.
 final class ServerPort {
     let address: TransportAddress
-    private let loop: Loop
+    fileprivate let loop: Loop
     private var agent = ICELiteAgent<CheckSum>()
     private var paths: [ServerPath?] = []
     private var random: RandomSource
@@ -105,14 +105,12 @@ final class ServerPath: PeerPath {
         return true
     }
 
-    func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int) {
-        guard let remote else { return (0, batch.count) }
-        var start = 0
-        for end in batch.ends {
-            port.send(batch.bytes.span.extracting(start..<end), remote)
-            start = end
+    func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
+        guard let remote else { return port.loop.refuse(fill) }
+        return port.loop.withBatch(fill) { batch in
+            batch.forEach { port.send($0, remote) }
+            return (batch.count, 0)
         }
-        return (batch.count, 0)
     }
 
     func close() {

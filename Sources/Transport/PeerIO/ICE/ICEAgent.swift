@@ -165,9 +165,9 @@ final class ICEAgent: PeerPath, PausedReader {
         nice_agent_peer_candidate_gathering_done(agent, stream)
     }
 
-    func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int) {
-        guard isOpen else { return (0, batch.count) }
-        return loop.outbox.send(batch, agent: agent, stream: stream, admit: admit)
+    func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
+        guard isOpen else { return loop.refuse(fill) }
+        return loop.withBatch(fill) { loop.outbox.send($0, agent: agent, stream: stream) }
     }
 
     /// The local and the remote address in use, as `address:port`.

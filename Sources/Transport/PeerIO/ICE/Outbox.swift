@@ -26,11 +26,11 @@ final class Outbox {
         messages.deallocate()
     }
 
-    /// Sends the datagrams that `admit` accepts. Returns how many the socket accepted and refused.
+    /// Sends the datagrams. Returns how many the socket accepted and refused.
     ///
     /// A full socket buffer loses the rest of its 64, because real-time media is useless later.
     func send(
-        _ batch: borrowing DatagramBatch, agent: OpaquePointer, stream: UInt32, admit: () -> Bool
+        _ batch: borrowing DatagramBatch, agent: OpaquePointer, stream: UInt32
     ) -> (sent: Int, refused: Int) {
         var sent = 0
         var refused = 0
@@ -49,7 +49,6 @@ final class Outbox {
             for index in 0..<batch.count {
                 let end = batch.ends[index]
                 defer { start = end }
-                guard admit() else { continue }
                 vectors[waiting].buffer = base + start
                 vectors[waiting].size = gsize(end - start)
                 waiting += 1

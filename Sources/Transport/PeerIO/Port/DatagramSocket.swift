@@ -18,7 +18,7 @@ final class DatagramSocket {
     private static let enoughBytes = 256 * 1024
     /// Bytes that the socket is to queue in each direction, as the kernel counts them (about 2.3 KiB for a packet).
     static let wantedBuffer = 4 << 20
-    /// Runs and bytes that wait here while the socket's own queue is full. More are dropped.
+    /// Runs and bytes that may wait here while the socket's own queue is full. More are dropped.
     private static let backlogRuns = 2048
     private static let backlogBytes = 2 << 20
 
@@ -40,7 +40,7 @@ final class DatagramSocket {
     private let slab: UnsafeMutablePointer<UInt8>
     private let departures: UnsafeMutablePointer<cdatagrams_departure>
     @exclusivity(unchecked) private var waiting = 0
-    @exclusivity(unchecked) private var bytes: [UInt8] = []
+    @exclusivity(unchecked) private var batch = DatagramBatch()
     /// The pair of the last run, how many datagrams it has, and whether one more of its length may follow.
     @exclusivity(unchecked) private var lastRun: (pair: AddressPair?, count: Int, isOpen: Bool) = (nil, 0, false)
     /// How many datagrams leave one by one before the kernel is asked again to cut runs. It refuses for some network
@@ -135,30 +135,43 @@ final class DatagramSocket {
 
     // MARK: Sending
 
-    /// Queues a datagram until `flush`.
+    /// Queues the datagrams that a closure appends until `flush`. Returns their number.
     @inline(__always)
-    func send(_ datagram: UnsafeRawBufferPointer, on pair: AddressPair) {
-        let count = UInt32(datagram.count)
+    func send(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> Int {
+        if !isBlocked, waiting >= Self.most || batch.used >= Self.enoughBytes { flush() }
+        let first = batch.count
+        var start = batch.used
+        fill(&batch)
+        for index in first..<batch.count {
+            let end = batch.ends[index]
+            queue(start..<end, on: pair)
+            start = end
+        }
+        return batch.count - first
+    }
+
+    /// Adds a datagram of the batch to the last run, or begins another.
+    private func queue(_ range: Range<Int>, on pair: AddressPair) {
+        let count = UInt32(range.count)
         if extendsRun(by: count, to: pair) {
             departures[waiting - 1].count += count
             lastRun.count += 1
             // Only the last datagram of a run may be shorter.
             lastRun.isOpen = departures[waiting - 1].segment == count
-        } else {
-            if !isBlocked, waiting == Self.most || bytes.count >= Self.enoughBytes { flush() }
-            guard waiting < Self.backlogRuns, bytes.count < Self.backlogBytes else {
-                refused += 1
-                return
-            }
-            departures[waiting] = cdatagrams_departure(
-                to: cdatagrams_address(pair.remote),
-                from: isBoundToAny ? cdatagrams_address(pair.local) : cdatagrams_address(), start: UInt32(bytes.count),
-                count: count, segment: count)
-            waiting += 1
-            lastRun = (pair, 1, true)
-            if uncut > 0 { uncut -= 1 }
+            return
         }
-        bytes.append(contentsOf: datagram)
+        guard waiting < Self.backlogRuns, range.upperBound <= Self.backlogBytes else {
+            refused += 1
+            lastRun.isOpen = false
+            return
+        }
+        departures[waiting] = cdatagrams_departure(
+            to: cdatagrams_address(pair.remote),
+            from: isBoundToAny ? cdatagrams_address(pair.local) : cdatagrams_address(), start: UInt32(range.lowerBound),
+            count: count, segment: count)
+        waiting += 1
+        lastRun = (pair, 1, true)
+        if uncut > 0 { uncut -= 1 }
     }
 
     private func extendsRun(by count: UInt32, to pair: AddressPair) -> Bool {
@@ -199,7 +212,7 @@ final class DatagramSocket {
     private func handOver(
         _ runs: UnsafePointer<cdatagrams_departure>, _ count: Int, _ error: inout Int32
     ) -> Int {
-        bytes.withUnsafeBufferPointer {
+        batch.bytes.withUnsafeBufferPointer {
             Int(cdatagrams_send(descriptor, isInet ? 1 : 0, $0.baseAddress, runs, Int32(count), &error))
         }
     }
@@ -210,7 +223,7 @@ final class DatagramSocket {
         lastRun = (nil, 0, false)
         guard next < waiting else {
             waiting = 0
-            return bytes.removeAll(keepingCapacity: true)
+            return batch.removeAll()
         }
         guard next > 0 else { return }
         let start = departures[next].start
@@ -219,7 +232,7 @@ final class DatagramSocket {
             departures[index - next].start -= start
         }
         waiting -= next
-        bytes.removeFirst(Int(start))
+        batch.removeFirst(bytes: Int(start))
     }
 
     private func datagrams(of departure: cdatagrams_departure) -> Int {

@@ -216,7 +216,11 @@ package final class MediaPort: TurnMember, PausedReader {
         case .check(let session, let isSelected):
             answer.bytes.withUnsafeBytes {
                 let response = UnsafeRawBufferPointer(rebasing: $0[..<answer.count])
-                if let through { hand(.answer, response, on: pair, to: through) } else { send(response, on: pair) }
+                if let through {
+                    hand(.answer, response, on: pair, to: through)
+                } else {
+                    send(on: pair) { $0.append(response) }
+                }
             }
             if isSelected, let path = agent.path(of: session) { paths[session.index]?.selected(path.pair) }
             if agent.nextTimeout < expiry?.deadline ?? .never { expiry?.arm(at: agent.nextTimeout) }
@@ -239,7 +243,8 @@ package final class MediaPort: TurnMember, PausedReader {
                 rebasing: bytes[nextHanded.start..<(nextHanded.start + item.count)])
             switch item.meaning {
             case .check, .media: handle(datagram, on: item.pair, through: item.from, now: now)
-            case .answer: if agent.lease(item.pair, to: item.from, now: now) { send(datagram, on: item.pair) }
+            case .answer:
+                if agent.lease(item.pair, to: item.from, now: now) { send(on: item.pair) { $0.append(datagram) } }
             }
         }
         nextHanded = (nextHanded.item + 1, nextHanded.start + item.count)
@@ -269,13 +274,15 @@ package final class MediaPort: TurnMember, PausedReader {
 
     // MARK: Sending
 
-    /// Queues a datagram, which leaves at the end of the turn.
+    /// Queues the datagrams that a closure appends, which leave at the end of the turn. Returns their number.
     @inline(__always)
-    func send(_ datagram: UnsafeRawBufferPointer, on pair: AddressPair) {
-        socket.send(datagram, on: pair)
-        guard !isTouched else { return }
-        isTouched = true
-        loop.atEndOfTurn(self)
+    @discardableResult
+    func send(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> Int {
+        if !isTouched {
+            isTouched = true
+            loop.atEndOfTurn(self)
+        }
+        return socket.send(on: pair, fill)
     }
 
     package func sendEarly() { flush() }

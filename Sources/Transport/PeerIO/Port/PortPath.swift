@@ -48,19 +48,9 @@ final class PortPath: PeerPath {
         return true
     }
 
-    func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int) {
-        guard isOpen, let pair else { return (0, batch.count) }
-        var sent = 0
-        batch.bytes.withUnsafeBytes { bytes in
-            var start = 0
-            for end in batch.ends {
-                defer { start = end }
-                guard admit() else { continue }
-                port.send(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), on: pair)
-                sent += 1
-            }
-        }
-        return (sent, 0)
+    func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
+        guard isOpen, let pair else { return port.loop.refuse(fill) }
+        return (port.send(on: pair, fill), 0)
     }
 
     /// The local and the remote address in use, as `address:port`.
