@@ -207,6 +207,7 @@ let package = Package(
             swiftSettings: strict),
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
+        tests(of: "PeerLoop", with: ["RTP", "PeerSession"]),
         tests(of: "ICELite", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession", "PeerLoop", "ICELite"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
