@@ -57,6 +57,17 @@ import TestSupport
         #expect(first.receive(hello, from: peer(1)) == .ignored(.unknownAddress))
     }
 
+    @Test func `one agent leases a limited number of pairs, and others again when those have expired`() {
+        func pair(_ index: Int) -> AddressPair {
+            AddressPair(
+                remote: TransportAddress(ipv4: UInt32(0x0a00_0000 + index), port: 5000), local: QuickServer.address)
+        }
+        #expect((0..<20_000).count { lease(pair($0), to: 1) } == 16_384)
+        #expect(lease(pair(0), to: 1))
+        first.now = first.now + .seconds(31)
+        #expect((20_000..<21_000).allSatisfy { lease(pair($0), to: 1) })
+    }
+
     @Test func `no session of one agent takes over the address of a session of another`() throws {
         let session = try #require(first.add("Aaaa"))
         _ = first.receive(check("Aaaa"), from: peer(1))
@@ -98,7 +109,7 @@ import TestSupport
         var now = MonotonicTime.zero + .seconds(1000)
         for port in 0..<UInt16(10_000) {
             now = now + .milliseconds(100)
-            table.lease(AddressPair(remote: peer(1, port: port), local: QuickServer.address), to: 1, now: now)
+            _ = table.lease(AddressPair(remote: peer(1, port: port), local: QuickServer.address), to: 1, now: now)
         }
         // 300 are present at a time.
         #expect(table.leases <= 2 * 300 + 1)

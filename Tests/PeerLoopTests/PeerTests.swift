@@ -24,6 +24,22 @@ import Testing
         #expect(next - resumed <= .milliseconds(1500))
     }
 
+    @Test func `a member that another one adds sends early too`() {
+        final class Member: TurnMember {
+            var onSend: () -> Void = {}
+            func endTurn() {}
+            func sendEarly() { onSend() }
+        }
+        let loop = Loop(now: MonotonicTime(nanoseconds: 1))
+        let (peer, port) = (Member(), Member())
+        var sent = 0
+        peer.onSend = { loop.atEndOfTurn(port) }
+        port.onSend = { sent += 1 }
+        loop.atEndOfTurn(peer)
+        loop.sendEarly()
+        #expect(sent == 1)
+    }
+
     @Test func `impairment drops packets of a batch, and the others arrive`() throws {
         let pair = try Pair()
         defer { pair.close() }

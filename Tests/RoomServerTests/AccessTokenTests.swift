@@ -49,10 +49,14 @@ import Testing
     @Test func `pages cannot use up the tokens that sign-ins need`() throws {
         let tokens = AccessTokens(capacity: 6)
         let room = AccessTokens.Scope.oneRoom(try RoomName("kitchen"))
-        for _ in 0..<3 { _ = try tokens.issue(room, lifetime: .seconds(10), now: start) }
-        #expect(throws: RoomError.self) { try tokens.issue(room, lifetime: .seconds(10), now: start) }
-        _ = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start)
-        _ = try tokens.issue(room, lifetime: .seconds(10), now: start + .seconds(11))
+        let pages = try (0..<4).map { second in
+            try tokens.issue(room, lifetime: .seconds(10), now: start + .seconds(second)).accessToken
+        }
+        #expect(tokens.count == 3)
+        // A new page takes the place of the oldest one.
+        #expect(throws: RoomError.self) { try tokens.scope(of: pages[0], now: start + .seconds(4)) }
+        for page in pages.dropFirst() { #expect(try tokens.scope(of: page, now: start + .seconds(4)) == room) }
+        for _ in 0..<3 { _ = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start) }
     }
 
     @Test func `a service with an empty secret admits no client`() {

@@ -52,10 +52,15 @@ import TestSupport
                 $0.mediaPorts = UInt16(port)...UInt16(port)
             }.stop()
         }
-        #expect(error?.code == .listenFailed)
+        #expect(error?.code == .portInUse)
         #expect(error?.message.contains("\(port)") == true)
-        let second = try await startServer { $0.ice = .lite }
+        let second = try await startServer {
+            $0.ice = .lite
+            $0.port = port
+        }
         #expect(second.media.map { $0.ports != port...port } == true)
+        #expect(second.media?.busyPort == port)
+        #expect(first.media?.busyPort == nil)
         await second.stop()
         await first.stop()
     }

@@ -34,6 +34,29 @@ import Testing
         return (stream != nil, pipe != nil)
     }
 
+    @Test func `a stream passes on five clocks a second at most`() throws {
+        _ = try streamsAfter { room, pipe in
+            guard let stream = pipe.guests.first?.streams.first else { return }
+            func clock(at milliseconds: UInt64) -> MonotonicTime? {
+                room.receive(
+                    PipeBatch(
+                        room: room.name, from: pipe.other, to: nil,
+                        [
+                            .clock(
+                                7,
+                                SenderClock(
+                                    ntp: NTPTime(unixNanoseconds: 0), rtp: RTPTimestamp(0),
+                                    at: MonotonicTime(nanoseconds: milliseconds * 1_000_000), clockRate: 90000))
+                        ]))
+                return stream.clock?.at
+            }
+            let first = clock(at: 1000)
+            #expect(first != nil)
+            #expect(clock(at: 1199) == first)
+            #expect(clock(at: 1200) != first)
+        }
+    }
+
     @Test func `a part that ends releases the streams of the other parts`() throws {
         let left = try streamsAfter { room, _ in room.end() }
         #expect(!left.stream)

@@ -19,7 +19,7 @@ struct Record {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         if let first = lines.popFirst(), first != header {
             throw ValidationError(
-                "The record \(path) is of other rooms: '\(first)' instead of '\(header)'. Give another file.")
+                "The record \(path) is of other rooms: \(Self.difference(String(first), header)). Give another file.")
         }
         for line in lines {
             guard let result = SeedResult(line: line) else {
@@ -35,6 +35,14 @@ struct Record {
         } catch {
             throw ValidationError("The record \(path) cannot be written. Check its folder and its permissions.")
         }
+    }
+
+    /// The first part of two headers that differs.
+    private static func difference(_ old: String, _ new: String) -> String {
+        let (old, new) = (old.components(separatedBy: ", "), new.components(separatedBy: ", "))
+        let differing = zip(old, new).first { $0 != $1 }
+        return differing.map { "it has '\($0)' instead of '\($1)'" }
+            ?? "it has \(old.count) fields instead of \(new.count)"
     }
 
     func has(_ seed: UInt64) -> Bool { results[seed] != nil }
@@ -59,14 +67,14 @@ struct Record {
         }
         let share = String(format: "%.1f", 100 * (all.map(\.memoryShare).max() ?? 0))
         return """
-            \(all.count) rooms, \(broken.count) with a broken promise\(broken.isEmpty ? "" : ": \(broken)")
+            rooms: \(all.count); with a broken promise: \(broken.count)\(broken.isEmpty ? "" : " \(broken)")
             \(String(format: "%.1f", sum(\.seconds))) s of real time. \(all.count - broken.count) finished rooms: \(all.reduce(0) { $0 + $1.datagrams }) datagrams, \
             \(all.reduce(0) { $0 + $1.bytes }) bytes, \(all.reduce(0) { $0 + $1.keyframes }) keyframes, \
             \(all.reduce(0) { $0 + $1.shown }) frames shown
             deepest queue of a link: \(all.map(\.deepestQueue).max() ?? 0) bytes; packets in the server: \
             \(all.map(\.memory).max() ?? 0) bytes, \(share) % of the limit
-            time to the first frame, of all viewers: \(firstFrames.distribution)
-            longest freeze of each viewer: \(freezes.distribution)
+            time to the first frame: \(firstFrames.distribution)
+            longest freeze: \(freezes.distribution)
             longest waits that bounds judge: first frame \(longest(\.firstFrame)) ms, freeze \(longest(\.freeze)) ms, \
             keyframe \(longest(\.keyframe)) ms
             """
@@ -87,7 +95,7 @@ extension SeedResult.Waits {
             }
             return "under \(((bucket?.key ?? 0) + 1) * 100) ms"
         }
-        return "\(total), half \(bound(of: 0.5)), 95 % \(bound(of: 0.95)), 99 % \(bound(of: 0.99)), "
+        return "\(total) viewers: half \(bound(of: 0.5)), 95 % \(bound(of: 0.95)), 99 % \(bound(of: 0.99)), "
             + "99.9 % \(bound(of: 0.999)), all \(bound(of: 1))"
     }
 }

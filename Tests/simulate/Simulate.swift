@@ -11,19 +11,19 @@ import RoomSimulation
     static let configuration = CommandConfiguration(
         commandName: "simulate", abstract: "Run rooms with faults on virtual time, one for each seed.",
         discussion: """
-            Every hundredth seed encrypts with OpenSSL, and does not check the waits for keyframes and the gaps in sequence
-            numbers.
+            Every hundredth seed encrypts with OpenSSL. Such a seed checks neither the waits for keyframes nor the gaps in \
+            sequence numbers.
             """)
 
     @Option(help: "The first seed.") var first: UInt64 = 1
     @Option(help: "How many seeds (default: 100, or no limit with --seconds).") var count: UInt64?
     @Option(help: "Start no further room after this many seconds of real time.") var seconds: Double?
-    @Option(help: "Clients of each room.") var clients = 12
-    @Option(help: "The most videos that a client watches.") var watched = 9
+    @Option(help: "Clients of each room, 2 to 1000.") var clients = 12
+    @Option(help: "The most videos that a client watches, 0 to 20.") var watched = 9
     @Option(help: "Clients that publish audio too.") var audio = 0
     @Option(help: "Faults of each room.") var faults = 6
-    @Option(help: "Loops of the server, over which each room spreads.") var loops = 1
-    @Option(help: "Simulated seconds of each room, 20 of them without faults.") var length: Int64 = 60
+    @Option(help: "Loops of the server, over which each room spreads, 1 to 16.") var loops = 1
+    @Option(help: "Simulated seconds of each room, 40 to 86400. The last 20 are without faults.") var length: Int64 = 60
     @Flag(help: "All links are wired: 1 ms, no loss. Otherwise, the seed makes each wired, Wi-Fi or cellular.")
     var wired = false
     @Option(help: "Add finished seeds to this file, and skip those that it has of the same options and behaviour.")

@@ -13,7 +13,10 @@ struct ServeCommand: AsyncParsableCommand {
             + "only you can read, where the other commands find them.")
 
     @Option(
-        help: "Address and port. 0.0.0.0 listens on all addresses of this machine (default: 127.0.0.1:7880).",
+        help: ArgumentHelp(
+            "Address and port, or one of them. 0.0.0.0 listens on all addresses of this machine (default: "
+                + "127.0.0.1:7880).",
+            valueName: "host:port"),
         transform: { try ListenAddress($0) })
     var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
 
@@ -43,13 +46,13 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How many threads forward media: one for each core but one, unless given.",
+            "Threads that forward media. The default is one for each core but one.",
             valueName: "count"))
     var threads = RoomServer.defaultThreads
 
     @Option(
         help: ArgumentHelp(
-            "Participants of one room on one thread. Further ones go to another thread.",
+            "Participants of one room on one thread. Further ones go to another thread, if there are several.",
             valueName: "count"))
     var roomLoopSize = RoomServer.defaultRoomLoopSize
 
@@ -73,7 +76,11 @@ struct ServeCommand: AsyncParsableCommand {
                 "--udp-port names \(udpPort.count) ports for \(threads) threads. Give one, or one for each.")
         }
         for address in publicAddress where !RoomServer.isAddress(address) {
-            throw ValidationError("--public-address \(address) is not an IPv4 or IPv6 address.")
+            throw ValidationError("--public-address \(address) is not the IPv4 or IPv6 address of a machine.")
+        }
+        guard publicAddress.isEmpty || !listen.isLoopback else {
+            throw ValidationError(
+                "--public-address needs a --listen address that other machines reach, such as 0.0.0.0.")
         }
     }
 
@@ -97,6 +104,10 @@ struct ServeCommand: AsyncParsableCommand {
             throw error
         }
         Console.say("Serving rooms at \(server.url)")
+        if let other = Self.address(publicAddress, listen) {
+            Console.say(
+                "Commands on other machines need --server ws://\(other):\(server.port), and the service id and secret.")
+        }
         Console.say("Other commands of this user find it through \(path)")
         for line in Serving.mediaLines(server) { Console.say(line) }
         for line in Serving.pageLines(listen.host, port: server.port, isOpen: open, query: "") { Console.say(line) }
@@ -110,8 +121,17 @@ struct ServeCommand: AsyncParsableCommand {
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { UInt16($0) }
         guard (1...2).contains(ends.count), let first = ends[0], let last = ends[ends.count - 1], first <= last,
             ends.count == 1 || first > 0
-        else { throw ValidationError("Write PORT or FIRST-LAST, with ports up to 65535.") }
+        else {
+            throw ValidationError("Write PORT or FIRST-LAST, with ports from 1 to 65535. 0 alone means any free port.")
+        }
         return first...last
+    }
+
+    /// An address for commands on other machines.
+    private static func address(_ publicAddresses: [String], _ listen: ListenAddress) -> String? {
+        if listen.isLoopback { return nil }
+        let own = listen.host == "0.0.0.0" ? RoomServer.machineAddresses().first : listen.host
+        return (publicAddresses.first ?? own).map { $0.contains(":") ? "[\($0)]" : $0 }
     }
 
     private func service() throws(RoomError) -> ServiceKey {

@@ -47,10 +47,20 @@ enum Serving {
 
     /// Where clients send media, and what to do if only this network reaches it.
     static func mediaLines(_ server: RoomServer) -> [String] {
-        guard let media = server.media else { return [] }
+        guard let media = server.media else {
+            return ["Media uses UDP ports that the system chooses, some for each session (--ice full)."]
+        }
         let ports = media.ports
         let numbers = ports.count == 1 ? "port \(ports.lowerBound)" : "ports \(ports.lowerBound) to \(ports.upperBound)"
+        guard !media.addresses.isEmpty else {
+            return ["Media uses UDP \(numbers), but this machine has no address that another machine could reach."]
+        }
         var lines = ["Media uses UDP \(numbers) of \(media.addresses.joined(separator: ", "))."]
+        if let busy = media.busyPort {
+            lines.append(
+                "Another program uses UDP port \(busy). Open port \(ports.lowerBound) in the firewall instead, or choose one "
+                    + "with --udp-port.")
+        }
         if !media.isPublic {
             lines.append(
                 "All of these addresses are private. For clients of other networks, name the public one: "

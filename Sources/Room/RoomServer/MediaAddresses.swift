@@ -8,6 +8,8 @@ extension RoomServer {
     package struct MediaAddresses: Sendable {
         /// One for all threads, or one for each.
         package fileprivate(set) var ports: ClosedRange<Int>
+        /// The port that another program uses, so that any free one was taken instead.
+        package fileprivate(set) var busyPort: Int?
         package let addresses: [String]
         /// Whether clients of other networks may reach one of the addresses.
         package let isPublic: Bool
@@ -42,7 +44,7 @@ extension RoomServer {
             case .failure(let error):
                 for other in opened { await perform(on: other.port.loop) { other.port.value.close() } }
                 for loop in loops { loop.shutdown() }
-                throw RoomError(.listenFailed, error.message)
+                throw RoomError(error.code == "transport.port-busy" ? .portInUse : .listenFailed, error.message)
             }
         }
         guard var addresses = opened.first?.addresses, let last = opened.last else { return nil }
@@ -68,6 +70,7 @@ extension RoomServer {
     ) -> Result<OpenedPort, TransportError> {
         var failure: TransportError?
         for number in numbers {
+            if let failure, failure.code != "transport.port-busy" { break }
             do throws(TransportError) {
                 let port = try MediaPort(
                     loop: loop, address: address, port: number,
@@ -79,6 +82,7 @@ extension RoomServer {
                         LoopBound(port, loop: loop),
                         MediaAddresses(
                             ports: Int(port.number)...Int(port.number),
+                            busyPort: failure == nil ? nil : numbers.first.map { Int($0) },
                             addresses: port.addresses(within: .anyButLoopback),
                             isPublic: isLoopback || port.isPublic,
                             buffer: (min(buffers.receive, buffers.send), buffers.wanted))

@@ -169,7 +169,12 @@ final class PublishedStream {
         pipes = []
     }
 
+    /// Between two clocks that the stream passes on. Publishers send a report a second.
+    static let clockInterval = TimeInterval.milliseconds(200)
+
+    /// Ignores a clock that follows too soon, because each costs work for every subscriber and part of the room.
     func setClock(_ clock: SenderClock) {
+        if let last = self.clock, clock.at - last.at < Self.clockInterval { return }
         self.clock = clock
         for pipe in pipes { pipe.send(.clock(info.id, clock)) }
         for consumer in consumers { consumer.setClock(clock) }

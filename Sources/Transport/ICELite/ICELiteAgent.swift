@@ -168,17 +168,17 @@ public struct ICELiteAgent<Key: STUNKey> {
     }
 
     /// Notes that another agent of the port answered a check from this pair. Datagrams from the pair are its own until it
-    /// has answered none for the time of consent. Returns false, and changes nothing, if a session has selected the pair,
-    /// or if a third agent owns it: see `ICEIgnored.addressInUse`. The check must then remain without an answer.
+    /// has answered none for the time of consent. Returns false, and changes nothing, if a session has selected the pair, if
+    /// a third agent owns it (see `ICEIgnored.addressInUse`), or if there are too many leases. The check must then remain
+    /// without an answer.
     public mutating func lease(_ pair: AddressPair, to other: Int, now: MonotonicTime) -> Bool {
         if let tenant = owners.tenant(of: pair, within: Self.leaseHold, now: now), tenant != other {
             return refuseLease()
         }
-        if case .session(let owner) = owners[pair] {
-            guard sessions[owner.index].selected?.pair != pair else { return refuseLease() }
-            sessions[owner.index].pairs.removeAll { $0.pair == pair }
-        }
-        owners.lease(pair, to: other, now: now)
+        let owner: ICESessionID? = if case .session(let owner) = owners[pair] { owner } else { nil }
+        if let owner, sessions[owner.index].selected?.pair == pair { return refuseLease() }
+        guard owners.lease(pair, to: other, now: now) else { return refuseLease() }
+        if let owner { sessions[owner.index].pairs.removeAll { $0.pair == pair } }
         return true
     }
 

@@ -22,6 +22,11 @@ struct PairTable {
     private(set) var leases = 0
     /// Expired leases are removed when there are so many.
     private var sweepAt = 64
+    private var sweptAt = MonotonicTime.zero
+    /// The most leases. Somebody with many addresses could ask for more.
+    static let mostLeases = 16_384
+    /// Between two sweeps of a full table.
+    private static let sweepInterval = TimeInterval.seconds(1)
 
     init(term: TimeInterval) { self.term = term }
 
@@ -44,11 +49,16 @@ struct PairTable {
         if case .agent = owners.removeValue(forKey: pair) { leases -= 1 }
     }
 
-    mutating func lease(_ pair: AddressPair, to place: Int, now: MonotonicTime) {
-        if leases >= sweepAt { sweep(now: now) }
+    /// Returns false if there are too many leases.
+    mutating func lease(_ pair: AddressPair, to place: Int, now: MonotonicTime) -> Bool {
+        if leases >= sweepAt, now - sweptAt >= Self.sweepInterval || leases < Self.mostLeases { sweep(now: now) }
+        if leases >= Self.mostLeases {
+            guard case .agent = owners[pair] else { return false }
+        }
         let previous = owners.updateValue(.agent(Lease(place: place, renewedAt: now)), forKey: pair)
-        if case .agent = previous { return }
+        if case .agent = previous { return true }
         leases += 1
+        return true
     }
 
     private mutating func sweep(now: MonotonicTime) {
@@ -57,6 +67,7 @@ struct PairTable {
             return now - lease.renewedAt < term
         }
         leases = owners.values.count { if case .agent = $0 { true } else { false } }
-        sweepAt = max(64, 2 * leases)
+        sweepAt = min(max(64, 2 * leases), Self.mostLeases)
+        sweptAt = now
     }
 }

@@ -28,7 +28,7 @@ struct TurnShare {
 package struct TurnCounts: Sendable, Equatable {
     /// Pieces of work from other threads.
     package var work = 0
-    /// Datagrams of one ICE agent.
+    /// Datagrams of one ICE agent or port.
     package var datagrams = 0
     package var timers = 0
 

@@ -55,7 +55,12 @@ open class Loop {
 
     /// Lets the members send what they have, in the middle of a long turn.
     package final func sendEarly() {
-        for member in members { member.sendEarly() }
+        // A member may add another one, such as the port that it sends through.
+        var index = 0
+        while index < members.count {
+            members[index].sendEarly()
+            index += 1
+        }
     }
 
     /// Ends a turn. For the driver.

@@ -27,6 +27,7 @@ final class StreamTable {
     private var opened = OpenedSources()
     private var generation = 0
     private var nextFailureReport = MonotonicTime.zero
+    private var lookups = LookupBudget()
     var random: RandomSource
     @exclusivity(unchecked) var dropped = DroppedDatagrams()
     @exclusivity(unchecked) var events = EventQueue()
@@ -263,14 +264,10 @@ final class StreamTable {
 
     // MARK: Receiving feedback
 
-    /// The most numbers of one compound that are looked up: one of 1200 bytes can name thousands.
-    private static let mostLookups = 1024
-
     /// Handles an RTCP compound except its NACKs, which it returns because responding to them sends packets.
     func receive(
         _ packets: [RTCPPacket], now: MonotonicTime, repairs: (OutgoingStream, [SequenceNumber]) -> Void
     ) {
-        var lookups = Self.mostLookups
         for packet in packets {
             switch packet {
             case .senderReport(let information, let blocks):
@@ -281,8 +278,7 @@ final class StreamTable {
             case .nack(_, let media, let lost):
                 guard let stream = sender(media) else { continue }
                 stream.countNack(lost.count)
-                repairs(stream, Array(lost.prefix(max(0, lookups))))
-                lookups -= lost.count
+                repairs(stream, Array(lost.prefix(lookups.take(lost.count, now: now))))
             case .pictureLoss(_, let media):
                 if let stream = sender(media) { keyframeRequested(stream) }
             case .fullIntraRequest(_, let requests):

@@ -177,6 +177,9 @@ public struct DatagramBatch: Sendable {
 
     public mutating func removeAll() { ends.removeAll(keepingCapacity: true) }
 
+    /// Removes the datagrams from `first` on.
+    public mutating func removeAll(from first: Int) { ends.removeSubrange(first...) }
+
     /// Removes the datagrams from `first` on that the closure drops. It is called once for each, in order.
     public mutating func remove(from first: Int, where isDropped: () -> Bool) {
         var start = first == 0 ? 0 : ends[first - 1]

@@ -83,7 +83,8 @@ struct RunningPipelines {
         guard let only = running.first else {
             throw CommandFailure(
                 code: "control.none-running",
-                "No pipeline of yours is running. Start one with 'connectlive run'; other commands cannot be watched.")
+                "No pipeline of yours is running. Start one with 'connectlive run', or watch a room server "
+                    + "with 'connectlive top --server'.")
         }
         guard running.count == 1 else {
             throw CommandFailure(

@@ -42,8 +42,10 @@ final class AccessTokens: Sendable {
             if records.count >= capacity { records = records.filter { $0.value.ends > now } }
             guard records.count < capacity else { return false }
             if scope != .everyRoom, records.count >= pageCapacity {
-                guard records.values.count(where: { $0.scope != .everyRoom && $0.ends > now }) < pageCapacity else {
-                    return false
+                // A page uses its token within a second, so the oldest one is the least useful.
+                let pages = records.filter { $0.value.scope != .everyRoom && $0.value.ends > now }
+                if pages.count >= pageCapacity, let oldest = pages.min(by: { $0.value.ends < $1.value.ends }) {
+                    records[oldest.key] = nil
                 }
             }
             records[Self.key(text)] = Record(text: Array(text.utf8), scope: scope, ends: now + lifetime)

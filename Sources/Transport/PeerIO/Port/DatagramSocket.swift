@@ -29,10 +29,12 @@ final class DatagramSocket {
     let buffers: (receive: Int, send: Int)
     /// Outgoing datagrams that were dropped: the kernel refused them, or the queue was full.
     private(set) var refused = 0
-    /// Whether the kernel's queue is full. Call `flush` when the descriptor is writable.
-    @exclusivity(unchecked) private(set) var isBlocked = false
+    /// Whether the kernel's queue is full. Call `flush` when the descriptor is writable. Only tests set it.
+    @exclusivity(unchecked) var isBlocked = false
     /// Runs that wait for room in the kernel's queue.
     var unsent: Int { isBlocked ? waiting : 0 }
+    /// Bytes that the socket holds.
+    var heldBytes: Int { batch.used }
     /// Received datagrams that were longer than `PacketBuffer.capacity`.
     private(set) var tooLong = 0
 
@@ -47,6 +49,8 @@ final class DatagramSocket {
     /// devices and routes.
     @exclusivity(unchecked) private var uncut = 0
     private static let uncutAfterRefusal = 1024
+    /// Whether the kernel cuts runs.
+    var cutsRuns: Bool { uncut == 0 }
     private let isBoundToAny: Bool
     private let isInet: Bool
 
@@ -62,7 +66,7 @@ final class DatagramSocket {
             throw TransportError(
                 code: -descriptor == EADDRINUSE ? "transport.port-busy" : "transport.no-address",
                 message: -descriptor == EADDRINUSE
-                    ? "Another program uses the UDP port \(wanted.port). Choose another port."
+                    ? "Another program uses UDP port \(wanted.port) of \(wanted.host). Choose another port."
                     : "The UDP address \(wanted) cannot be opened: \(reason). Use an address of this machine.")
         }
         address = TransportAddress(ipv6: wanted.high, wanted.low, port: bound.port)
@@ -139,15 +143,22 @@ final class DatagramSocket {
     @inline(__always)
     func send(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> Int {
         if !isBlocked, waiting >= Self.most || batch.used >= Self.enoughBytes { flush() }
+        let hasRoom = waiting < Self.backlogRuns && batch.used < Self.backlogBytes
         let first = batch.count
         var start = batch.used
         fill(&batch)
+        let count = batch.count - first
+        guard hasRoom else {
+            refused += count
+            batch.removeAll(from: first)
+            return count
+        }
         for index in first..<batch.count {
             let end = batch.ends[index]
             queue(start..<end, on: pair)
             start = end
         }
-        return batch.count - first
+        return count
     }
 
     /// Adds a datagram of the batch to the last run, or begins another.
@@ -160,7 +171,7 @@ final class DatagramSocket {
             lastRun.isOpen = departures[waiting - 1].segment == count
             return
         }
-        guard waiting < Self.backlogRuns, range.upperBound <= Self.backlogBytes else {
+        guard waiting < Self.backlogRuns else {
             refused += 1
             lastRun.isOpen = false
             return
@@ -199,8 +210,8 @@ final class DatagramSocket {
             next += 1
             // Reasons to refuse a run whose datagrams may leave one by one.
             if run.count > run.segment, error == EIO || error == EINVAL || error == EMSGSIZE {
-                if error != EMSGSIZE { uncut = Self.uncutAfterRefusal }
-                sendEach(of: run)
+                // The kernel refuses each datagram to an impossible address, too.
+                if sendEach(of: run), error != EMSGSIZE { uncut = Self.uncutAfterRefusal }
             } else {
                 refused += datagrams(of: run)
             }
@@ -226,30 +237,35 @@ final class DatagramSocket {
             return batch.removeAll()
         }
         guard next > 0 else { return }
+        // Moves bytes only when most of them have been sent.
         let start = departures[next].start
+        let isLight = 2 * Int(start) < batch.used
         for index in next..<waiting {
             departures[index - next] = departures[index]
-            departures[index - next].start -= start
+            if !isLight { departures[index - next].start -= start }
         }
         waiting -= next
-        batch.removeFirst(bytes: Int(start))
+        if !isLight { batch.removeFirst(bytes: Int(start)) }
     }
 
     private func datagrams(of departure: cdatagrams_departure) -> Int {
         max(1, Int(departure.count.dividedRoundingUp(by: max(departure.segment, 1))))
     }
 
-    private func sendEach(of run: cdatagrams_departure) {
+    /// Returns whether the kernel took one of them.
+    private func sendEach(of run: cdatagrams_departure) -> Bool {
         var part = run
         var left = run.count
+        var taken = false
         while left > 0 {
             part.count = min(left, run.segment)
             part.segment = part.count
             var error: Int32 = 0
-            if handOver(&part, 1, &error) != 1 { refused += 1 }
+            if handOver(&part, 1, &error) == 1 { taken = true } else { refused += 1 }
             part.start += part.count
             left -= part.count
         }
+        return taken
     }
 }
 
@@ -265,7 +281,8 @@ extension TransportAddress {
     init?(literal text: String, port: UInt16) {
         var four = in_addr()
         if inet_pton(AF_INET, text, &four) == 1 {
-            self.init(ipv4: UInt32(bigEndian: four.s_addr), port: port)
+            self.init(
+                ipv4: withUnsafeBytes(of: four) { UInt32(bigEndian: $0.loadUnaligned(as: UInt32.self)) }, port: port)
             return
         }
         var six = in6_addr()

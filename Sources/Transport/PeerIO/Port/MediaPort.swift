@@ -65,7 +65,7 @@ package final class MediaPort: TurnMember, PausedReader {
         guard let own = TransportAddress(literal: address, port: port) else {
             throw TransportError(
                 code: "transport.no-address",
-                message: "\(address) is not a listen address. Use a literal IPv4 or IPv6 address.")
+                message: "\(address) is not a listen address. Use a literal address, such as 192.168.1.5 or 0.0.0.0.")
         }
         self.loop = loop
         self.publicAddresses = publicAddresses
@@ -75,6 +75,12 @@ package final class MediaPort: TurnMember, PausedReader {
         agent = ICELiteAgent(consent: consent, place: place, of: loops)
         departing = Array(repeating: DatagramBundle(), count: loops)
         socket = try Self.open(own, joinsOthers: place > 0)
+        if socket.address.ipv4 != nil, let other = publicAddresses.first(where: { $0.contains(":") }) {
+            throw TransportError(
+                code: "transport.no-address",
+                message:
+                    "The public address \(other) is IPv6, but the port at \(address) has only IPv4. Listen on 0.0.0.0.")
+        }
         if place == 0, loops > 1 { try socket.share() }
         source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in becomeReady()
         }
