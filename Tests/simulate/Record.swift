@@ -95,7 +95,7 @@ extension SeedResult.Waits {
             }
             return "under \(((bucket?.key ?? 0) + 1) * 100) ms"
         }
-        return "\(total) viewers: half \(bound(of: 0.5)), 95 % \(bound(of: 0.95)), 99 % \(bound(of: 0.99)), "
+        return "\(total) views: half \(bound(of: 0.5)), 95 % \(bound(of: 0.95)), 99 % \(bound(of: 0.99)), "
             + "99.9 % \(bound(of: 0.999)), all \(bound(of: 1))"
     }
 }
