@@ -52,7 +52,9 @@ extension MediaNodesTests {
     @Suite struct PlannedPropertyTests {
         /// Values of text settings, which no contract lists.
         private static let texts: [String: [SettingValue]] = [
-            "camera.controls": ["exposure_auto=1"], "camera.failover": ["/dev/video1"], "crop.shape": ["16:9", "1:1"],
+            "camera.controls": ["exposure_auto=1"], "camera.failover": ["/dev/video1"],
+            "camera.slate-text": ["Back at %H:%M"], "camera.slate-image": ["/picture.png"],
+            "crop.shape": ["16:9", "1:1"],
             "overlay.clock": ["%H:%M"],
             "overlay.text": ["text"], "overlay.image": ["/picture.png"], "screen.window": ["Terminal"],
             "screen.pipewire-node": ["42"], "microphone.device": ["hw:0"], "speaker.device": ["hw:0"],
@@ -137,7 +139,7 @@ extension MediaNodesTests {
                         guard let plan = try? NodeRegistry.builtIn.plan(request) else { continue }
                         plans += 1
                         planned.formUnion(
-                            (plan.elements + (plan.device?.elements ?? [])).map {
+                            (plan.elements + (plan.device?.elements ?? []) + (plan.device?.slate ?? [])).map {
                                 ElementPlan(name: "", factory: $0.factory, properties: $0.properties)
                             })
                     }

@@ -130,7 +130,7 @@ private struct LampNode: NodeType, RunningNode {
         (limits.quiet, limits.silent, limits.pause, limits.firstStandIn) = (0.1, 0.2, 0.4, 0.3)
         (limits.fill, limits.poll, limits.shortestBackoff, limits.longestBackoff) = (0.02, 0.02, 0.02, 0.1)
         (limits.eventBurst, limits.eventInterval, limits.firstFrame) = (1000, 0.01, 0.5)
-        let slate = MediaBuffer(.grey(width: 64, height: 48))
+        let slate = Slate(width: 64, height: 48, [], named: instance.name, on: .monotonic)
         instance.element("source").source.watchEvents { event in
             if case .caps(let caps) = event { formats.append("\(instance.name) \(caps.summary)") }
         }
@@ -299,6 +299,24 @@ extension MediaNodesTests {
             #expect(run.camera.opened == 2)
             await run.pipeline.stop()
             #expect(run.isMonotonic)
+        }
+
+        @Test func `a slate with text is drawn only while it shows`() async throws {
+            let node = Node("camera", settings: ["slate-text": "<%H:%M> & back", "width": 320, "height": 180])
+            let elements = try Slate.plan(
+                NodeRequest(node, CameraNode.kind, usedOutputs: ["video"], environment: SystemEnvironment()),
+                .rawVideo(width: 320, height: 180, framesPerSecond: 30))
+            #expect(elements.map(\.factory) == ["videotestsrc", "capsfilter", "clockoverlay"])
+            let slate = Slate(width: 320, height: 180, elements, named: "test", on: .monotonic)
+            let grey = slate.frame
+            #expect(slate.frame === grey && !slate.isDrawing)
+            slate.show()
+            await eventually("it is drawn") { slate.frame !== grey }
+            #expect(slate.frame.byteCount == grey.byteCount)
+            slate.hide()
+            await eventually("its elements end") { !slate.isDrawing }
+            slate.end()
+            #expect(slate.frame === grey)
         }
 
         @Test func `a device in use is waited for`() async throws {

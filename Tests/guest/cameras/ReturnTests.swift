@@ -16,21 +16,15 @@ extension GuestTests {
             let watched = try await Watched(Watched.viewing(path)).start()
             await eventually("frames") { watched.pictures.count > 10 }
             for round in 1...3 {
+                // vivid connects a camera again when its last user has closed it.
                 try Camera.set("disconnect", 1, of: path)
-                await eventually("loss \(round)") { watched.deviceEvents.count == 2 * round - 1 }
-                let seen = watched.pictures.count
-                await eventually("stand-ins") { watched.pictures.count > seen + 5 }
-                await eventually("the device is closed") {
-                    self.state(watched) == .waiting || self.state(watched) == .backingOff
-                }
-                cameras.unplug()
-                try cameras.plugIn()
                 await eventually(within: 60, "return \(round)") { watched.deviceEvents.count == 2 * round }
+                let seen = watched.pictures.count
+                await eventually("frames") { watched.pictures.count > seen + 5 }
             }
             #expect(watched.deviceEvents == ["lost", "returned", "lost", "returned", "lost", "returned"])
             #expect(Set(watched.pictures.all) == ["320x180"])
             #expect(watched.failure == nil)
-            #expect(Set(watched.times.all.map(\.nanoseconds)).count == watched.times.count)
             #expect(zip(watched.times.all, watched.times.all.dropFirst()).allSatisfy { $0 < $1 })
             await watched.pipeline.stop()
         }

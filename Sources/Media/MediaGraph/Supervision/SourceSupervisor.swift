@@ -399,23 +399,23 @@ package struct SourceSupervisor: Sendable {
 
     /// When to call `handle` with `timePassed`; nil if nothing is due.
     package var deadline: MediaTime? {
-        var due: [MediaTime] = []
+        var due = MediaTime(nanoseconds: .max)
         switch phase {
         case .stopped: return nil
         case .streaming:
-            due.append(lastFrame + .seconds(limits.quiet))
-            if candidate > 0, look?.isThere != nil || look == nil { due.append(max(look?.next ?? steadyAt, steadyAt)) }
-        case .silent:
-            due.append(lastFrame + .seconds(look == nil ? limits.silent : limits.pause))
-        case .opening: due.append(since + .seconds(limits.firstFrame))
-        case .waiting, .backingOff: due.append(retryAt)
+            due = lastFrame + .seconds(limits.quiet)
+            if candidate > 0, look?.isThere != nil || look == nil {
+                due = min(due, max(look?.next ?? steadyAt, steadyAt))
+            }
+        case .silent: due = lastFrame + .seconds(look == nil ? limits.silent : limits.pause)
+        case .opening: due = since + .seconds(limits.firstFrame)
+        case .waiting, .backingOff: due = retryAt
         case .lost: break
         }
         if phase != .streaming {
-            due.append(isFilling || !hasStreamed ? nextFill : lastFrame + .seconds(limits.quiet))
+            due = min(due, isFilling || !hasStreamed ? nextFill : lastFrame + .seconds(limits.quiet))
         }
-        if standing != told { due.append(tellAt) }
-        return due.min()
+        return standing == told ? due : min(due, tellAt)
     }
 
     private var steadyAt: MediaTime { since + .seconds(limits.steady) }

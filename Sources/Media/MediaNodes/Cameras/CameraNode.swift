@@ -37,6 +37,7 @@ struct CameraNode: NodeType, RunningNode {
                     + "so does the loss of a camera that passes through its encoding"),
             SettingContract(
                 "failover", .text, "Camera that takes over while the other one is away; written like device"),
+        ] + Slate.settings + [
             SettingContract(
                 "format", .choice(["auto", "raw", "mjpeg", "h264"]), default: "auto",
                 "mjpeg and h264 pass through the camera's encoding; raw avoids JPEG; auto chooses the best quality"
@@ -78,6 +79,7 @@ struct CameraNode: NodeType, RunningNode {
             &plan, promise, caps: RawFormat.video(promise), latency: 1 / wish.framesPerSecond)
         plan.setOutput("video", promise)
         var device = DevicePlan(name: device(of: request), wish: wish.words)
+        device.slate = try Slate.plan(request, promise)
         do throws(MediaError) {
             let bound = try planBound(request, wish, device.name)
             device.take(bound)

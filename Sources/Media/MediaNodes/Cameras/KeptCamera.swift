@@ -15,7 +15,9 @@ struct KeptCamera: RunningNode {
         limits.quiet = max(limits.quiet, 4 / wish.framesPerSecond)
         limits.silent = max(limits.silent, limits.quiet * 2)
         limits.pause = max(limits.pause, limits.silent * 2)
-        let slate = MediaBuffer(.grey(width: wish.width, height: wish.height))
+        let slate = Slate(
+            width: wish.width, height: wish.height, instance.plan.device?.slate ?? [], named: instance.prefix,
+            on: instance.pipeline.clock)
         head = SourceHead(
             instance, device, candidates: device.names.count,
             standIn: instance.text("away") == "slate" ? .slate(slate) : .freeze(slate: slate), limits: limits)

@@ -75,7 +75,7 @@ final class DeviceChain: Sendable {
         try last.link(end)
         end.sink.takeBuffers { buffer, time in
             fault.feed()
-            output.deliver(buffer, at: time)
+            output.deliver(buffer, time)
         }
     }
 

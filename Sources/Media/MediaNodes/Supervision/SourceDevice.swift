@@ -21,17 +21,8 @@ protocol SourceDevice: Sendable {
 
 /// The connection of an open device to its source. It refuses everything after the device was closed.
 struct SourceOutput: Sendable {
-    let head: WeakBox<SourceHead>
-    /// Which opening of a device it belongs to.
-    let opening: Int
-
-    /// Passes a frame on. `time` is its capture time on the monotonic clock. Called on a thread of the device.
-    func deliver(_ buffer: MediaBuffer, at time: MediaTime) {
-        head.value?.deliver(buffer, at: time, of: opening)
-    }
-
+    /// Passes a frame on, with its capture time on the monotonic clock. Called on a thread of the device.
+    let deliver: @Sendable (MediaBuffer, MediaTime) -> Void
     /// The device has failed.
-    func fail(_ error: MediaError) {
-        head.value?.handle(.failed(.failed(error)), of: opening)
-    }
+    let fail: @Sendable (MediaError) -> Void
 }

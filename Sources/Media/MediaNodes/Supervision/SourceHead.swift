@@ -11,10 +11,17 @@ final class SourceHead: Sendable {
     /// The frames that stand in for those of the device.
     enum StandIn: Sendable {
         /// The last frame; the slate before the first one.
-        case freeze(slate: MediaBuffer)
-        case slate(MediaBuffer)
+        case freeze(slate: Slate)
+        case slate(Slate)
         /// Silence, in the raw format of audio between nodes.
         case silence
+
+        fileprivate var slate: Slate? {
+            switch self {
+            case .freeze(let slate), .slate(let slate): slate
+            case .silence: nil
+            }
+        }
     }
 
     private struct State {
@@ -93,6 +100,7 @@ final class SourceHead: Sendable {
             reporter.warn(
                 name, "\(device.name(of: 0)) does not close, because its driver is not responding. The rest continues.")
         }
+        standIn.slate?.end()
         let last = state.withLock { state in
             defer { state.last = nil }
             return state.last
@@ -136,6 +144,7 @@ final class SourceHead: Sendable {
                 pass(sound: buffer, at: time, isAfterStandIn: isAfterStandIn, &state)
                 return nil
             }
+            if isAfterStandIn { standIn.slate?.hide() }
             guard let timestamp = timestamp(min(time, GStreamer.now), &state) else { return nil }
             if source.push(buffer, timestamp: timestamp) { pushed(at: timestamp, &state) }
             defer { state.last = buffer }
@@ -222,7 +231,10 @@ final class SourceHead: Sendable {
 
     private func open(_ candidate: Int, _ opening: Int) {
         do throws(MediaError) {
-            try device.open(candidate, for: SourceOutput(head: WeakBox(self), opening: opening))
+            let output = SourceOutput(
+                deliver: { [weak self] buffer, time in self?.deliver(buffer, at: time, of: opening) },
+                fail: { [weak self] error in self?.handle(.failed(.failed(error)), of: opening) })
+            try device.open(candidate, for: output)
             handle(.opened, of: opening)
         } catch {
             device.close()
@@ -234,13 +246,18 @@ final class SourceHead: Sendable {
         guard let timestamp = timestamp(GStreamer.now, &state) else { return }
         let buffer: MediaBuffer
         switch standIn {
-        case .freeze(let slate): buffer = state.last ?? slate
-        case .slate(let slate): buffer = slate
+        case .freeze(let slate): buffer = state.last ?? shown(slate)
+        case .slate(let slate): buffer = shown(slate)
         case .silence: return play(silenceUntil: timestamp, &state)
         }
         guard source.repeat(buffer, timestamp: timestamp) else { return }
         state.standIns += 1
         pushed(at: timestamp, &state)
+    }
+
+    private func shown(_ slate: Slate) -> MediaBuffer {
+        slate.show()
+        return slate.frame
     }
 
     private func report(_ event: SourceSupervisor.Event, _ state: inout State) {
