@@ -126,8 +126,7 @@ final class CameraDevices: SourceDevice {
         let path = state.withLock { $0.path } ?? names[candidate]
         return switch cause {
         case .absent(let error), .failed(let error): error
-        case .silent: CameraNode.lost(path)
-        case .gone: CameraNode.lost(path)
+        case .silent, .gone: CameraNode.lost(path)
         case .unresponsive: CameraNode.silent(path, "its driver is not responding")
         }
     }

@@ -45,6 +45,8 @@ final class SourceHead: Sendable {
     private static let (sampleTime, sampleBytes): (UInt64, Int) = (1_000_000_000 / 48_000, 4)
     /// Audio may begin so much after the end of the audio before it. A longer gap after a stand-in is filled.
     private static let gap: UInt64 = 5_000_000
+    /// The longest silence that is pushed at once.
+    private static let longestSilence: UInt64 = 1_000_000_000
     private static let shortestAlarm = 0.001
     /// How long `finish` waits for a device to close, in seconds.
     private static let closingLimit = 2.0
@@ -165,8 +167,10 @@ final class SourceHead: Sendable {
 
     /// Pushes silence from the end of the last audio on.
     private func play(silenceUntil end: UInt64, _ state: inout State) {
-        let start = state.lastTime ?? end - min(end, UInt64(state.supervisor.limits.fill * 1e9))
-        guard end > start else { return }
+        let first = state.lastTime ?? end - min(end, UInt64(state.supervisor.limits.fill * 1e9))
+        guard end > first else { return }
+        // After a machine stood still, nobody hears what was missed.
+        let start = max(first, end - min(end, Self.longestSilence))
         let samples = Int((end - start) / Self.sampleTime)
         guard (try? source.push(samples: samples * 2, timestamp: start) { _ in }) == true else { return }
         state.standIns += 1
