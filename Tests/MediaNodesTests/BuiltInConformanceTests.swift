@@ -105,7 +105,9 @@ private enum Built {
         let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
         defer { withExtendedLifetime(environment) {} }
         let server = fixture.answer.process
-        let rehearsal = Rehearsal(failing: [["device": "no-such-microphone"]], vanish: { kill(server, SIGKILL) })
+        let rehearsal = Rehearsal(
+            settings: ["away": "end"], failing: [["device": "no-such-microphone", "away": "end"]],
+            vanish: { kill(server, SIGKILL) })
         try await judge(try PipelineStand("microphone", output: "audio"), rehearsal, reopenings: 50)
     }
 

@@ -82,11 +82,15 @@ extension MediaNodesTests {
 
         /// A machine with a test's fake cameras.
         private struct Machine: PlanEnvironment {
-            var choice: CameraChoice
+            var choice: CameraChoice?
+            var absence = MediaError(code: MediaError.Code.cameraAbsent, message: "")
             func hasElement(_ factory: String) -> Bool { true }
             func canOpen(_ factory: String) -> Bool { true }
             func package(ofElement factory: String) -> String { "" }
-            func camera(_ device: String) throws(MediaError) -> CameraChoice { choice }
+            func camera(_ device: String) throws(MediaError) -> CameraChoice {
+                guard let choice else { throw absence }
+                return choice
+            }
             func file(_ path: String) throws(MediaError) -> MediaFileInfo { throw MediaFile.notFound(path) }
             func windowSink() -> String? { nil }
             func soundSink() -> String? { nil }
@@ -94,10 +98,16 @@ extension MediaNodesTests {
             func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double { 0 }
         }
 
-        private func planned(_ settings: [String: SettingValue], _ formats: [CameraFormat]) throws -> NodePlan {
-            let camera = CameraDevice(path: "/dev/video2", name: "Camera", stablePath: nil, formats: formats)
-            let machine = Machine(
-                choice: (camera, ["/dev/video0 (Other) is used by another program"]))
+        /// Without formats, there is no camera.
+        private func planned(
+            _ settings: [String: SettingValue], _ formats: [CameraFormat]?, _ absence: MediaError? = nil
+        ) throws -> NodePlan {
+            var machine = Machine()
+            if let formats {
+                let camera = CameraDevice(path: "/dev/video2", name: "Camera", stablePath: nil, formats: formats)
+                machine.choice = (camera, ["/dev/video0 (Other) is used by another program"])
+            }
+            if let absence { machine.absence = absence }
             let node = Node("camera", settings: settings)
             return try CameraNode.plan(
                 NodeRequest(node, CameraNode.kind, usedOutputs: ["video"], environment: machine))
@@ -119,8 +129,11 @@ extension MediaNodesTests {
         @Test("A camera's frames are mirrored only on request")
         func mirror() throws {
             let formats = [format("YUY2", 640, 480, [30])]
-            #expect(try !planned([:], formats).elements.contains { $0.factory == "videoflip" })
-            #expect(try planned(["mirror": true], formats).elements.contains { $0.factory == "videoflip" })
+            func flips(_ settings: [String: SettingValue]) throws -> Bool {
+                try #require(try planned(settings, formats).device).elements.contains { $0.factory == "videoflip" }
+            }
+            #expect(try !flips([:]))
+            #expect(try flips(["mirror": true]))
             #expect(Node.camera().settings["mirror"] ?? false == false)
         }
 
@@ -138,14 +151,39 @@ extension MediaNodesTests {
         @Test("Controls of the camera are set if given, and otherwise unchanged")
         func controls() throws {
             let formats = [format("YUY2", 640, 480, [30])]
-            let plain = try #require(try planned([:], formats).element("source"))
+            let plain = try #require(try planned([:], formats).device?.element("source"))
             #expect(plain.properties.keys.sorted() == ["device"])
             let settings: [String: SettingValue] = ["brightness": 20, "hue": -3, "controls": "exposure_auto=1"]
-            let given = try #require(try planned(settings, formats).element("source"))
+            let given = try #require(try planned(settings, formats).device?.element("source"))
             #expect(given.properties.keys.sorted() == ["device", "extra-controls"])
             #expect(
                 given.properties["extra-controls"] == "controls,brightness=(int)20,hue=(int)-3,exposure_auto=(int)1")
             #expect(CameraNode.kind.setting("brightness")?.isChangeable == true)
+        }
+
+        @Test("A camera that is not there is promised as wished, and the plan names it")
+        func absentCamera() throws {
+            let absent = MediaError(code: MediaError.Code.cameraAbsent, message: "It is not there.")
+            let settings: [String: SettingValue] = ["device": "front", "width": 1280, "height": 720, "fps": 30]
+            let plan = try planned(settings, nil, absent)
+            #expect(plan.formats["video"] == .rawVideo(width: 1280, height: 720, framesPerSecond: 30))
+            #expect(plan.elements.map(\.factory) == ["appsrc"] && plan.device?.elements.isEmpty == true)
+            #expect(plan.notes == ["waits for: front; wished 1280x720 at 30 (It is not there.)"])
+            let there = try planned(settings, [format("YUY2", 1280, 720, [10])])
+            #expect(there.elements == plan.elements && there.formats == plan.formats, "the promise is the same")
+            #expect(there.device?.waiting == nil && there.device?.elements.first?.factory == "v4l2src")
+        }
+
+        @Test("A camera is not waited for if its loss ends the node, if it passes frames through, or if it is none")
+        func neededCamera() throws {
+            let absent = MediaError(code: MediaError.Code.cameraAbsent, message: "It is not there.")
+            let other = MediaError(code: MediaError.Code.cameraUnusable, message: "It is not a camera.")
+            for (settings, error): ([String: SettingValue], MediaError) in [
+                (["away": "end"], absent), (["format": "h264"], absent), (["format": "mjpeg"], absent), ([:], other),
+            ] {
+                let thrown = #expect(throws: MediaError.self) { try planned(settings, nil, error) }
+                #expect(thrown?.code == error.code, "\(settings)")
+            }
         }
 
         @Test("A missing control, a rejected value and an invalid list of controls are refused")

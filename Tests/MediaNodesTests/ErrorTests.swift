@@ -99,11 +99,11 @@ extension MediaNodesTests {
             #expect(abs(info.duration - 5.28) < 0.1)
         }
 
-        @Test("A missing camera is reported by name")
+        @Test("A missing camera that is not waited for is reported by name")
         func absentCamera() async {
             let graph = MediaGraph {
                 Chain {
-                    Node.camera(device: "/dev/video97")
+                    Node.camera(device: "/dev/video97", away: "end")
                     Node.null()
                 }
             }
@@ -121,7 +121,7 @@ extension MediaNodesTests {
                 }
             }
             let error = await failure(of: graph)
-            #expect(error?.code == "camera.absent")
+            #expect(error?.code == "camera.unusable")
             #expect(error?.message.contains("is not a camera") == true)
         }
 

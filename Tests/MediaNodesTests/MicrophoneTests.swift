@@ -44,7 +44,7 @@ extension MediaNodesTests {
             let seen = Seen()
             let player = try await MediaPipeline(playing)
             let listener = try await MediaPipeline(listening(settings), seen: seen)
-            #expect(listener.plan.nodes[0].elements[0].factory == "pulsesrc")
+            #expect(listener.plan.nodes[0].device?.elements[0].factory == "pulsesrc")
             try await player.start()
             try await listener.start()
             await eventually("two beeps") { seen.beeps.count >= 2 }
@@ -187,7 +187,7 @@ extension MediaNodesTests {
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
             defer { withExtendedLifetime(environment) {} }
             for system in ["auto", "pulse", "alsa"] {
-                let error = await failure(of: listening(["device": "nothing", "system": .text(system)]))
+                let error = await failure(of: listening(["device": "nothing", "system": .text(system), "away": "end"]))
                 #expect(error?.code == "microphone.absent", "\(system)")
                 #expect(error?.message.contains("nothing") == true)
             }
@@ -211,13 +211,52 @@ extension MediaNodesTests {
             await listener.stop()
         }
 
+        @Test("Silence plays from the end of a sound server to the start of the next, without a gap")
+        func serverRestarts() async throws {
+            let first = try Fixture.soundServer()
+            let environment = EnvironmentOverride(first.answer.environment.mapValues { $0 })
+            let seen = Seen()
+            let listener = try await MediaPipeline(listening(["device": "speaker.monitor"]), seen: seen)
+            try await listener.start()
+            await eventually("audio") { seen.sound.count > 20 }
+            kill(first.answer.process, SIGKILL)
+            func events() -> [String] {
+                seen.events.all.compactMap { event in
+                    switch event {
+                    case .deviceLost(_, let cause): cause.code
+                    case .deviceReturned: "returned"
+                    default: nil
+                    }
+                }
+            }
+            await eventually("the loss") { events() == ["microphone.lost"] }
+            let count = seen.sound.count
+            await eventually("silence") { seen.sound.count > count + 50 }
+            let second = try Fixture.soundServer()
+            let secondEnvironment = EnvironmentOverride(second.answer.environment.mapValues { $0 })
+            await eventually(within: 20, "the return") { events() == ["microphone.lost", "returned"] }
+            let player = try await MediaPipeline(playing)
+            try await player.start()
+            await eventually("a beep through the new server") { !seen.beeps.isEmpty }
+            await player.stop()
+            await listener.stop()
+            withExtendedLifetime((environment, secondEnvironment)) {}
+            #expect(seen.failures.isEmpty)
+            let chunks = seen.sound.all
+            let gaps = zip(chunks, chunks.dropFirst()).map {
+                $1.captureTime.seconds(since: $0.captureTime) - $0.seconds
+            }
+            #expect(gaps.allSatisfy { abs($0) < 0.012 }, "\(gaps.filter { abs($0) >= 0.012 })")
+        }
+
         @Test("A sound server that ends during capture is an error with the microphone's name")
         func lost() async throws {
             let fixture = try Fixture.soundServer()
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
             defer { withExtendedLifetime(environment) {} }
             let seen = Seen()
-            let listener = try await MediaPipeline(listening(["device": "speaker.monitor"]), seen: seen)
+            let listener = try await MediaPipeline(
+                listening(["device": "speaker.monitor", "away": "end"]), seen: seen)
             try await listener.start()
             kill(fixture.answer.process, SIGKILL)
             await eventually("the loss") { !seen.failures.isEmpty }

@@ -52,7 +52,10 @@ extension MediaNodesTests {
     @Suite struct PlannedPropertyTests {
         /// Values of text settings, which no contract lists.
         private static let texts: [String: [SettingValue]] = [
-            "camera.controls": ["exposure_auto=1"], "crop.shape": ["16:9", "1:1"], "overlay.clock": ["%H:%M"],
+            "camera.controls": ["exposure_auto=1"], "camera.failover": ["/dev/video1"],
+            "camera.slate-text": ["Back at %H:%M"], "camera.slate-image": ["/picture.png"],
+            "crop.shape": ["16:9", "1:1"],
+            "overlay.clock": ["%H:%M"],
             "overlay.text": ["text"], "overlay.image": ["/picture.png"], "screen.window": ["Terminal"],
             "screen.pipewire-node": ["42"], "microphone.device": ["hw:0"], "speaker.device": ["hw:0"],
             "recorder.path": ["/a.mkv", "/a.mp4", "/a.webm", "/a.m3u8"],
@@ -136,7 +139,9 @@ extension MediaNodesTests {
                         guard let plan = try? NodeRegistry.builtIn.plan(request) else { continue }
                         plans += 1
                         planned.formUnion(
-                            plan.elements.map { ElementPlan(name: "", factory: $0.factory, properties: $0.properties) })
+                            (plan.elements + (plan.device?.elements ?? []) + (plan.device?.slate ?? [])).map {
+                                ElementPlan(name: "", factory: $0.factory, properties: $0.properties)
+                            })
                     }
                 }
             }

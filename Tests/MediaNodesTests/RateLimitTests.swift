@@ -1,3 +1,4 @@
+import MediaGraph
 import Testing
 
 @testable import MediaNodes

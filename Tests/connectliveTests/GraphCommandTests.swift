@@ -177,11 +177,18 @@ import TestSupport
     }
 
     @Test func `validate reports no mistake downstream of a device, whose format it does not know`() throws {
-        let result = try run(
-            ["validate", "graph.yaml"],
-            "chains:\n  - [{node: camera, width: 641, height: 361}, {node: crop, left: 8000}, h264-encoder, 'null']\n")
+        func validated(_ settings: String) throws -> (status: Int32, error: String) {
+            let result = try run(
+                ["validate", "graph.yaml"],
+                "chains:\n  - [{node: camera, width: 641, height: 361\(settings)}, {node: crop, left: 8000}, 'null']\n")
+            return (result.status, result.error)
+        }
+        let result = try validated(", away: end")
         #expect(result.status == 0)
         #expect(result.error.isEmpty, "\(result.error)")
+        // A camera that may be away promises its format.
+        let promised = try validated("")
+        #expect(promised.status == 1 && promised.error.contains("frames of 641x361"), "\(promised.error)")
     }
 
     // MARK: graph

@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+package import MediaGraph
 import Synchronization
 
 /// The result of a probe.
@@ -124,6 +125,20 @@ extension Pad {
         onBuffer { buffer in
             body(buffer)
             return .pass
+        }
+    }
+
+    /// Passes every buffer to `body` with its time on the monotonic clock, on the streaming thread, and none downstream.
+    /// Buffers of a list pass downstream.
+    @discardableResult
+    package func takeBuffers(_ body: @escaping @Sendable (MediaBuffer, MediaTime) -> Void) -> Probe {
+        attach(GST_PAD_PROBE_TYPE_BUFFER) { pad, info, _ in
+            guard let buffer = info.pointee.data?.assumingMemoryBound(to: GstBuffer.self) else {
+                return GST_PAD_PROBE_OK
+            }
+            let time = PassingBuffer(buffer: buffer, slot: info, pad: pad).time
+            body(MediaBuffer(takingOwnership: buffer), time)
+            return GST_PAD_PROBE_HANDLED
         }
     }
 

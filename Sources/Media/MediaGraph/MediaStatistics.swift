@@ -18,6 +18,8 @@ public struct MediaStatistics: Sendable, Equatable {
     public var frameFunctions: [String: FrameFunction] = [:]
     /// By the name of the echo canceller. Includes only those through which audio is played.
     public var echoCancellers: [String: EchoCanceller] = [:]
+    /// By the name of a source whose device may come and go.
+    public var sources: [String: SourceStatus] = [:]
     /// By the name of the recorder.
     public var recorders: [String: Recorder] = [:]
 

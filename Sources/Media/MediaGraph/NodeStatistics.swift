@@ -23,6 +23,8 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     /// Seconds between capture and leaving the node, the median of the latest frames. At an end of the graph, this is
     /// the total latency.
     public var latency: Double?
+    /// The state of a source whose device may come and go. Nil for other nodes.
+    public var source: SourceStatus?
     /// Seconds since counting began: at the start of the watch, or when the node was added.
     public var secondsCounted = 0.0
     /// The levels of a level meter's last interval, left before right. Empty for other nodes.
@@ -59,5 +61,39 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     public init(node: String, kind: String) {
         self.node = node
         self.kind = kind
+    }
+}
+
+/// The state of a source whose device may come and go.
+public struct SourceStatus: Sendable, Hashable, Codable {
+    public enum State: String, Sendable, Hashable, Codable {
+        case stopped
+        /// The device is not there.
+        case waiting
+        case opening
+        case streaming
+        /// The device delivers nothing for a few frame times.
+        case silent
+        /// The device is lost and being closed.
+        case lost
+        /// The device failed, and is opened again soon.
+        case backingOff = "backing off"
+        /// Another device has taken over.
+        case failedOver = "failed over"
+    }
+
+    public var state: State
+    /// The device that is open, or is opened next.
+    public var device: String
+    /// Why the device delivers nothing; nil while it does.
+    public var cause: String?
+    /// How often the device was lost.
+    public var losses = 0
+    /// Frames, or buffers of silence, that stood in for those of the device.
+    public var standIns = 0
+
+    public init(state: State, device: String) {
+        self.state = state
+        self.device = device
     }
 }

@@ -11,9 +11,10 @@ extension GuestTests {
             let cameras = try Vivid()
             let path = try cameras[0]
             let rehearsal = Rehearsal(
-                settings: ["device": .text(path), "width": 320, "height": 180, "fps": 15],
+                settings: ["device": .text(path), "width": 320, "height": 180, "fps": 15, "away": "end"],
                 failing: [
-                    ["device": "/dev/video77"], ["device": "no-such-camera"], ["format": "h264"], ["brightness": 256],
+                    ["device": "/dev/video77", "away": "end"], ["device": "no-such-camera", "away": "end"],
+                    ["format": "h264"], ["brightness": 256],
                 ],
                 vanish: { try Camera.set("disconnect", 1, of: path) })
             // The emulated processor is about ten times slower: it is allowed a second where others have a

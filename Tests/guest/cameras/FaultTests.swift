@@ -7,10 +7,13 @@ import TestSupport
 extension GuestTests {
     /// Cameras that are unplugged, in use by other programs, or fail while they run.
     @Suite struct FaultTests {
+        /// The loss of the camera ends the node.
+        private static let needed: [String: SettingValue] = ["away": "end"]
+
         @Test func `an unplugged camera ends the pipeline with a message within the watchdog's time`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
-            let watched = try await Watched(Watched.viewing(path)).start()
+            let watched = try await Watched(Watched.viewing(path, Self.needed)).start()
             await eventually("pictures") { watched.pictures.count > 10 }
             try Camera.set("disconnect", 1, of: path)
             let start = ContinuousClock.now
@@ -32,7 +35,7 @@ extension GuestTests {
             }
             let graph = MediaGraph {
                 Chain {
-                    optional(Watched.camera(first))
+                    optional(Watched.camera(first, Self.needed))
                     optional(Node.frames("view"))
                 }
                 Chain {
@@ -56,7 +59,7 @@ extension GuestTests {
             let cameras = try Vivid()
             let path = try cameras[0]
             for round in 1...2 {
-                let watched = try await Watched(Watched.viewing(path)).start()
+                let watched = try await Watched(Watched.viewing(path, Self.needed)).start()
                 await eventually("pictures") { watched.pictures.count > 5 }
                 if round == 1 {
                     try Camera.set("disconnect", 1, of: path)
@@ -65,7 +68,9 @@ extension GuestTests {
                 await watched.pipeline.stop()
                 if round == 1 {
                     cameras.unplug()
-                    let absent = await #expect(throws: MediaError.self) { try await Watched(Watched.viewing(path)) }
+                    let absent = await #expect(throws: MediaError.self) {
+                        try await Watched(Watched.viewing(path, Self.needed))
+                    }
                     #expect(absent?.code == MediaError.Code.cameraAbsent)
                     #expect(absent?.message.contains("Plug one in") == true)
                     try cameras.plugIn()
@@ -77,7 +82,7 @@ extension GuestTests {
         func `a camera that fails to start is reported by name, and works the next time`(fault: String) async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
-            let watched = try await Watched(Watched.viewing(path))
+            let watched = try await Watched(Watched.viewing(path, Self.needed))
             try Camera.set(fault, 1, of: path)
             let start = ContinuousClock.now
             let error = await #expect(throws: MediaError.self) { _ = try await watched.start() }
@@ -85,7 +90,7 @@ extension GuestTests {
             #expect(error?.code == MediaError.Code.cameraSilent, "\(String(describing: error))")
             #expect(error?.message.contains(path) == true, "\(String(describing: error))")
             await watched.pipeline.stop()
-            let again = try await Watched(Watched.viewing(path)).start()
+            let again = try await Watched(Watched.viewing(path, Self.needed)).start()
             await eventually("pictures") { again.pictures.count > 3 }
             await again.pipeline.stop()
         }
@@ -93,13 +98,13 @@ extension GuestTests {
         @Test func `a camera that fails while it runs is reported by name, and works the next time`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
-            let watched = try await Watched(Watched.viewing(path)).start()
+            let watched = try await Watched(Watched.viewing(path, Self.needed)).start()
             await eventually("pictures") { watched.pictures.count > 10 }
             try Camera.set("inject_fatal_streaming_error", 1, of: path)
             await eventually("the failure is noticed") { watched.failure != nil }
             #expect(watched.failure?.code == MediaError.Code.cameraLost, "\(String(describing: watched.failure))")
             await watched.pipeline.stop()
-            let again = try await Watched(Watched.viewing(path)).start()
+            let again = try await Watched(Watched.viewing(path, Self.needed)).start()
             await eventually("pictures") { again.pictures.count > 3 }
             await again.pipeline.stop()
         }
@@ -146,7 +151,7 @@ extension GuestTests {
         @Test func `a camera that another program uses since it was planned is reported as busy`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
-            let watched = try await Watched(Watched.viewing(path))
+            let watched = try await Watched(Watched.viewing(path, Self.needed))
             let reader = try Reader(of: path)
             defer { reader.end() }
             await eventually("the other program reads") { Camera.isRefused(path) }

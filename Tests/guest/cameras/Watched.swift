@@ -9,13 +9,19 @@ final class Watched: Sendable {
     /// Sizes of the frames that arrived at nodes of the kind `frames`.
     let pictures = Collected<String>()
     let other = Collected<String>()
+    /// The capture times of the frames of "view".
+    let times = Collected<MediaTime>()
 
     init(_ graph: MediaGraph) async throws(MediaError) {
         var bindings = NodeBindings()
         bindings.events = { [events] in events.append($0) }
         for (name, seen) in [("view", pictures), ("other", other)]
         where graph.nodes.contains(where: { $0.name == name }) {
-            bindings.frames[name] = { seen.append("\($0.width)x\($0.height)") }
+            let isView = name == "view"
+            bindings.frames[name] = { [times] frame in
+                seen.append("\(frame.width)x\(frame.height)")
+                if isView { times.append(frame.captureTime) }
+            }
         }
         pipeline = try await MediaPipeline(graph, bindings: bindings)
     }
@@ -43,6 +49,19 @@ final class Watched: Sendable {
 
     var failure: MediaError? {
         events.all.lazy.compactMap { if case .failed(let error) = $0 { error } else { nil } }.first
+    }
+
+    /// The events of the camera's device.
+    var deviceEvents: [String] {
+        events.all.compactMap { event in
+            switch event {
+            case .deviceWaiting: "waiting"
+            case .deviceLost: "lost"
+            case .deviceReturned: "returned"
+            case .deviceFailedOver: "failed over"
+            default: nil
+            }
+        }
     }
 
     var lostParts: [(error: MediaError, nodes: [String])] {

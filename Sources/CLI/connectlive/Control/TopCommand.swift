@@ -169,6 +169,11 @@ struct TopView {
     }
 
     private static func output(_ node: NodeStatistics) -> String {
+        if let source = node.source, source.isAway { return "\(media(node)) (\(source.state.rawValue))" }
+        return media(node)
+    }
+
+    private static func media(_ node: NodeStatistics) -> String {
         guard let format = node.format else { return "" }
         if !node.levels.isEmpty { return "\(format.encoding), \(Figures.levels(node.levels))" }
         guard let width = format.width, let height = format.height else { return format.encoding }

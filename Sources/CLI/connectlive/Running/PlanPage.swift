@@ -55,14 +55,15 @@ struct PlanPage {
     /// The elements that do the work. Filters, queues and tees are omitted.
     private func elements(of node: NodePlan) -> String {
         var working: [String] = []
-        for factory in node.elements.map(\.factory)
+        if let device = node.device, device.waiting != nil { return "waits for \(device.name)" }
+        for factory in ((node.device?.elements ?? []) + node.elements).map(\.factory)
         where !Self.orderly.contains(factory) && !working.contains(factory) {
             working.append(factory)
         }
         return working.isEmpty ? "-" : working.joined(separator: ", ")
     }
 
-    private static let orderly: Set = ["capsfilter", "queue", "tee", "fakesink", "identity"]
+    private static let orderly: Set = ["appsrc", "capsfilter", "queue", "tee", "fakesink", "identity"]
 
     private func said(_ sentences: KeyPath<NodePlan, [String]>) -> [String] {
         let nodes = plan.nodes.filter { !$0[keyPath: sentences].isEmpty }

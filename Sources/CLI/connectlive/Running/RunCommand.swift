@@ -178,6 +178,10 @@ struct RunCommand: AsyncParsableCommand {
         switch event {
         case .partFailed(let error, let nodes): "Continuing without \(nodes.joined(separator: ", ")): \(error)"
         case .warning(let node, let message): "\(node.map { "\($0): " } ?? "")\(message)"
+        case .deviceWaiting(let node, let cause): "\(node) waits for its device: \(cause)"
+        case .deviceLost(let node, let cause): "\(node) lost its device and shows a stand-in: \(cause)"
+        case .deviceReturned(let node): "\(node) has its device again"
+        case .deviceFailedOver(let node, let device): "\(node) continues with \(device)"
         case .ended, .failed, .keyframeNeeded, .firstFrame: nil
         }
     }
@@ -228,7 +232,8 @@ private struct RunDisplay {
         last = now
         screen.show(
             RunStatus.lines(
-                OutputFigures.all(live.plan, from: before, to: now), Style(hasColours: screen.hasColours)))
+                OutputFigures.all(live.plan, from: before, to: now), now.nodes,
+                Style(hasColours: screen.hasColours)))
     }
 
     func say(_ line: String) { screen.say(line) }

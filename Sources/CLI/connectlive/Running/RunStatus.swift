@@ -1,8 +1,16 @@
 internal import MediaGraph
 
-/// One line for each output of a running pipeline.
+/// One line for each output of a running pipeline, and for each source that is without its device.
 enum RunStatus {
-    static func lines(_ outputs: [OutputFigures], _ style: Style) -> [String] {
+    static func lines(_ outputs: [OutputFigures], _ nodes: [NodeStatistics], _ style: Style) -> [String] {
+        lines(outputs, style)
+            + nodes.compactMap { node in
+                guard let source = node.source, source.isAway else { return nil }
+                return style.warning("\(node.node)  \(source.words)")
+            }
+    }
+
+    private static func lines(_ outputs: [OutputFigures], _ style: Style) -> [String] {
         var table = Table(.left, .left, .right, .right, .right, .right)
         for output in outputs {
             let video = output.arrivals.first(where: \.isVideo)
@@ -37,5 +45,21 @@ enum RunStatus {
         let encoded = output.arrivals.filter(\.isEncoded)
         guard !encoded.isEmpty else { return "" }
         return "\(encoded.map { Figures.number($0.bitsPerSecond / 1000) }.joined(separator: " + ")) kbit/s"
+    }
+}
+
+extension SourceStatus {
+    /// Whether a stand-in takes the place of the device.
+    var isAway: Bool { state != .streaming && state != .stopped }
+
+    /// Such as `waiting for auto: No camera was found.`
+    var words: String {
+        let what =
+            switch state {
+            case .waiting: "waiting for \(device)"
+            case .failedOver: "failed over to \(device)"
+            case .opening, .streaming, .silent, .lost, .backingOff, .stopped: "\(device) \(state.rawValue)"
+            }
+        return cause.map { "\(what): \($0)" } ?? what
     }
 }

@@ -126,7 +126,7 @@ public struct GraphPlan: Sendable, Hashable, Codable {
     }
 
     /// The number of elements of all nodes, without tees and their queues.
-    public var elementCount: Int { nodes.map(\.elements.count).reduce(0, +) }
+    public var elementCount: Int { nodes.map { $0.elements.count + ($0.device?.elements.count ?? 0) }.reduce(0, +) }
 }
 
 /// An optional node that was left out with its branch, because it cannot run on this machine.

@@ -34,6 +34,9 @@ public struct NodePlan: Sendable, Hashable, Codable {
     /// A resource that only one node can hold, such as a camera. A replacement gets it from the old node before it is
     /// built.
     public var resource: String?
+    /// The device of a source that is bound while the graph runs. The node's own elements then give its promise, whether
+    /// the device is there or not.
+    public var device: DevicePlan?
     /// Whether inputs can be added and removed while the node runs. The elements of an input are then named `INPUT-…`
     /// and are linked only with one another.
     public var inputsComeAndGo = false
@@ -146,6 +149,42 @@ public struct NodePlan: Sendable, Hashable, Codable {
             frontier += links.filter { $0.to.element == element }.map(\.from.element)
         }
         return Set(inputs.filter { found.contains($0.value.element) }.keys)
+    }
+}
+
+/// The device of a source that is bound while the graph runs.
+public struct DevicePlan: Sendable, Hashable, Codable {
+    /// The device that the settings name, such as `/dev/video0` or `auto`.
+    public var name: String
+    /// The wished format, such as "1280x720 at 30".
+    public var wish: String
+    /// The elements between the device and the node's own, as the device is now. They run in a pipeline of their own, and
+    /// are made again whenever the device is bound. Empty if it is not there.
+    public var elements: [ElementPlan] = []
+    public var links: [ElementLink] = []
+    /// The elements that draw the slate, one after the other. Empty for a grey one.
+    public var slate: [ElementPlan] = []
+    /// The reason why the device cannot be bound now.
+    public var absence: String?
+
+    public init(name: String, wish: String) {
+        self.name = name
+        self.wish = wish
+    }
+
+    /// Takes the elements of a plan that has nothing but them.
+    public mutating func take(_ plan: NodePlan) {
+        (elements, links) = (plan.elements, plan.links)
+    }
+
+    public func element(_ name: String) -> ElementPlan? {
+        elements.first { $0.name == name }
+    }
+
+    /// "waits for: front; wished 1280x720 at 30". Nil if the device is there.
+    public var waiting: String? {
+        guard elements.isEmpty else { return nil }
+        return "waits for: \(name == "auto" ? "any device" : name); wished \(wish)" + (absence.map { " (\($0))" } ?? "")
     }
 }
 

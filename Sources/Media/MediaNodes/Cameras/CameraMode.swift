@@ -102,6 +102,15 @@ struct CameraMode: Equatable {
     }
 }
 
+extension CameraWish {
+    init(_ settings: some NodeSettings) {
+        self.init(
+            width: settings.integer("width"), height: settings.integer("height"),
+            framesPerSecond: settings.number("fps"), format: Format(rawValue: settings.text("format")) ?? .auto)
+        isKeptUp = !isEncoded && settings.text("away") != "end"
+    }
+}
+
 /// The requested output of a camera.
 struct CameraWish: Equatable {
     enum Format: String {
@@ -120,7 +129,12 @@ struct CameraWish: Equatable {
     let framesPerSecond: Double
     var format = Format.auto
 
+    /// Whether the node goes on while its camera is away.
+    var isKeptUp = false
+
     var isEncoded: Bool { format == .mjpeg || format == .h264 }
+
+    var words: String { "\(width)x\(height) at \(short(framesPerSecond))" }
 
     /// The readable formats, best first.
     var readable: [String] {

@@ -32,6 +32,13 @@ struct CameraNode: NodeType, RunningNode {
             SettingContract("fps", .number(1...240), default: 20, unit: "frames/s", "Frame rate"),
             SettingContract("mirror", .flag, default: false, "Whether to mirror raw frames"),
             SettingContract(
+                "away", .choice(["freeze", "slate", "end"]), default: "freeze",
+                "Output while the camera is away: the last frame, or a grey slate; end ends the node with an error, and "
+                    + "so does the loss of a camera that passes through its encoding"),
+            SettingContract(
+                "failover", .text, "Camera that takes over while the other one is away; written like device"),
+        ] + Slate.settings + [
+            SettingContract(
                 "format", .choice(["auto", "raw", "mjpeg", "h264"]), default: "auto",
                 "mjpeg and h264 pass through the camera's encoding; raw avoids JPEG; auto chooses the best quality"
             ),
@@ -53,12 +60,47 @@ struct CameraNode: NodeType, RunningNode {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("v4l2src")
-        // An empty name comes from an unset variable.
-        let device = request.text("device")
-        let choice = try request.environment.camera(device.isEmpty ? "auto" : device)
-        let wish = CameraWish(
-            width: request.integer("width"), height: request.integer("height"), framesPerSecond: request.number("fps"),
-            format: CameraWish.Format(rawValue: request.text("format")) ?? .auto)
+        let wish = CameraWish(request)
+        return wish.isKeptUp ? try planHead(request, wish) : try planBound(request, wish, device(of: request))
+    }
+
+    /// The name of the device. An empty name comes from an unset variable.
+    static func device(of settings: some NodeSettings) -> String {
+        let device = settings.text("device")
+        return device.isEmpty ? "auto" : device
+    }
+
+    /// Plans a head that gives the wished format, with the camera behind it if it is there.
+    private static func planHead(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        let promise = MediaFormat.rawVideo(
+            width: wish.width, height: wish.height, framesPerSecond: wish.framesPerSecond)
+        SourceHead.plan(
+            &plan, promise, caps: RawFormat.video(promise), latency: 1 / wish.framesPerSecond)
+        plan.setOutput("video", promise)
+        var device = DevicePlan(name: device(of: request), wish: wish.words)
+        device.slate = try Slate.plan(request, promise)
+        do throws(MediaError) {
+            let bound = try planBound(request, wish, device.name)
+            device.take(bound)
+            (plan.resource, plan.latency) = (bound.resource, bound.latency)
+            (plan.notes, plan.passedOver) = (bound.notes, bound.passedOver)
+        } catch {
+            // One that is optional is left out.
+            guard Devices.isAway(error), !request.node.isOptional else { throw error }
+            device.absence = error.message
+            (plan.resource, plan.latency) = (device.name, 1 / wish.framesPerSecond)
+            plan.notes = [device.waiting ?? ""]
+        }
+        plan.device = device
+        return plan
+    }
+
+    /// Plans the elements of a camera that is there.
+    static func planBound(
+        _ request: NodeRequest, _ wish: CameraWish, _ device: String
+    ) throws(MediaError) -> NodePlan {
+        let choice = try request.environment.camera(device)
         guard let mode = CameraMode.best(of: choice.camera.formats, wish) else {
             throw noMode(choice.camera, wish)
         }
@@ -138,6 +180,7 @@ struct CameraNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        if instance.plan.device != nil { return KeptCamera(instance) }
         guard let device = instance.plan.element("source")?.properties["device"]?.text else { return nil }
         let watchdog = Watchdog(
             instance, limit: silenceLimit, timeout: pauseLimit,
@@ -167,21 +210,26 @@ struct CameraNode: NodeType, RunningNode {
     }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
+        Self.explain(failure, of: device, isFed: watchdog.isFed)
+    }
+
+    /// The error for a failure of the elements of a camera.
+    static func explain(_ failure: PipelineFailure, of device: String, isFed: Bool) -> MediaError? {
         switch failure.kind {
-        case .busy: Self.busy(device)
+        case .busy: busy(device)
         case .notFound: Devices.absent(device)
-        case .cannotOpen where Devices.exists(device): Self.busy(device)
+        case .cannotOpen where Devices.exists(device): busy(device)
         case .cannotOpen: Devices.absent(device)
-        case _ where !Devices.exists(device): Self.lost(device)
+        case _ where !Devices.exists(device): lost(device)
         // The conversion to I420 failed, not the device.
         case _ where failure.path.first?.hasSuffix(".source") != true: nil
-        default: watchdog.isFed ? Self.lost(device) : silent(failure.message)
+        default: isFed ? lost(device) : silent(device, failure.message)
         }
     }
 
-    var stalled: MediaError? { silent("none arrived within \(Limits().start.short) s") }
+    var stalled: MediaError? { Self.silent(device, "none arrived within \(Limits().start.short) s") }
 
-    private func silent(_ reason: String) -> MediaError {
+    static func silent(_ device: String, _ reason: String) -> MediaError {
         MediaError(
             code: MediaError.Code.cameraSilent,
             message:
@@ -196,7 +244,7 @@ struct CameraNode: NodeType, RunningNode {
                 + "the other program, or join the group video.")
     }
 
-    private static func lost(_ device: String) -> MediaError {
+    static func lost(_ device: String) -> MediaError {
         MediaError(
             code: MediaError.Code.cameraLost,
             message: "The camera \(device) stopped delivering frames. Check that it is plugged in.")
@@ -219,13 +267,17 @@ final class NumberGaps: Sendable {
 }
 
 extension Node {
-    /// A camera. `device` is a path such as `/dev/video0`, or `auto` for the first free camera.
+    /// A camera. `device` is a path such as `/dev/video0`, or `auto` for the first free camera. While it is away, the
+    /// last frame stays (`away`: "freeze", "slate" or "end").
     public static func camera(
         _ name: String = "camera", device: String? = nil, width: Int? = nil, height: Int? = nil,
-        framesPerSecond: Double? = nil, mirror: Bool? = nil
+        framesPerSecond: Double? = nil, mirror: Bool? = nil, away: String? = nil
     ) -> Node {
         Node(
             CameraNode.kind, name,
-            ["device": device, "width": width, "height": height, "fps": framesPerSecond, "mirror": mirror])
+            [
+                "device": device, "width": width, "height": height, "fps": framesPerSecond, "mirror": mirror,
+                "away": away,
+            ])
     }
 }

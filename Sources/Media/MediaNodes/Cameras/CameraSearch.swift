@@ -12,7 +12,8 @@ extension Devices {
 
     /// The camera with this path, name or USB port (see `CameraPlaces`). `auto` is the first one that is not in use.
     ///
-    /// - Throws: `camera.absent`, or `camera.busy` if the device cannot be opened or is in use.
+    /// - Throws: `camera.absent`; `camera.unusable` for a device that captures no video; or `camera.busy` if it cannot be
+    ///   opened or is in use.
     public static func camera(_ device: String) throws(MediaError) -> CameraDevice {
         try choose(device).camera
     }
@@ -28,7 +29,7 @@ extension Devices {
         if let choice { return choice }
         guard !isAny, !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
         throw MediaError(
-            code: MediaError.Code.cameraAbsent,
+            code: MediaError.Code.cameraUnusable,
             message: "\(device) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
     }
 
@@ -62,6 +63,11 @@ extension Devices {
             code: MediaError.Code.cameraBusy,
             message: "The camera \(device) cannot be opened: \(reason). Close the program that uses it, or join the "
                 + "group video.")
+    }
+
+    /// Whether an error says that a camera is not there, or in use, and may be there later.
+    static func isAway(_ error: MediaError) -> Bool {
+        error.code == MediaError.Code.cameraAbsent || error.code == MediaError.Code.cameraBusy
     }
 
     static func exists(_ device: String) -> Bool {

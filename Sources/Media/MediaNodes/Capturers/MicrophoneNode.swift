@@ -29,9 +29,40 @@ struct MicrophoneNode: NodeType, RunningNode {
             SettingContract(
                 "system", .choice(["auto", "pulse", "pipewire", "alsa"]), default: "auto",
                 "The sound system; auto is the first one that responds"),
+            SettingContract(
+                "away", .choice(["silence", "end"]), default: "silence",
+                "Output while the microphone is away: silence; end ends the node with an error"),
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        guard request.text("away") != "end" else { return try planBound(request) }
+        var plan = NodePlan(request.node)
+        SourceHead.plan(&plan, .rawAudio, caps: RawFormat.audio, latency: piece)
+        plan.setOutput("audio", .rawAudio)
+        var device = DevicePlan(name: name(request.text("device")), wish: "\(MediaFormat.rawAudio)")
+        do throws(MediaError) {
+            let bound = try planBound(request)
+            device.take(bound)
+            (plan.latency, plan.notes) = (bound.latency, bound.notes)
+        } catch {
+            // One that is optional is left out.
+            guard isAway(error), !request.node.isOptional else { throw error }
+            device.absence = error.message
+            // The longest of all sound systems.
+            (plan.latency, plan.notes) = (pipeWirePiece, [device.waiting ?? ""])
+        }
+        plan.allowances["audio"] = plan.latency
+        plan.device = device
+        return plan
+    }
+
+    /// Whether an error says that a microphone is not there, or in use, and may be there later.
+    static func isAway(_ error: MediaError) -> Bool {
+        error.code == MediaError.Code.microphoneAbsent || error.code == MediaError.Code.microphoneBusy
+    }
+
+    /// Plans the elements of a microphone that is there.
+    static func planBound(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let device = name(request.text("device"))
         let choice = try chooseSystem(request, device)
         try request.environment.require(choice.factory)
@@ -49,7 +80,7 @@ struct MicrophoneNode: NodeType, RunningNode {
     }
 
     /// An empty name comes from an unset variable.
-    private static func name(_ device: String) -> String { device.isEmpty ? "auto" : device }
+    static func name(_ device: String) -> String { device.isEmpty ? "auto" : device }
 
     private static func chooseSystem(
         _ request: NodeRequest, _ device: String
@@ -93,13 +124,20 @@ struct MicrophoneNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        if instance.plan.device != nil { return KeptMicrophone(instance) }
         let device = name(instance.text("device"))
         let watchdog = Watchdog(instance, limit: silenceLimit, lost: lost(device))
-        let isStampedAtItsEnd = instance.plan.element("source")?.factory == "pipewiresrc"
+        stamp(instance.element("source"), of: instance.pipeline) { watchdog.feed() }
+        return MicrophoneNode(device: device, watchdog: watchdog)
+    }
+
+    /// Corrects the timestamps of a sound system's source in a pipeline. `onAudio` is called for each buffer.
+    static func stamp(_ source: Element, of pipeline: Pipeline, onAudio: @escaping @Sendable () -> Void) {
+        let isStampedAtItsEnd = source.factory == "pipewiresrc"
         let clock = Mutex(SoundClock())
-        let pipeline = WeakBox(instance.pipeline)
-        instance.element("source").source.onBuffer { buffer in
-            watchdog.feed()
+        let pipeline = WeakBox(pipeline)
+        source.source.onBuffer { buffer in
+            onAudio()
             if !isStampedAtItsEnd, let stamp = buffer.timestamp, let time = buffer.runningTime,
                 let duration = buffer.duration, let now = pipeline.value?.runningTime
             {
@@ -113,7 +151,6 @@ struct MicrophoneNode: NodeType, RunningNode {
             }
             return .pass
         }
-        return MicrophoneNode(device: device, watchdog: watchdog)
     }
 
     func finish() {
@@ -121,11 +158,15 @@ struct MicrophoneNode: NodeType, RunningNode {
     }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
+        Self.explain(failure, of: device, isFed: watchdog.isFed)
+    }
+
+    /// The error for a failure of the elements of a microphone.
+    static func explain(_ failure: PipelineFailure, of device: String, isFed: Bool) -> MediaError {
         switch failure.kind {
-        case .busy:
-            Self.busy(device)
-        case .notFound, .cannotOpen: Self.absent(device)
-        default: watchdog.isFed ? Self.lost(device) : Self.absent(device)
+        case .busy: busy(device)
+        case .notFound, .cannotOpen: absent(device)
+        default: isFed ? lost(device) : absent(device)
         }
     }
 
@@ -145,7 +186,7 @@ struct MicrophoneNode: NodeType, RunningNode {
             code: MediaError.Code.microphoneAbsent, message: "\(what), start the sound server, or leave audio out.")
     }
 
-    private static func lost(_ device: String) -> MediaError {
+    static func lost(_ device: String) -> MediaError {
         let what = device == "auto" ? "The microphone" : "The microphone \(device)"
         return MediaError(
             code: MediaError.Code.microphoneLost,
@@ -154,8 +195,11 @@ struct MicrophoneNode: NodeType, RunningNode {
 }
 
 extension Node {
-    /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default.
-    public static func microphone(_ name: String = "microphone", device: String? = nil) -> Node {
-        Node(MicrophoneNode.kind, name, ["device": device])
+    /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default. While it is away, silence
+    /// plays (`away`: "silence" or "end").
+    public static func microphone(
+        _ name: String = "microphone", device: String? = nil, away: String? = nil
+    ) -> Node {
+        Node(MicrophoneNode.kind, name, ["device": device, "away": away])
     }
 }

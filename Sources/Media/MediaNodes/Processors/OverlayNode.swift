@@ -120,7 +120,7 @@ package struct OverlayNode: NodeType, RunningNode {
             cause: failure.message)
     }
 
-    private static func unreadable(
+    static func unreadable(
         _ path: String, of node: String, _ reason: String, cause: String? = nil
     ) -> MediaError {
         MediaError(
@@ -159,7 +159,7 @@ package struct OverlayNode: NodeType, RunningNode {
     }
 
     /// Escapes text, because the elements parse it as Pango markup.
-    private static func plain(_ value: SettingValue) -> SettingValue {
+    static func plain(_ value: SettingValue) -> SettingValue {
         let escapes: [Character: String] = ["&": "&amp;", "<": "&lt;", ">": "&gt;"]
         return .text((value.text ?? "").map { escapes[$0] ?? String($0) }.joined())
     }

@@ -90,6 +90,10 @@ public final class MediaPipeline: Sendable {
     /// The running plan: that of the initializer, with all edits since.
     public var plan: GraphPlan { graph.plan }
 
+    /// All events from now on, for one reader. Ends when the pipeline has stopped, or has failed to start. A reader that
+    /// leaves 1000 events unread loses the oldest.
+    public var events: AsyncStream<MediaEvent> { reporter.listen() }
+
     public var state: State {
         let phase = phase.withLock { $0 }
         guard phase == .running else { return phase }

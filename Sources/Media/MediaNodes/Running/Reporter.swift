@@ -14,6 +14,8 @@ package final class Reporter: Sendable {
         var hasEnded = false
         var shortfalls: [MediaError] = []
         var isClosed = false
+        var listeners: [Int: AsyncStream<MediaEvent>.Continuation] = [:]
+        var listenersMade = 0
         var onSettled: (@Sendable (MediaError?) -> Void)?
         var onClosed: [@Sendable () -> Void] = []
         /// Handles failures that do not end the whole graph. True if it did.
@@ -26,10 +28,15 @@ package final class Reporter: Sendable {
     /// The reporters of a pipeline and of its nodes have this in common.
     private final class Shared: Sendable {
         let state = Mutex(State())
-        let events: (@Sendable (MediaEvent) -> Void)?
+        private let events: (@Sendable (MediaEvent) -> Void)?
 
         init(_ events: (@Sendable (MediaEvent) -> Void)?) {
             self.events = events
+        }
+
+        func emit(_ event: MediaEvent) {
+            events?(event)
+            for listener in state.withLock({ $0.listeners.values }) { listener.yield(event) }
         }
     }
 
@@ -67,11 +74,11 @@ package final class Reporter: Sendable {
     /// Called when a renderer or an RTP output got its first frame.
     package func firstFrame(_ node: String) {
         let isNews = shared.state.withLock { !$0.isClosed && $0.seen.insert(node).inserted }
-        if isNews { shared.events?(.firstFrame(node: node)) }
+        if isNews { shared.emit(.firstFrame(node: node)) }
     }
 
     package func keyframeNeeded(_ node: String) {
-        if isOpen { shared.events?(.keyframeNeeded(node: node)) }
+        if isOpen { shared.emit(.keyframeNeeded(node: node)) }
     }
 
     /// Called when every sink has reached its end.
@@ -81,7 +88,7 @@ package final class Reporter: Sendable {
             state.hasEnded = true
             return true
         }
-        if isNews { shared.events?(.ended) }
+        if isNews { shared.emit(.ended) }
     }
 
     /// Sets a function that handles failures of optional nodes and of edits, which do not end the whole graph.
@@ -95,7 +102,7 @@ package final class Reporter: Sendable {
     /// Called when an optional part was removed.
     func partFailed(_ error: MediaError, _ nodes: [String]) {
         for node in nodes { isReady(node) }
-        if isOpen { shared.events?(.partFailed(error, nodes: nodes)) }
+        if isOpen { shared.emit(.partFailed(error, nodes: nodes)) }
     }
 
     /// Called when a node has not done, or will not do, all of its work, and the rest continues.
@@ -105,13 +112,41 @@ package final class Reporter: Sendable {
             if !state.isClosed { state.shortfalls.append(error) }
             return !state.isClosed
         }
-        if isOpen { shared.events?(.warning(node: node, message: "\(error)")) }
+        if isOpen { shared.emit(.warning(node: node, message: "\(error)")) }
     }
 
     var shortfalls: [MediaError] { shared.state.withLock { $0.shortfalls } }
 
+    /// An event of a source's device.
+    func device(_ event: MediaEvent) {
+        if isOpen { shared.emit(event) }
+    }
+
+    /// The number of events that a slow reader may leave unread.
+    private static let unreadEvents = 1000
+
+    /// All further events. Ends when nothing more is reported.
+    func listen() -> AsyncStream<MediaEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: MediaEvent.self, bufferingPolicy: .bufferingNewest(Self.unreadEvents))
+        let number = shared.state.withLock { state -> Int? in
+            if state.isClosed { return nil }
+            state.listenersMade += 1
+            state.listeners[state.listenersMade] = continuation
+            return state.listenersMade
+        }
+        guard let number else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak shared] _ in
+            shared?.state.withLock { _ = $0.listeners.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
     package func warn(_ node: String?, _ message: String) {
-        if isOpen { shared.events?(.warning(node: node, message: message)) }
+        if isOpen { shared.emit(.warning(node: node, message: message)) }
     }
 
     /// Records the first failure; its consequences are not reported. While `start()` waits, it throws the failure.
@@ -130,7 +165,7 @@ package final class Reporter: Sendable {
         if let settled {
             settled(error)
         } else {
-            shared.events?(.failed(error))
+            shared.emit(.failed(error))
         }
     }
 
@@ -149,11 +184,12 @@ package final class Reporter: Sendable {
 
     /// Stops reporting events. A caller that still waits for the start is told that there will be none.
     package func close() {
-        let (settled, closed) = shared.state.withLock { state in
+        let (settled, closed, listeners) = shared.state.withLock { state in
             state.isClosed = true
-            defer { (state.onSettled, state.onClosed) = (nil, []) }
-            return (state.onSettled, state.onClosed)
+            defer { (state.onSettled, state.onClosed, state.listeners) = (nil, [], [:]) }
+            return (state.onSettled, state.onClosed, state.listeners.values)
         }
+        for listener in listeners { listener.finish() }
         settled?(Self.stopped)
         for body in closed { body() }
     }

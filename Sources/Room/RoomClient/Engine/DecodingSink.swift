@@ -84,7 +84,9 @@ final class DecodingSink: IncomingSink {
                 switch event {
                 case .keyframeNeeded: tell(.keyframeNeeded)
                 case .failed(let error): post(.failed(error))
-                case .ended, .firstFrame, .partFailed, .warning: break
+                case .ended, .firstFrame, .partFailed, .warning, .deviceWaiting, .deviceLost, .deviceReturned,
+                    .deviceFailedOver:
+                    break
                 }
             }
             return PipelineRunner(graph, bindings: bindings, after: previous) { result in

@@ -277,7 +277,9 @@ package final class LocalCapture: Sendable {
                 return outputs.ended
             }
             ended?()
-        case .keyframeNeeded, .firstFrame, .partFailed, .warning: break
+        case .keyframeNeeded, .firstFrame, .partFailed, .warning, .deviceWaiting, .deviceLost, .deviceReturned,
+            .deviceFailedOver:
+            break
         }
     }
 
@@ -313,7 +315,9 @@ package final class LocalCapture: Sendable {
         case .camera(let device):
             .camera(
                 "source", device: device ?? "auto", width: options.width, height: options.height,
-                framesPerSecond: options.framesPerSecond, mirror: options.isMirror)
+                framesPerSecond: options.framesPerSecond, mirror: options.isMirror,
+                // The application handles a loss.
+                away: "end")
         case .file(let path, let isLooping): .file("source", path: path, loop: isLooping)
         case .testPattern(let frames):
             .testPattern(
@@ -332,8 +336,8 @@ package final class LocalCapture: Sendable {
         }
         return Chain {
             switch options.microphone {
-            case .device(let device): Node.microphone(device: device)
-            case .automatic, .none: Node.microphone()
+            case .device(let device): Node.microphone(device: device, away: "end")
+            case .automatic, .none: Node.microphone(away: "end")
             }
             Node.opusEncoder(Self.soundEncoder)
             output

@@ -1,0 +1,422 @@
+/// Keeps a source's track going while its device comes and goes: decides when to open and close a device, and when
+/// the track shows a stand-in. Told the time; has no clock, thread or lock.
+///
+/// A source has one device or several candidates for it, the wished one first. At most one of them is open. After each
+/// call of `handle`, the caller performs the actions in their order, and calls again with `.timePassed` at `deadline`.
+package struct SourceSupervisor: Sendable {
+    package enum Input: Sendable {
+        case started
+        case stopped
+        /// A candidate is there, or is there no more: a monitor noticed it, or it is the answer to `look`.
+        case appeared(Int)
+        case disappeared(Int)
+        /// The answers to `open`.
+        case opened
+        case openFailed(Cause)
+        /// The answer to `close`.
+        case closed
+        /// The open device delivered a frame.
+        case frame
+        /// The open device failed.
+        case failed(Cause)
+        case timePassed
+    }
+
+    /// Why a device delivers nothing.
+    package enum Cause: Sendable, Equatable {
+        /// It is not there.
+        case absent(MediaError)
+        case failed(MediaError)
+        /// It opened, and then delivered nothing for too long.
+        case silent
+        /// Its driver has not finished opening it.
+        case unresponsive
+        /// It was unplugged.
+        case gone
+
+        package static func == (left: Cause, right: Cause) -> Bool {
+            switch (left, right) {
+            case (.absent(let one), .absent(let other)), (.failed(let one), .failed(let other)):
+                (one.code, one.message) == (other.code, other.message)
+            case (.silent, .silent), (.unresponsive, .unresponsive), (.gone, .gone): true
+            default: false
+            }
+        }
+    }
+
+    package enum Action: Sendable, Equatable {
+        /// Open a candidate, answered by `opened` or `openFailed`. It may block as long as the driver does.
+        case open(Int)
+        /// Close the open candidate, answered by `closed`.
+        case close
+        /// Check whether a candidate is there, answered by `appeared` or `disappeared`.
+        case look(Int)
+        /// Show the last frame or a slate, or play silence.
+        case fill
+        /// The next frame is the first one after a stand-in.
+        case requestKeyframe
+        case report(Event)
+    }
+
+    package enum Event: Sendable, Equatable {
+        case waiting(Cause)
+        case lost(Cause)
+        case returned
+        case failedOver(Int)
+    }
+
+    package enum Phase: String, Sendable, Hashable {
+        case stopped
+        /// The device is not there.
+        case waiting
+        case opening
+        case streaming
+        /// Open, and silent for a few frame times.
+        case silent
+        /// The lost device is being closed.
+        case lost
+        case backingOff
+    }
+
+    /// Limits, in seconds.
+    package struct Limits: Sendable, Hashable {
+        /// Without a frame, the stand-in begins.
+        package var quiet = 0.2
+        /// Without a frame, the device is checked, and is lost if it does not respond.
+        package var silent = 1.5
+        /// Without a frame, the device is lost, even if it responds.
+        package var pause = 5.0
+        /// From opening to the first frame.
+        package var firstFrame = 8.0
+        /// Until a stand-in shows while the device opens for the first time.
+        package var firstStandIn = 1.0
+        /// Between the frames of a stand-in.
+        package var fill = 0.2
+        /// Between attempts to open a device that is not there.
+        package var poll = 0.5
+        /// Between attempts to open a device that fails: doubles up to the longest.
+        package var shortestBackoff = 0.25
+        package var longestBackoff = 4.0
+        /// A device that has delivered for as long works.
+        package var steady = 10.0
+        /// So many events may be reported together, and then one per interval. An event that would only undo another
+        /// that was not reported yet is omitted with it.
+        package var eventBurst = 6.0
+        package var eventInterval = 1.0
+        /// If a call is later than this, the machine stood still, and the device is not to blame for the silence.
+        package var stall = 0.25
+
+        package init() {}
+    }
+
+    /// The state of the source, as far as events describe it.
+    private enum Standing: Equatable {
+        /// Its device opens for the first time.
+        case starting
+        case waiting(Cause)
+        case lost(Cause)
+        case live(Int)
+    }
+
+    package let limits: Limits
+    private let candidates: Int
+    package private(set) var phase = Phase.stopped
+    /// The candidate that is open, or that is opened next.
+    package private(set) var candidate = 0
+    /// Whether the track shows a stand-in.
+    package private(set) var isFilling = false
+    /// How often a device that streamed was lost.
+    package private(set) var losses = 0
+    /// Whether a device is open, opening or closing.
+    private var isBusy = false
+    /// Whether the candidate has opened.
+    private var isOpened = false
+    private var hasStreamed = false
+    private var standing = Standing.starting
+    private var told = Standing.starting
+    private var eventRate: RateLimit
+    private var backoff: Backoff
+    /// How long the last device delivered, in seconds.
+    private var worked = 0.0
+    /// When the phase began, for opening, streaming and silent phases.
+    private var since = MediaTime(nanoseconds: 0)
+    private var lastFrame = MediaTime(nanoseconds: 0)
+    private var nextFill = MediaTime(nanoseconds: 0)
+    /// When the next event may be reported.
+    private var tellAt = MediaTime(nanoseconds: 0)
+    private var retryAt = MediaTime(nanoseconds: 0)
+    private var openedAt = MediaTime(nanoseconds: 0)
+    /// Attempts that have failed since a device last worked.
+    private var failures = 0
+    private var look: Look?
+    /// Whether `started` came while a device was still closing.
+    private var startsAgain = false
+    /// Whether a replacement is being closed because the wished device is there again.
+    private var isSwitchingBack = false
+    /// Why the device is being closed.
+    private var loss = Cause.silent
+
+    /// A check whether a candidate is there.
+    private struct Look {
+        let candidate: Int
+        /// Nil while the answer is awaited.
+        var isThere: Bool?
+        var next: MediaTime
+    }
+
+    package init(candidates: Int = 1, limits: Limits = Limits()) {
+        precondition(candidates > 0)
+        self.candidates = candidates
+        self.limits = limits
+        eventRate = RateLimit(perSecond: 1 / limits.eventInterval, burst: limits.eventBurst, now: 0)
+        backoff = Backoff(first: limits.shortestBackoff, longest: limits.longestBackoff, goodRun: limits.steady)
+    }
+
+    /// Why no device delivers; nil while one does or opens for the first time.
+    package var cause: Cause? {
+        switch standing {
+        case .waiting(let cause), .lost(let cause): cause
+        case .starting, .live: nil
+        }
+    }
+
+    // MARK: Inputs
+
+    /// Takes an input. Returns what to do, in order. `now` never runs back.
+    package mutating func handle(_ input: Input, at now: MediaTime) -> [Action] {
+        // Most calls: nothing changes, and nothing is allocated.
+        if case .frame = input, phase == .streaming {
+            lastFrame = now
+            return []
+        }
+        var actions: [Action] = []
+        skipStall(now)
+        switch input {
+        case .started: start(now, &actions)
+        case .stopped: stop(&actions)
+        case .appeared(let found): appeared(found, now)
+        case .disappeared(let gone): disappeared(gone, now, &actions)
+        case .openFailed(let cause): openFailed(cause, now)
+        case .closed: closed(now, &actions)
+        case .frame: frame(now, &actions)
+        case .failed(let cause): if isOpen { lose(cause, now, &actions) }
+        case .opened: isOpened = true
+        case .timePassed: break
+        }
+        settle(now, &actions)
+        return actions
+    }
+
+    private var isOpen: Bool { phase == .opening || phase == .streaming || phase == .silent }
+
+    private mutating func start(_ now: MediaTime, _ actions: inout [Action]) {
+        guard phase == .stopped else { return }
+        guard !isBusy else {
+            startsAgain = true
+            return
+        }
+        (candidate, failures, hasStreamed, isFilling, worked) = (0, 0, false, false, 0)
+        (standing, told) = (.starting, .starting)
+        nextFill = now + .seconds(limits.firstStandIn)
+        open(now, &actions)
+    }
+
+    private mutating func stop(_ actions: inout [Action]) {
+        startsAgain = false
+        if isOpen { actions.append(.close) }
+        (phase, isFilling, look, isSwitchingBack) = (.stopped, false, nil, false)
+    }
+
+    private mutating func open(_ now: MediaTime, _ actions: inout [Action]) {
+        (phase, isBusy, isOpened, since, openedAt, look) = (.opening, true, false, now, now, nil)
+        actions.append(.open(candidate))
+    }
+
+    private mutating func openFailed(_ cause: Cause, _ now: MediaTime) {
+        // Otherwise it is being closed already, and `closed` follows.
+        guard phase == .opening else { return }
+        isBusy = false
+        stand(cause)
+        retryLater(because: cause, now)
+    }
+
+    private mutating func closed(_ now: MediaTime, _ actions: inout [Action]) {
+        guard isBusy, !isOpen else { return }
+        isBusy = false
+        if isSwitchingBack {
+            (isSwitchingBack, candidate, phase, retryAt) = (false, 0, .backingOff, now)
+        } else if phase == .lost {
+            retryLater(because: loss, now)
+        } else if startsAgain {
+            startsAgain = false
+            start(now, &actions)
+        }
+    }
+
+    private mutating func frame(_ now: MediaTime, _ actions: inout [Action]) {
+        guard isOpen else { return }
+        // A frame after a short silence is much like the one before.
+        if case .live(candidate) = standing {} else if isFilling || hasStreamed { actions.append(.requestKeyframe) }
+        if phase == .opening { since = now }
+        (phase, lastFrame, isFilling, hasStreamed, look) = (.streaming, now, false, true, nil)
+        standing = .live(candidate)
+    }
+
+    private mutating func appeared(_ found: Int, _ now: MediaTime) {
+        if look?.candidate == found { look?.isThere = true }
+        guard found < candidates, phase == .waiting || phase == .backingOff else { return }
+        if found <= candidate { candidate = found }
+        retryAt = min(retryAt, max(now, openedAt + .seconds(limits.shortestBackoff)))
+    }
+
+    private mutating func disappeared(_ gone: Int, _ now: MediaTime, _ actions: inout [Action]) {
+        let isAnswer = look?.candidate == gone && look?.isThere == nil
+        if isAnswer { look?.isThere = false }
+        guard gone == candidate, isOpen else { return }
+        // A device that opens reports by itself that it is not there. One that delivers was missed by mistake.
+        if phase == .silent || !isAnswer, phase != .opening { lose(isAnswer ? .silent : .gone, now, &actions) }
+    }
+
+    private mutating func lose(_ cause: Cause, _ now: MediaTime, _ actions: inout [Action]) {
+        worked = phase == .opening ? 0 : now.seconds(since: since)
+        if worked >= limits.steady { failures = 0 }
+        stand(cause)
+        (phase, loss, look) = (.lost, cause, nil)
+        actions.append(.close)
+    }
+
+    /// Notes why the source is not live.
+    private mutating func stand(_ cause: Cause) {
+        if !hasStreamed {
+            standing = .waiting(cause)
+        } else if case .lost = standing {
+            // The first cause says most: the next attempts find no device.
+        } else {
+            losses += 1
+            standing = .lost(cause)
+        }
+    }
+
+    private mutating func retryLater(because cause: Cause, _ now: MediaTime) {
+        failures += 1
+        // Another candidate may work now. After each round, they all wait.
+        let isRoundOver = failures % candidates == 0
+        candidate = (candidate + 1) % candidates
+        if isRoundOver { candidate = 0 }
+        var pause = 0.0
+        if case .absent = cause {
+            phase = .waiting
+            pause = limits.poll
+        } else {
+            phase = .backingOff
+            if isRoundOver { pause = backoff.delay(afterRunning: worked) }
+        }
+        worked = 0
+        retryAt = now + .seconds(isRoundOver ? pause : 0)
+        retryAt = max(retryAt, openedAt + .seconds(limits.shortestBackoff))
+    }
+
+    // MARK: Time
+
+    /// A machine that stood still delivers neither frames nor calls.
+    private mutating func skipStall(_ now: MediaTime) {
+        guard let due = deadline, now.seconds(since: due) > limits.stall else { return }
+        since = min(now, since + (now - due))
+        lastFrame = min(now, lastFrame + (now - due))
+    }
+
+    /// Does what is due.
+    private mutating func settle(_ now: MediaTime, _ actions: inout [Action]) {
+        if phase == .streaming, now >= lastFrame + .seconds(limits.quiet) { phase = .silent }
+        if phase == .silent, now >= lastFrame + .seconds(limits.pause) { lose(.silent, now, &actions) }
+        // A driver that hangs cannot be stopped: closing waits for it, and the stand-in goes on.
+        if phase == .opening, now >= since + .seconds(limits.firstFrame) {
+            lose(isOpened ? .silent : .unresponsive, now, &actions)
+        }
+        if phase == .waiting || phase == .backingOff, now >= retryAt { open(now, &actions) }
+        lookAround(now, &actions)
+        fill(now, &actions)
+        tell(now, &actions)
+    }
+
+    /// Looks for the wished candidate while another one delivers, and for a silent device.
+    private mutating func lookAround(_ now: MediaTime, _ actions: inout [Action]) {
+        switch phase {
+        case .silent:
+            guard look == nil, now >= lastFrame + .seconds(limits.silent) else { return }
+            look = Look(candidate: candidate, next: now)
+            actions.append(.look(candidate))
+        case .streaming where candidate > 0:
+            guard now >= steadyAt else { return }
+            if look?.isThere == true {
+                (phase, isSwitchingBack, failures, look) = (.lost, true, 0, nil)
+                actions.append(.close)
+            } else if look.map({ $0.isThere != nil && now >= $0.next }) ?? true {
+                look = Look(candidate: 0, next: now + .seconds(limits.steady))
+                actions.append(.look(0))
+            }
+        default: break
+        }
+    }
+
+    private mutating func fill(_ now: MediaTime, _ actions: inout [Action]) {
+        guard phase != .stopped, phase != .streaming else { return }
+        if !isFilling {
+            // A stand-in before the device has opened for the first time would only flash.
+            if !hasStreamed, standing == .starting, now < nextFill { return }
+            if phase != .silent, hasStreamed, now < lastFrame + .seconds(limits.quiet) { return }
+            (isFilling, nextFill) = (true, now)
+        }
+        guard now >= nextFill else { return }
+        nextFill = max(nextFill + .seconds(limits.fill), now)
+        if now >= nextFill { nextFill = now + .seconds(limits.fill) }
+        actions.append(.fill)
+    }
+
+    private mutating func tell(_ now: MediaTime, _ actions: inout [Action]) {
+        guard standing != told, phase != .stopped else { return }
+        if told == .starting, standing == .live(0) {
+            told = standing
+            return
+        }
+        tellAt = now + .seconds(eventRate.delay(now: now.nanoseconds))
+        guard now >= tellAt, let event else { return }
+        eventRate.take()
+        told = standing
+        actions.append(.report(event))
+    }
+
+    /// The event for the change of the standing. Nil for the first start.
+    private var event: Event? {
+        switch standing {
+        case .starting: nil
+        case .waiting(let cause): .waiting(cause)
+        case .lost(let cause): .lost(cause)
+        case .live(let place) where place > 0: .failedOver(place)
+        case .live: .returned
+        }
+    }
+
+    /// When to call `handle` with `timePassed`; nil if nothing is due.
+    package var deadline: MediaTime? {
+        var due = MediaTime(nanoseconds: .max)
+        switch phase {
+        case .stopped: return nil
+        case .streaming:
+            due = lastFrame + .seconds(limits.quiet)
+            if candidate > 0, look?.isThere != nil || look == nil {
+                due = min(due, max(look?.next ?? steadyAt, steadyAt))
+            }
+        case .silent: due = lastFrame + .seconds(look == nil ? limits.silent : limits.pause)
+        case .opening: due = since + .seconds(limits.firstFrame)
+        case .waiting, .backingOff: due = retryAt
+        case .lost: break
+        }
+        if phase != .streaming {
+            due = min(due, isFilling || !hasStreamed ? nextFill : lastFrame + .seconds(limits.quiet))
+        }
+        return standing == told ? due : min(due, tellAt)
+    }
+
+    private var steadyAt: MediaTime { since + .seconds(limits.steady) }
+}

@@ -1,0 +1,74 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// A microphone node that goes on, with silence, while its microphone or sound server is away.
+struct KeptMicrophone: RunningNode {
+    private let head: SourceHead
+
+    init(_ instance: NodeInstance) {
+        var limits = SourceSupervisor.Limits()
+        // Audio that was kept during a stall arrives late, and is not lost.
+        limits.quiet = 0.5
+        // Not a low rate: silence has no gaps.
+        limits.fill = 0.02
+        head = SourceHead(instance, MicrophoneDevice(instance), standIn: .silence, limits: limits)
+    }
+
+    func prepare() { head.prepare() }
+
+    func finish() { head.finish() }
+
+    func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
+}
+
+/// The microphone of a node, bound when it is opened.
+private final class MicrophoneDevice: SourceDevice {
+    private let chain = Mutex<DeviceChain?>(nil)
+    private let node: Node
+    private let name: String
+    private let prefix: String
+    private let clock: PipelineClock
+
+    init(_ instance: NodeInstance) {
+        node = instance.node
+        name = MicrophoneNode.name(instance.text("device"))
+        prefix = instance.prefix
+        clock = instance.pipeline.clock
+    }
+
+    func name(of candidate: Int) -> String { name }
+
+    func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
+        let request = NodeRequest(
+            node, MicrophoneNode.kind, usedOutputs: ["audio"], environment: SystemEnvironment())
+        var plan = DevicePlan(name: name, wish: "")
+        plan.take(try MicrophoneNode.planBound(request))
+        let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
+            MicrophoneNode.explain(failure, of: name, isFed: isFed)
+        }
+        MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) {}
+        self.chain.withLock { $0 = chain }
+        try chain.play()
+    }
+
+    func close() {
+        let chain = chain.withLock { chain in
+            defer { chain = nil }
+            return chain
+        }
+        chain?.pipeline.stop()
+    }
+
+    /// A sound server that still responds says nothing about a microphone that is silent.
+    func isThere(_ candidate: Int) -> Bool { false }
+
+    func isAbsence(_ error: MediaError) -> Bool { error.code == MediaError.Code.microphoneAbsent }
+
+    func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
+        switch cause {
+        case .absent(let error), .failed(let error): error
+        case .silent, .unresponsive, .gone: MicrophoneNode.lost(name)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// The elements between a device and its source, in a pipeline of their own: no state of the graph depends on a driver.
+final class DeviceChain: Sendable {
+    /// The state of a chain, as far as it decides about errors.
+    private final class Fault: Sendable {
+        private struct State {
+            var error: MediaError?
+            var isOpen = false
+            var isFed = false
+        }
+
+        private let state = Mutex(State())
+        private let output: SourceOutput
+        private let explain: @Sendable (PipelineFailure, Bool) -> MediaError
+
+        init(_ output: SourceOutput, _ explain: @escaping @Sendable (PipelineFailure, Bool) -> MediaError) {
+            (self.output, self.explain) = (output, explain)
+        }
+
+        func feed() { state.withLock { $0.isFed = true } }
+
+        func report(_ failure: PipelineFailure) {
+            let error = explain(failure, state.withLock { $0.isFed })
+            let isOpen = state.withLock { state in
+                state.error = state.error ?? error
+                return state.isOpen
+            }
+            if isOpen { output.fail(error) }
+        }
+
+        /// Errors are failures of an open device from now on. Returns one that came before.
+        func open() -> MediaError? {
+            state.withLock { state in
+                state.isOpen = true
+                return state.error
+            }
+        }
+    }
+
+    let pipeline: Pipeline
+    private let elements: [String: Element]
+    private let fault: Fault
+
+    /// Makes the elements. The last one feeds `output`.
+    ///
+    /// - Parameter explain: the error for a failure of an element, on any thread. The flag is true once media has come.
+    init(
+        _ plan: DevicePlan, named prefix: String, on clock: PipelineClock, for output: SourceOutput,
+        explain: @escaping @Sendable (PipelineFailure, Bool) -> MediaError
+    ) throws(MediaError) {
+        let fault = Fault(output, explain)
+        self.fault = fault
+        pipeline = Pipeline(clock: clock) { message in
+            if case .error(let failure) = message { fault.report(failure) }
+        }
+        var elements: [String: Element] = [:]
+        for element in plan.elements {
+            elements[element.name] = try Element(
+                element.factory, name: "\(prefix).\(element.name)", element.properties)
+        }
+        let end = try Element("fakesink", name: "\(prefix).end", NodePlan.sinkProperties)
+        self.elements = elements
+        for element in elements.values { pipeline.add(element) }
+        pipeline.add(end)
+        for link in plan.links {
+            guard let from = elements[link.from.element], let to = elements[link.to.element] else { continue }
+            try from.link(to)
+        }
+        guard let last = plan.elements.last.flatMap({ elements[$0.name] }) else {
+            preconditionFailure("a device without elements")
+        }
+        try last.link(end)
+        end.sink.takeBuffers { buffer, time in
+            fault.feed()
+            output.deliver(buffer, time)
+        }
+    }
+
+    /// Starts the elements. Blocks if a driver does. Throws the first error of an element.
+    func play() throws(MediaError) {
+        let isPlaying = pipeline.play()
+        // An error on a streaming thread may have come before.
+        if let error = fault.open() { throw error }
+        if !isPlaying {
+            throw MediaError(code: MediaError.Code.elementFailed, message: "The device did not start.")
+        }
+    }
+
+    /// An element of the plan. Traps if the plan has none of this name.
+    func element(_ name: String) -> Element {
+        guard let element = elements[name] else { preconditionFailure("the device has no element \(name)") }
+        return element
+    }
+}

@@ -1,0 +1,28 @@
+import GStreamerKit
+import MediaGraph
+
+/// The device behind a source, with the candidates that may replace it.
+///
+/// All functions run on a queue of the source, one after the other, and may block as long as a driver does.
+protocol SourceDevice: Sendable {
+    /// The name of a candidate in messages. Does not block.
+    func name(of candidate: Int) -> String
+    /// Opens a candidate, which delivers to `output` from now on. Throws `camera.absent` and its like if it is not there.
+    func open(_ candidate: Int, for output: SourceOutput) throws(MediaError)
+    /// Closes it. Does nothing if none is open.
+    func close()
+    /// Whether a candidate is there, if that can be found out without disturbing it.
+    func isThere(_ candidate: Int) -> Bool
+    /// Whether an error of `open` says that the device is not there.
+    func isAbsence(_ error: MediaError) -> Bool
+    /// The error for a device that was open and delivers nothing any more, or does not respond.
+    func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError
+}
+
+/// The connection of an open device to its source. It refuses everything after the device was closed.
+struct SourceOutput: Sendable {
+    /// Passes a frame on, with its capture time on the monotonic clock. Called on a thread of the device.
+    let deliver: @Sendable (MediaBuffer, MediaTime) -> Void
+    /// The device has failed.
+    let fail: @Sendable (MediaError) -> Void
+}

@@ -1,0 +1,327 @@
+import MediaGraph
+import TestSupport
+import Testing
+
+/// A device on virtual time, and the source that is supervised.
+private struct Bench {
+    var supervisor: SourceSupervisor
+    var now = MediaTime(nanoseconds: 1_000_000_000_000)
+    private(set) var outstanding: [Int] = []
+    private(set) var mostOutstanding = 0
+    private(set) var events: [(at: MediaTime, event: SourceSupervisor.Event)] = []
+    private(set) var opens: [MediaTime] = []
+    private(set) var keyframes = 0
+    private(set) var fills = 0
+    private(set) var looks: [Int] = []
+    /// The time of the last frame or stand-in of the track.
+    private(set) var lastShown: MediaTime?
+    private(set) var longestGap = 0.0
+    private(set) var isClosing = false
+
+    init(candidates: Int = 1, _ limits: SourceSupervisor.Limits = .init()) {
+        supervisor = SourceSupervisor(candidates: candidates, limits: limits)
+    }
+
+    var words: [String] { events.map { "\($0.event)".prefix { $0 != "(" }.description } }
+
+    mutating func send(_ input: SourceSupervisor.Input) {
+        if case .frame = input { shown() }
+        switch input {
+        case .openFailed, .closed: outstanding = []
+        default: break
+        }
+        if case .closed = input { isClosing = false }
+        for action in supervisor.handle(input, at: now) { perform(action) }
+    }
+
+    private mutating func perform(_ action: SourceSupervisor.Action) {
+        switch action {
+        case .open(let candidate):
+            outstanding.append(candidate)
+            opens.append(now)
+            mostOutstanding = max(mostOutstanding, outstanding.count)
+        case .close: isClosing = true
+        case .fill:
+            fills += 1
+            shown()
+        case .look(let candidate): looks.append(candidate)
+        case .requestKeyframe: keyframes += 1
+        case .report(let event): events.append((now, event))
+        }
+    }
+
+    private mutating func shown() {
+        // Nobody sees the frames of a source that is stopped.
+        guard supervisor.phase != .stopped else { return }
+        if let lastShown { longestGap = max(longestGap, now.seconds(since: lastShown)) }
+        lastShown = now
+    }
+
+    mutating func beginTrack() { (lastShown, longestGap) = (now, 0) }
+    mutating func endTrack() { lastShown = nil }
+
+    /// Lets time pass, with a call at each deadline.
+    mutating func pass(_ seconds: Double, each interval: Double? = nil, of input: SourceSupervisor.Input? = nil) {
+        let end = now + .seconds(seconds)
+        var next = interval.map { now + .seconds($0) } ?? end
+        var calls = 0
+        while true {
+            let due = min(supervisor.deadline ?? end, min(next, end))
+            calls = due > now ? 0 : calls + 1
+            if calls > 100 {
+                Issue.record("the supervisor does nothing at its deadline")
+                return
+            }
+            now = max(now, due)
+            if now >= end { return }
+            if let input, let interval, now >= next {
+                send(input)
+                next = next + .seconds(interval)
+            } else {
+                send(.timePassed)
+            }
+        }
+    }
+
+    /// A device that delivers 30 frames a second.
+    mutating func stream(_ seconds: Double) { pass(seconds, each: 1 / 30, of: .frame) }
+
+    /// Frames, loss or time, and the answers of a device that may hang.
+    mutating func live(through seconds: Double, deviceWorks: Bool) {
+        let end = now + .seconds(seconds)
+        while now < end {
+            if isClosing { send(.closed) }
+            if supervisor.phase == .opening { send(deviceWorks ? .opened : .openFailed(.absent(absent))) }
+            if deviceWorks, !isClosing { stream(0.1) } else { pass(0.1) }
+        }
+    }
+}
+
+private let absent = MediaError(code: "camera.absent", message: "There is no camera.")
+private let broken = MediaError(code: "camera.lost", message: "It stopped.")
+
+@Suite struct SourceSupervisorTests {
+    @Test func `a device that is there streams without an event or a stand-in`() {
+        var bench = Bench()
+        bench.send(.started)
+        #expect(bench.outstanding == [0])
+        bench.pass(0.3)
+        bench.send(.opened)
+        bench.stream(60)
+        #expect(bench.supervisor.phase == .streaming)
+        #expect(bench.events.isEmpty && bench.fills == 0 && bench.keyframes == 0)
+    }
+
+    @Test func `a device that is not there is waited for with a slate, and opened soon after it appears`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.send(.openFailed(.absent(absent)))
+        #expect(bench.fills == 1, "the slate waits for nothing")
+        #expect(bench.words == ["waiting"])
+        bench.live(through: 30, deviceWorks: false)
+        #expect(bench.words == ["waiting"], "reported once")
+        #expect(bench.fills > 140 && bench.fills < 160, "\(bench.fills)")
+        #expect(bench.opens.count > 50, "a device without a monitor is tried twice a second")
+        bench.live(through: 1, deviceWorks: true)
+        #expect(bench.supervisor.phase == .streaming)
+        #expect(bench.words == ["waiting", "returned"])
+    }
+
+    @Test func `an opening device shows no slate for a second`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.pass(0.9)
+        #expect(bench.fills == 0)
+        bench.pass(0.2)
+        #expect(bench.fills == 1)
+    }
+
+    @Test func `silence of a few frame times begins the stand-in, and the next frame ends it`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.stream(5)
+        bench.pass(0.7)
+        #expect(bench.supervisor.phase == .silent && bench.fills == 3)
+        bench.send(.frame)
+        #expect(bench.supervisor.phase == .streaming && bench.keyframes == 0 && bench.events.isEmpty)
+    }
+
+    @Test func `a silent device that responds may pause, and one that does not is lost`() {
+        for (responds, seconds) in [(true, 5.0), (false, 1.5)] {
+            var bench = Bench()
+            bench.send(.started)
+            bench.stream(5)
+            let start = bench.now
+            bench.pass(1.7)
+            #expect(bench.looks == [0])
+            bench.send(responds ? .appeared(0) : .disappeared(0))
+            if responds { #expect(bench.supervisor.phase == .silent) }
+            bench.pass(responds ? 4 : 0.01)
+            #expect(bench.supervisor.phase == .lost && bench.isClosing)
+            #expect(bench.events.first.map { $0.at.seconds(since: start) >= seconds - 0.1 } == true)
+            #expect(bench.events.map(\.event) == [.lost(.silent)])
+        }
+    }
+
+    @Test func `a machine that stood still loses no device`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.stream(5)
+        for _ in 0..<10 {
+            bench.stall(20)
+            bench.send(.timePassed)
+            #expect(bench.supervisor.phase == .silent)
+            bench.send(.frame)
+        }
+        #expect(bench.events.isEmpty)
+    }
+
+    @Test func `a lost device is closed, and opened again only when that is done`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.stream(20)
+        bench.send(.failed(.failed(broken)))
+        #expect(bench.isClosing)
+        bench.pass(60)
+        #expect(bench.opens.count == 1, "the driver hangs in close")
+        #expect(bench.fills > 290)
+        bench.send(.closed)
+        bench.pass(0.3)
+        #expect(bench.opens.count == 2)
+        bench.send(.frame)
+        #expect(bench.words == ["lost", "returned"] && bench.keyframes == 1)
+    }
+
+    @Test func `a driver that hangs while it opens is reported, and its late answer counts`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.pass(9)
+        #expect(bench.events.map(\.event) == [.waiting(.unresponsive)])
+        bench.send(.opened)
+        bench.pass(5)
+        #expect(bench.opens.count == 1)
+        bench.send(.closed)
+        bench.pass(1)
+        #expect(bench.opens.count == 2)
+    }
+
+    @Test func `back-off doubles to its limit, and a device that works resets it`() {
+        var bench = Bench()
+        bench.send(.started)
+        for _ in 0..<12 {
+            bench.send(.openFailed(.failed(broken)))
+            while bench.supervisor.phase != .opening { bench.pass(0.01) }
+        }
+        let waits = zip(bench.opens, bench.opens.dropFirst()).map { $1.seconds(since: $0) }
+        #expect(waits.prefix(5).map { ($0 * 10).rounded() / 10 } == [0.3, 0.5, 1, 2, 4], "\(waits)")
+        #expect(waits.allSatisfy { $0 <= 4.2 })
+        bench.stream(15)
+        let loss = bench.now
+        bench.send(.failed(.failed(broken)))
+        bench.send(.closed)
+        bench.pass(1)
+        #expect(bench.opens.last.map { $0.seconds(since: loss) < 0.3 } == true)
+    }
+
+    @Test func `another candidate takes over, and the wished one returns when it is there`() {
+        var bench = Bench(candidates: 2)
+        bench.send(.started)
+        bench.stream(20)
+        bench.send(.failed(.gone))
+        bench.send(.closed)
+        bench.pass(0.3)
+        #expect(bench.outstanding == [1])
+        bench.stream(5)
+        #expect(bench.words == ["lost", "failedOver"])
+        bench.stream(6)
+        #expect(bench.looks == [0])
+        bench.send(.disappeared(0))
+        bench.stream(11)
+        #expect(bench.looks == [0, 0])
+        bench.send(.appeared(0))
+        #expect(bench.isClosing)
+        bench.send(.closed)
+        #expect(bench.outstanding == [0])
+        bench.stream(1)
+        #expect(bench.words == ["lost", "failedOver", "returned"])
+    }
+
+    @Test func `a loose plug floods no log`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.stream(20)
+        let begin = bench.now
+        for _ in 0..<2000 {
+            bench.send(.disappeared(0))
+            if bench.isClosing { bench.send(.closed) }
+            bench.send(.appeared(0))
+            if bench.supervisor.phase == .opening { bench.send(.frame) }
+            bench.pass(0.01)
+        }
+        let seconds = bench.now.seconds(since: begin)
+        #expect(Double(bench.events.count) <= 6 + seconds + 1, "\(bench.events.count) in \(seconds) s")
+        bench.live(through: 3, deviceWorks: true)
+        #expect(bench.words.last == "returned", "the last event tells the truth")
+    }
+
+    @Test func `a hundred thousand sequences keep the track, open one device at a time, and get back`() {
+        for seed in 0..<100_000 as Range<UInt64> {
+            if let problem = Self.problem(seed) {
+                Issue.record("seed \(seed): \(problem)")
+                return
+            }
+        }
+    }
+
+    /// A sequence of random events, then a device that works. Returns the broken promise.
+    private static func problem(_ seed: UInt64) -> String? {
+        var random = Seeded(seed)
+        var bench = Bench(candidates: Int.random(in: 1...2, using: &random))
+        let limits = SourceSupervisor.Limits()
+        bench.send(.started)
+        bench.beginTrack()
+        var isStarted = true
+        let begin = bench.now
+        for _ in 0..<16 {
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0: bench.send(.appeared(.random(in: 0...1, using: &random)))
+            case 1: bench.send(.disappeared(.random(in: 0...1, using: &random)))
+            case 2: if bench.supervisor.phase == .opening { bench.send(.opened) }
+            case 3: if bench.supervisor.phase == .opening { bench.send(.openFailed(.absent(absent))) }
+            case 4: if bench.supervisor.phase == .opening { bench.send(.openFailed(.failed(broken))) }
+            case 5, 6: if bench.isClosing { bench.send(.closed) }
+            case 7: if !bench.outstanding.isEmpty { bench.send(.frame) }
+            case 8: bench.send(.failed(.failed(broken)))
+            case 9:
+                // Mostly goes on.
+                guard Int.random(in: 0..<8, using: &random) == 0 else { continue }
+                bench.send(isStarted ? .stopped : .started)
+                isStarted.toggle()
+                if isStarted { bench.beginTrack() } else { bench.endTrack() }
+            case 10: bench.pass(.random(in: 0...3, using: &random))
+            default: bench.pass(.random(in: 0...0.3, using: &random))
+            }
+            if bench.mostOutstanding > 1 { return "two devices are open" }
+            // A source that starts again has no track until its former device is closed.
+            if bench.supervisor.phase == .stopped, isStarted { bench.beginTrack() }
+            if bench.longestGap > limits.firstStandIn + 0.01 { return "a gap of \(bench.longestGap) s" }
+        }
+        let seconds = bench.now.seconds(since: begin)
+        if Double(bench.events.count) > limits.eventBurst + seconds / limits.eventInterval {
+            return "a flood of events"
+        }
+        if !isStarted { bench.send(.started) }
+        bench.endTrack()
+        let until = bench.now + .seconds(limits.longestBackoff + 2)
+        while bench.now < until, bench.supervisor.phase != .streaming {
+            bench.live(through: 0.01, deviceWorks: true)
+        }
+        guard bench.supervisor.phase == .streaming else { return "the phase is \(bench.supervisor.phase)" }
+        return bench.mostOutstanding > 1 ? "two devices are open at the end" : nil
+    }
+}
+
+extension Bench {
+    /// Time without calls.
+    mutating func stall(_ seconds: Double) { now = now + .seconds(seconds) }
+}
