@@ -1,16 +1,29 @@
-"""The programs that are measured, built in release."""
+"""The programs that are measured, built in release, and the malloc counter."""
 import os
 import subprocess
 
+from figures import ROOT, Failure
 
-def path(root, product="media-benchmarks"):
-    """Where a product is, once it is built; None where it does not build. MEDIA_BENCHMARKS_PROGRAM names another
-    media-benchmarks."""
-    given = os.environ.get("MEDIA_BENCHMARKS_PROGRAM")
-    if given is not None and product == "media-benchmarks":
+# Each can name a program that is built already.
+VARIABLES = {"benchmarks": "BENCHMARKS_PROGRAM", "media-benchmarks": "MEDIA_BENCHMARKS_PROGRAM"}
+
+
+def build(product):
+    """Returns the path of a product."""
+    given = os.environ.get(VARIABLES.get(product, ""))
+    if given:
         return given
     command = ["swift", "build", "--configuration", "release", "--product", product]
-    if subprocess.run(command, cwd=root).returncode != 0:
-        return None
-    folder = subprocess.run([*command[:4], "--show-bin-path"], capture_output=True, text=True, cwd=root)
+    if subprocess.run(command, cwd=ROOT).returncode != 0:
+        raise Failure(f"The product {product} does not build.")
+    folder = subprocess.run([*command[:4], "--show-bin-path"], capture_output=True, text=True, cwd=ROOT, check=True)
     return os.path.join(folder.stdout.strip(), product)
+
+
+def build_malloc_counter(folder):
+    """Returns its path in the folder."""
+    counter = os.path.join(folder, "malloc_counter.so")
+    source = os.path.join(ROOT, "Benchmarks", "malloc-counter", "malloc_counter.c")
+    if subprocess.run(["cc", "-O2", "-Wall", "-fPIC", "-shared", "-o", counter, source]).returncode != 0:
+        raise Failure("The malloc counter does not build.")
+    return counter

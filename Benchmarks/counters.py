@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from room_servers import Failure
+from figures import Failure
 
 
 class SystemCalls:

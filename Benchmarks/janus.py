@@ -2,26 +2,29 @@
 
 Each server runs in a network namespace of its own, alone on core 0. The load generator runs on core 1, in a namespace
 joined by a virtual cable. Needs root, two cores, and Debian's package janus; `calls` also needs linux-perf, and
-`instructions` valgrind. BENCHMARKS_PROGRAM names a built `benchmarks`; otherwise it is built in release.
+`instructions` valgrind.
 
 Each part can run alone: its numbers go to out/bench-janus/PART.json, and the page is made from all that is there.
 """
-import argparse
 import datetime
 import json
 import os
-import shutil
 import signal
 import sys
 
-from benchmark_program import path as build
+from benchmark_program import build
+from figures import RESULTS, ROOT, Failure, load_average, page_parser, say, write_page
 from janus_page import page
 from janus_parts import PARTS, Bench
+from joined_namespaces import check_machine
 from room_servers import janus_version
+
+# Rounds can differ in these, so each keeps its own.
+ROUND_FACTS = ("made by", "commit")
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="run janus", description=__doc__.split("\n")[0])
+    parser = page_parser("janus", __doc__)
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {', '.join(PARTS)} (all); none: only the page")
     parser.add_argument("--rounds", type=int, default=1, help="of each part (1)")
     parser.add_argument("--add", action="store_true", help="keep the rounds that have been measured before")
@@ -29,8 +32,10 @@ def parse(arguments):
     parser.add_argument("--seconds", type=int, default=5, help="of each step (5)")
     parser.add_argument("--subscribers", default="1,20,100,200,400", help="of one room, one step after the other")
     parser.add_argument("--quick", action="store_true", help="2 seconds, few rooms and subscribers, into out/bench-janus-quick")
-    parser.add_argument("--output", help="folder of the page (Benchmarks/results; with --quick, that of the numbers)")
+    parser.set_defaults(output=None)
     options = parser.parse_args(arguments)
+    options.numbers = os.path.join(ROOT, "out", "bench-janus-quick" if options.quick else "bench-janus")
+    options.output = options.output or (options.numbers if options.quick else RESULTS)
     if options.quick:
         options.seconds, options.subscribers = 2, "1,20,100"
     options.parts = [] if options.parts == "none" else options.parts.split(",")
@@ -52,10 +57,6 @@ def save(name, folder, content):
         json.dump(content, file, indent=1)
 
 
-def say(text):
-    print(f"janus: {text}", file=sys.stderr, flush=True)
-
-
 def steps_in(results):
     """All steps of a server, which are in a list or in a table by shape."""
     shapes = [results] if "steps" in results else results.values()
@@ -72,52 +73,40 @@ def problems_in(name, results):
     return found + [f"{name}: ours failed: {shape['problem']}" for shape in shapes if "problem" in shape]
 
 
-def measure(name, bench, options, facts, folder):
+def measure(name, bench, options, facts):
     """Measures the rounds of a part, saves each, and returns the problems."""
-    content = numbers_of(name, folder) if options.add else None
+    content = numbers_of(name, options.numbers) if options.add else None
     content, problems = content or {"rounds": []}, []
     for number in range(1, options.rounds + 1):
-        say(f"{name}, round {number} of {options.rounds}")
+        say(f"janus: {name}, round {number} of {options.rounds}")
         now = datetime.datetime.now(datetime.timezone.utc)
-        load = " ".join(open("/proc/loadavg").read().split()[:3])
+        load = load_average()
         results = PARTS[name](bench)
         content["rounds"].append({
-            "facts": {"date": now.strftime("%Y-%m-%d %H:%M UTC"), "commit": facts["commit"], "load": load},
+            "facts": {**{key: facts[key] for key in ROUND_FACTS}, "date": now.strftime("%Y-%m-%d %H:%M UTC"), "load": load},
             "results": results})
-        save(name, folder, content)
+        save(name, options.numbers, content)
         took = (datetime.datetime.now(datetime.timezone.utc) - now).seconds
-        say(f"{name}, round {number} took {took} s")
+        say(f"janus: {name}, round {number} took {took} s")
         problems += problems_in(name, results)
     return problems
 
 
-def main(arguments, root, facts):
+def main(arguments, facts):
     options = parse(arguments)
     # Servers and namespaces do not outlive this program.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    check_machine()
     version = janus_version()
-    if version is None or shutil.which("ip") is None or os.geteuid() != 0 or os.cpu_count() < 2:
-        return ["janus: needs root, two cores, ip, and Debian's janus: apt-get install --no-install-recommends janus."]
-    folder = os.path.join(root, "out", "bench-janus-quick" if options.quick else "bench-janus")
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(options.numbers, exist_ok=True)
     problems = []
     if options.parts:
-        program = os.environ.get("BENCHMARKS_PROGRAM") or build(root, "benchmarks")
-        if program is None:
-            return ["janus: the benchmarks do not build."]
-        bench = Bench(program, options)
+        bench = Bench(build("benchmarks"), options)
         for name in options.parts:
-            problems += measure(name, bench, options, dict(facts), folder)
-    contents = {name: content for name in PARTS if (content := numbers_of(name, folder))}
+            problems += measure(name, bench, options, dict(facts))
+    contents = {name: content for name in PARTS if (content := numbers_of(name, options.numbers))}
     if not contents:
-        return problems + ["janus: nothing has been measured."]
-    output = options.output or (folder if options.quick else os.path.join(root, "Benchmarks", "results"))
-    os.makedirs(output, exist_ok=True)
-    today = datetime.date.today().isoformat()
-    shown = [fact for fact in facts if fact[0] != "commit"] + [("Janus", version)]
-    text = page(contents, shown, output, f"{today}-")
-    file_name = os.path.join(output, f"{today}-janus.md")
-    with open(file_name, "w") as file:
-        file.write(text)
-    say(f"wrote {file_name}")
+        raise Failure("Nothing has been measured.")
+    shown = [fact for fact in facts if fact[0] not in ROUND_FACTS] + [("Janus", version)]
+    write_page(options.output, "janus", "rooms beside Janus", shown, page(contents, options.output))
     return problems

@@ -1,19 +1,7 @@
 """Figures of `run janus`: medians over the rounds of a part, fits and ratios."""
-import statistics
+from figures import median, ratios
 
 NAMES = {"ours": "ours", "best": "Janus, event_loops=2", "default": "Janus, default"}
-
-
-def median(values):
-    return statistics.median(values) if values else None
-
-
-def spread(values, digits=1):
-    """The median, with the least and the most of several values."""
-    if not values:
-        return ""
-    words = f"{statistics.median(values):.{digits}f}"
-    return words if len(values) == 1 else f"{words} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
 class Part:
@@ -61,8 +49,7 @@ class Part:
 
     def ratios(self, kind, other, key, shape=None, **wanted):
         """Of each round."""
-        pairs = zip(self.values(kind, key, shape, **wanted), self.values(other, key, shape, **wanted))
-        return [ours / theirs for ours, theirs in pairs if theirs]
+        return ratios(self.values(kind, key, shape, **wanted), self.values(other, key, shape, **wanted))
 
 
 def lost(steps):

@@ -1,12 +1,22 @@
 """The page of `run janus`: tables from the numbers of all parts that have been measured."""
-import os
-
-from janus_numbers import NAMES, Part, all_count, fits, last_ratio, lost, median, net_count, net_cost, slope, spread
+from figures import NOT_MEASURED, head, median, row, spread, write_file
+from janus_numbers import NAMES, Part, all_count, fits, last_ratio, lost, net_cost, net_count, slope
+from janus_parts import DEFAULT_ROOMS, DEFAULT_SUBSCRIBERS
 from svg_plot import panel, svg
 
 COLORS = {"ours": "#0a6ebd", "best": "#c2410c", "default": "#7c5b9e", "kernel": "#4d7c0f"}
 COST_PLOT, LATENCY_PLOT = "janus-cost.svg", "janus-latency.svg"
 COST, MEDIAN, P99 = "microsecondsPerPacket", "latencyMedian", "latencyP99"
+LEGEND = [
+    "The server is alone on a core. The load generator is the same for both and has the other core, in another network "
+    "namespace; it checks the number and the authentication tag of every packet. The namespaces are joined by a veth pair, "
+    "whose receiving side works on the generator's core. Servers take turns.", "",
+    "- A figure is that of the only round, or the median of several (min to max). Each part names its rounds.",
+    "- *Janus, event_loops=2* is Janus at its best: two threads serve all subscribers. *Janus, default* has a thread for each.",
+    f"- *{NOT_MEASURED}* is not measured: Janus's default configuration with more than {DEFAULT_SUBSCRIBERS} subscribers or "
+    f"{DEFAULT_ROOMS} rooms, because it loses packets there; the thread of the rooms, which Janus does not have; and a server "
+    "that was left out or failed, for the reason at the end of the part.",
+    "- Load averages are of 1, 5 and 15 minutes.", ""]
 
 
 class Goals:
@@ -19,22 +29,20 @@ class Goals:
         if not values:
             return
         met = "met" if median(values) <= limit else "**missed**"
-        self.rows.append(f"| {name} | at most {limit:g}{unit} | {spread(values, digits)}{unit} | {met} |")
+        self.rows.append(row(name, f"at most {limit:g}{unit}", spread(values, digits) + unit, met))
 
     def table(self):
-        return ["| | goal | measured | |", "|---|---|---|---|", *self.rows, ""] if self.rows else []
-
-
-def head(*cells):
-    return [f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
-
-
-def row(*cells):
-    return f"| {' | '.join(cells)} |"
+        """With the parts that have been measured."""
+        if not self.rows:
+            return []
+        return [
+            "The goals are this project's own. A missed one is explained below, or in the part that measures it.", "",
+            *head("", "goal", "measured", ""), *self.rows, ""]
 
 
 def milliseconds(part, kind, shape=None, **wanted):
-    return " / ".join(spread([median(v)], 1) for key in (MEDIAN, P99) if (v := part.values(kind, key, shape, **wanted)))
+    both = [spread([median(part.values(kind, key, shape, **wanted))]) for key in (MEDIAN, P99)]
+    return NOT_MEASURED if NOT_MEASURED in both else " / ".join(both)
 
 
 def problems(part, shapes=(None,)):
@@ -48,6 +56,10 @@ def problems(part, shapes=(None,)):
 def measured_cost(part, kind, shape=None, **wanted):
     steps = part.steps(kind, shape, **wanted)
     return spread([step[COST] for step in steps]) + lost(steps)
+
+
+def lost_share(steps):
+    return lost(steps).removeprefix(", loses ") or "none"
 
 
 # One function for each part: adds goals, and returns lines.
@@ -80,7 +92,7 @@ def one_room(part, goals):
         media = spread([100 * v for v in part.values("ours", "idleMediaCore", subscribers=count)], 2)
         lines.append(row(f"{count} connected and silent, % of a core", *shares))
         lines.append(row(
-            "of it on the thread of the rooms", *(media if kind == "ours" else "" for kind in kinds)))
+            "of it on the thread of the rooms", *(media if kind == "ours" else NOT_MEASURED for kind in kinds)))
     goals.add("at 100 subscribers and bursts of 8, processor time beside Janus at its best", 0.25,
               part.ratios("ours", "best", COST, subscribers=100))
     memory = [s for r in part.results("ours") if (s := slope(r, few, many, "privateMemory")) is not None]
@@ -177,13 +189,13 @@ def latency(part, goals):
         "Rooms of three who all publish single packets of 1200 bytes, spread evenly over time, and subscribe to the two "
         "others. The rate rises until a server uses 80 % of its core, loses packets, or the generator's core is busy. Times "
         "include the generator's own work: see its share.", "",
-        *head("", "rooms", "% of the core", "packets out a second", "p50, ms", "p99, ms", "generator, % of its core", "")]
+        *head("", "rooms", "% of the core", "packets out a second", "p50, ms", "p99, ms", "generator, % of its core", "lost")]
     for kind in part.kinds():
         for step in sorted(part.steps(kind), key=lambda step: step["packetsOut"] / step["seconds"]):
             lines.append(row(
                 NAMES[kind], str(step["rooms"]), f"{100 * step['serverCore']:.0f}",
                 f"{step['packetsOut'] / step['seconds']:.0f}", f"{step[MEDIAN]:.2f}", f"{step[P99]:.2f}",
-                f"{100 * step['generatorCore']:.0f}", lost([step]).removeprefix(", ")))
+                f"{100 * step['generatorCore']:.0f}", lost_share([step])))
     at_same, at_equal_load = [], []
     for ours, best in zip(part.results("ours"), part.results("best")):
         theirs = nearest(best, 0.6)
@@ -245,7 +257,7 @@ def growth_lines(part, goals, value, other, unit, digits, limit, name):
             others, other_ratios = [one[1:] for one in growth(part, kind, other) if one[0] == count][0]
             lines.append(row(
                 NAMES[kind], str(count), spread(values, digits), spread(ratios, 2), spread(others, digits),
-                spread(other_ratios, 2), lost(steps).removeprefix(", loses ")))
+                spread(other_ratios, 2), lost_share(steps)))
             if kind == "ours" and count > part.subscribers(kind)[0]:
                 goals.add(f"{name} of a packet at {count} subscribers beside {part.subscribers(kind)[0]}", limit, ratios)
     return [*lines, *problems(part)]
@@ -311,8 +323,8 @@ def latency_plot(part):
               title, False, True)])
 
 
-def page(contents, facts, folder, prefix):
-    """Writes the plots into the folder and returns the text. `contents` is the numbers of each part."""
+def page(contents, folder):
+    """Writes the plots into the folder and returns the lines. `contents` is the numbers of each part."""
     parts = {name: Part(contents[name]) for name in SECTIONS if name in contents}
     goals, sections, plots = Goals(), [], []
     for name, part in parts.items():
@@ -324,20 +336,20 @@ def page(contents, facts, folder, prefix):
         if name not in parts or not parts[name].has_steps("ours"):
             continue
         arguments = (parts[name], parts.get("single")) if name == "one-room" else (parts[name],)
-        with open(os.path.join(folder, prefix + plot), "w") as file:
-            file.write(made(*arguments))
-        plots.append(f"![{SECTIONS[name][0]}]({prefix}{plot})")
-    return "\n".join([
-        "# Benchmarks: rooms beside Janus", "", *head("", ""), *(row(*fact) for fact in facts), "",
-        "Made by `make bench-janus`. The server is alone on a core. The load generator is the same for both and has the "
-        "other core, in another network namespace; it checks the number and the authentication tag of every packet. The "
-        "namespaces are joined by a veth pair, whose receiving side works on the generator's core. Servers take turns; a "
-        "figure is the median of the rounds (min to max).", "", *goals.table(), *plots, "", *sections])
+        plots.append(f"![{SECTIONS[name][0]}]({write_file(folder, plot, made(*arguments))})")
+    return [*LEGEND, *goals.table(), *plots, "", *sections]
 
 
 def measured_when(part):
     """One line about the rounds of a part."""
+    def words(key):
+        return dict.fromkeys(facts[key] for facts in part.facts if key in facts)
+
+    count = "One round" if len(part.facts) == 1 else f"{len(part.facts)} rounds"
+    # Older rounds have no command.
+    commands = f" by {', '.join(words('made by'))}" if words("made by") else ""
     dates = [facts["date"] for facts in part.facts]
-    loads = [facts["load"] for facts in part.facts]
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return [f"{len(dates)} round(s), {when}, commit {part.facts[-1]['commit']}. Load average before each: {'; '.join(loads)}."]
+    loads = "; ".join(facts["load"] for facts in part.facts)
+    return [
+        f"{count}{commands}, {when}, commit {', '.join(words('commit'))}. Load average before each: {loads}."]

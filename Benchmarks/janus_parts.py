@@ -1,19 +1,16 @@
 """The parts of `run janus`: each function measures one round and returns numbers, by server."""
-import json
-import subprocess
 import tempfile
 
 from counters import Instructions, SystemCalls, paced
+from figures import Failure, run_json
 from joined_namespaces import JoinedNamespaces
 from kernel_cost import KernelCost
-from room_servers import Failure, Janus, OurServer
+from room_servers import LOAD_CORE, SERVER_CORE, serving
 
-SERVER_CORE, LOAD_CORE = 0, 1
-# The best configuration of Janus 1.1.2 for one core. By default each subscriber has a thread.
-BEST = "event_loops = 2"
 # With more subscribers, or rooms, the default configuration loses packets.
 DEFAULT_SUBSCRIBERS, DEFAULT_ROOMS = 200, 50
-PARTICIPANTS = 4000
+# Seconds of a load.
+LIMIT = 500
 
 
 class Bench:
@@ -36,49 +33,17 @@ class Bench:
         return [kind for kind in kinds if kind in self.kinds]
 
 
-def network():
-    return JoinedNamespaces(load_core=LOAD_CORE)
-
-
-def start(kind, program, joined):
-    """`program` is a path, or a command that runs it."""
-    def inside(*command):
-        return joined.inside(joined.server, *command, core=SERVER_CORE)
-
-    if kind == "ours":
-        command = [program] if isinstance(program, str) else program
-        return OurServer(
-            inside(*command, "serve", "--host", joined.server_address, "--participants", str(PARTICIPANTS)))
-    return Janus(inside, joined.server_address, general=BEST if kind == "best" else "")
-
-
 def load_command(bench, joined, server, *options):
     return joined.inside(
         joined.load, bench.program, "room-load", *server.load_options(), "--process", str(server.process.pid),
         "--from", ",".join(joined.client_addresses), *map(str, options), core=LOAD_CORE)
 
 
-def run_load(bench, joined, server, *options, limit=500):
-    try:
-        done = subprocess.run(
-            load_command(bench, joined, server, *options), capture_output=True, text=True, timeout=limit)
-    except subprocess.TimeoutExpired as late:
-        raise Failure(f"not done after {limit} s") from late
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0 or not lines:
-        raise Failure(done.stderr.strip()[:300] or f"the load generator ended with {done.returncode}")
-    return json.loads(lines[-1])
-
-
-def measured(kind, bench, *options, limit=500):
+def measured(kind, bench, *options):
     """One server's steps, with all clients new. A failure is a result too."""
     try:
-        with network() as joined:
-            server = start(kind, bench.program, joined)
-            try:
-                return run_load(bench, joined, server, *options, limit=limit)
-            finally:
-                server.stop()
+        with serving(kind, bench.program) as (server, joined):
+            return run_json(load_command(bench, joined, server, *options), LIMIT)
     except Failure as failure:
         return {"problem": str(failure), "steps": []}
 
@@ -98,7 +63,7 @@ def single(bench):
     counts = [count for count in bench.counts if count > 1]
     results = {"kernel": [], "cut": []}
     for count in counts:
-        with network() as joined:
+        with JoinedNamespaces(load_core=LOAD_CORE) as joined:
             results["kernel"].append(bench.kernel.send(joined, count, burst=1, rate=240, seconds=bench.seconds))
             results["cut"].append(
                 bench.kernel.send(joined, count, burst=8, rate=30, seconds=bench.seconds, is_cut=True))
@@ -161,19 +126,16 @@ def last(bench):
 
 
 def measured_last(kind, bench, count, burst):
+    # More single packets, so that their time stands out from that of a silent server.
+    rate = 40 if burst == 1 else 8
     try:
-        with network() as joined:
-            server = start(kind, bench.program, joined)
-            try:
-                # Watching costs the load's core only.
-                # More single packets, so that their time stands out from that of a silent server.
-                rate = 40 if burst == 1 else 8
-                with bench.kernel.watching(joined, length=1200, burst=burst, rate=rate) as watched:
-                    result = run_load(
-                        bench, joined, server, "--subscribers", count, "--burst", burst, "--rate", rate, "--seconds",
-                        2 * bench.seconds, "--idle", 5, "--warm-up", 20 * burst)
-            finally:
-                server.stop()
+        # Watching costs the load's core only.
+        with serving(kind, bench.program) as (server, joined), \
+                bench.kernel.watching(joined, length=1200, burst=burst, rate=rate) as watched:
+            result = run_json(
+                load_command(
+                    bench, joined, server, "--subscribers", count, "--burst", burst, "--rate", rate, "--seconds",
+                    2 * bench.seconds, "--idle", 5, "--warm-up", 20 * burst), LIMIT)
     except Failure as failure:
         return {"problem": str(failure), "steps": []}
     return {**result, "bursts": watched.bursts, "unseen": watched.unseen}
@@ -205,15 +167,12 @@ def instructions(bench):
 
 def counted(kind, bench, counter_class, *options):
     try:
-        with network() as joined, tempfile.TemporaryDirectory(prefix="counts-") as folder:
-            server = start(kind, counter_class.server(bench.program, folder), joined)
-            try:
-                command = load_command(
-                    bench, joined, server, "--subscribers", ",".join(map(str, scaling_counts(bench))), "--seconds", 3,
-                    "--idle", 3, "--warm-up", 16, "--paced", *options)
-                return paced(command, counter_class(server.process.pid, folder))
-            finally:
-                server.stop()
+        with tempfile.TemporaryDirectory(prefix="counts-") as folder, \
+                serving(kind, counter_class.server(bench.program, folder)) as (server, joined):
+            command = load_command(
+                bench, joined, server, "--subscribers", ",".join(map(str, scaling_counts(bench))), "--seconds", 3,
+                "--idle", 3, "--warm-up", 16, "--paced", *options)
+            return paced(command, counter_class(server.process.pid, folder))
     except Failure as failure:
         return {"problem": str(failure), "steps": []}
 

@@ -1,7 +1,16 @@
 """Two network namespaces joined by a cable: a server in one, its load in the other. Needs root."""
 import os
+import shutil
 import subprocess
 import time
+
+from figures import Failure
+
+
+def check_machine():
+    """Fails where namespaces cannot be made, or a server and its load cannot have a core each."""
+    if os.geteuid() != 0 or os.cpu_count() < 2 or shutil.which("ip") is None:
+        raise Failure("This benchmark needs root, two cores, and ip.")
 
 
 class JoinedNamespaces:

@@ -1,23 +1,13 @@
 """Joins of a room in which a subscriber is already: the time to the first packet beside Janus, and to the first frame.
 
 Subscribers join one after the other, each when the one before has a keyframe, and stay. Servers and load generator run
-as in janus.py. Needs root, two cores, and Debian's package janus. BENCHMARKS_PROGRAM names a built `benchmarks`;
-otherwise it is built in release.
+as in janus.py. Needs root, two cores, and Debian's package janus.
 """
-import argparse
-import datetime
-import json
-import os
-import shutil
-import statistics
-import subprocess
-import sys
-
-from benchmark_program import path as build
+from benchmark_program import build
+from figures import Failure, load_average, page_parser, run_json, say, spread, write_page
 from janus_numbers import NAMES
-from janus_parts import LOAD_CORE, start
-from joined_namespaces import JoinedNamespaces
-from room_servers import Failure, janus_version
+from joined_namespaces import check_machine
+from room_servers import LOAD_CORE, janus_version, serving
 
 # The default configuration of Janus, with a thread for each subscriber, is too busy for the last joins.
 KINDS = ["ours", "best"]
@@ -25,29 +15,11 @@ KINDS = ["ours", "best"]
 WATCHED = {"a keyframe that is 0.2 s old": "0.2", "a keyframe that is 3 s old": "3"}
 
 
-def run_json(command, limit):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0 or not lines:
-        raise Failure(f"{' '.join(command)[-80:]}: {done.stderr.strip()[-300:]}")
-    return json.loads(lines[-1])
-
-
 def measure_joins(kind, program, joins):
-    with JoinedNamespaces(load_core=LOAD_CORE) as network:
-        server = start(kind, program, network)
-        try:
-            return run_json(
-                network.inside(
-                    network.load, program, "room-joins", *server.load_options(), "--joins", str(joins),
-                    core=LOAD_CORE), 400)
-        finally:
-            server.stop()
-
-
-def spread(values, digits=1):
-    text = f"{statistics.median(values):.{digits}f}"
-    return text if len(values) == 1 else f"{text} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+    with serving(kind, program) as (server, joined):
+        return run_json(
+            joined.inside(
+                joined.load, program, "room-joins", *server.load_options(), "--joins", str(joins), core=LOAD_CORE), 400)
 
 
 def joins_table(runs):
@@ -75,11 +47,10 @@ def calls_table(calls):
     return lines
 
 
-def page(runs, calls, options, facts):
+def page(runs, calls, options):
     first = runs["ours"][0]
     return [
-        "# Benchmarks: joins beside Janus", "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts),
-        "", "Made by `Benchmarks/run joins`.", "", "## Join to first packet", "",
+        "## Join to first packet", "",
         f"One room with one publisher, {first['packetsPerSecond']} packets of 1200 bytes a second in 30 bursts. One "
         f"subscriber is there; {first['joins']} more join one after the other, each when the one before has a keyframe, "
         "and stay. Times are from before the connection to the server: WebSocket, joining, ICE, DTLS and subscribing are "
@@ -91,46 +62,37 @@ def page(runs, calls, options, facts):
         f"`make bench`. {options.calls} runs of each; median (min to max).", "", *calls_table(calls), ""]
 
 
-def main(arguments, root, facts):
-    parser = argparse.ArgumentParser(prog="run joins", description=__doc__.split("\n")[0])
+def main(arguments, facts):
+    parser = page_parser("joins", __doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of each server (3)")
     parser.add_argument("--joins", type=int, default=200, help="of each round (200)")
     parser.add_argument("--calls", type=int, default=10, help="of each kind (10)")
-    parser.add_argument("--output", default=os.path.join(root, "Benchmarks", "results"), help="folder of the page")
     options = parser.parse_args(arguments)
+    check_machine()
     version = janus_version()
-    if version is None or shutil.which("ip") is None or os.geteuid() != 0 or os.cpu_count() < 2:
-        return ["joins: needs root, two cores, ip, and Debian's janus: apt-get install --no-install-recommends janus."]
-    program = os.environ.get("BENCHMARKS_PROGRAM") or build(root, "benchmarks")
-    if program is None:
-        return ["joins: the benchmarks do not build."]
-    load = " ".join(open("/proc/loadavg").read().split()[:3])
+    program = build("benchmarks")
+    load = load_average()
     runs, problems = {kind: [] for kind in KINDS}, []
     calls = {name: [] for name in WATCHED}
     for number in range(1, options.rounds + 1):
         for kind in KINDS:
-            print(f"joins: round {number} of {options.rounds}, {NAMES[kind]}", file=sys.stderr, flush=True)
+            say(f"joins: round {number} of {options.rounds}, {NAMES[kind]}")
             try:
                 runs[kind].append(measure_joins(kind, program, options.joins))
-            except (Failure, subprocess.TimeoutExpired) as problem:
-                problems.append(str(problem))
+            except Failure as problem:
+                problems.append(f"joins: {NAMES[kind]}: {problem}")
     for number in range(1, options.calls + 1):
         for name, seconds in WATCHED.items():
-            print(f"joins: call {number} of {options.calls}, {name}", file=sys.stderr, flush=True)
+            say(f"joins: call {number} of {options.calls}, {name}")
             try:
                 calls[name].append(run_json([program, "call", "--seconds", "1", "--warm-up", "0", "--watched", seconds], 90))
-            except (Failure, subprocess.TimeoutExpired) as problem:
-                problems.append(str(problem))
+            except Failure as problem:
+                problems.append(f"joins: call: {problem}")
     if not all(runs.values()) or not all(calls.values()):
         return problems
     wrong = sum(run[key] for run in runs["ours"] for key in ("missing", "wrong"))
     if wrong:
         problems.append(f"joins: our server lost or changed {wrong} packets.")
-    load += ", after " + " ".join(open("/proc/loadavg").read().split()[:3])
-    text = "\n".join(page(runs, calls, options, [*facts, ("Janus", version), ("load average before", load)]))
-    os.makedirs(options.output, exist_ok=True)
-    file_name = os.path.join(options.output, f"{datetime.date.today().isoformat()}-joins.md")
-    with open(file_name, "w") as file:
-        file.write(text)
-    print(f"wrote {file_name}", file=sys.stderr)
+    facts = [*facts, ("Janus", version)]
+    write_page(options.output, "joins", "joins beside Janus", facts, page(runs, calls, options), load)
     return problems

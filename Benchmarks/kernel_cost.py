@@ -5,7 +5,8 @@ import os
 import subprocess
 import tempfile
 
-from room_servers import Failure, finish
+from figures import Failure
+from room_servers import finish
 
 FIRST_PORT = 40_000
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -4,20 +4,17 @@ Ours is the program `media-benchmarks`, which links the Media layer and nothing 
 gst-launch, from the very plan that it runs: same elements, same properties, same number of buffers. What is ours alone
 are the tee behind each output, the probes of the nodes, and starting Swift and planning.
 """
-import argparse
-import datetime
 import json
 import os
 import re
 import resource
 import select
-import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
-import benchmark_program
+from benchmark_program import build
+from figures import ROOT, load_average, page_parser, ratios, say, spread, write_page
 
 CLIP = os.path.join("media", "bigbuckbunny.mp4")
 SHAPES = {
@@ -32,19 +29,19 @@ def ours(program, shape, frames, *options):
     return [program, "run", shape, str(frames), CLIP, *options]
 
 
-def theirs(program, root, shape, frames, *options):
+def theirs(program, shape, frames, *options):
     line = subprocess.run(
-        [program, "line", shape, str(frames), CLIP, *options], capture_output=True, text=True, check=True, cwd=root,
+        [program, "line", shape, str(frames), CLIP, *options], capture_output=True, text=True, check=True, cwd=ROOT,
         timeout=60)
     return ["gst-launch-1.0", *line.stdout.splitlines()]
 
 
-def instructions(command, root, folder):
+def instructions(command, folder):
     """Of the whole process, start to end."""
     path = os.path.join(folder, "callgrind.out")
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}", *command], capture_output=True, text=True,
-        cwd=root, timeout=900)
+        cwd=ROOT, timeout=900)
     collected = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode != 0 or collected is None:
         raise RuntimeError(f"{' '.join(command)} under callgrind: {done.stderr.strip()[-300:]}")
@@ -65,17 +62,17 @@ def encoder_calls(text):
     return total or None
 
 
-def processor_seconds(command, root):
+def processor_seconds(command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, cwd=root, stdout=subprocess.DEVNULL, timeout=120)
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, timeout=120)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def first_frame(command, root):
+def first_frame(command):
     """Seconds from starting the process to the first byte of an encoded frame on its standard output."""
     begin = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=root)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT)
     try:
         ready, _, _ = select.select([process.stdout], [], [], 60)
         if not ready or not os.read(process.stdout.fileno(), 1):
@@ -87,41 +84,40 @@ def first_frame(command, root):
         process.wait()
 
 
-def spread(values, unit=1.0, digits=1):
-    return (f"{statistics.median(values) * unit:.{digits}f} "
-            f"({min(values) * unit:.{digits}f} to {max(values) * unit:.{digits}f})")
+def milliseconds(seconds, digits=1):
+    return spread([1000 * value for value in seconds], digits)
 
 
-def measure(program, root, pairs, shapes):
+def measure(program, pairs, shapes):
     results = {}
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:
         for shape in shapes:
             frames = SHAPES[shape][1]
-            mine, other = ours(program, shape, frames), theirs(program, root, shape, frames)
+            mine, other = ours(program, shape, frames), theirs(program, shape, frames)
             result = {"ours": {}, "theirs": {}}
             # Reading the clip's headers times out after 5 s, which is too short under valgrind; the times include it.
             counted = {"ours": [*mine, "--known-clip"] if shape == "file" else mine, "theirs": other}
             sides = (("ours", mine, ours(program, shape, frames, "--pipe")),
-                     ("theirs", other, theirs(program, root, shape, frames, "--pipe")))
+                     ("theirs", other, theirs(program, shape, frames, "--pipe")))
             for name in counted:
-                print(f"{shape}: instructions, {name}", file=sys.stderr, flush=True)
+                say(f"{shape}: instructions, {name}")
                 try:
-                    result[name]["instructions"], result[name]["encoded"] = instructions(counted[name], root, folder)
+                    result[name]["instructions"], result[name]["encoded"] = instructions(counted[name], folder)
                 except (RuntimeError, subprocess.TimeoutExpired) as problem:
                     result[name]["problem"] = str(problem)
-            print(f"{shape}: {pairs} pairs", file=sys.stderr, flush=True)
+            say(f"{shape}: {pairs} pairs")
             for name in ("ours", "theirs"):
                 result[name]["seconds"], result[name]["first"] = [], []
             for _ in range(pairs):
                 for name, command, piped in sides:
-                    result[name]["seconds"].append(processor_seconds(command, root))
-                    result[name]["first"].append(first_frame(piped, root))
+                    result[name]["seconds"].append(processor_seconds(command))
+                    result[name]["first"].append(first_frame(piped))
             results[shape] = result
     return results
 
 
-def soak(program, root, kind, count):
-    done = subprocess.run([program, kind, str(count)], capture_output=True, text=True, check=True, cwd=root, timeout=900)
+def soak(program, kind, count):
+    done = subprocess.run([program, kind, str(count)], capture_output=True, text=True, check=True, cwd=ROOT, timeout=900)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -158,12 +154,11 @@ def comparison(results):
     ]
     for shape, result in results.items():
         mine, other = result["ours"], result["theirs"]
-        ratios = [a / b for a, b in zip(mine["seconds"], other["seconds"]) if b > 0]
         later = [a - b for a, b in zip(mine["first"], other["first"])]
         lines.append(
-            f"| {shape} | {len(later)} | {spread(mine['seconds'], 1000, 0)} | {spread(other['seconds'], 1000, 0)} | "
-            f"{spread(ratios, 1, 2)} | {spread(mine['first'], 1000)} | {spread(other['first'], 1000)} | "
-            f"**{spread(later, 1000)}** |")
+            f"| {shape} | {len(later)} | {milliseconds(mine['seconds'], 0)} | "
+            f"{milliseconds(other['seconds'], 0)} | {spread(ratios(mine['seconds'], other['seconds']), 2)} | "
+            f"{milliseconds(mine['first'])} | {milliseconds(other['first'])} | **{milliseconds(later)}** |")
     return lines + [""]
 
 
@@ -195,35 +190,23 @@ def wrong(results):
     return problems
 
 
-def main(arguments, root, facts):
-    """`facts` are the rows at the head of the page."""
-    parser = argparse.ArgumentParser(prog="run media", description=__doc__.split("\n")[0])
+def main(arguments, facts):
+    parser = page_parser("media", __doc__)
     parser.add_argument("--pairs", type=int, default=10, help="timed runs of each side")
     parser.add_argument("--rounds", type=int, default=1000, help="starts and edits")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="graphs to compare")
-    parser.add_argument("--output", default=os.path.join(root, "Benchmarks", "results"), help="folder of the page")
     options = parser.parse_args(arguments)
-    program = benchmark_program.path(root)
-    if program is None:
-        return ["The benchmarks do not build."]
-    load = " ".join(open("/proc/loadavg").read().split()[:3])
-    results = measure(program, root, options.pairs, options.shapes.split(","))
-    starts = soak(program, root, "starts", options.rounds)
-    edits = soak(program, root, "edits", options.rounds)
-    load += ", after " + " ".join(open("/proc/loadavg").read().split()[:3])
-    rows = [*facts, ("load average before", load)]
-    text = "\n".join(
-        ["# Benchmarks: the media graph", "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows), "",
-         "Made by `Benchmarks/run media`. Instructions hardly depend on what else the machine does; times do.", ""]
-        + comparison(results)
-        + holdings(
+    program = build("media-benchmarks")
+    load = load_average()
+    results = measure(program, options.pairs, options.shapes.split(","))
+    starts = soak(program, "starts", options.rounds)
+    edits = soak(program, "edits", options.rounds)
+    write_page(options.output, "media-graph", "the media graph", facts, [
+        "Instructions hardly depend on what else the machine does; times do.", "", *comparison(results),
+        *holdings(
             "Starts and stops", "One process; 160x120, a raw branch and one through the VP8 encoder; a round is made, "
-            "started until its first frame, and stopped.", starts)
-        + holdings(
-            "Edits", "One process and one running graph; rounds add and remove a branch through the VP8 encoder.", edits))
-    os.makedirs(options.output, exist_ok=True)
-    path = os.path.join(options.output, f"{datetime.date.today().isoformat()}-media-graph.md")
-    with open(path, "w") as file:
-        file.write(text)
-    print(f"wrote {path}", file=sys.stderr)
+            "started until its first frame, and stopped.", starts),
+        *holdings(
+            "Edits", "One process and one running graph; rounds add and remove a branch through the VP8 encoder.", edits),
+    ], load)
     return wrong(results)

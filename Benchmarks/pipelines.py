@@ -2,15 +2,13 @@
 
 Each runs by itself, with the test pattern in place of cameras, and publishes into a room of its own.
 """
-import argparse
-import datetime
 import json
 import os
 import subprocess
-import sys
 import tempfile
 
-import benchmark_program
+from benchmark_program import build
+from figures import ROOT, Failure, load_average, page_parser, say, write_page
 
 FILES = ["test-pattern-latency.yaml", "webcam-to-room.yaml", "two-cameras-to-room.yaml"]
 # A value that differs from the plan by more than half is marked, unless it is within this many milliseconds.
@@ -23,11 +21,11 @@ def start_server(program, folder):
     for line in server.stdout:
         if "In a browser" in line:
             return server
-    raise SystemExit("The server did not start.")
+    raise Failure("The server did not start.")
 
 
-def run(program, root, name, seconds, folder):
-    path = os.path.join(root, "pipelines", name)
+def run(program, name, seconds, folder):
+    path = os.path.join(ROOT, "pipelines", name)
     with open(path, encoding="utf-8") as file:
         text = file.read()
     values = {"source": "test-pattern", "second-source": "test-pattern", "camera": "", "second-camera": "",
@@ -37,7 +35,7 @@ def run(program, root, name, seconds, folder):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds + 60,
                           env={**os.environ, "XDG_RUNTIME_DIR": folder})
     if done.returncode != 0:
-        raise SystemExit(f"{name}: {done.stderr.strip()[-300:]}")
+        raise Failure(f"{name}: {done.stderr.strip()[-300:]}")
     with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
         return json.load(file)["outputs"]
 
@@ -54,32 +52,26 @@ def rows(name, outputs):
                    f"{port['dropped']} of {port['frames'] + port['dropped']} |")
 
 
-def main(arguments, root, facts):
-    parser = argparse.ArgumentParser(prog="run pipelines", description=__doc__.split("\n", maxsplit=1)[0])
+def main(arguments, facts):
+    parser = page_parser("pipelines", __doc__)
     parser.add_argument("--seconds", type=int, default=10, help="that each runs")
     parser.add_argument("--program", help="the connectlive to measure (default: built in release)")
-    parser.add_argument("--output", default=os.path.join(root, "Benchmarks", "results"), help="folder of the page")
     options = parser.parse_args(arguments)
-    program = options.program or benchmark_program.path(root, "connectlive")
-    if program is None:
-        return ["The program does not build."]
+    program = os.path.abspath(options.program or build("connectlive"))
+    load = load_average()
     lines = ["| pipeline | output | frames/s planned | measured | latency ms planned | measured | dropped |",
              "|---|---|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory(prefix="pipelines-") as folder:
-        server = start_server(os.path.abspath(program), folder)
+        server = start_server(program, folder)
         try:
             for name in FILES:
-                print(name, file=sys.stderr, flush=True)
-                lines += rows(name, run(os.path.abspath(program), root, name, options.seconds, folder))
+                say(name)
+                lines += rows(name, run(program, name, options.seconds, folder))
         finally:
             server.kill()
             server.wait()
-    head = ["# Benchmarks: shipped pipelines", "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts),
-            "", f"Made by `Benchmarks/run pipelines`: {options.seconds} s each. (!) marks a latency that is off its plan by "
-            f"more than half, and by more than {SLACK_MS} ms.", ""]
-    os.makedirs(options.output, exist_ok=True)
-    path = os.path.join(options.output, f"{datetime.date.today().isoformat()}-pipelines.md")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(head + lines) + "\n")
-    print(f"wrote {path}", file=sys.stderr)
+    write_page(
+        options.output, "pipelines", "shipped pipelines", facts,
+        [f"{options.seconds} s each. (!) marks a latency that is off its plan by more than half, and by more than "
+         f"{SLACK_MS} ms.", "", *lines], load)
     return []

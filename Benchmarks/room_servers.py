@@ -1,9 +1,17 @@
 """Room servers to measure: ours, and Debian's Janus with a configuration for this purpose."""
+import contextlib
 import os
 import subprocess
 import tempfile
 import time
 
+from figures import Failure
+from joined_namespaces import JoinedNamespaces
+
+SERVER_CORE, LOAD_CORE = 0, 1
+# The best configuration of Janus 1.1.2 for one core. By default each subscriber has a thread.
+BEST = "event_loops = 2"
+MANY_PARTICIPANTS = ("--participants", "4000")
 JANUS_PORT = 8188
 
 # Only the WebSocket interface and the VideoRoom plugin. Sessions do not expire, so that clients send no keepalives.
@@ -24,10 +32,6 @@ plugins: {{ disable = "{plugins}" }}
 transports: {{ disable = "{transports}" }}
 """
 WEB_SOCKETS = 'general: {{ json = "compact" ws = true ws_ip = "{address}" ws_port = {port} wss = false }}\n'
-
-
-class Failure(Exception):
-    pass
 
 
 class OurServer:
@@ -92,6 +96,26 @@ class Janus:
         self.folder.cleanup()
 
 
+@contextlib.contextmanager
+def serving(kind, program, options=MANY_PARTICIPANTS):
+    """Runs a server alone on its core. Gives the server and the namespaces, for a load on the other core.
+
+    `program` is the path of ours, or a command that runs it, and has the options."""
+    with JoinedNamespaces(load_core=LOAD_CORE) as joined:
+        def inside(*command):
+            return joined.inside(joined.server, *command, core=SERVER_CORE)
+
+        if kind == "ours":
+            command = [program] if isinstance(program, str) else program
+            server = OurServer(inside(*command, "serve", "--host", joined.server_address, *options))
+        else:
+            server = Janus(inside, joined.server_address, general=BEST if kind == "best" else "")
+        try:
+            yield server, joined
+        finally:
+            server.stop()
+
+
 def finish(process):
     try:
         process.wait(timeout=10)
@@ -105,10 +129,12 @@ def file_of(folder, name):
 
 
 def janus_version():
-    """Of the Debian package. None where it is not installed."""
+    """Of the Debian package."""
     query = ["dpkg-query", "--show", "--showformat=${db:Status-Status} ${Version}", "janus"]
     status, _, version = subprocess.run(query, capture_output=True, text=True).stdout.partition(" ")
-    return version if status == "installed" else None
+    if status != "installed":
+        raise Failure("This benchmark needs Debian's janus: apt-get install --no-install-recommends janus.")
+    return version
 
 
 def janus_libraries():
