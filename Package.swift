@@ -82,6 +82,7 @@ let package = Package(
         .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
         .target(name: "CGStreamer", dependencies: ["CGLib"], path: "Sources/System/CGStreamer"),
         .target(name: "CLinux", path: "Sources/System/CLinux"),
+        .target(name: "CV4L2", path: "Sources/System/CV4L2"),
         .target(name: "CDatagrams", path: "Sources/System/CDatagrams"),
         .target(name: "CXConnections", dependencies: ["CX11"], path: "Sources/System/CXConnections"),
         // Media
@@ -92,6 +93,7 @@ let package = Package(
             resources: [.embedInCode("element-packages.txt")]),
         target("FrameSocket", on: "Media", ["CLinux"]),
         target("ChildProcesses", on: "Media", ["CLinux"]),
+        target("Cameras", on: "Media", ["CV4L2"]),
         target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit", "FrameSocket", "ChildProcesses"] + kit),
         target("PluginLoader", on: "Media", [authoring]),
         // Transport
@@ -187,13 +189,14 @@ let package = Package(
         tests(of: "GraphFile", with: ["MediaGraph", "MediaNodes"]),
         tests(of: "FrameSocket"),
         tests(of: "ChildProcesses"),
+        tests(of: "Cameras"),
         tests(of: "GStreamerKit", with: ["MediaGraph", "TestFixtures"]),
         tests(
             of: "MediaNodes", with: ["MediaGraph", "GStreamerKit", "GraphFile", "FrameSocket", "TestFixtures"]),
         tests(of: "PluginLoader", with: ["MediaGraph", "MediaNodes", "TestFixtures"]),
         // Run in a machine that has cameras: make guest
         .testTarget(
-            name: "GuestTests", dependencies: ["MediaGraph", "MediaNodes", "TestSupport"] + kit,
+            name: "GuestTests", dependencies: ["Cameras", "MediaGraph", "MediaNodes", "TestSupport"] + kit,
             path: "Tests/guest/cameras", swiftSettings: strict),
         // The parsers that make fuzz tests; FuzzTests replay its findings.
         .target(
