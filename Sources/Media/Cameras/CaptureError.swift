@@ -73,6 +73,8 @@ package struct CaptureError: Error, Sendable, Hashable, CustomStringConvertible 
         package static let noMode = "camera.no-mode"
         package static let control = "camera.control"
         package static let failed = "camera.failed"
+        package static let silent = "camera.silent"
+        package static let fixture = "camera.fixture"
     }
 
     private static func reason(_ number: Int32) -> String {

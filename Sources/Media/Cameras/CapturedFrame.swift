@@ -14,7 +14,7 @@ package final class CapturedFrame: Sendable {
     /// Bytes of data in each plane. A driver may report fewer than the layout's, for a cut frame.
     package let lengths: [Int]
     /// Time of the capture since the start of `CLOCK_MONOTONIC`. Nil if the driver gives no time, or one of another
-    /// clock. Drivers are known to repeat times and to run backwards.
+    /// clock. Drivers are known to repeat times, to run backwards, and to give the end of a frame before it is there.
     package let timestamp: Duration?
     /// Counts frames since the start of the stream, with those that the driver could not deliver. Some drivers count
     /// nothing and give 0.

@@ -199,6 +199,7 @@ final class Bell: Sendable {
 
     func ring() { cv4l2_ring(number) }
     func silence() { cv4l2_silence(number) }
+    var isRinging: Bool { cv4l2_wait(-1, number, 0) & Int32(CV4L2_BELL) != 0 }
 }
 
 /// Since the start of `CLOCK_MONOTONIC`.
