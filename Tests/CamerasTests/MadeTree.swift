@@ -29,10 +29,10 @@ final class MadeTree {
 
     /// The place of a device's folder, with those of the hubs above it.
     private static func device(_ port: String) -> String {
-        let dash = port.firstIndex(of: "-")!
-        let numbers = port[port.index(after: dash)...].split(separator: ".")
-        let steps = numbers.indices.map { "\(port[..<dash])-\(numbers[...$0].joined(separator: "."))" }
-        return "\(controller)/usb\(port[..<dash])/\(steps.joined(separator: "/"))"
+        let parts = port.split(separator: "-")
+        let (bus, numbers) = (parts[0], parts[1].split(separator: "."))
+        let steps = numbers.indices.map { "\(bus)-\(numbers[...$0].joined(separator: "."))" }
+        return "\(controller)/usb\(bus)/\(steps.joined(separator: "/"))"
     }
 
     /// A video device of a USB port's interface.
