@@ -94,7 +94,8 @@ let package = Package(
         target("FrameSocket", on: "Media", ["CLinux"]),
         target("ChildProcesses", on: "Media", ["CLinux"]),
         target("Cameras", on: "Media", ["CV4L2"]),
-        target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit", "FrameSocket", "ChildProcesses"] + kit),
+        target(
+            "MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit", "FrameSocket", "ChildProcesses", "Cameras"] + kit),
         target("PluginLoader", on: "Media", [authoring]),
         // Transport
         target("RTP", on: "Transport"),
@@ -127,7 +128,7 @@ let package = Package(
             name: "connectlive",
             dependencies: [
                 "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph",
-                "MediaNodes", "GraphFile", "PluginLoader", "ChildProcesses", log,
+                "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio + kit,
             path: "Sources/CLI/connectlive", swiftSettings: strict,
@@ -237,7 +238,7 @@ let package = Package(
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),
-        tests(of: "connectlive", with: ["TestFixtures", "RoomFixtures", "RoomProtocol"]),
+        tests(of: "connectlive", with: ["Cameras", "TestFixtures", "RoomFixtures", "RoomProtocol"]),
     ]
 )
 

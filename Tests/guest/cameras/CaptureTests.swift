@@ -1,6 +1,7 @@
 import Cameras
 import Foundation
 import Glibc
+import MediaGraph
 import MediaNodes
 import Testing
 import TestSupport
@@ -234,6 +235,28 @@ extension GuestTests {
                 }
             }
             #expect(reported == 99)
+        }
+
+        @Test func `cameras are named by their models, without metadata devices, and a node finds them by name`() throws
+        {
+            let driver = try Driver("vivid", "n_devs=2")
+            defer { driver.unload() }
+            let places = CameraPlace.all()
+            #expect(places.map(\.name) == ["model:vivid-000-vid-cap", "model:vivid-001-vid-cap"])
+            for place in places { #expect(try Devices.camera(place.name).path == place.path) }
+            #expect(throws: MediaError.self) { try Devices.camera("model:vivid-002-vid-cap") }
+        }
+
+        @Test func `a recording of a camera has its formats, controls and frames`() throws {
+            let cameras = try Vivid()
+            let camera = try V4L2Camera(try cameras[0])
+            let recorded = try CameraFixture(recording: camera, in: Self.mode, frames: 2)
+            let copy = try FixtureCamera(CameraFixture(json: recorded.json), on: CaptureClock()).open("copy")
+            #expect(try copy.formats() == camera.formats())
+            #expect(try copy.controls().map(\.name) == camera.controls().map(\.name))
+            #expect(try copy.configure(Self.mode) == camera.configure(Self.mode))
+            #expect(recorded.frames?.map(\.data.count) == [640 * 180, 640 * 180])
+            camera.close()
         }
 
         @Test func `a hundred openings leave no descriptor and no memory`() throws {

@@ -12,6 +12,13 @@ package struct CameraPlace: Sendable, Hashable {
     package let model: String
     /// Nil if the camera is not on USB, such as the sensor of a board.
     package let usb: USBPlace?
+
+    package init(name: String, path: String, model: String, usb: USBPlace?) {
+        self.name = name
+        self.path = path
+        self.model = model
+        self.usb = usb
+    }
 }
 
 /// A device's place on USB.
