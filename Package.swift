@@ -82,6 +82,7 @@ let package = Package(
         .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
         .target(name: "CGStreamer", dependencies: ["CGLib"], path: "Sources/System/CGStreamer"),
         .target(name: "CLinux", path: "Sources/System/CLinux"),
+        .target(name: "CV4L2", path: "Sources/System/CV4L2"),
         .target(name: "CDatagrams", path: "Sources/System/CDatagrams"),
         .target(name: "CXConnections", dependencies: ["CX11"], path: "Sources/System/CXConnections"),
         // Media
@@ -92,7 +93,9 @@ let package = Package(
             resources: [.embedInCode("element-packages.txt")]),
         target("FrameSocket", on: "Media", ["CLinux"]),
         target("ChildProcesses", on: "Media", ["CLinux"]),
-        target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit", "FrameSocket", "ChildProcesses"] + kit),
+        target("Cameras", on: "Media", ["CV4L2"]),
+        target(
+            "MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit", "FrameSocket", "ChildProcesses", "Cameras"] + kit),
         target("PluginLoader", on: "Media", [authoring]),
         // Transport
         target("RTP", on: "Transport"),
@@ -125,7 +128,7 @@ let package = Package(
             name: "connectlive",
             dependencies: [
                 "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph",
-                "MediaNodes", "GraphFile", "PluginLoader", "ChildProcesses", log,
+                "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio + kit,
             path: "Sources/CLI/connectlive", swiftSettings: strict,
@@ -187,13 +190,14 @@ let package = Package(
         tests(of: "GraphFile", with: ["MediaGraph", "MediaNodes"]),
         tests(of: "FrameSocket"),
         tests(of: "ChildProcesses"),
+        tests(of: "Cameras"),
         tests(of: "GStreamerKit", with: ["MediaGraph", "TestFixtures"]),
         tests(
             of: "MediaNodes", with: ["MediaGraph", "GStreamerKit", "GraphFile", "FrameSocket", "TestFixtures"]),
         tests(of: "PluginLoader", with: ["MediaGraph", "MediaNodes", "TestFixtures"]),
         // Run in a machine that has cameras: make guest
         .testTarget(
-            name: "GuestTests", dependencies: ["MediaGraph", "MediaNodes", "TestSupport"] + kit,
+            name: "GuestTests", dependencies: ["Cameras", "MediaGraph", "MediaNodes", "TestSupport"] + kit,
             path: "Tests/guest/cameras", swiftSettings: strict),
         // The parsers that make fuzz tests; FuzzTests replay its findings.
         .target(
@@ -235,7 +239,7 @@ let package = Package(
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),
-        tests(of: "connectlive", with: ["TestFixtures", "RoomFixtures", "RoomProtocol"]),
+        tests(of: "connectlive", with: ["Cameras", "TestFixtures", "RoomFixtures", "RoomProtocol"]),
     ]
 )
 

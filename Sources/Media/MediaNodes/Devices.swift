@@ -8,6 +8,12 @@ public enum Devices {
         return DeviceList(cameras: cameras(), microphones: sound.sources, speakers: sound.sinks)
     }
 
+    /// Microphones and loudspeakers.
+    public static func sound() -> (microphones: [AudioDevice], speakers: [AudioDevice]) {
+        let found = DeviceProbe.soundDevices()
+        return (found.sources, found.sinks)
+    }
+
     public static func cameras() -> [CameraDevice] {
         DeviceProbe.videoDevicePaths().compactMap(camera(at:))
     }

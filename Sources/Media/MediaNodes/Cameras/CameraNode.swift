@@ -24,8 +24,8 @@ struct CameraNode: NodeType, RunningNode {
         settings: [
             SettingContract(
                 "device", .text, default: "auto",
-                "Path such as /dev/video0, a name of /dev/v4l/by-id, a USB port such as 1-1.2, or auto for the first "
-                    + "free one"
+                "A name of 'connectlive devices', a path such as /dev/video0, a name of /dev/v4l/by-id, a USB port such "
+                    + "as 1-1.2, or auto for the first free one"
             ),
             SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
             SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),

@@ -1,3 +1,4 @@
+internal import Cameras
 import GStreamerKit
 public import MediaGraph
 
@@ -22,7 +23,7 @@ extension Devices {
     /// moment, in which no other program can begin to capture.
     static func choose(_ device: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
         let isAny = device == "auto"
-        let paths = isAny ? DeviceProbe.videoDevicePaths() : CameraPlaces.system.paths(of: device)
+        let paths = isAny ? DeviceProbe.videoDevicePaths() : paths(of: device)
         let choice = try choose(
             among: paths, takesAny: isAny, obstacle: DeviceProbe.openingProblem, camera: camera(at:),
             isTaken: { mayReserve && DeviceProbe.isTaken($0) })
@@ -31,6 +32,13 @@ extension Devices {
         throw MediaError(
             code: MediaError.Code.cameraUnusable,
             message: "\(device) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
+    }
+
+    /// The devices with a name of `CameraPlace`, or of `CameraPlaces`.
+    private static func paths(of device: String) -> [String] {
+        let paths = CameraPlaces.system.paths(of: device)
+        guard paths.isEmpty, !device.hasPrefix("/") else { return paths }
+        return (try? CameraPlace.find(device, among: CameraPlace.all())).map { [$0.path] } ?? []
     }
 
     /// The first of these devices that captures and can be opened. Nil if none captures. With `takesAny`, one that another

@@ -1,0 +1,150 @@
+internal import Glibc
+
+/// An open recorded camera. Its calls behave as those of the kernel's cameras.
+final class FixtureDevice: CaptureDevice {
+    /// The rate of a mode without one.
+    private static let usualRate = FrameRate(30)
+
+    private let camera: FixtureCamera
+    private let path: String
+    private let opened: Duration
+    private let bell: Bell
+    private var isOpen = true
+    private var layout: CaptureLayout?
+    private var stream: FixtureStream?
+    /// Events until then were reported.
+    private var reported: Duration
+
+    let information: CaptureInformation
+    var waker: Waker { Waker { [bell] in bell.ring() } }
+
+    init(_ camera: FixtureCamera, _ path: String) throws(CaptureError) {
+        self.camera = camera
+        self.path = path
+        opened = camera.clock.now
+        reported = opened
+        bell = try Bell(path)
+        let fixture = camera.fixture
+        information = CaptureInformation(driver: fixture.driver, card: fixture.card, bus: fixture.bus)
+    }
+
+    // MARK: Description and controls
+
+    func formats() throws(CaptureError) -> [FormatOffer] {
+        try check("VIDIOC_ENUM_FMT")
+        return camera.fixture.offers
+    }
+
+    func controls() throws(CaptureError) -> [DeviceControl] {
+        try check("VIDIOC_QUERY_EXT_CTRL")
+        return camera.fixture.deviceControls
+    }
+
+    func value(of control: DeviceControl) throws(CaptureError) -> Int {
+        try check("VIDIOC_G_EXT_CTRLS")
+        return control.kind == .button ? 0 : camera.value(of: control, at: camera.clock.now)
+    }
+
+    func set(_ control: DeviceControl, to value: Int) throws(CaptureError) {
+        try check("VIDIOC_S_EXT_CTRLS")
+        if let fault = camera.fault(.refusedControl), fault.control ?? control.name == control.name {
+            throw CaptureError("VIDIOC_S_EXT_CTRLS", EIO, on: path)
+        }
+        if control.isReadOnly { throw CaptureError("VIDIOC_S_EXT_CTRLS", EACCES, on: path) }
+        let isListed = control.items.contains { $0.value == value }
+        if control.kind == .menu || control.kind == .integerMenu, !isListed {
+            throw CaptureError("VIDIOC_S_EXT_CTRLS", EINVAL, on: path)
+        }
+        camera.set(control, to: min(max(value, control.minimum), control.maximum))
+    }
+
+    /// Throws the error of a device that is gone.
+    private func check(_ call: String) throws(CaptureError) {
+        precondition(isOpen, "a closed device cannot be used")
+        // A device that was plugged in again is another one.
+        let isGone = !camera.faults(.unplugged, after: opened, until: camera.clock.now).isEmpty
+        if isGone { throw CaptureError(call, ENODEV, on: path) }
+    }
+
+    // MARK: Capture
+
+    func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout {
+        precondition(stream == nil, "a device that streams cannot be configured")
+        try check("VIDIOC_S_FMT")
+        if camera.fault(.busy) != nil { throw CaptureError("VIDIOC_S_FMT", EBUSY, on: path) }
+        let offers = camera.fixture.offers
+        // As drivers do: a missing format becomes the first one, a size the nearest.
+        let offer = offers.first { $0.format == mode.format } ?? offers[0]
+        func distance(_ size: FormatOffer.Size) -> Int {
+            let found = size.range.nearest(to: mode.size)
+            return abs(found.width - mode.size.width) + abs(found.height - mode.size.height)
+        }
+        let size = offer.sizes.min { distance($0) < distance($1) }
+        let source = camera.faults(.changedSource, after: .zero, until: camera.clock.now).last?.size
+        let layout = layout(
+            CaptureMode(
+                offer.format, source ?? size?.range.nearest(to: mode.size) ?? mode.size,
+                mode.rate.flatMap { size?.rates.nearest(to: $0) } ?? Self.usualRate))
+        self.layout = layout
+        return layout
+    }
+
+    private func layout(_ mode: CaptureMode) -> CaptureLayout {
+        guard let bits = mode.format.bitsPerPixel, let first = mode.format.bitsInFirstPlane else {
+            return CaptureLayout(mode, planes: [.init(stride: 0, bytes: mode.size.pixels * 2)])
+        }
+        let alignment = max(camera.fixture.quirks?.strideAlignment ?? 1, 1)
+        let stride = (mode.size.width * first / 8 + alignment - 1) / alignment * alignment
+        return CaptureLayout(mode, planes: [.init(stride: stride, bytes: stride * mode.size.height * bits / first)])
+    }
+
+    func start(buffers: Int) throws(CaptureError) {
+        precondition(stream == nil, "the device streams already")
+        guard let layout else { preconditionFailure("a device is configured before it starts") }
+        try check("VIDIOC_REQBUFS")
+        if camera.fault(.busy) != nil { throw CaptureError("VIDIOC_REQBUFS", EBUSY, on: path) }
+        if camera.fault(.noBandwidth) != nil { throw CaptureError("VIDIOC_STREAMON", ENOSPC, on: path) }
+        stream = FixtureStream(camera, layout, buffers: max(buffers, 1), rate: layout.mode.rate ?? Self.usualRate)
+        reported = camera.clock.now
+    }
+
+    func next(within timeout: Duration) throws(CaptureError) -> CaptureItem? {
+        guard let stream else { preconditionFailure("a device starts before its frames are read") }
+        let end = camera.clock.now + timeout
+        while true {
+            let now = camera.clock.now
+            try check("VIDIOC_DQBUF")
+            if bell.isRinging {
+                bell.silence()
+                return .woken
+            }
+            if !camera.faults(.failing, after: stream.start, until: now).isEmpty {
+                throw CaptureError("VIDIOC_DQBUF", EIO, on: path)
+            }
+            if let event = nextEvent(now) { return event }
+            stream.capture(until: now)
+            if let frame = stream.next(now) { return .frame(frame) }
+            if now >= end { return nil }
+            let next = [end, stream.nextArrival, camera.nextChange(after: now)].compactMap(\.self).min() ?? end
+            camera.clock.wait(until: min(next, end), bell)
+        }
+    }
+
+    /// The first event that was not reported.
+    private func nextEvent(_ now: Duration) -> CaptureItem? {
+        let kinds: [CameraFixture.Fault.Kind] = [.changedControl, .changedSource]
+        let waiting = kinds.flatMap { camera.faults($0, after: reported, until: now) }
+        guard let fault = waiting.min(by: { $0.at < $1.at }) else { return nil }
+        reported = camera.begin(of: fault)
+        if fault.fault == .changedSource { return .sourceChanged }
+        let control = camera.fixture.deviceControls.first { $0.name == fault.control }
+        return control.map { .controlChanged(identifier: $0.identifier, value: fault.value) }
+    }
+
+    func stop() { stream = nil }
+
+    func close() {
+        stop()
+        isOpen = false
+    }
+}

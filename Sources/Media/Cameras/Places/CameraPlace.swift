@@ -1,0 +1,185 @@
+/// A camera of this machine: its names, and its place on a bus.
+package struct CameraPlace: Sendable, Hashable {
+    /// A name that stays the same when devices are plugged in another order, and over reboots: the name to write down.
+    ///
+    /// In this order: `serial:NUMBER`, `serial:NUMBER@PORT` if other cameras have the same number, the USB port as V4L2
+    /// writes it (`usb-0000:00:14.0-1.2`), `model:NAME`. The second and further capture devices of one camera, or of one
+    /// model without a port, end in `#2`, `#3`.
+    package let name: String
+    /// The device file's path, which changes: `/dev/video0`.
+    package let path: String
+    /// The model, such as `HD Pro Webcam C920`.
+    package let model: String
+    /// Nil if the camera is not on USB, such as the sensor of a board.
+    package let usb: USBPlace?
+
+    package init(name: String, path: String, model: String, usb: USBPlace?) {
+        self.name = name
+        self.path = path
+        self.model = model
+        self.usb = usb
+    }
+}
+
+/// A device's place on USB.
+package struct USBPlace: Sendable, Hashable {
+    /// As the kernel counts it: `1-1.2` is port 2 of the hub at port 1 of bus 1. Bus numbers may change at a reboot.
+    package let kernelPort: String
+    /// With the controller's address instead of the bus: `usb-0000:00:14.0-1.2`.
+    package let port: String
+    package let serial: String?
+    /// All devices with the same number share its bandwidth.
+    package let bus: Int
+    /// Speed of the device in Mbit/s: 12, 480, 5000 and more.
+    package let speed: Int
+    /// Of the streaming interfaces, the smallest first. Empty if the kernel does not list them.
+    package let alternates: [AlternateSetting]
+
+    package init(
+        kernelPort: String, port: String, serial: String?, bus: Int, speed: Int, alternates: [AlternateSetting]
+    ) {
+        self.kernelPort = kernelPort
+        self.port = port
+        self.serial = serial
+        self.bus = bus
+        self.speed = speed
+        self.alternates = alternates
+    }
+}
+
+extension CameraPlace {
+    /// The cameras of a tree, in the order of their device numbers. Blocks for as long as `captures` does.
+    ///
+    /// - Parameter captures: whether a device captures video. sysfs does not tell it: a UVC camera has a second device for
+    ///   metadata with the same name.
+    package static func all(
+        in tree: DeviceTree = .system, captures: (_ path: String) -> Bool = Self.opensAsCamera
+    ) -> [CameraPlace] {
+        let folder = "class/video4linux"
+        let numbers = tree.entries(of: folder).compactMap { $0.hasPrefix("video") ? Int($0.dropFirst(5)) : nil }
+        let found = numbers.sorted().compactMap { number -> Found? in
+            let path = "/dev/video\(number)"
+            guard captures(path) else { return nil }
+            return Found(tree, "\(folder)/video\(number)", path)
+        }
+        return named(found)
+    }
+
+    /// Whether V4L2 can open a path as a camera. A camera that another program uses can be opened too.
+    package static func opensAsCamera(_ path: String) -> Bool {
+        do throws(CaptureError) {
+            try V4L2Backend().open(path).close()
+            return true
+        } catch {
+            // A camera of another user is a camera.
+            return error.code == CaptureError.Code.denied || error.code == CaptureError.Code.busy
+        }
+    }
+
+    private struct Found {
+        let path: String
+        let model: String
+        let usb: USBPlace?
+
+        init(_ tree: DeviceTree, _ folder: String, _ path: String) {
+            self.path = path
+            usb = USBPlace(of: folder, in: tree)
+            model = tree.text("\(folder)/name") ?? path
+        }
+    }
+
+    private static func named(_ found: [Found]) -> [CameraPlace] {
+        // One camera counts once, also with several capture devices.
+        var ports: [String: Set<String>] = [:]
+        for camera in found {
+            if let usb = camera.usb, let serial = usb.serial { ports[serial, default: []].insert(usb.port) }
+        }
+        var uses: [String: Int] = [:]
+        return found.map { camera in
+            let base: String
+            if let usb = camera.usb {
+                if let serial = usb.serial {
+                    let isAlone = ports[serial]?.count == 1 && !isCommon(serial)
+                    base = "serial:\(serial)" + (isAlone ? "" : "@\(usb.port)")
+                } else {
+                    base = usb.port
+                }
+            } else {
+                base = "model:\(camera.model)"
+            }
+            let use = (uses[base] ?? 0) + 1
+            uses[base] = use
+            return CameraPlace(
+                name: use == 1 ? base : "\(base)#\(use)", path: camera.path, model: camera.model, usb: camera.usb)
+        }
+    }
+
+    /// Whether makers give all their cameras this number: `200901010001` (Logitech C270 and others), `SN0001`, or one
+    /// digit only. Such a camera is named by its port too, even while it is alone.
+    private static func isCommon(_ serial: String) -> Bool {
+        serial.hasPrefix("200901010") || serial.uppercased().hasPrefix("SN000") || Set(serial).count < 2
+            || "0123456789ABCDEF".hasPrefix(serial.uppercased())
+    }
+
+    // MARK: Finding a name
+
+    /// The camera with a name: `name`, or its port as the kernel or V4L2 writes it, its model, or a serial number
+    /// without the port if only one camera has it.
+    ///
+    /// - Throws: `camera.absent`, also if several cameras match; the message lists the names to choose from.
+    package static func find(_ wish: String, among places: [CameraPlace]) throws(CaptureError) -> CameraPlace {
+        if let exact = places.first(where: { $0.name == wish }) { return exact }
+        let (base, use) = split(wish)
+        let matches = places.filter { $0.answers(to: base) }
+        // Devices of one camera, in order.
+        if Set(matches.map { $0.usb?.port ?? $0.name }).count <= 1 || use > 1 {
+            if matches.indices.contains(use - 1) { return matches[use - 1] }
+        }
+        let others = (matches.isEmpty ? places : matches).map(\.name)
+        let reason = matches.isEmpty ? "is not plugged in" : "is a name of several cameras"
+        let advice = others.isEmpty ? "Plug it in." : "Use \(others.joined(separator: " or "))."
+        throw CaptureError(
+            code: CaptureError.Code.absent, call: "open", number: 0, "The camera \(wish) \(reason). \(advice)")
+    }
+
+    private func answers(to name: String) -> Bool {
+        if name == "model:\(model)" || name == model { return true }
+        guard let usb else { return false }
+        if name == usb.port || name == usb.kernelPort { return true }
+        guard let serial = usb.serial else { return false }
+        return name == "serial:\(serial)" || name == "serial:\(serial)@\(usb.port)"
+    }
+
+    private static func split(_ name: String) -> (base: String, use: Int) {
+        guard let mark = name.lastIndex(of: "#"), let use = Int(name[name.index(after: mark)...]), use > 0 else {
+            return (name, 1)
+        }
+        return (String(name[..<mark]), use)
+    }
+}
+
+extension USBPlace {
+    /// The USB device above a video device. Nil if there is none.
+    fileprivate init?(of folder: String, in tree: DeviceTree) {
+        guard let place = tree.place("\(folder)/device") else { return nil }
+        var steps = place.split(separator: "/").map(String.init)
+        // Of `…/usb1/1-1/1-1.2/1-1.2:1.0`, the device is the last one without a colon.
+        while let last = steps.last, !Self.isPort(last) { steps.removeLast() }
+        guard let kernelPort = steps.last, let root = steps.firstIndex(where: { $0.hasPrefix("usb") }), root > 0,
+            let dash = kernelPort.firstIndex(of: "-")
+        else { return nil }
+        let device = steps.joined(separator: "/")
+        let speed = tree.text("\(device)/speed").flatMap { Double($0) }.map { Int($0) } ?? 480
+        self.init(
+            kernelPort: kernelPort, port: "usb-\(steps[root - 1])-\(kernelPort[kernelPort.index(after: dash)...])",
+            serial: tree.text("\(device)/serial"), bus: Int(kernelPort[..<dash]) ?? 0, speed: speed,
+            alternates: tree.bytes("\(device)/descriptors").map { alternateSettings(in: $0, speed: speed) } ?? [])
+    }
+
+    /// Whether a folder's name is that of a USB device: `1-1.2`, not of its interface `1-1.2:1.0`.
+    private static func isPort(_ name: String) -> Bool {
+        guard let dash = name.firstIndex(of: "-"), dash != name.startIndex else { return false }
+        return name[..<dash].allSatisfy(\.isNumber)
+            && name[name.index(after: dash)...].allSatisfy { $0.isNumber || $0 == "." }
+    }
+}

@@ -1,0 +1,100 @@
+import Cameras
+import Foundation
+import Testing
+
+@Suite struct FixtureFileTests {
+    private static let smallest =
+        #"{"version": 1, "driver": "d", "card": "c", "bus": "b", "formats": [{"format": "YUYV", "sizes": [SIZE]}]REST}"#
+
+    private func read(_ size: String = #"{"size": "64x48", "rates": ["30"]}"#, _ rest: String = "") throws
+        -> CameraFixture
+    {
+        try CameraFixture(
+            json: Self.smallest.replacingOccurrences(of: "SIZE", with: size)
+                .replacingOccurrences(of: "REST", with: rest))
+    }
+
+    @Test(arguments: [
+        (#"{"size": "64", "rates": []}"#, "", "formats[0].sizes[0].size"),
+        (#"{"rates": ["30"]}"#, "", "a size needs size, or from and to"),
+        (#"{"from": "9x9", "to": "8x8"}"#, "", "from 9x9 is larger than to 8x8"),
+        (#"{"size": "64x48", "rates": ["fast"]}"#, "", "a rate such as 30"),
+        (#"{"size": "64x48"}"#, #", "faults": [{"fault": "explodes", "at": 1}]"#, "faults[0].fault"),
+        (#"{"size": "64x48"}"#, #", "faults": [{"fault": "late", "at": 1}]"#, "late needs by"),
+        (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 2, "until": 1}]"#, "later than at"),
+        (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent"}]"#, "faults[0].at is missing"),
+        ("nonsense", "", "JSON"),
+    ])
+    func `an unreadable file is refused with the place`(size: String, rest: String, words: String) {
+        let refused = #expect(throws: CaptureError.self) { try read(size, rest) }
+        #expect(refused?.code == "camera.fixture")
+        #expect(refused?.message.contains(words) == true, "\(refused as Any)")
+    }
+
+    @Test func `a text that is written is read again`() throws {
+        let fixture = try FixtureTests.webcam(
+            .init(.unplugged, at: 1, until: 2), .init(.slow, at: 3, rate: FrameRate(15, per: 2)))
+        #expect(try CameraFixture(json: fixture.json) == fixture)
+    }
+
+    @Test func `sizes on a grid and rates in a range are offered`() throws {
+        let fixture = try read(
+            #"{"from": "16x16", "to": "64x48", "step": "16x8", "slowest": "1", "fastest": "60"}"#)
+        let offers = try FixtureCamera(fixture, on: CaptureClock()).open("f").formats()
+        #expect(
+            offers[0].sizes == [
+                .init(
+                    SizeRange(FrameSize(16, 16), FrameSize(64, 48), step: FrameSize(16, 8)),
+                    .range(slowest: FrameRate(1), fastest: FrameRate(60)))
+            ])
+    }
+
+    @Test func `a recording plays as the camera that was recorded`() throws {
+        var original = try FixtureTests.webcam(
+            more: #", "quirks": {"strideAlignment": 256, "countsNothing": true}, "timing": {"firstFrame": 0.5}"#)
+        original.faults = nil
+        let clock = CaptureClock()
+        let device = try FixtureCamera(original, on: clock).open("original")
+        let recorded = try CameraFixture(
+            recording: device, in: FixtureTests.Stand.mode, frames: 3, on: clock)
+        #expect(recorded.quirks == original.quirks)
+        #expect(recorded.timing == original.timing)
+        #expect(recorded.controls == original.controls)
+        #expect(recorded.frames?.count == 3)
+        let again = try CameraFixture(json: recorded.json)
+        #expect(again == recorded)
+        func play(_ fixture: CameraFixture) throws -> [[UInt8]] {
+            let stand = try FixtureTests.Stand(fixture)
+            return try (0..<3).map { _ in try stand.frame().copy() }
+        }
+        #expect(try play(again) == play(original))
+        let copy = try FixtureCamera(again, on: clock).open("copy")
+        let source = try FixtureCamera(original, on: clock).open("source")
+        #expect(try copy.formats() == source.formats())
+        #expect(try copy.controls() == source.controls())
+    }
+
+    @Test func `a camera that is silent while it is recorded is reported`() throws {
+        let clock = CaptureClock()
+        let device = try FixtureCamera(try FixtureTests.webcam(.init(.silent, at: 0.05)), on: clock).open("f")
+        let error = #expect(throws: CaptureError.self) {
+            try CameraFixture(recording: device, in: FixtureTests.Stand.mode, frames: 3, on: clock)
+        }
+        #expect(error?.code == "camera.silent")
+        #expect(error?.message.contains("1 of 3 frames") == true)
+    }
+
+    @Test func `the page has a file that plays`() throws {
+        let page = try String(
+            contentsOfFile: URL(filePath: #filePath).deletingLastPathComponent()
+                .appending(path: "../../docs/camera-fixtures.md").path, encoding: .utf8)
+        let blocks = page.components(separatedBy: "```json\n").dropFirst().compactMap {
+            $0.components(separatedBy: "```").first
+        }
+        #expect(!blocks.isEmpty)
+        for block in blocks { _ = try CameraFixture(json: block) }
+        for kind in CameraFixture.Fault.Kind.allCases {
+            #expect(page.contains("| `\(kind.rawValue)` |"), "\(kind) is not on the page")
+        }
+    }
+}

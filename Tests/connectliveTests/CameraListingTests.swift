@@ -1,0 +1,57 @@
+import Cameras
+import Testing
+
+@testable import connectlive
+
+@Suite struct CameraListingTests {
+    private let usb = USBPlace(
+        kernelPort: "1-1.2", port: "usb-0000:00:14.0-1.2", serial: "A1", bus: 1, speed: 480,
+        alternates: [AlternateSetting(1, bytesPerSecond: 8_000_000), AlternateSetting(2, bytesPerSecond: 24_000_000)])
+
+    @Test func `a camera is printed with its name, its modes with their cost, and its controls`() {
+        let place = CameraPlace(name: "serial:A1", path: "/dev/video0", model: "Webcam", usb: usb)
+        let listing = CameraListing(
+            place,
+            [
+                FormatOffer(
+                    "YUYV",
+                    sizes: [
+                        .init(SizeRange(FrameSize(640, 480)), .list([FrameRate(15), FrameRate(30)])),
+                        .init(SizeRange(FrameSize(1280, 720)), .list([FrameRate(60), FrameRate(10)])),
+                    ]),
+                FormatOffer(
+                    "MJPG",
+                    sizes: [
+                        .init(
+                            SizeRange(FrameSize(16, 16), FrameSize(1280, 720), step: FrameSize(2, 2)),
+                            .range(slowest: FrameRate(1), fastest: FrameRate(30000, per: 1001)))
+                    ]),
+            ],
+            [
+                DeviceControl(1, "Brightness", .integer, 0...255, step: 5, standard: 128),
+                DeviceControl(
+                    2, "Auto Exposure", .menu, 0...3, standard: 3, items: [.init(1, "Manual"), .init(3, "Automatic")]),
+                DeviceControl(
+                    0x009a_0902, "Exposure Time, Absolute", .integer, 3...2047, standard: 250, isInactive: true),
+                DeviceControl(4, "Reset", .button, 0...0, standard: 0),
+            ])
+        #expect(
+            listing.lines == [
+                "  serial:A1  Webcam  (/dev/video0, USB bus 1, 480 Mbit/s)",
+                "    YUYV  640x480                      30, 15 frames/s       24.9 MB/s of the bus",
+                "    YUYV  1280x720                     60, 10 frames/s       24.9 MB/s of the bus",
+                "    MJPG  16x16 to 1280x720, step 2x2  1 to 29.97 frames/s   about 24.9 MB/s of the bus",
+                "    brightness              0 to 255, step 5         default 128",
+                "    auto_exposure           1 Manual, 3 Automatic    default 3",
+                "    exposure_time_absolute  3 to 2047 (100 µs)       default 250  inactive: another control overrides it",
+                "    reset                                                         button",
+            ])
+    }
+
+    @Test func `a sensor of a board has no cost, and a mode without a list of rates has none`() {
+        let place = CameraPlace(name: "model:imx219", path: "/dev/video0", model: "imx219", usb: nil)
+        let listing = CameraListing(
+            place, [FormatOffer("UYVY", sizes: [.init(SizeRange(FrameSize(1920, 1080)), .list([]))])], [])
+        #expect(listing.lines == ["  model:imx219  imx219  (/dev/video0)", "    UYVY  1920x1080"])
+    }
+}
