@@ -204,6 +204,7 @@ let package = Package(
             name: "FuzzTargets",
             dependencies: [
                 "RTP", "PeerSession", "ICELite", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", "MediaNodes",
+                "Cameras",
             ],
             path: "Tests/fuzz/targets", swiftSettings: strict),
         .testTarget(

@@ -23,6 +23,9 @@ import Testing
         (#"{"size": "64x48"}"#, #", "faults": [{"fault": "late", "at": 1}]"#, "late needs by"),
         (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 2, "until": 1}]"#, "later than at"),
         (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent"}]"#, "faults[0].at is missing"),
+        (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 1e300}]"#, "faults[0].at is not"),
+        (#"{"size": "64x48", "rates": ["2000"]}"#, "", "above 1000"),
+        (#"{"size": "64x48"}"#, #", "timing": {"firstFrame": -1}"#, "firstFrame"),
         ("nonsense", "", "JSON"),
     ])
     func `an unreadable file is refused with the place`(size: String, rest: String, words: String) {

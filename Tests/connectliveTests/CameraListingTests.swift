@@ -38,13 +38,13 @@ import Testing
         #expect(
             listing.lines == [
                 "  serial:A1  Webcam  (/dev/video0, USB bus 1, 480 Mbit/s)",
-                "    YUYV  640x480                      30, 15 frames/s       24.9 MB/s of the bus",
-                "    YUYV  1280x720                     60, 10 frames/s       24.9 MB/s of the bus",
-                "    MJPG  16x16 to 1280x720, step 2x2  1 to 29.97 frames/s   about 24.9 MB/s of the bus",
-                "    brightness              0 to 255, step 5         default 128",
-                "    auto_exposure           1 Manual, 3 Automatic    default 3",
-                "    exposure_time_absolute  3 to 2047 (100 µs)       default 250  inactive: another control overrides it",
-                "    reset                                                         button",
+                "    YUYV  640x480                      30, 15 frames/s      24.9 MB/s of the bus",
+                "    YUYV  1280x720                     60, 10 frames/s      24.9 MB/s of the bus",
+                "    MJPG  16x16 to 1280x720, step 2x2  1 to 29.97 frames/s  about 24.9 MB/s of the bus",
+                "    brightness              0 to 255, step 5       default 128",
+                "    auto_exposure           1 Manual, 3 Automatic  default 3",
+                "    exposure_time_absolute  3 to 2047 (100 µs)     default 250  inactive: another control overrides it",
+                "    reset                                                       button",
             ])
     }
 

@@ -61,9 +61,6 @@ package struct CaptureError: Error, Sendable, Hashable, CustomStringConvertible 
         self.init(code: code, call: call, number: number, "The camera \(device) \(sentence)")
     }
 
-    /// Whether the same call may succeed later without a change by a person: other programs stop, a bus gets room.
-    package var mayPass: Bool { ![Code.denied, Code.noMode, Code.control].contains(code) }
-
     package enum Code {
         package static let absent = "camera.absent"
         package static let denied = "camera.denied"

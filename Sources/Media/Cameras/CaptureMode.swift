@@ -17,7 +17,7 @@ package struct FrameSize: Sendable, Hashable, Codable, CustomStringConvertible {
         self.init(width, height)
     }
 
-    private static let longest = 65_536
+    private static let longest = 16_384
 
     package var pixels: Int { width * height }
     package var description: String { "\(width)x\(height)" }
@@ -52,7 +52,7 @@ package struct FrameRate: Sendable, Hashable, Codable, Comparable, CustomStringC
             guard let frames = Int(parts[0]), let seconds = Int(parts[1]) else { return nil }
             self.init(checked: frames, seconds)
         } else {
-            guard parts.count == 1, let number = Double(text), number.isFinite, number < 1e6 else { return nil }
+            guard parts.count == 1, let number = Double(text), (0..<1e6).contains(number) else { return nil }
             self.init(checked: Int((number * 1000).rounded()), 1000)
         }
     }
@@ -94,7 +94,7 @@ package struct FrameRate: Sendable, Hashable, Codable, Comparable, CustomStringC
 }
 
 /// The sizes that a format has: one, or all on a grid (`V4L2_FRMSIZE_TYPE_STEPWISE` and `_CONTINUOUS`).
-package struct SizeRange: Sendable, Hashable, Codable {
+package struct SizeRange: Sendable, Hashable {
     package let smallest: FrameSize
     package let largest: FrameSize
     /// The distance between neighbouring sizes in pixels, at least 1.
@@ -177,7 +177,7 @@ package struct FormatOffer: Sendable, Hashable {
 }
 
 /// A capture mode: the parameters of `VIDIOC_S_FMT` and `VIDIOC_S_PARM`.
-package struct CaptureMode: Sendable, Hashable, Codable, CustomStringConvertible {
+package struct CaptureMode: Sendable, Hashable, CustomStringConvertible {
     package let format: FourCC
     package let size: FrameSize
     /// Nil keeps the device's rate, for drivers that list none.
@@ -220,7 +220,7 @@ package struct CaptureLayout: Sendable, Hashable {
 }
 
 /// The lines that a buffer has (`enum v4l2_field`).
-package enum FrameField: String, Sendable, Hashable, Codable {
+package enum FrameField: Sendable, Hashable {
     case progressive, top, bottom, interlaced, sequential, alternating, unknown
 }
 

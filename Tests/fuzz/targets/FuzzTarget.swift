@@ -18,6 +18,8 @@ package struct FuzzTarget: Sendable {
         FuzzTarget(name: "signalling", maximumLength: 4096, run: fuzzSignalling),
         FuzzTarget(name: "frame-socket", maximumLength: 4096, run: fuzzFrameSocket),
         FuzzTarget(name: "graph-file", maximumLength: 4096, run: fuzzGraphFile),
+        FuzzTarget(name: "usb-descriptors", maximumLength: 2048, run: fuzzUSBDescriptors),
+        FuzzTarget(name: "camera-fixture", maximumLength: 4096, run: fuzzCameraFixture),
     ]
 
     package static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }

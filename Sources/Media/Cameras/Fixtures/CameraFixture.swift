@@ -191,6 +191,9 @@ extension CameraFixture {
         }
     }
 
+    /// The longest time, in seconds, and the fastest rate that a camera plays.
+    private static let (longest, fastest) = (1e9, 1000.0)
+
     /// The first contradiction of the file, as a sentence without its end.
     private var problem: String? {
         if version != 1 { return "version is \(version), and this program reads 1" }
@@ -204,11 +207,22 @@ extension CameraFixture {
                 return "formats[\(index)].sizes: from \(from) is larger than to \(to)"
             }
         }
+        let sizes = formats.flatMap(\.sizes)
+        let rates =
+            sizes.flatMap { ($0.rates ?? []) + [$0.slowest, $0.fastest].compactMap(\.self) }
+            + (faults ?? []).compactMap(\.rate)
+        if let rate = rates.first(where: { $0.perSecond > Self.fastest }) { return "the rate \(rate) is above 1000" }
+        if let first = timing?.firstFrame, !(0...Self.longest).contains(first) {
+            return "timing.firstFrame is negative"
+        }
         for control in controls ?? [] where control.minimum > control.maximum {
             return "controls: the minimum of \(control.title) is larger than its maximum"
         }
         for (index, fault) in (faults ?? []).enumerated() {
-            if !fault.at.isFinite || fault.until.map({ !($0 > fault.at) }) ?? false {
+            for (name, time) in [("at", fault.at), ("until", fault.until), ("by", fault.by)] {
+                if let time, !(abs(time) <= Self.longest) { return "faults[\(index)].\(name) is not a usual time" }
+            }
+            if fault.until.map({ !($0 > fault.at) }) ?? false {
                 return "faults[\(index)].until has to be later than at"
             }
             if let needed = fault.missing { return "faults[\(index)]: \(fault.fault.rawValue) needs \(needed)" }
