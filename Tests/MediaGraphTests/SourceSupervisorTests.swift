@@ -246,6 +246,69 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         #expect(bench.words == ["lost", "failedOver", "returned"])
     }
 
+    @Test func `the source returns less and less often to a wished device that is there and does not work`() {
+        var bench = Bench(candidates: 2)
+        bench.send(.started)
+        bench.send(.openFailed(.failed(broken)))
+        bench.pass(0.3)
+        #expect(bench.outstanding == [1])
+        var returns: [MediaTime] = []
+        let end = bench.now + .seconds(3600)
+        while bench.now < end {
+            if bench.isClosing { bench.send(.closed) }
+            if bench.supervisor.phase == .opening, bench.outstanding == [0] {
+                returns.append(bench.now)
+                bench.send(.openFailed(.failed(broken)))
+            } else if bench.supervisor.phase == .opening {
+                bench.send(.opened)
+            }
+            let looks = bench.looks.count
+            bench.stream(0.5)
+            if bench.looks.count > looks { bench.send(.appeared(0)) }
+        }
+        let pauses = zip(returns, returns.dropFirst()).map { $1.seconds(since: $0) }
+        #expect(zip(pauses, pauses.dropFirst()).allSatisfy { $0 <= $1 + 1 }, "\(pauses)")
+        #expect((6...14).contains(returns.count), "\(returns.count)")
+    }
+
+    @Test func `two candidates that are absent for different reasons are reported once`() {
+        var bench = Bench(candidates: 2)
+        let other = MediaError(code: "camera.absent", message: "There is no other camera.")
+        bench.send(.started)
+        for _ in 0..<600 {
+            if bench.supervisor.phase == .opening {
+                bench.send(.openFailed(.absent(bench.outstanding == [0] ? absent : other)))
+            }
+            bench.pass(0.1)
+        }
+        #expect(bench.words == ["waiting"])
+    }
+
+    @Test func `a device that opens and refuses to start is tried at most every five minutes in the end`() {
+        var bench = Bench()
+        bench.send(.started)
+        let end = bench.now + .seconds(3600)
+        while bench.now < end {
+            if bench.isClosing { bench.send(.closed) }
+            if bench.supervisor.phase == .opening {
+                bench.send(.opened)
+                bench.send(.failed(.failed(broken)))
+            }
+            bench.pass(0.1)
+        }
+        #expect((10...30).contains(bench.opens.count), "\(bench.opens.count)")
+    }
+
+    @Test func `an opening that fails after a frame is a loss, and the device opens again`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.send(.frame)
+        bench.send(.openFailed(.failed(broken)))
+        #expect(bench.supervisor.phase == .backingOff)
+        bench.pass(1)
+        #expect(bench.opens.count == 2 && bench.mostOutstanding == 1)
+    }
+
     @Test func `a loose plug floods no log`() {
         var bench = Bench()
         bench.send(.started)

@@ -224,7 +224,7 @@ extension TemporaryFolder {
 
     @Test func `planning errors are reported before anything starts`() throws {
         let folder = TemporaryFolder()
-        try folder.write("chains: [[{node: camera, device: /dev/video77}, 'null']]", to: "graph.yaml")
+        try folder.write("chains: [[{node: camera, device: /dev/video77, away: end}, 'null']]", to: "graph.yaml")
         for command in ["run", "plan"] {
             let result = try CommandLineTool.run([command, "graph.yaml"], folder: folder)
             #expect(result.status == 1)
@@ -261,7 +261,7 @@ extension TemporaryFolder {
             (try socket.ask(#"{"do":"status"}"#)["result"] as? [String: Any])?["state"] as? String
         }
         while try state() == "prepared" {}
-        try run.folder.write("chains: [[{node: camera, device: /dev/video77}, 'null']]", to: "other.yaml")
+        try run.folder.write("chains: [[{node: camera, device: /dev/video77, away: end}, 'null']]", to: "other.yaml")
         let result = try run.command("apply", "other.yaml")
         #expect(
             result.error.contains("other.yaml:1:18: ") && result.error.contains("[camera.absent]"), "\(result.error)")

@@ -138,15 +138,24 @@ package final class Pipeline: @unchecked Sendable {
 
     /// Continues after a pause. Does nothing without one. Not on a streaming thread.
     package func resume() {
-        let paused = pausedAt.withLock { pausedAt -> UInt64? in
-            defer { pausedAt = nil }
-            return pausedAt
+        let wasPaused = pausedAt.withLock { pausedAt in
+            guard let paused = pausedAt else { return false }
+            // GStreamer would do this itself if `play` had not set the start time.
+            let length = clock.now.nanoseconds - paused
+            gst_element_set_base_time(pointer, gst_element_get_base_time(pointer) + UInt(length))
+            pausedAt = nil
+            return true
         }
-        guard let paused else { return }
-        // GStreamer would do this itself if `play` had not set the start time.
-        let length = clock.now.nanoseconds - paused
-        gst_element_set_base_time(pointer, gst_element_get_base_time(pointer) + UInt(length))
-        gst_element_set_state(pointer, GST_STATE_PLAYING)
+        if wasPaused { gst_element_set_state(pointer, GST_STATE_PLAYING) }
+    }
+
+    /// The running time at a time of the clock, in nanoseconds. Nil while the pipeline is paused or has not played.
+    package func runningTime(at time: UInt64) -> UInt64? {
+        pausedAt.withLock { pausedAt in
+            let base = UInt64(gst_element_get_base_time(pointer))
+            guard pausedAt == nil, base > 0 else { return nil }
+            return time > base ? time - base : 0
+        }
     }
 
     /// Stops everything and waits until all streaming threads have left. Not from a streaming thread.

@@ -47,6 +47,8 @@ public final class SimulatedClient: @unchecked Sendable {
     private var sessionNames: RandomSource
     /// The streams that this client has watched.
     private var seen: Set<Int> = []
+    /// The streams that it has subscribed to and that are not assigned yet. Their packets may come before that message.
+    private(set) var awaited: Set<Int> = []
 
     /// Whether it is in a room.
     public private(set) var isConnected = false
@@ -219,6 +221,8 @@ public final class SimulatedClient: @unchecked Sendable {
     public func subscribe(to stream: Int) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let requested = simulation.loop.now
+        awaited.insert(stream)
+        defer { awaited.remove(stream) }
         try await suspend { suspension in
             connection.subscribe(
                 stream, to: { [unowned self] incoming in viewer(of: incoming, since: requested) }

@@ -99,6 +99,11 @@ package struct SourceSupervisor: Sendable {
         package var longestBackoff = 4.0
         /// A device that has delivered for as long works.
         package var steady = 10.0
+        /// Between attempts to return to a wished device that is there and does not work: doubles from `steady` up to this.
+        package var longestReturn = 600.0
+        /// Between attempts to start a device that opens and refuses to start, after some: doubles up to this. Each attempt
+        /// may cost a driver something.
+        package var longestRefusal = 300.0
         /// So many events may be reported together, and then one per interval. An event that would only undo another
         /// that was not reported yet is omitted with it.
         package var eventBurst = 6.0
@@ -148,6 +153,11 @@ package struct SourceSupervisor: Sendable {
     private var openedAt = MediaTime(nanoseconds: 0)
     /// Attempts that have failed since a device last worked.
     private var failures = 0
+    /// Those of them that opened a device which then failed before its first frame.
+    private var refusals = 0
+    /// Attempts to return to the wished device that have failed since it last worked.
+    private var failedReturns = 0
+    private var isReturning = false
     private var look: Look?
     /// Whether `started` came while a device was still closing.
     private var startsAgain = false
@@ -216,6 +226,7 @@ package struct SourceSupervisor: Sendable {
             return
         }
         (candidate, failures, hasStreamed, isFilling, worked) = (0, 0, false, false, 0)
+        (refusals, failedReturns, isReturning) = (0, 0, false)
         (standing, told) = (.starting, .starting)
         nextFill = now + .seconds(limits.firstStandIn)
         open(now, &actions)
@@ -233,9 +244,10 @@ package struct SourceSupervisor: Sendable {
     }
 
     private mutating func openFailed(_ cause: Cause, _ now: MediaTime) {
-        // Otherwise it is being closed already, and `closed` follows.
-        guard phase == .opening else { return }
+        // Otherwise it is being closed already, and `closed` follows. A frame may have come first.
+        guard isOpen else { return }
         isBusy = false
+        endReturn(works: false)
         stand(cause)
         retryLater(because: cause, now)
     }
@@ -279,16 +291,26 @@ package struct SourceSupervisor: Sendable {
 
     private mutating func lose(_ cause: Cause, _ now: MediaTime, _ actions: inout [Action]) {
         worked = phase == .opening ? 0 : now.seconds(since: since)
-        if worked >= limits.steady { failures = 0 }
+        if worked >= limits.steady { (failures, refusals) = (0, 0) }
+        if phase == .opening, case .failed = cause { refusals += 1 }
+        endReturn(works: worked >= limits.steady)
         stand(cause)
         (phase, loss, look) = (.lost, cause, nil)
         actions.append(.close)
     }
 
+    /// Notes whether the wished device works, to which the source returned.
+    private mutating func endReturn(works: Bool) {
+        guard candidate == 0 else { return }
+        if works { failedReturns = 0 } else if isReturning { failedReturns += 1 }
+        isReturning = false
+    }
+
     /// Notes why the source is not live.
     private mutating func stand(_ cause: Cause) {
         if !hasStreamed {
-            standing = .waiting(cause)
+            // The wished device's cause says most.
+            if candidate == 0 || standing == .starting { standing = .waiting(cause) }
         } else if case .lost = standing {
             // The first cause says most: the next attempts find no device.
         } else {
@@ -309,12 +331,20 @@ package struct SourceSupervisor: Sendable {
             pause = limits.poll
         } else {
             phase = .backingOff
-            if isRoundOver { pause = backoff.delay(afterRunning: worked) }
+            if isRoundOver { pause = max(backoff.delay(afterRunning: worked), refusalPause) }
         }
         worked = 0
         retryAt = now + .seconds(isRoundOver ? pause : 0)
         retryAt = max(retryAt, openedAt + .seconds(limits.shortestBackoff))
     }
+
+    private var refusalPause: Double {
+        refusals <= 4 ? 0 : min(limits.longestRefusal, Self.doubled(limits.longestBackoff, refusals - 4))
+    }
+
+    private var returnPause: Double { min(limits.longestReturn, Self.doubled(limits.steady, failedReturns)) }
+
+    private static func doubled(_ seconds: Double, _ times: Int) -> Double { seconds * Double(1 << min(times, 20)) }
 
     // MARK: Time
 
@@ -347,9 +377,9 @@ package struct SourceSupervisor: Sendable {
             look = Look(candidate: candidate, next: now)
             actions.append(.look(candidate))
         case .streaming where candidate > 0:
-            guard now >= steadyAt else { return }
+            guard now >= returnAt else { return }
             if look?.isThere == true {
-                (phase, isSwitchingBack, failures, look) = (.lost, true, 0, nil)
+                (phase, isSwitchingBack, isReturning, failures, look) = (.lost, true, true, 0, nil)
                 actions.append(.close)
             } else if look.map({ $0.isThere != nil && now >= $0.next }) ?? true {
                 look = Look(candidate: 0, next: now + .seconds(limits.steady))
@@ -405,7 +435,7 @@ package struct SourceSupervisor: Sendable {
         case .streaming:
             due = lastFrame + .seconds(limits.quiet)
             if candidate > 0, look?.isThere != nil || look == nil {
-                due = min(due, max(look?.next ?? steadyAt, steadyAt))
+                due = min(due, max(look?.next ?? returnAt, returnAt))
             }
         case .silent: due = lastFrame + .seconds(look == nil ? limits.silent : limits.pause)
         case .opening: due = since + .seconds(limits.firstFrame)
@@ -418,5 +448,6 @@ package struct SourceSupervisor: Sendable {
         return standing == told ? due : min(due, tellAt)
     }
 
-    private var steadyAt: MediaTime { since + .seconds(limits.steady) }
+    /// When to check for the wished device again.
+    private var returnAt: MediaTime { since + .seconds(returnPause) }
 }

@@ -58,6 +58,8 @@ final class CameraDevices: SourceDevice {
         var path: String?
         /// The controls as set last, which a camera gets whenever it opens.
         var settings: [String: SettingValue] = [:]
+        /// Whether the camera has opened, so that its controls can be set. v4l2src reads them while it opens.
+        var takesControls = false
     }
 
     let names: [String]
@@ -67,6 +69,8 @@ final class CameraDevices: SourceDevice {
     private let clock: PipelineClock
     private let gaps = NumberGaps()
     private let state = Mutex(State())
+    /// Held while controls are set, so that the camera does not open or close meanwhile.
+    private let controlling = Mutex(())
 
     init(_ instance: NodeInstance, _ wish: CameraWish) {
         node = instance.node
@@ -84,7 +88,8 @@ final class CameraDevices: SourceDevice {
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
         var node = node
-        node.settings.merge(state.withLock { $0.settings }) { $1 }
+        let settings = state.withLock { $0.settings }
+        node.settings.merge(settings) { $1 }
         let request = NodeRequest(
             node, CameraNode.kind, usedOutputs: ["video"], environment: SystemEnvironment())
         let bound = try CameraNode.planBound(request, wish, names[candidate])
@@ -100,12 +105,21 @@ final class CameraDevices: SourceDevice {
         }
         state.withLock { ($0.chain, $0.path, $0.candidate) = (chain, path, candidate) }
         try chain.play()
+        controlling.withLock { _ in
+            let changed = state.withLock { state in
+                state.takesControls = true
+                return state.settings.filter { settings[$0.key] != $0.value }
+            }
+            for (setting, value) in changed { try? apply(setting, value) }
+        }
     }
 
     func close() {
-        let chain = state.withLock { state in
-            defer { state.chain = nil }
-            return state.chain
+        let chain = controlling.withLock { _ in
+            state.withLock { state in
+                defer { (state.chain, state.takesControls) = (nil, false) }
+                return state.chain
+            }
         }
         guard let chain else { return }
         let source = chain.element("source")
@@ -133,13 +147,22 @@ final class CameraDevices: SourceDevice {
 
     /// Changes a control, now if the camera is open, and whenever it opens.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) {
-        let controls = try CameraControls(value.text ?? "\(setting)=\(value.integer ?? 0)")
-        let (chain, path) = state.withLock { ($0.chain, $0.path) }
-        if let chain, let path {
-            if let there = DeviceProbe.controls(of: path) { try controls.check(there, of: path) }
-            // Sets only the given controls; the others keep their values.
-            if let structure = controls.structure { try chain.element("source").set("extra-controls", structure) }
+        let result = controlling.withLock { _ in
+            Result { () throws(MediaError) in
+                try apply(setting, value)
+                state.withLock { $0.settings[setting] = value }
+            }
         }
-        state.withLock { $0.settings[setting] = value }
+        try result.get()
+    }
+
+    /// Sets a control of the open camera. Does nothing while it is not open.
+    private func apply(_ setting: String, _ value: SettingValue) throws(MediaError) {
+        let controls = try CameraControls(value.text ?? "\(setting)=\(value.integer ?? 0)")
+        let open = state.withLock { $0.takesControls ? ($0.chain, $0.path) : (nil, nil) }
+        guard let chain = open.0, let path = open.1 else { return }
+        if let there = DeviceProbe.controls(of: path) { try controls.check(there, of: path) }
+        // Sets only the given controls; the others keep their values.
+        if let structure = controls.structure { try chain.element("source").set("extra-controls", structure) }
     }
 }

@@ -35,6 +35,7 @@ final class SourceHead: Sendable {
         /// The last frame of the device.
         var last: MediaBuffer?
         var isReady = false
+        var isFinished = false
         /// Frames that stood in for those of the device.
         var standIns = 0
     }
@@ -58,8 +59,10 @@ final class SourceHead: Sendable {
     private let device: any SourceDevice
     private let standIn: StandIn
     private let state: Mutex<State>
-    /// Timers and events.
+    /// Timers.
     private let queue = DispatchQueue(label: "media.source")
+    /// Events, whose receiver may block.
+    private let events = DispatchQueue(label: "media.source.events")
     /// Opening and closing.
     private let devices = DispatchQueue(label: "media.device")
     private let timer = Mutex<Timeout?>(nil)
@@ -88,13 +91,19 @@ final class SourceHead: Sendable {
 
     /// Opens the device when the pipeline plays.
     func prepare() {
-        source.whenFirstWanted { [weak self] in self?.handle(.started) }
+        // A call that is on its way may come after `finish`.
+        source.whenFirstWanted { [weak self] in
+            self?.state.withLock { state in if !state.isFinished { self?.handle(.started, &state) } }
+        }
     }
 
     /// Closes the device. Returns when that is done, or after a limit if its driver hangs.
     func finish() {
         source.forgetFirstWanted()
-        handle(.stopped)
+        state.withLock { state in
+            state.isFinished = true
+            handle(.stopped, &state)
+        }
         timer.withLock { $0 = nil }
         let isClosed = DispatchSemaphore(value: 0)
         devices.async { isClosed.signal() }
@@ -179,9 +188,7 @@ final class SourceHead: Sendable {
 
     /// A time of the pipeline. Nil while it does not play.
     private func runningTime(_ time: MediaTime) -> UInt64? {
-        guard let pipeline = pipeline.value, !pipeline.isPaused, pipeline.baseTime > 0 else { return nil }
-        let base = pipeline.baseTime
-        return time.nanoseconds > base ? time.nanoseconds - base : 0
+        pipeline.value?.runningTime(at: time.nanoseconds)
     }
 
     /// The timestamp for a frame: later than that of the one before. Nil while the pipeline does not play.
@@ -274,7 +281,7 @@ final class SourceHead: Sendable {
         case .returned: reported = .deviceReturned(node: name)
         case .failedOver(let place): reported = .deviceFailedOver(node: name, device: device.name(of: place))
         }
-        queue.async { [reporter] in reporter.device(reported) }
+        events.async { [reporter] in reporter.device(reported) }
     }
 
     private func error(_ cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
