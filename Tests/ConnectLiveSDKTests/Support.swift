@@ -25,6 +25,7 @@ enum Heard: Sendable {
     case entered(RemoteParticipant)
     case left(RemoteParticipant)
     case localPublished(any LocalMedia)
+    case localUnpublished(any LocalMedia)
     case video(RemoteVideo)
     case videoGone(RemoteVideo)
     case audio(RemoteAudio)
@@ -73,6 +74,9 @@ final class Listener: RoomDelegate, Sendable {
     func onParticipantLeft(remoteParticipant: RemoteParticipant) { add(.left(remoteParticipant)) }
     func onConnecting(progress: Float) { add(.progress(progress)) }
     func onLocalMediaPublished(localMedia: (any LocalMedia)?) { if let localMedia { add(.localPublished(localMedia)) } }
+    func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {
+        if let localMedia { add(.localUnpublished(localMedia)) }
+    }
     func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
         add(.video(remoteVideo))
     }

@@ -35,6 +35,21 @@ import TestSupport
         }
     }
 
+    @Test func `a client that sends a lot before it joins loses its connection`() async throws {
+        try await withServer { server, grant in
+            let client = try RawClient(port: server.port)
+            #expect(try client.openWebSocket(port: server.port) == 101)
+            // The begin of a frame of 256 KiB that never ends.
+            client.send([0x81, 0x80 | 127, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0])
+            client.send([UInt8](repeating: 32, count: JoinLimitHandler.limit))
+            #expect(throws: RawClientError.self) { try client.message { _ in false } }
+            // A client that has joined may send as much.
+            let (joined, _) = try join(server, grant.accessToken)
+            joined.sendText(Envelope(id: 7, ClientMessage.ping).json() + String(repeating: " ", count: 200_000))
+            _ = try joined.message { $0.id == 7 }
+        }
+    }
+
     /// 100,000 sessions in `make soak`.
     @Test func `sessions that are opened and dropped leave no descriptors, threads or memory`() async throws {
         let rounds = Soak.rounds(30, soak: 1000)

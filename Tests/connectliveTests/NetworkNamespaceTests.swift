@@ -10,6 +10,10 @@ import TestSupport
         try expect("a_server_on_all_addresses_is_used_from_other_machines")
     }
 
+    @Test func `a network without IPv4 carries a room`() throws {
+        try expect("a_network_with_ipv6_alone_carries_a_room")
+    }
+
     @Test func `a server on one address announces only that address`() throws {
         try expect("a_server_on_one_address_gives_that_address_alone")
     }

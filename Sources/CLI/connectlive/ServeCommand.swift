@@ -14,8 +14,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Address and port, or one of them. 0.0.0.0 listens on all addresses of this machine (default: "
-                + "127.0.0.1:7880).",
+            "Address and port, or one of them. 0.0.0.0 listens on all IPv4 addresses of this machine, [::] on the IPv6 "
+                + "ones too (default: 127.0.0.1:7880).",
             valueName: "host:port"),
         transform: { try ListenAddress($0) })
     var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
@@ -110,7 +110,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         Console.say("Other commands of this user find it through \(path)")
         for line in Serving.mediaLines(server) { Console.say(line) }
-        for line in Serving.pageLines(listen.host, port: server.port, isOpen: open, query: "") { Console.say(line) }
+        for line in Serving.pageLines(listen, port: server.port, isOpen: open, query: "") { Console.say(line) }
         await interruption.wait(seconds: nil)
         file.remove(from: path)
         await server.stop()
@@ -130,8 +130,7 @@ struct ServeCommand: AsyncParsableCommand {
     /// An address for commands on other machines.
     private static func address(_ publicAddresses: [String], _ listen: ListenAddress) -> String? {
         if listen.isLoopback { return nil }
-        let own = listen.host == "0.0.0.0" ? RoomServer.machineAddresses().first : listen.host
-        return (publicAddresses.first ?? own).map { $0.contains(":") ? "[\($0)]" : $0 }
+        return (publicAddresses.first ?? listen.reachable.first).map(ListenAddress.inURL)
     }
 
     private func service() throws(RoomError) -> ServiceKey {

@@ -15,20 +15,49 @@ struct ListenAddress: CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads `HOST:PORT`, `HOST` or `PORT`.
+    /// Reads `HOST:PORT`, `HOST` or `PORT`. An IPv6 host before a port is in brackets.
     init(_ text: String) throws {
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-        let isPort = parts.count == 1 && Int(text) != nil
-        let host = isPort ? "127.0.0.1" : parts[0]
-        let port = isPort || parts.count == 2 ? Int(parts[parts.count - 1]) : Self.defaultPort
-        guard parts.count <= 2, !host.isEmpty, let port, (0...65535).contains(port) else {
-            throw ValidationError("Write HOST:PORT, HOST or PORT, with a port from 0 to 65535.")
+        let (host, port) = Self.split(text)
+        guard !host.isEmpty, !host.contains(where: { "[]".contains($0) }), let port = Int(port),
+            (0...65535).contains(port)
+        else {
+            throw ValidationError(
+                "Write HOST:PORT, HOST or PORT, with a port from 0 to 65535, and an IPv6 HOST before a port as [HOST].")
         }
         self.init(host: host == "localhost" ? "127.0.0.1" : host, port: port)
     }
 
-    var description: String { "\(host):\(port)" }
-    var isLoopback: Bool { host.hasPrefix("127.") }
+    private static func split(_ text: String) -> (host: String, port: String) {
+        let standard = "\(defaultPort)"
+        if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
+            let host = String(text[text.index(after: text.startIndex)..<end])
+            let rest = text[text.index(after: end)...]
+            // Anything else than a port cannot be read as one.
+            return (host, rest.isEmpty ? standard : rest.hasPrefix(":") ? String(rest.dropFirst()) : String(rest) + "?")
+        }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        switch parts.count {
+        case 1: return Int(text) == nil ? (text, standard) : ("127.0.0.1", text)
+        case 2: return (parts[0], parts[1])
+        default: return (text, standard)
+        }
+    }
+
+    var description: String { "\(Self.inURL(host)):\(port)" }
+    var isLoopback: Bool { RoomServer.isLoopback(host) }
+    /// Whether it means all addresses of this machine.
+    var isEverywhere: Bool { ["0.0.0.0", "::"].contains(host) }
+    /// The addresses at which other machines may reach a server that listens here.
+    var reachable: [String] {
+        switch host {
+        case "0.0.0.0": RoomServer.machineAddresses(withIPv6: false)
+        case "::": RoomServer.machineAddresses(withIPv6: true)
+        default: isLoopback ? [] : [host]
+        }
+    }
+
+    /// The host as a part of a URL.
+    static func inURL(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
 }
 
 /// Shared by `serve` and `demo`: the server's configuration, and the lines about its page.
@@ -77,16 +106,16 @@ enum Serving {
     }
 
     /// Each address that a browser can open, and the browser's limits there.
-    static func pageLines(_ host: String, port: Int, isOpen: Bool, query: String) -> [String] {
-        guard !host.hasPrefix("127.") else { return ["In a browser: http://\(host):\(port)/\(query)"] }
-        let isEverywhere = host == "0.0.0.0"
-        var lines = isEverywhere ? ["In a browser on this machine: http://127.0.0.1:\(port)/\(query)"] : []
+    static func pageLines(_ listen: ListenAddress, port: Int, isOpen: Bool, query: String) -> [String] {
+        func url(_ host: String) -> String { "http://\(ListenAddress.inURL(host)):\(port)/\(query)" }
+        guard !listen.isLoopback else { return ["In a browser: \(url(listen.host))"] }
+        var lines = listen.isEverywhere ? ["In a browser on this machine: \(url("127.0.0.1"))"] : []
         guard isOpen else {
-            let who = isEverywhere ? "Browsers on other machines" : "Browsers"
+            let who = listen.isEverywhere ? "Browsers on other machines" : "Browsers"
             return lines + ["\(who) cannot join. Start with --open to let them in."]
         }
-        let addresses = isEverywhere ? RoomServer.machineAddresses() : [host]
-        lines += addresses.map { "In a browser on another machine: http://\($0):\(port)/\(query)" }
+        let addresses = listen.reachable
+        lines += addresses.map { "In a browser on another machine: \(url($0))" }
         if addresses.isEmpty {
             lines.append("This machine has no address that another machine could open.")
         } else {

@@ -3,11 +3,18 @@ internal import PeerIO
 internal import PeerLoop
 
 extension RoomServer {
-    /// The addresses at which other machines may reach this one: IPv4, up, and not loopback.
-    package static func machineAddresses() -> [String] {
-        let devices = (try? System.enumerateDevices()) ?? []
-        return devices.compactMap(\.address).filter { $0.protocol == .inet && !$0.isLoopback }.compactMap(\.ipAddress)
+    /// The addresses at which other machines may reach this one: up, and neither loopback nor IPv6 link-local. IPv4 comes
+    /// first.
+    package static func machineAddresses(withIPv6: Bool) -> [String] {
+        let all = ((try? System.enumerateDevices()) ?? []).compactMap(\.address).filter { !$0.isLoopback }
+        let four = all.filter { $0.protocol == .inet }.compactMap(\.ipAddress)
+        guard withIPv6 else { return four }
+        let six = all.filter { $0.protocol == .inet6 }.compactMap(\.ipAddress)
+        return four + six.filter { !$0.lowercased().hasPrefix("fe80") }
     }
+
+    /// Whether a literal address is this machine's loopback.
+    package static func isLoopback(_ address: String) -> Bool { ClientAddress(address).isLoopback }
 
     /// Whether a text is a literal IPv4 or IPv6 address.
     package static func isAddress(_ text: String) -> Bool { MediaPort.isAddress(text) }

@@ -75,7 +75,7 @@ extension RoomServer {
                 let port = try MediaPort(
                     loop: loop, address: address, port: number,
                     publicAddresses: configuration.publicAddresses, group: group, place: place)
-                let isLoopback = address.hasPrefix("127.")
+                let isLoopback = isLoopback(address)
                 let buffers = port.buffers
                 return .success(
                     (

@@ -22,7 +22,7 @@ package final class RoomServer: Sendable {
 
     package struct Configuration: Sendable {
         /// The address to listen on, for signalling and media. 127.0.0.1 keeps both on this machine; 0.0.0.0 means all
-        /// of its addresses.
+        /// of its IPv4 addresses, :: all of its addresses. Media at 0.0.0.0 has IPv6 too.
         package var host = "127.0.0.1"
         /// 0 means any free port.
         package var port = 7880
@@ -92,8 +92,11 @@ package final class RoomServer: Sendable {
 
     /// The address for clients on this machine.
     package var url: String {
-        let host = configuration.host == "0.0.0.0" ? "127.0.0.1" : configuration.host
-        return "ws://\(host):\(port)"
+        switch configuration.host {
+        case "0.0.0.0", "::": "ws://127.0.0.1:\(port)"
+        case let host where host.contains(":"): "ws://[\(host)]:\(port)"
+        case let host: "ws://\(host):\(port)"
+        }
     }
 
     /// Starts to listen. Throws for an empty secret, a used port, or an address of another machine.

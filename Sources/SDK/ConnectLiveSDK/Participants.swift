@@ -34,6 +34,15 @@ public final class LocalParticipant: Sendable {
             }
         }
     }
+
+    func unpublished(_ media: LocalMediaSession) {
+        state.withLock { state in
+            state.videos = state.videos.filter { $0.value !== media.localVideo }
+            state.audios = state.audios.filter { $0.value !== media.localAudio }
+        }
+        media.localVideo.published(id: 0, owner: "")
+        media.localAudio.published(id: 0, owner: "")
+    }
 }
 
 /// Another participant of a room.

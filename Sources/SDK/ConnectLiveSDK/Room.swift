@@ -38,6 +38,10 @@ public protocol Room: AnyObject, Sendable {
     /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure.
     /// Throws 1311 for nil, 1302 if the room has ended, 1441 if another room has the media.
     func publish(_ media: (any LocalMedia)?) throws
+    /// Ends the streams of published media, or a `publish` that is still waiting. The media goes on capturing, and can be
+    /// published again, here or in another room. `onLocalMediaUnpublished` reports success, `onError` a failure. Throws
+    /// 1311 if this room does not publish the media.
+    func unpublish(_ media: (any LocalMedia)?) throws
 
     /// Subscribes to several videos. `onError` reports failures.
     func subscribe(videoIds: [Int])
@@ -75,6 +79,7 @@ public protocol RoomDelegate: AnyObject {
     /// 33: the server accepted the join. 66: the sessions are negotiated. 100: media can flow.
     func onConnecting(progress: Float)
     func onLocalMediaPublished(localMedia: (any LocalMedia)?)
+    func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
     func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     /// A video ended, and its subscription with it.
     func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
@@ -88,6 +93,7 @@ public protocol RoomDelegate: AnyObject {
 extension RoomDelegate {
     public func onConnecting(progress: Float) {}
     public func onLocalMediaPublished(localMedia: (any LocalMedia)?) {}
+    public func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {}
     public func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}

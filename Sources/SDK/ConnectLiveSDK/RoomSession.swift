@@ -13,8 +13,22 @@ final class RoomSession: Room {
         var status = RoomStatus.initialized
         /// The stream and the participant of each audio slot in use.
         var heard: [(stream: Int, participant: String)] = []
-        var media: [LocalMediaSession] = []
-        var waitingToPublish: [LocalMediaSession] = []
+        var publications: [Publication] = []
+    }
+
+    /// Local media of this room.
+    private struct Publication {
+        enum Phase {
+            /// Until the room is connected.
+            case waiting
+            case publishing
+            /// The application ended it before it was published.
+            case cancelled
+            case published([PublishedStream])
+        }
+
+        var media: LocalMediaSession
+        var phase: Phase
     }
 
     let localParticipant = LocalParticipant()
@@ -116,9 +130,11 @@ final class RoomSession: Room {
         let isConnected = state.withLock { state -> Bool? in
             switch state.status {
             case .initialized, .connecting:
-                state.waitingToPublish.append(media)
+                state.publications.append(Publication(media: media, phase: .waiting))
                 return false
-            case .connected: return true
+            case .connected:
+                state.publications.append(Publication(media: media, phase: .publishing))
+                return true
             case .disconnecting, .disconnected: return nil
             }
         }
@@ -137,11 +153,11 @@ final class RoomSession: Room {
                 let streams = try await engine.publish(
                     media.capture, videoExtraValue: media.localVideo.extraValue,
                     audioExtraValue: media.localAudio.extraValue)
-                guard let self, keep(media, as: streams) else { return media.release() }
-                media.capture.observe(failed: { [weak self] error in self?.problem(error) }, ended: {})
-                tell { $0?.onLocalMediaPublished(localMedia: media) }
+                guard let self else { return media.release() }
+                published(media, as: streams)
             } catch {
                 media.release()
+                self?.forget(media)
                 // The error that ended the room is reported only once.
                 guard let self, status == .connected else { return }
                 problem(error)
@@ -149,14 +165,64 @@ final class RoomSession: Room {
         }
     }
 
-    /// Returns false if the room has ended meanwhile.
-    private func keep(_ media: LocalMediaSession, as streams: [PublishedStream]) -> Bool {
+    private func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
         localParticipant.published(media, as: streams)
-        return state.withLock { state in
-            guard state.status != .disconnected else { return false }
-            state.media.append(media)
+        let isWanted = state.withLock { state -> Bool? in
+            // The room may have ended meanwhile.
+            guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
+            if case .cancelled = state.publications[index].phase { return false }
+            state.publications[index].phase = .published(streams)
             return true
         }
+        guard let isWanted else { return media.release() }
+        guard isWanted else { return unpublishNow(media, streams) }
+        media.capture.observe(failed: { [weak self] error in self?.problem(error) }, ended: {})
+        tell { $0?.onLocalMediaPublished(localMedia: media) }
+    }
+
+    func unpublish(_ media: (any LocalMedia)?) throws {
+        let result = state.withLock { state -> (LocalMediaSession, [PublishedStream])?? in
+            guard let index = state.publications.firstIndex(where: { $0.media === media as? LocalMediaSession }) else {
+                return nil
+            }
+            let publication = state.publications[index]
+            switch publication.phase {
+            case .waiting:
+                state.publications.remove(at: index).media.release()
+                return .some(nil)
+            case .publishing:
+                state.publications[index].phase = .cancelled
+                return .some(nil)
+            case .cancelled: return nil
+            case .published(let streams):
+                state.publications.remove(at: index)
+                return (publication.media, streams)
+            }
+        }
+        guard let result else {
+            throw ConnectLiveError(
+                RoomError(.init(1311), "This room does not publish this local media. Publish it first."))
+        }
+        if let (media, streams) = result { unpublishNow(media, streams) }
+    }
+
+    private func unpublishNow(_ media: LocalMediaSession, _ streams: [PublishedStream]) {
+        engine.unpublish(streams.map(\.id)) { [weak self] result in
+            guard let self else { return media.release() }
+            forget(media)
+            localParticipant.unpublished(media)
+            media.capture.observe(failed: { _ in }, ended: {})
+            media.release()
+            switch result {
+            case .success: tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+            // The error that ended the room is reported only once.
+            case .failure(let error): if status == .connected { problem(error) }
+            }
+        }
+    }
+
+    private func forget(_ media: LocalMediaSession) {
+        state.withLock { $0.publications.removeAll { $0.media === media } }
     }
 
     // MARK: - Subscribing
@@ -257,8 +323,8 @@ final class RoomSession: Room {
         let waiting = state.withLock { state -> [LocalMediaSession] in
             guard state.status == .connecting else { return [] }
             state.status = .connected
-            defer { state.waitingToPublish = [] }
-            return state.waitingToPublish
+            for index in state.publications.indices { state.publications[index].phase = .publishing }
+            return state.publications.map(\.media)
         }
         let everyone = [participant] + others.map(\.id)
         tell { $0?.onConnected(participantIds: everyone) }
@@ -339,9 +405,8 @@ final class RoomSession: Room {
             guard state.status != .disconnected else { return false }
             state.status = .disconnected
             state.heard = []
-            for media in state.waitingToPublish + state.media { media.release() }
-            state.waitingToPublish = []
-            state.media = []
+            for publication in state.publications { publication.media.release() }
+            state.publications = []
             return true
         }
         guard isFirst else { return }

@@ -82,6 +82,28 @@ def a_server_on_all_addresses_is_used_from_other_machines(network):
     return f"candidates {sorted(given)}, {report['framesRendered']} frames, {crossed} bytes to the viewer's machine"
 
 
+def a_network_with_ipv6_alone_carries_a_room(network):
+    server, publisher, viewer = three_hosts(network)
+    address, _, _ = [host.use_ipv6_alone() for host in (server, publisher, viewer)]
+    program = serve(server, "--listen", f"[::]:{PORT}")
+    expect(program.line(f"--server ws://[{address}]:{PORT}"), f"the server did not print its address: {program.tail()}")
+    key = KEY | {"CONNECTLIVE_SERVER": f"ws://[{address}]:{PORT}"}
+    publishing = publisher.start("publish", *PATTERN, **key)
+    viewing = viewer.start("view", "--room", "r", "--no-window", "--report", "report.json", **key)
+    viewing.wait_for_pictures(RATE * 0.8)
+    # On its own machine, over IPv4 and IPv6 loopback.
+    for own in ("127.0.0.1", "[::1]"):
+        near = server.start("view", "--room", "r", "--no-window", **KEY | {"CONNECTLIVE_SERVER": f"ws://{own}:{PORT}"})
+        near.wait_for_pictures(RATE * 0.8)
+        near.interrupt()
+    viewing.interrupt()
+    report = read_report(viewer)
+    expect(report["framesRendered"] > RATE, f"{report['framesRendered']} frames were rendered")
+    publishing.interrupt()
+    program.interrupt()
+    return f"{report['framesRendered']} frames"
+
+
 def a_server_on_one_address_gives_that_address_alone(network):
     server, viewer = network.host("server"), network.host("viewer")
     server.add_address("10.77.1.1")
@@ -258,6 +280,7 @@ def the_demo_names_each_address_a_browser_elsewhere_can_open(network):
 
 BEHAVIOURS = [
     a_server_on_all_addresses_is_used_from_other_machines,
+    a_network_with_ipv6_alone_carries_a_room,
     a_server_on_one_address_gives_that_address_alone,
     a_server_on_loopback_stays_on_its_machine,
     a_page_elsewhere_has_a_token_only_of_an_open_server,

@@ -116,6 +116,14 @@ class Host:
         with self:
             ip("address", "add", f"{address}/24", "dev", "eth0")
 
+    def use_ipv6_alone(self):
+        """Replaces the IPv4 address of the host. Returns the IPv6 address."""
+        with self:
+            ip("address", "flush", "dev", "eth0")
+            address = f"fd77::{self.address.split('.')[-1]}"
+            ip("address", "add", f"{address}/64", "dev", "eth0", "nodad")
+        return address
+
     def set_distance(self, milliseconds):
         """Makes TCP retransmit as late as on a path with this round trip. The path itself stays as fast as before."""
         with self:

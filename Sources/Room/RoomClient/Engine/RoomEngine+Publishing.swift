@@ -50,4 +50,14 @@ extension RoomEngine {
         }
         try result.get()
     }
+
+    /// Ends published streams, and stops sending them immediately.
+    ///
+    /// - Parameter then: called on the loop, when the server has replied or the connection has ended.
+    package nonisolated func unpublish(
+        _ streams: [Int], then: @escaping @Sendable (Result<Void, RoomError>) -> Void
+    ) {
+        let isTaken = post { $0.connection.unpublish(streams, then: then) }
+        if !isTaken { then(.failure(Self.overloaded)) }
+    }
 }

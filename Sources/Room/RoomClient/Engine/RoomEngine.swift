@@ -119,7 +119,7 @@ package actor RoomEngine {
         if !isTaken { then(.failure(Self.overloaded)) }
     }
 
-    private static let overloaded = RoomError(
+    static let overloaded = RoomError(
         .roomReleased, "The process is overloaded: too many room requests wait. Send fewer requests at a time.")
 
     /// Requests a keyframe of a subscribed video stream.

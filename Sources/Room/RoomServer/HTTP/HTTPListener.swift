@@ -44,7 +44,7 @@ final class HTTPListener: Sendable {
             throw RoomError(
                 .portInUse,
                 "Another program uses port \(ports.lowerBound) on \(host). End it, or choose another port with "
-                    + "--listen \(host):PORT.")
+                    + "--listen \(host.contains(":") ? "[\(host)]" : host):PORT.")
         }
         throw RoomError(
             .listenFailed,
@@ -112,6 +112,8 @@ final class HTTPListener: Sendable {
                     let place = routes.origins.place(
                         of: head.headers, peerIsLoopback: ClientAddress(channel.remoteAddress?.ipAddress).isLoopback)
                     let connection = SignallingConnection(id: connections.next(), channel: channel, place: place)
+                    try channel.pipeline.syncOperations.addHandler(
+                        JoinLimitHandler(connection: connection), position: .first)
                     try channel.pipeline.syncOperations.addHandlers([
                         NIOWebSocketFrameAggregator(
                             minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64,

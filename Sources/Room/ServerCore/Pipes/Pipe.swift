@@ -16,8 +16,8 @@ final class Pipe: TurnMember {
 
     /// How long it waits when the other loop accepts nothing.
     static let pause = TimeInterval.milliseconds(10)
-    /// How many packets of a batch are forwarded before what is ready leaves.
-    private static let packetsBetweenSends = 16
+    /// How many packets are sent to consumers before the loop's other work: a fraction of a millisecond.
+    private static let sendsAtOnce = 128
 
     let other: PartID
     var guests: [Guest] = []
@@ -30,7 +30,11 @@ final class Pipe: TurnMember {
     private var isRetrying = false
     /// Bytes of sent packets that the other end has not reported as forwarded.
     private var unreported = 0
-    /// Bytes of packets that arrived here since the last report.
+    /// Batches that are not yet handled completely, and the next message and packet of the first one.
+    private var arrived: [PipeBatch] = []
+    private var nextMessage = 0
+    private var nextPacket = (index: 0, start: 0)
+    /// Bytes of packets that were forwarded here since the last report.
     private var taken = 0
     /// This part's streams that the other part wants.
     private var outgoingStreams: [Int: PublishedStream] = [:]
@@ -114,29 +118,53 @@ final class Pipe: TurnMember {
     // MARK: - Receiving
 
     func receive(_ batch: PipeBatch) {
-        var start = 0
-        var messages = batch.messages[...]
-        for (index, packet) in batch.packets.enumerated() {
-            while let next = messages.first, next.after <= index { handle(messages.removeFirst().message) }
-            receive(packet, batch.bytes, start..<(start + packet.length))
-            start += packet.length
-            if index % Self.packetsBetweenSends == Self.packetsBetweenSends - 1 { loop.sendEarly() }
-        }
-        for (_, message) in messages { handle(message) }
-        taken += batch.bytes.count
-        if taken > links.window / 4 {
-            send(.taken(taken))
-            taken = 0
-        }
+        guard !hasEnded else { return }
+        arrived.append(batch)
+        if arrived.count == 1 { goOn() }
     }
 
-    private func receive(_ packet: PipeBatch.Packet, _ bytes: borrowing [UInt8], _ range: Range<Int>) {
-        guard let (stream, interruptions) = incomingStreams[packet.stream], loop.scratch.assign(bytes, range) else {
-            return
+    /// Handles a share of what has arrived. The rest waits for the loop's other work.
+    private func goOn() {
+        var share = Self.sendsAtOnce
+        while share > 0, let batch = arrived.first {
+            while let message = batch.message(nextMessage, before: nextPacket.index) {
+                nextMessage += 1
+                handle(message)
+                // The last message ends this end of the pipe.
+                if hasEnded { return }
+            }
+            guard nextPacket.index < batch.packets.count else {
+                nextMessage = 0
+                nextPacket = (0, 0)
+                arrived.removeFirst()
+                continue
+            }
+            share -= 1 + receiveNext(of: batch)
         }
+        report()
+        guard !arrived.isEmpty else { return }
+        loop.sendEarly()
+        loop.schedule(at: loop.now) { [weak self] in self?.goOn() }
+    }
+
+    /// Forwards a packet. Returns how many consumers it has.
+    private func receiveNext(of batch: PipeBatch) -> Int {
+        let packet = batch.packets[nextPacket.index]
+        let range = nextPacket.start..<(nextPacket.start + packet.length)
+        nextPacket = (nextPacket.index + 1, range.upperBound)
+        taken += packet.length
+        guard let (stream, interruptions) = incomingStreams[packet.stream], loop.scratch.assign(batch.bytes, range)
+        else { return 0 }
         var position = packet.position
         position.epoch += interruptions
         stream.forward(loop.scratch, header: packet.header, at: position)
+        return stream.consumers.count
+    }
+
+    private func report() {
+        guard taken > links.window / 4 else { return }
+        send(.taken(taken))
+        taken = 0
     }
 
     private func handle(_ message: PipeMessage) {
@@ -199,6 +227,7 @@ final class Pipe: TurnMember {
 
     private func end() {
         hasEnded = true
+        arrived = []
         for stream in outgoingStreams.values { stream.remove(self) }
         outgoingStreams = [:]
         for (stream, _) in incomingStreams.values { stream.end() }

@@ -42,6 +42,12 @@ package struct PipeBatch: Sendable {
     /// Whether its last message is `ended`.
     var isFarewell: Bool { if case .ended = messages.last?.message { true } else { false } }
 
+    /// The message at this index. Nil if it follows the packet, or does not exist.
+    func message(_ index: Int, before packet: Int) -> PipeMessage? {
+        guard index < messages.count, messages[index].after <= packet else { return nil }
+        return messages[index].message
+    }
+
     mutating func append(_ message: PipeMessage) { messages.append((packets.count, message)) }
 
     /// Adds messages before everything else.

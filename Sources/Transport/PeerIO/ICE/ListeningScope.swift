@@ -19,7 +19,8 @@ package enum ListeningScope: Sendable, Hashable {
     /// The scope that reaches a machine at this literal address: loopback if it is this machine's loopback.
     package static func reaching(_ address: String?) -> ListeningScope {
         guard let address, case .loopback = AddressScope(address) else { return .anyButLoopback }
-        return .loopback
+        // A server at ::1 may have its media at 127.0.0.1, or the reverse.
+        return address.contains(":") ? .addresses(["127.0.0.1", "::1"]) : .loopback
     }
 
     /// The literal addresses.

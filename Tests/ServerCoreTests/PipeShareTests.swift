@@ -1,0 +1,81 @@
+import PeerLoop
+import RTP
+import Testing
+
+@testable import RoomProtocol
+@testable import ServerCore
+
+/// A burst of packets from another part of a room.
+@Suite struct PipeShareTests {
+    private let loop = Loop(now: MonotonicTime(nanoseconds: 1_000_000_000))
+    private let room: Room
+    private let other = PartID(loop: 1, number: 1)
+
+    init() throws {
+        let settings = SessionSettings(loop: loop) { _, _ throws(RoomError) in
+            throw RoomError(.serverFull, "This test opens no session.")
+        }
+        let links = LoopLinks(place: 0, others: { _ in [] }, send: { _, _ in true })
+        room = Room(try RoomName("kitchen"), part: PartID(loop: 0, number: 1), links: links, settings: settings)
+        let info = ParticipantInfo(
+            id: "p-1", streams: [StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "")])
+        room.receive(batch([.introduction([info])]))
+    }
+
+    private func batch(_ messages: [PipeMessage] = []) -> PipeBatch {
+        PipeBatch(room: room.name, from: other, to: nil, messages)
+    }
+
+    /// A batch of packets with these numbers, and a message behind them.
+    private func batch(_ numbers: Range<Int>, then message: PipeMessage) -> PipeBatch {
+        var batch = batch()
+        for number in numbers {
+            var packet = PacketBuffer()
+            let isShort = packet.assign([0x80, 96, 0, UInt8(number % 256)] + [UInt8](repeating: 0, count: 16))
+            #expect(isShort)
+            guard let header = RTPHeader(parsing: packet) else { continue }
+            batch.append(packet, header, at: StreamPosition(epoch: 0, number: number), of: 7)
+        }
+        batch.append(message)
+        return batch
+    }
+
+    private var stream: PublishedStream? { room.pipes.first?.guests.first?.streams.first }
+
+    /// Lets the loop continue. Returns how often other work could have run.
+    private func finish() -> Int {
+        var pauses = 0
+        while loop.fireNextTimer() { pauses += 1 }
+        return pauses
+    }
+
+    @Test func `a burst of packets lets other work run in between`() {
+        room.receive(batch(0..<1000, then: .entered(ParticipantInfo(id: "p-2", streams: []))))
+        #expect(stream?.epoch == 0)
+        #expect(room.pipes.first?.guests.count == 1)
+        #expect(finish() == 1000 / 128)
+        #expect(room.pipes.first?.guests.count == 2)
+    }
+
+    @Test func `a batch that arrives during a burst waits for its end`() {
+        room.receive(batch(0..<200, then: .entered(ParticipantInfo(id: "p-2", streams: []))))
+        room.receive(batch([.left("p-2")]))
+        #expect(finish() == 1)
+        #expect(room.pipes.first?.guests.map(\.info.id) == ["p-1"])
+    }
+
+    @Test func `a part that ends during a burst handles the rest of it first`() {
+        room.receive(batch(0..<200, then: .ended))
+        #expect(room.pipes.count == 1)
+        #expect(finish() == 1)
+        #expect(room.pipes.isEmpty)
+    }
+
+    @Test func `an own end during a burst discards the rest of it`() throws {
+        room.receive(batch(0..<200, then: .entered(ParticipantInfo(id: "p-2", streams: []))))
+        let pipe = try #require(room.pipes.first)
+        room.end()
+        #expect(finish() == 1)
+        #expect(pipe.guests.isEmpty)
+    }
+}
