@@ -45,8 +45,11 @@ public final class SimulatedClient: @unchecked Sendable {
     private var isDead = false
     /// Names the server's sessions with this client.
     private var sessionNames: RandomSource
-    /// The streams that this client has watched.
+    /// The videos that this client has watched.
     private var seen: Set<Int> = []
+    /// The audio streams that it has heard in this room. One of an earlier stay may be assigned again, and its packets may
+    /// come before that message.
+    private var heardHere: Set<Int> = []
     /// The streams that it has subscribed to and that are not assigned yet. Their packets may come before that message.
     private(set) var awaited: Set<Int> = []
 
@@ -458,11 +461,12 @@ public final class SimulatedClient: @unchecked Sendable {
         for listener in listeners { listener.end() }
         sources = []
         microphones = []
+        heardHere = []
     }
 
     private func listener(of stream: IncomingStream) -> any IncomingSink {
-        let listener = AudioListener(stream.id, of: self, earlier: seen, in: simulation)
-        seen.insert(stream.id)
+        let listener = AudioListener(stream.id, of: self, earlier: heardHere, in: simulation)
+        heardHere.insert(stream.id)
         listeners.append(listener)
         return listener
     }
