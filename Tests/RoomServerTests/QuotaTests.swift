@@ -43,10 +43,12 @@ import TestSupport
             client.send([0x81, 0x80 | 127, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0])
             client.send([UInt8](repeating: 32, count: JoinLimitHandler.limit))
             #expect(throws: RawClientError.self) { try client.message { _ in false } }
-            // A client that has joined may send as much.
-            let (joined, _) = try join(server, grant.accessToken)
-            joined.sendText(Envelope(id: 7, ClientMessage.ping).json() + String(repeating: " ", count: 200_000))
-            _ = try joined.message { $0.id == 7 }
+            // Clients that have joined may send as much, also at once.
+            for _ in 0..<20 {
+                let (joined, _) = try join(server, grant.accessToken)
+                joined.sendText(Envelope(id: 7, ClientMessage.ping).json() + String(repeating: " ", count: 200_000))
+                _ = try joined.message { $0.id == 7 }
+            }
         }
     }
 

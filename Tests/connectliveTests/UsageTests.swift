@@ -80,14 +80,21 @@ import TestSupport
         (["publish", "--bitrate", "fast"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
         (["publish", "--bitrate", "51M"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
         (["publish", "--bitrate", "2m"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
-        (["serve", "--listen", "127.0.0.1:99999"], "Write HOST:PORT, HOST or PORT, with a port from 0 to 65535."),
+        (["serve", "--listen", "127.0.0.1:99999"], "a literal address of this machine"),
         (["demo", "--seconds", "0"], "--seconds must be more than 0 and at most 31536000, which is a year."),
         (["demo", "--seconds", "-1"], "--seconds must be more than 0 and at most 31536000, which is a year."),
         (
             ["view", "--room", "r", "--snapshot", "a.bmp"],
             "--snapshot is \"a.bmp\"; write a path that ends in .png, .jpg or .jpeg."
         ),
-        (["demo", "--listen", ":80"], "Write HOST:PORT, HOST or PORT, with a port from 0 to 65535."),
+        (["demo", "--listen", ":80"], "a literal address of this machine"),
+        (["serve", "--listen", "*:7990"], "a literal address of this machine"),
+        (["serve", "--listen", "127.1:7990"], "a literal address of this machine"),
+        (["serve", "--listen", "[fd00::5"], "a literal address of this machine"),
+        (
+            ["serve", "--listen", "0.0.0.0", "--public-address", "fe80::1"],
+            "--public-address fe80::1 is not an IPv4 or IPv6 address that other machines reach."
+        ),
     ])
     func `a refused value is reported with its form`(arguments: [String], sentence: String) throws {
         let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())

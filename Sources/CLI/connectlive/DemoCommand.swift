@@ -58,7 +58,7 @@ struct DemoCommand: AsyncParsableCommand {
             Console.say("Port \(listen.port) is in use. The server listens on \(server.port).")
         }
         let query = "?room=\(roomName)&join=1"
-        for line in Serving.pageLines(listen, port: server.port, isOpen: isOpen, query: query) {
+        for line in Serving.pageLines(listen, [], port: server.port, isOpen: isOpen, query: query) {
             Console.say(line)
         }
         return server

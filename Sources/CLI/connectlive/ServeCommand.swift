@@ -75,8 +75,9 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError(
                 "--udp-port names \(udpPort.count) ports for \(threads) threads. Give one, or one for each.")
         }
-        for address in publicAddress where !RoomServer.isAddress(address) {
-            throw ValidationError("--public-address \(address) is not the IPv4 or IPv6 address of a machine.")
+        for address in publicAddress where !RoomServer.isReachableAddress(address) {
+            throw ValidationError(
+                "--public-address \(address) is not an IPv4 or IPv6 address that other machines reach.")
         }
         guard publicAddress.isEmpty || !listen.isLoopback else {
             throw ValidationError(
@@ -110,7 +111,9 @@ struct ServeCommand: AsyncParsableCommand {
         }
         Console.say("Other commands of this user find it through \(path)")
         for line in Serving.mediaLines(server) { Console.say(line) }
-        for line in Serving.pageLines(listen, port: server.port, isOpen: open, query: "") { Console.say(line) }
+        for line in Serving.pageLines(listen, publicAddress, port: server.port, isOpen: open, query: "") {
+            Console.say(line)
+        }
         await interruption.wait(seconds: nil)
         file.remove(from: path)
         await server.stop()

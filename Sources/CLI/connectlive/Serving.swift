@@ -17,14 +17,15 @@ struct ListenAddress: CustomStringConvertible {
 
     /// Reads `HOST:PORT`, `HOST` or `PORT`. An IPv6 host before a port is in brackets.
     init(_ text: String) throws {
-        let (host, port) = Self.split(text)
-        guard !host.isEmpty, !host.contains(where: { "[]".contains($0) }), let port = Int(port),
+        let (name, port) = Self.split(text)
+        guard let host = name == "localhost" ? "127.0.0.1" : RoomServer.canonicalAddress(name), let port = Int(port),
             (0...65535).contains(port)
         else {
             throw ValidationError(
-                "Write HOST:PORT, HOST or PORT, with a port from 0 to 65535, and an IPv6 HOST before a port as [HOST].")
+                "Write HOST:PORT, HOST or PORT: a literal address of this machine, such as 192.168.1.5 or [fd00::5], and "
+                    + "a port from 0 to 65535.")
         }
-        self.init(host: host == "localhost" ? "127.0.0.1" : host, port: port)
+        self.init(host: host, port: port)
     }
 
     private static func split(_ text: String) -> (host: String, port: String) {
@@ -106,7 +107,9 @@ enum Serving {
     }
 
     /// Each address that a browser can open, and the browser's limits there.
-    static func pageLines(_ listen: ListenAddress, port: Int, isOpen: Bool, query: String) -> [String] {
+    static func pageLines(
+        _ listen: ListenAddress, _ publicAddresses: [String], port: Int, isOpen: Bool, query: String
+    ) -> [String] {
         func url(_ host: String) -> String { "http://\(ListenAddress.inURL(host)):\(port)/\(query)" }
         guard !listen.isLoopback else { return ["In a browser: \(url(listen.host))"] }
         var lines = listen.isEverywhere ? ["In a browser on this machine: \(url("127.0.0.1"))"] : []
@@ -114,7 +117,7 @@ enum Serving {
             let who = listen.isEverywhere ? "Browsers on other machines" : "Browsers"
             return lines + ["\(who) cannot join. Start with --open to let them in."]
         }
-        let addresses = listen.reachable
+        let addresses = publicAddresses + listen.reachable.filter { !publicAddresses.contains($0) }
         lines += addresses.map { "In a browser on another machine: \(url($0))" }
         if addresses.isEmpty {
             lines.append("This machine has no address that another machine could open.")

@@ -85,8 +85,8 @@ extension RoomConnection {
         if let other = streams.first(where: { id in !tracks.contains { $0.stream == id } }) {
             return then(.failure(RoomError(.noSuchStream, "This client does not publish stream \(other).")))
         }
-        up.remove(tracks)
-        request(.unpublish(StreamReferences(streams: streams))) { then($0.map { _ in }) }
+        let isSent = request(.unpublish(StreamReferences(streams: streams))) { then($0.map { _ in }) }
+        if isSent { up.remove(tracks) }
     }
 
     /// Removes the prepared tracks.

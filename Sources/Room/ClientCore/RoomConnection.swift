@@ -218,17 +218,22 @@ package final class RoomConnection {
     // MARK: - Signalling
 
     /// The reply takes effect before any later message of the server.
-    func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) {
+    ///
+    /// Returns whether it was sent.
+    @discardableResult
+    func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) -> Bool {
         do throws(RoomError) {
             guard signalling != nil, let link else {
                 throw RoomError(.roomReleased, "No room is connected.")
             }
-            guard let (id, text) = try signalling?.request(message, now: loop.now) else { return }
+            guard let (id, text) = try signalling?.request(message, now: loop.now) else { return false }
             waiting[id] = then
             link.send(text)
             armTimer()
+            return true
         } catch {
             then(.failure(error))
+            return false
         }
     }
 

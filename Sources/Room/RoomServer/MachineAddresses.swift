@@ -16,6 +16,9 @@ extension RoomServer {
     /// Whether a literal address is this machine's loopback.
     package static func isLoopback(_ address: String) -> Bool { ClientAddress(address).isLoopback }
 
-    /// Whether a text is a literal IPv4 or IPv6 address.
-    package static func isAddress(_ text: String) -> Bool { MediaPort.isAddress(text) }
+    /// Whether a text is a literal IPv4 or IPv6 address that another machine may reach.
+    package static func isReachableAddress(_ text: String) -> Bool { MediaPort.isReachableAddress(text) }
+
+    /// A literal address in its usual form. Nil for other texts.
+    package static func canonicalAddress(_ text: String) -> String? { MediaPort.canonicalAddress(text) }
 }

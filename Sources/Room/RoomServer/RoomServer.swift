@@ -104,6 +104,11 @@ package final class RoomServer: Sendable {
         guard !configuration.service.id.isEmpty, !configuration.service.secret.isEmpty else {
             throw RoomError(.serviceMissing, "The service id or secret is empty. Set both.")
         }
+        guard !configuration.service.id.contains(":") else {
+            throw RoomError(
+                .serviceMissing,
+                "The service id has a colon, which HTTP's Basic authentication cannot carry. Choose another id.")
+        }
         guard (1...threadLimit).contains(configuration.threads) else {
             throw RoomError(
                 .listenFailed,

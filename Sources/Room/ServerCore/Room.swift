@@ -32,6 +32,8 @@ final class Room {
     /// Whether this part has no participants.
     var isEmpty: Bool { participants.isEmpty }
 
+    /// How many participants this part has.
+    var count: Int { participants.count }
     /// The participants of this part.
     var infos: [ParticipantInfo] { participants.map(\.info) }
 

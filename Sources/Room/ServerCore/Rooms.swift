@@ -214,6 +214,8 @@ package final class Rooms {
             connection: connection, participant: participant, room: room, admission: admission, number: joins)
         watch(member)
         let (others, more) = room.introduction()
+        // Its next message may be there before this returns.
+        connection.didJoin()
         connection.send(
             .joined(Joined(version: version, participant: participant.id, participants: others)),
             answering: id)
@@ -221,7 +223,6 @@ package final class Rooms {
         participant.offer()
         rooms[admission.room] = room
         members[ObjectIdentifier(connection)] = member
-        connection.didJoin()
         room.enter(participant)
         if present == nil { room.begin() }
         note(Note(member, "joined"))

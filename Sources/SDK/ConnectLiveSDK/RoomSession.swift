@@ -14,11 +14,22 @@ final class RoomSession: Room {
         /// The stream and the participant of each audio slot in use.
         var heard: [(stream: Int, participant: String)] = []
         var publications: [Publication] = []
+
+        /// Lets other rooms publish the media. A task that publishes some of it releases that itself.
+        mutating func releaseMedia() {
+            for publication in publications {
+                switch publication.phase {
+                case .waiting, .published: publication.media.release()
+                case .publishing, .cancelled: break
+                }
+            }
+            publications = []
+        }
     }
 
     /// Local media of this room.
     private struct Publication {
-        enum Phase {
+        enum Phase: Equatable {
             /// Until the room is connected.
             case waiting
             case publishing
@@ -53,6 +64,7 @@ final class RoomSession: Room {
     }
 
     deinit {
+        state.withLock { $0.releaseMedia() }
         engineBox.withLock { $0 }?.disconnect()
     }
 
@@ -152,72 +164,108 @@ final class RoomSession: Room {
             do throws(RoomError) {
                 let streams = try await engine.publish(
                     media.capture, videoExtraValue: media.localVideo.extraValue,
-                    audioExtraValue: media.localAudio.extraValue)
+                    audioExtraValue: media.localAudio.extraValue,
+                    isWanted: { [weak self] in self?.isPublishing(media) ?? false })
                 guard let self else { return media.release() }
                 published(media, as: streams)
             } catch {
-                media.release()
-                self?.forget(media)
-                // The error that ended the room is reported only once.
-                guard let self, status == .connected else { return }
-                problem(error)
+                guard let self else { return media.release() }
+                failed(media, error)
             }
         }
     }
 
+    private func isPublishing(_ media: LocalMediaSession) -> Bool { phase(of: media) == .publishing }
+
+    private func phase(of media: LocalMediaSession) -> Publication.Phase? {
+        state.withLock { state in state.publications.first { $0.media === media }?.phase }
+    }
+
     private func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
+        // The room may have ended meanwhile.
+        guard let phase = phase(of: media) else { return media.release() }
         localParticipant.published(media, as: streams)
+        if phase == .publishing {
+            media.capture.observe(failed: { [weak self] error in self?.problem(error) }, ended: {})
+            tell { $0?.onLocalMediaPublished(localMedia: media) }
+        }
         let isWanted = state.withLock { state -> Bool? in
-            // The room may have ended meanwhile.
             guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
-            if case .cancelled = state.publications[index].phase { return false }
+            guard state.publications[index].phase == .publishing else {
+                state.publications.remove(at: index)
+                return false
+            }
             state.publications[index].phase = .published(streams)
             return true
         }
         guard let isWanted else { return media.release() }
-        guard isWanted else { return unpublishNow(media, streams) }
-        media.capture.observe(failed: { [weak self] error in self?.problem(error) }, ended: {})
-        tell { $0?.onLocalMediaPublished(localMedia: media) }
+        if !isWanted { unpublishNow(media, streams) }
+    }
+
+    private func failed(_ media: LocalMediaSession, _ error: RoomError) {
+        let isCancelled = phase(of: media) == .cancelled
+        forget(media)
+        media.release()
+        // The error that ended the room is reported only once.
+        guard status == .connected else { return }
+        if isCancelled { tell { $0?.onLocalMediaUnpublished(localMedia: media) } } else { problem(error) }
     }
 
     func unpublish(_ media: (any LocalMedia)?) throws {
-        let result = state.withLock { state -> (LocalMediaSession, [PublishedStream])?? in
-            guard let index = state.publications.firstIndex(where: { $0.media === media as? LocalMediaSession }) else {
-                return nil
-            }
-            let publication = state.publications[index]
-            switch publication.phase {
-            case .waiting:
-                state.publications.remove(at: index).media.release()
-                return .some(nil)
+        let found = state.withLock { state -> Publication? in
+            guard let media = media as? LocalMediaSession,
+                let index = state.publications.firstIndex(where: { $0.media === media })
+            else { return nil }
+            switch state.publications[index].phase {
+            case .waiting, .published: return state.publications.remove(at: index)
             case .publishing:
-                state.publications[index].phase = .cancelled
-                return .some(nil)
+                defer { state.publications[index].phase = .cancelled }
+                return state.publications[index]
             case .cancelled: return nil
-            case .published(let streams):
-                state.publications.remove(at: index)
-                return (publication.media, streams)
             }
         }
-        guard let result else {
+        switch found?.phase {
+        case .waiting:
+            found?.media.release()
+            tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+        case .published(let streams): if let found { unpublishNow(found.media, streams) }
+        // It ends when the server has replied, or before it is announced.
+        case .publishing: break
+        case .cancelled, nil:
             throw ConnectLiveError(
                 RoomError(.init(1311), "This room does not publish this local media. Publish it first."))
         }
-        if let (media, streams) = result { unpublishNow(media, streams) }
     }
 
+    /// Ends the streams of media that is not in the list any longer.
     private func unpublishNow(_ media: LocalMediaSession, _ streams: [PublishedStream]) {
+        let engine = engine
         engine.unpublish(streams.map(\.id)) { [weak self] result in
-            guard let self else { return media.release() }
-            forget(media)
-            localParticipant.unpublished(media)
-            media.capture.observe(failed: { _ in }, ended: {})
-            media.release()
-            switch result {
-            case .success: tell { $0?.onLocalMediaUnpublished(localMedia: media) }
-            // The error that ended the room is reported only once.
-            case .failure(let error): if status == .connected { problem(error) }
+            guard case .failure(let error) = result else {
+                self?.unpublished(media)
+                return media.release()
             }
+            // After the end of the room, if that is the cause.
+            let isPosted = engine.post { [weak self] _ in
+                guard let self, keep(media, streams) else { return media.release() }
+                problem(error)
+            }
+            if !isPosted { media.release() }
+        }
+    }
+
+    private func unpublished(_ media: LocalMediaSession) {
+        localParticipant.unpublished(media)
+        media.capture.observe(failed: { _ in }, ended: {})
+        tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+    }
+
+    /// Keeps media that could not be unpublished. Returns false if the room has ended.
+    private func keep(_ media: LocalMediaSession, _ streams: [PublishedStream]) -> Bool {
+        state.withLock { state in
+            guard state.status == .connected else { return false }
+            state.publications.append(Publication(media: media, phase: .published(streams)))
+            return true
         }
     }
 
@@ -405,8 +453,7 @@ final class RoomSession: Room {
             guard state.status != .disconnected else { return false }
             state.status = .disconnected
             state.heard = []
-            for publication in state.publications { publication.media.release() }
-            state.publications = []
+            state.releaseMedia()
             return true
         }
         guard isFirst else { return }

@@ -64,7 +64,7 @@ extension ServerStatistics.Turns {
         return all.first {
             seen += $0.turns
             return seen > half
-        }?.below
+        }.map { min($0.below, longestSeconds) }
     }
 
     /// In seconds, to a fifth. Exact if no earlier turn was as long.

@@ -33,9 +33,14 @@ package final class LocalCapture: Sendable {
         }
     }
 
+    private struct Output {
+        var track: ObjectIdentifier
+        var receive: @Sendable (RTPBatch) -> Void
+    }
+
     private struct Outputs {
-        var video: (@Sendable (RTPBatch) -> Void)?
-        var audio: (@Sendable (RTPBatch) -> Void)?
+        var video: Output?
+        var audio: Output?
         var failed: (@Sendable (RoomError) -> Void)?
         var ended: (@Sendable () -> Void)?
         /// Events that occurred before an observer was set.
@@ -225,11 +230,14 @@ package final class LocalCapture: Sendable {
         return tracks
     }
 
-    fileprivate func connect(_ media: StreamMedia, _ receiver: (@Sendable (RTPBatch) -> Void)?) {
+    /// Without a receiver, leaves the output to another track that has connected meanwhile: a room may end late.
+    fileprivate func connect(_ track: CapturedTrack, _ receiver: (@Sendable (RTPBatch) -> Void)?) {
         outputs.withLock { outputs in
-            switch media {
-            case .video: outputs.video = receiver
-            case .audio: outputs.audio = receiver
+            let output = receiver.map { Output(track: ObjectIdentifier(track), receive: $0) }
+            switch track.codec.media {
+            case .video where output != nil || outputs.video?.track == ObjectIdentifier(track): outputs.video = output
+            case .audio where output != nil || outputs.audio?.track == ObjectIdentifier(track): outputs.audio = output
+            case .video, .audio: break
             }
         }
     }
@@ -252,11 +260,11 @@ package final class LocalCapture: Sendable {
     private func bindings(_ contents: Contents) -> NodeBindings {
         var bindings = NodeBindings()
         if contents.hasVideo {
-            bindings.rtpOutputs["video"] = { [weak self] batch in self?.outputs.withLock { $0.video }?(batch) }
+            bindings.rtpOutputs["video"] = { [weak self] batch in self?.outputs.withLock { $0.video }?.receive(batch) }
             bindings.frames["preview"] = { [preview] frame in preview.deliver(frame) }
         }
         if contents.hasAudio {
-            bindings.rtpOutputs["audio"] = { [weak self] batch in self?.outputs.withLock { $0.audio }?(batch) }
+            bindings.rtpOutputs["audio"] = { [weak self] batch in self?.outputs.withLock { $0.audio }?.receive(batch) }
         }
         bindings.events = { [weak self] event in self?.handle(event) }
         return bindings
@@ -357,7 +365,7 @@ private final class CapturedTrack: OutgoingTrack {
 
     var encoderStatistics: MediaStatistics.VideoEncoder? { codec.media == .video ? capture.encoderStatistics : nil }
 
-    func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { capture.connect(codec.media, receiver) }
+    func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { capture.connect(self, receiver) }
 
     func requestKeyframe() { if codec.media == .video { capture.requestKeyframe() } }
 }

@@ -5,13 +5,19 @@ package import RoomProtocol
 
 extension RoomEngine {
     /// Publishes a capture's tracks, and starts it if necessary. Waits for the source and the server only.
+    ///
+    /// - Parameter isWanted: read when the capture has started. If false, nothing is announced, and this throws.
     package func publish(
-        _ capture: LocalCapture, videoExtraValue: String = "", audioExtraValue: String = ""
+        _ capture: LocalCapture, videoExtraValue: String = "", audioExtraValue: String = "",
+        isWanted: @escaping @Sendable () -> Bool = { true }
     ) async throws(RoomError) -> [PublishedStream] {
         let publications = capture.tracks(try await capture.inspect()).map { track in
             Publication(track, extraValue: track.codec.media == .video ? videoExtraValue : audioExtraValue)
         }
-        return try await publish(publications) { () async throws(RoomError) in try await capture.start() }
+        return try await publish(publications) { () async throws(RoomError) in
+            try await capture.start()
+            guard isWanted() else { throw RoomError(.outOfOrder, "The local media was unpublished while it started.") }
+        }
     }
 
     /// Publishes tracks. Announces them only after `start` returns, because others would see a video without frames.

@@ -44,7 +44,7 @@ package actor RoomEngine {
 
     /// Runs `body` on the loop. Returns false if the loop refuses it.
     @discardableResult
-    nonisolated func post(_ action: @escaping @Sendable (isolated RoomEngine) -> Void) -> Bool {
+    package nonisolated func post(_ action: @escaping @Sendable (isolated RoomEngine) -> Void) -> Bool {
         loop.execute { self.assumeIsolated(action) }
     }
 

@@ -46,6 +46,11 @@ final class HTTPListener: Sendable {
                 "Another program uses port \(ports.lowerBound) on \(host). End it, or choose another port with "
                     + "--listen \(host.contains(":") ? "[\(host)]" : host):PORT.")
         }
+        if (failure as? IOError)?.errnoCode == EACCES {
+            throw RoomError(
+                .listenFailed,
+                "Cannot listen on port \(ports.lowerBound) of \(host): Permission denied. Use a port above 1023.")
+        }
         throw RoomError(
             .listenFailed,
             "Cannot listen on \(host):\(ports.lowerBound): \(reason(for: failure)). Use an address of this machine, such "

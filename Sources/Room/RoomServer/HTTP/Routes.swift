@@ -118,7 +118,10 @@ struct Routes: Sendable {
     }
 
     private var foreignOrigin: RoomError {
-        RoomError(.forbidden, "In a browser, only pages of this server may connect to it.")
+        RoomError(
+            .forbidden,
+            "Only pages of this server may connect to it, and only by 127.0.0.1, [::1] or localhost if it listens there."
+        )
     }
 
     private func notFound(_ path: String) -> Response {

@@ -30,8 +30,10 @@ final class Pipe: TurnMember {
     private var isRetrying = false
     /// Bytes of sent packets that the other end has not reported as forwarded.
     private var unreported = 0
-    /// Batches that are not yet handled completely, and the next message and packet of the first one.
+    /// Batches that have arrived. Those before `nextBatch` are handled.
     private var arrived: [PipeBatch] = []
+    private var nextBatch = 0
+    /// Of the next batch.
     private var nextMessage = 0
     private var nextPacket = (index: 0, start: 0)
     /// Bytes of packets that were forwarded here since the last report.
@@ -74,7 +76,7 @@ final class Pipe: TurnMember {
     func endTurn() {
         isTouched = false
         guard !outgoing.isEmpty else { return }
-        if unreported + outgoing.bytes.count > links.window { dropPackets() }
+        if unreported + outgoing.size > links.window { dropPackets() }
         resumeInterrupted()
         guard !outgoing.isEmpty else { return }
         let batch = outgoing
@@ -82,7 +84,7 @@ final class Pipe: TurnMember {
             dropPackets()
             return retry()
         }
-        unreported += batch.bytes.count
+        unreported += batch.size
         outgoing = batch.next
     }
 
@@ -119,6 +121,8 @@ final class Pipe: TurnMember {
 
     func receive(_ batch: PipeBatch) {
         guard !hasEnded else { return }
+        // The way back is free, however long this one takes.
+        for (_, message) in batch.messages { if case .taken(let bytes) = message { unreported -= bytes } }
         arrived.append(batch)
         if arrived.count == 1 { goOn() }
     }
@@ -126,20 +130,20 @@ final class Pipe: TurnMember {
     /// Handles a share of what has arrived. The rest waits for the loop's other work.
     private func goOn() {
         var share = Self.sendsAtOnce
-        while share > 0, let batch = arrived.first {
-            while let message = batch.message(nextMessage, before: nextPacket.index) {
+        while share > 0, nextBatch < arrived.count {
+            let batch = arrived[nextBatch]
+            if let message = batch.message(nextMessage, before: nextPacket.index) {
                 nextMessage += 1
+                // It may be passed on to every participant.
+                share -= 1 + (room?.count ?? 0)
                 handle(message)
                 // The last message ends this end of the pipe.
                 if hasEnded { return }
+            } else if nextPacket.index < batch.packets.count {
+                share -= 1 + receiveNext(of: batch)
+            } else {
+                endBatch()
             }
-            guard nextPacket.index < batch.packets.count else {
-                nextMessage = 0
-                nextPacket = (0, 0)
-                arrived.removeFirst()
-                continue
-            }
-            share -= 1 + receiveNext(of: batch)
         }
         report()
         guard !arrived.isEmpty else { return }
@@ -147,12 +151,21 @@ final class Pipe: TurnMember {
         loop.schedule(at: loop.now) { [weak self] in self?.goOn() }
     }
 
+    private func endBatch() {
+        nextMessage = 0
+        nextPacket = (0, 0)
+        nextBatch += 1
+        guard 2 * nextBatch >= arrived.count else { return }
+        arrived.removeFirst(nextBatch)
+        nextBatch = 0
+    }
+
     /// Forwards a packet. Returns how many consumers it has.
     private func receiveNext(of batch: PipeBatch) -> Int {
         let packet = batch.packets[nextPacket.index]
         let range = nextPacket.start..<(nextPacket.start + packet.length)
         nextPacket = (nextPacket.index + 1, range.upperBound)
-        taken += packet.length
+        taken += packet.length + PipeBatch.packetOverhead
         guard let (stream, interruptions) = incomingStreams[packet.stream], loop.scratch.assign(batch.bytes, range)
         else { return 0 }
         var position = packet.position
@@ -182,7 +195,7 @@ final class Pipe: TurnMember {
             incomingStreams[id]?.interruptions += 1
             incomingStreams[id]?.stream.wasInterrupted()
         case .clock(let id, let clock): incomingStreams[id]?.stream.setClock(clock)
-        case .taken(let bytes): unreported -= bytes
+        case .taken: break
         case .began, .introduction, .entered, .left, .published, .unpublished, .ended:
             room?.handle(message, from: self)
         }

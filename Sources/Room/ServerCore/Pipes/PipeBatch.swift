@@ -38,6 +38,10 @@ package struct PipeBatch: Sendable {
 
     package var packetCount: Int { packets.count }
     package var byteCount: Int { bytes.count }
+    /// About what a packet takes besides its bytes.
+    static let packetOverhead = 64
+    /// What its packets take.
+    var size: Int { bytes.count + packets.count * Self.packetOverhead }
     var isEmpty: Bool { messages.isEmpty && packets.isEmpty }
     /// Whether its last message is `ended`.
     var isFarewell: Bool { if case .ended = messages.last?.message { true } else { false } }

@@ -81,6 +81,14 @@ package final class MediaPort: TurnMember, PausedReader {
                 message:
                     "The public address \(other) is IPv6, but the port at \(address) has only IPv4. Listen on 0.0.0.0.")
         }
+        if socket.address.ipv4 == nil, !socket.address.isAny,
+            let other = publicAddresses.first(where: { !$0.contains(":") })
+        {
+            throw TransportError(
+                code: "transport.no-address",
+                message:
+                    "The public address \(other) is IPv4, but the port at \(address) has only IPv6. Listen on [::].")
+        }
         if place == 0, loops > 1 { try socket.share() }
         source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in becomeReady()
         }
@@ -315,8 +323,18 @@ package final class MediaPort: TurnMember, PausedReader {
     /// Whether machines of other networks may reach one of the port's addresses.
     package var isPublic: Bool { addresses(within: .anyButLoopback).contains { AddressScope($0) == .global } }
 
-    /// Whether a text is a literal IPv4 or IPv6 address of a host.
-    package static func isAddress(_ text: String) -> Bool { AddressScope(text).map { $0 != .unusable } ?? false }
+    /// Whether a text is a literal IPv4 or IPv6 address that another machine may reach.
+    package static func isReachableAddress(_ text: String) -> Bool {
+        switch AddressScope(text) {
+        case .global, .local: true
+        case .loopback, .linkLocal, .unusable, nil: false
+        }
+    }
+
+    /// A literal address in its usual form: RFC 5952, and IPv4 for an IPv4 address inside IPv6. Nil for other texts.
+    package static func canonicalAddress(_ text: String) -> String? {
+        TransportAddress(literal: text, port: 0).flatMap { AddressScope.canonical($0.host) }
+    }
 
     /// The candidates of the port for a peer within this scope (RFC 8839, section 5.1).
     func candidates(within scope: ListeningScope) -> [String] {
