@@ -38,9 +38,9 @@ package struct PipeBatch: Sendable {
 
     package var packetCount: Int { packets.count }
     package var byteCount: Int { bytes.count }
-    /// About what a packet takes besides its bytes.
+    /// About the memory of a packet besides its own bytes.
     static let packetOverhead = 64
-    /// What its packets take.
+    /// The memory of its packets, in bytes.
     var size: Int { bytes.count + packets.count * Self.packetOverhead }
     var isEmpty: Bool { messages.isEmpty && packets.isEmpty }
     /// Whether its last message is `ended`.
