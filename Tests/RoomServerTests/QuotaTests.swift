@@ -44,9 +44,11 @@ import TestSupport
             client.send([UInt8](repeating: 32, count: JoinLimitHandler.limit))
             #expect(throws: RawClientError.self) { try client.message { _ in false } }
             // Clients that have joined may send as much, also at once.
+            let ping = Envelope(id: 7, ClientMessage.ping).json() + String(repeating: " ", count: 20_000)
+            let frame = client.frame(Array(ping.utf8))
             for _ in 0..<20 {
                 let (joined, _) = try join(server, grant.accessToken)
-                joined.sendText(Envelope(id: 7, ClientMessage.ping).json() + String(repeating: " ", count: 200_000))
+                joined.send(frame)
                 _ = try joined.message { $0.id == 7 }
             }
         }
