@@ -3,7 +3,7 @@ import Testing
 @testable import MediaGraph
 
 /// A machine with the elements and devices that the test lists.
-private struct MadeUpMachine: PlanEnvironment {
+struct MadeUpMachine: PlanEnvironment {
     var elements: Set<String> = []
     var usable: Set<String> = []
 
@@ -23,7 +23,7 @@ private struct MadeUpMachine: PlanEnvironment {
 }
 
 /// Nodes with one element each. Their output has the first format of the contract.
-private struct MadeUpNodes: PlanningCatalogue {
+struct MadeUpNodes: PlanningCatalogue {
     let kinds: [NodeKind] = [
         NodeKind("source", .capturer, "", outputs: [Port("video", [.rawVideo], encodings: ["YUY2"])]),
         NodeKind(
@@ -53,7 +53,28 @@ private struct MadeUpNodes: PlanningCatalogue {
         NodeKind(
             "convert", .processor, "", inputs: [Port("in", [.rawVideo])], outputs: [Port("out", [.rawVideo])],
             settings: [SettingContract("pixel-format", .text, "")]),
+        NodeKind(
+            "chooser", .capturer, "", outputs: [Port("video", [.rawVideo, .encodedVideo])],
+            settings: [SettingContract("offers", .text, ""), SettingContract("forward", .flag, default: false, "")]),
+        NodeKind("rate", .processor, "", inputs: [Port("in", [.rawVideo])], outputs: [Port("out", [.rawVideo])]),
+        NodeKind(
+            "crop", .processor, "", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+            outputs: [Port("out", [.rawVideo], encodings: ["I420"])]),
+        NodeKind("web", .recorder, "", inputs: [Port("in", [.encodedVideo], encodings: ["vp8"])]),
+        NodeKind("card", .renderer, "", inputs: [Port("in", [.rawVideo], encodings: ["NV12", "YUY2"])]),
+        NodeKind("sink", .renderer, "", inputs: [Port("in", [.rawVideo, .rawAudio, .encodedVideo, .encodedAudio])]),
     ]
+    /// The pixel formats that the encoder of H.264 takes.
+    var encoderFormats = ["I420"]
+
+    func input(
+        _ port: String, of node: Node, running: NodePlan?, on environment: any PlanEnvironment
+    ) -> Port? {
+        let found = kind(named: node.kind)?.input(port)
+        return node.kind == "h264-encoder" ? Port("in", [.rawVideo], encodings: encoderFormats) : found
+    }
+
+    func output(repeating input: String, of node: Node) -> String? { node.kind == "rate" ? "out" : nil }
 
     func kind(named name: String) -> NodeKind? { kinds.kind(named: name) }
 
@@ -63,9 +84,18 @@ private struct MadeUpNodes: PlanningCatalogue {
         }
         var plan = NodePlan(request.node)
         plan.add(request.kind.name, as: "it")
+        if request.kind.name == "chooser" {
+            let offers = request.text("offers").split(separator: " ").map(FormatAlternative.init(madeUp:))
+            let choice = request.choice("video", among: request.flag("forward") ? [offers[0]] : offers)
+            plan.note(choice)
+            plan.setOutput("video", choice.format)
+            return plan
+        }
         for input in request.inputs { plan.inputs[input.port] = ElementPad("it") }
         for output in request.kind.outputs {
-            let encoding = output.encodings.first ?? request.text("pixel-format")
+            let encoding =
+                output.encodings.first
+                ?? (request.kind.name == "rate" ? request.input("in")?.encoding : request.text("pixel-format")) ?? ""
             let kind = output.kinds.first ?? .rawVideo
             var format = kind == .rawAudio ? MediaFormat.rawAudio : MediaFormat(kind, encoding)
             if kind != .rawAudio {
@@ -77,6 +107,17 @@ private struct MadeUpNodes: PlanningCatalogue {
         }
         plan.latency = request.environment.secondsPerFrame(plan.elements[0], .rawVideo())
         return plan
+    }
+}
+
+extension FormatAlternative {
+    /// Such as `h264`, or `I420-decoded` for one that the source decodes itself, or `NV12-slow` for too low a rate.
+    init(madeUp words: Substring) {
+        let parts = words.split(separator: "-")
+        let encoding = String(parts[0])
+        self.init(
+            encoding, MediaFormat(MediaKind(ofEncoding: encoding), encoding, width: 640, height: 480),
+            work: Work(decodes: parts.contains("decoded") ? 1 : 0), shortfall: parts.contains("slow") ? 1 : 0)
     }
 }
 

@@ -107,8 +107,9 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
         #expect(plan.passedOver.contains { $0.contains("nvh264enc") && $0.contains("cannot be opened") })
         #expect(plan.passedOver.contains { $0.contains("qsvh264enc is not installed") })
         #expect(!plan.passedOver.contains { $0.contains("x264enc") })
-        // It accepts only NV12.
-        #expect(plan.element("pixels")?.properties["caps"] == "video/x-raw,format=NV12")
+        // It accepts only NV12, to which the planner converts.
+        let input = NodeRegistry.builtIn.input("in", of: encoder("h264"), running: nil, on: everything)
+        #expect(input?.encodings == ["NV12"])
         #expect(plan.notes.contains { $0.contains("vah264enc encodes, in hardware") })
     }
 

@@ -59,7 +59,14 @@ struct DevicelessCheck {
         func reasonForLack(of name: String) -> String? { registry.reasonForLack(of: name) }
         func isLacking(_ name: String) -> Bool { registry.isLacking(name) }
         func otherFiles(writtenBy node: Node) -> [String] { registry.otherFiles(writtenBy: node) }
-        func input(_ port: String, of node: Node) -> Port? { registry.input(port, of: node) }
+        func input(
+            _ port: String, of node: Node, running: NodePlan?, on environment: any PlanEnvironment
+        ) -> Port? {
+            registry.input(port, of: node, running: running, on: environment)
+        }
+        func output(repeating input: String, of node: Node) -> String? {
+            registry.output(repeating: input, of: node)
+        }
 
         func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
             do throws(MediaError) {

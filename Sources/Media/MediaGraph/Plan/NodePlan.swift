@@ -67,6 +67,12 @@ public struct NodePlan: Sendable, Hashable, Codable {
         append("capsfilter", as: name, ["caps": .text(caps)])
     }
 
+    /// Notes a choice, its reason and the rejected alternatives.
+    public mutating func note(_ choice: FormatChoice) {
+        if let reason = choice.reason { notes.append(reason) }
+        passedOver += choice.passedOver
+    }
+
     /// Makes the element that was added last an output of the node.
     public mutating func setOutput(_ port: String, _ format: MediaFormat) {
         outputs[port] = elements.last.map { ElementPad($0.name) }

@@ -8,17 +8,21 @@ public struct NodeRequest: NodeSettings, Sendable {
     public let usedOutputs: Set<String>
     /// The inputs whose media has other consumers too. Changing it in place needs a copy.
     public let sharedInputs: Set<String>
+    /// The consumers of the linked outputs. Empty for a node that is planned alone.
+    public let demands: [String: Demand]
     public let environment: any PlanEnvironment
 
     public init(
         _ node: Node, _ kind: NodeKind, inputs: [(port: String, format: MediaFormat)] = [],
-        usedOutputs: Set<String> = [], sharedInputs: Set<String> = [], environment: any PlanEnvironment
+        usedOutputs: Set<String> = [], sharedInputs: Set<String> = [], demands: [String: Demand] = [:],
+        environment: any PlanEnvironment
     ) {
         self.node = node
         self.kind = kind
         self.inputs = inputs
         self.usedOutputs = usedOutputs
         self.sharedInputs = sharedInputs
+        self.demands = demands
         self.environment = environment
     }
 
@@ -36,5 +40,10 @@ public struct NodeRequest: NodeSettings, Sendable {
     /// The format of an input; nil if it is not linked.
     public func input(_ port: String) -> MediaFormat? {
         inputs.first { $0.port == port }?.format
+    }
+
+    /// The best of the formats that an output can have, for its consumers.
+    public func choice(_ output: String, among alternatives: [FormatAlternative]) -> FormatChoice {
+        (demands[output] ?? Demand()).choice(among: alternatives)
     }
 }

@@ -3,18 +3,27 @@ public protocol PlanningCatalogue: NodeCatalogue {
     /// Returns the plan of a node. Throws the reason why it cannot run: a missing device, element or file, or formats
     /// that do not match.
     func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan
-    /// An input of a node, with the encodings that its settings allow: a recorder's depend on the type of its file.
-    func input(_ port: String, of node: Node) -> Port?
+    /// An input of a node, with the encodings that its settings and the machine allow: a recorder's depend on the type of
+    /// its file, an encoder's on the installed element. `running` is the plan of the node if it runs: hardware that is in
+    /// use is not opened again.
+    func input(_ port: String, of node: Node, running: NodePlan?, on environment: any PlanEnvironment) -> Port?
+    /// The output that has the format of an input, whatever that is. Nil for most nodes.
+    func output(repeating input: String, of node: Node) -> String?
 }
 
 extension PlanningCatalogue {
-    public func input(_ port: String, of node: Node) -> Port? {
+    public func input(
+        _ port: String, of node: Node, running: NodePlan?, on environment: any PlanEnvironment
+    ) -> Port? {
         kind(named: node.kind)?.input(port)
     }
+
+    public func output(repeating input: String, of node: Node) -> String? { nil }
 }
 
-/// Turns a graph into a plan: settles formats along the links, inserts converters, encoders and decoders, and asks each
-/// node for its elements. A pure function of the graph and the environment.
+/// Turns a graph into a plan: collects the demand for each output from the ends of the graph, settles formats along the
+/// links from its sources, inserts converters, encoders and decoders, and asks each node for its elements. A pure function
+/// of the graph and the environment.
 public struct Planner: Sendable {
     private let catalogue: any PlanningCatalogue
     private let environment: any PlanEnvironment
@@ -94,8 +103,29 @@ private struct Planning {
     let catalogue: any PlanningCatalogue
     let environment: any PlanEnvironment
     let running: GraphPlan?
-    var nodes: [NodePlan] = []
-    var links: [LinkPlan] = []
+    private let demands: [PortReference: Demand]
+    private var nodes: [NodePlan] = []
+    private var links: [LinkPlan] = []
+
+    init(
+        graph: MediaGraph, catalogue: any PlanningCatalogue, environment: any PlanEnvironment, running: GraphPlan?
+    ) {
+        (self.graph, self.catalogue, self.environment, self.running) = (graph, catalogue, environment, running)
+        demands = graph.demands(
+            catalogue,
+            input: { reference, node in
+                let plan = running?.node(node.name)
+                let isSame =
+                    plan?.node.kind == node.kind
+                    && plan?.fixedSettings == catalogue.kind(named: node.kind)?.fixedSettings(of: node)
+                return catalogue.input(reference.port, of: node, running: isSame ? plan : nil, on: environment)
+            },
+            encoder: { codec in
+                let node = Node("\(codec)-encoder")
+                let plan = running?.nodes.first { $0.adapts != nil && $0.node.kind == node.kind }
+                return catalogue.input("in", of: node, running: plan, on: environment)
+            })
+    }
 
     mutating func add(_ node: Node) throws(MediaError) {
         if catalogue.isLacking(node.kind) {
@@ -106,11 +136,8 @@ private struct Planning {
         }
         var feeding: [LinkPlan] = []
         for link in graph.links(into: node.name) {
-            guard let port = catalogue.input(link.to.port, of: node) else {
-                preconditionFailure("\(node.name) has no input \(link.to.port)")
-            }
             do throws(MediaError) {
-                let output = try adapt(link.from, to: port, of: node)
+                let output = try adapt(link)
                 feeding.append(LinkPlan(link: Link(from: output, to: link.to), format: try format(of: output)))
             } catch {
                 throw error.about(node.name)
@@ -130,7 +157,10 @@ private struct Planning {
         let request = NodeRequest(
             node, kind, inputs: feeding.map { ($0.link.to.port, $0.format) },
             usedOutputs: Set(graph.links(outOf: node.name).map(\.from.port)).union(adapts == nil ? [] : ["out"]),
-            sharedInputs: Set(feeding.filter { isShared($0.link.from) }.map(\.link.to.port)), environment: environment)
+            sharedInputs: Set(feeding.filter { isShared($0.link.from) }.map(\.link.to.port)),
+            demands: Dictionary(
+                uniqueKeysWithValues: demands.filter { $0.key.node == node.name }.map { ($0.key.port, $0.value) }),
+            environment: environment)
         var plan: NodePlan
         do throws(MediaError) {
             plan = if let running = runningPlan(request) { running } else { try catalogue.plan(request) }
@@ -178,64 +208,32 @@ private struct Planning {
 
     // MARK: Adapters
 
-    /// Returns an output in a format that `port` accepts: the linked one, or that of an inserted node.
-    private mutating func adapt(
-        _ output: PortReference, to port: Port, of node: Node
-    ) throws(MediaError) -> PortReference {
-        let given = try format(of: output)
-        if port.takes(given) { return output }
-        let isVideo = given.kind == .rawVideo || given.kind == .encodedVideo
-        let raw: MediaKind = isVideo ? .rawVideo : .rawAudio
-        let encoded: MediaKind = isVideo ? .encodedVideo : .encodedAudio
-        guard given.kind == raw || given.kind == encoded, port.kinds.contains(raw) || port.kinds.contains(encoded)
-        else {
-            throw clash(output, given, port, node)
+    /// Returns the output that feeds a link's input: the linked one, or that of an inserted node.
+    private mutating func adapt(_ link: Link) throws(MediaError) -> PortReference {
+        let given = try format(of: link.from)
+        guard let demand = demands[link.from],
+            let consumer = demand.consumers.first(where: { $0.name == "\(link.to)" })
+        else { preconditionFailure("\(link.to.node) has no input \(link.to.port)") }
+        guard let adapters = demand.adapters(from: given, to: consumer) else {
+            throw clash(link.from, given, consumer)
         }
-        var current = output
-        if given.kind == encoded {
-            // Another encoding is decoded first.
-            let decoder = isVideo ? "video-decoder" : "audio-decoder"
-            // The input of a decoder cannot be decoded for it.
-            guard node.kind != decoder else { throw clash(output, given, port, node) }
-            current = try insert(decoder, "raw", behind: current, origin: output)
-        }
-        if port.kinds.contains(raw), !port.kinds.contains(encoded) || given.kind == raw && !port.takesOnlyEncoded {
-            if port.takes(try format(of: current)) { return current }
-            guard let wanted = port.encodings(of: raw).first else { return current }
-            guard isVideo else { throw clash(output, given, port, node) }
-            return try insert(
-                "convert", wanted, behind: current, origin: output, ["pixel-format": .text(wanted)])
-        }
-        guard let codec = codec(for: port, from: output, encoded) else { throw clash(output, given, port, node) }
-        return try insert("\(codec)-encoder", codec, behind: current, origin: output)
-    }
-
-    /// The codec that serves most consumers of this output, among those that `port` accepts.
-    private func codec(for port: Port, from output: PortReference, _ encoded: MediaKind) -> String? {
-        let others = graph.links.filter { $0.from == output }.compactMap { link in
-            graph.node(link.to.node).flatMap { catalogue.input(link.to.port, of: $0) }
-        }.filter { $0.kinds.contains(encoded) }
-        let candidates = port.encodings(of: encoded).filter { catalogue.kind(named: "\($0)-encoder") != nil }
-        let served = candidates.map { codec in others.count { $0.encodings(of: encoded).contains(codec) } }
-        guard let most = served.max(), let index = served.firstIndex(of: most) else { return nil }
-        return candidates[index]
+        var output = link.from
+        for adapter in adapters { output = try insert(adapter, behind: output, origin: link.from) }
+        return output
     }
 
     private mutating func insert(
-        _ kind: String, _ encoding: String, behind output: PortReference, origin: PortReference,
-        _ settings: [String: SettingValue] = [:]
+        _ adapter: Adapter, behind output: PortReference, origin: PortReference
     ) throws(MediaError) -> PortReference {
+        let (kind, encoding, settings) = adapter.node
         // Consumers with the same need share the node.
         let there = nodes.first { $0.adapts == origin && $0.node.kind == kind && $0.node.settings == settings }
         if let there { return PortReference(node: there.name, port: "out") }
         let node = Node(
-            kind, name: unused("\(origin.node)-\(encoding.lowercased())"), settings: settings,
+            kind, name: unused("\(origin.node)-\(encoding)"), settings: settings,
             branch: graph.node(origin.node)?.branch, isOptional: graph.node(origin.node)?.isOptional ?? false)
-        // An encoder accepts only some pixel formats.
-        var feed = output
-        if let input = catalogue.kind(named: kind)?.input("in") { feed = try adapt(output, to: input, of: node) }
-        let link = Link(from: feed, to: PortReference(node: node.name, port: "in"))
-        try place(node, [LinkPlan(link: link, format: try format(of: feed))], adapts: origin)
+        let link = Link(from: output, to: PortReference(node: node.name, port: "in"))
+        try place(node, [LinkPlan(link: link, format: try format(of: output))], adapts: origin)
         return PortReference(node: node.name, port: "out")
     }
 
@@ -247,13 +245,14 @@ private struct Planning {
         return (2...10_000).lazy.map { "\(name)-\($0)" }.first { !isTaken($0) } ?? name
     }
 
-    private func clash(_ output: PortReference, _ given: MediaFormat, _ port: Port, _ node: Node) -> MediaError {
+    private func clash(_ output: PortReference, _ given: MediaFormat, _ consumer: Demand.Consumer) -> MediaError {
+        let port = consumer.port
         let takes = port.encodings.isEmpty ? port.kinds.map(\.rawValue).sorted() : port.encodings
         return MediaError(
             code: MediaError.Code.formatClash,
             message:
-                "\(output) delivers \(given), but \(node.name).\(port.name) accepts \(takes.joined(separator: ", ")), "
-                + "and no inserted node can convert it. Choose another format for one of them.")
+                "\(output) delivers \(given), but \(consumer.name) accepts \(takes.joined(separator: ", ")), and no "
+                + "inserted node can convert it. Choose another format for one of them.")
     }
 
     // MARK: Branches
@@ -294,8 +293,18 @@ extension Port {
     func encodings(of kind: MediaKind) -> [String] {
         encodings.filter { MediaKind(ofEncoding: $0) == kind }
     }
+}
 
-    var takesOnlyEncoded: Bool { kinds.isDisjoint(with: [.rawVideo, .rawAudio]) }
+extension Adapter {
+    /// Its node: the kind, the ending of its name, and the settings.
+    fileprivate var node: (kind: String, ending: String, settings: [String: SettingValue]) {
+        switch self {
+        case .decodeVideo: ("video-decoder", "raw", [:])
+        case .decodeAudio: ("audio-decoder", "raw", [:])
+        case .convert(let format): ("convert", format.lowercased(), ["pixel-format": .text(format)])
+        case .encode(let codec): ("\(codec)-encoder", codec, [:])
+        }
+    }
 }
 
 extension MediaError {

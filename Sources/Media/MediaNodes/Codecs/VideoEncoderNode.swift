@@ -59,7 +59,8 @@ final class VideoEncoderNode: RunningNode {
             "\(codec.name)-encoder", .codec,
             "\(codec.title)\(codec.profile.map { " " + $0.replacing("-", with: " ") } ?? "") at a constant bitrate, "
                 + "after a queue of 2 frames that drops the oldest",
-            inputs: .rawVideoIn, outputs: [Port("out", [.encodedVideo], encodings: [codec.name])],
+            inputs: [Port("in", [.rawVideo], encodings: codec.pixelFormats)],
+            outputs: [Port("out", [.encodedVideo], encodings: [codec.name])],
             settings: settings)
     }
 
@@ -78,6 +79,17 @@ final class VideoEncoderNode: RunningNode {
 
     // MARK: Planning
 
+    /// The input, with the pixel formats that the element takes.
+    static func input(
+        _ port: Port, of node: Node, codec: EncodedVideo, running: NodePlan?, on environment: any PlanEnvironment
+    ) -> Port {
+        let factory = running?.element("encoder")?.factory
+        let request = NodeRequest(node, kind(of: codec), environment: environment)
+        // An element that cannot be chosen is reported when the node is planned.
+        guard let element = factory.map(codec.element) ?? (try? choose(request, codec))?.element else { return port }
+        return Port(port.name, port.kinds, encodings: element.pixelFormats)
+    }
+
     static func plan(_ request: NodeRequest, codec: EncodedVideo) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? .rawVideo()
         if let width = input.width, let height = input.height,
@@ -91,11 +103,6 @@ final class VideoEncoderNode: RunningNode {
         plan.passedOver = passedOver
         plan.notes.append("\(choice.factory) encodes, in \(choice.isHardware ? "hardware" : "software")")
         plan.addQueue(as: "queue", .rawPictures, holding: input)
-        if choice.pixelFormat != "I420" {
-            plan.add("videoconvert", as: "convert")
-            plan.addFilter("video/x-raw,format=\(choice.pixelFormat)", as: "pixels")
-            plan.notes.append("\(choice.factory) needs \(choice.pixelFormat), so frames are converted from I420")
-        }
         // Hardware differs from driver to driver, so the properties are set on the created element, as far as it
         // accepts them.
         var properties =
@@ -130,7 +137,7 @@ final class VideoEncoderNode: RunningNode {
     /// The element named by the node, or the first usable one of the table.
     private static func choose(
         _ request: NodeRequest, _ codec: EncodedVideo
-    ) throws(MediaError) -> (VideoEncoderElement, passedOver: [String]) {
+    ) throws(MediaError) -> (element: VideoEncoderElement, passedOver: [String]) {
         let known = codec.elements.map(\.factory)
         let wanted = request.text("element")
         guard wanted == "auto" || known.contains(wanted) else {
@@ -287,6 +294,9 @@ extension EncodedVideo {
     var encoder: NodeImplementation {
         NodeImplementation(
             kind: VideoEncoderNode.kind(of: self),
+            input: { port, node, running, environment in
+                VideoEncoderNode.input(port, of: node, codec: self, running: running, on: environment)
+            },
             plan: { (request) throws(MediaError) in try VideoEncoderNode.plan(request, codec: self) },
             activate: { (instance) throws(MediaError) in try VideoEncoderNode(instance, codec: self) })
     }

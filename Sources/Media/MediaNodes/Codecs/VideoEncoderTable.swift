@@ -16,6 +16,11 @@ struct EncodedVideo: Sendable {
 
     var title: String { Encoding.named(name)?.title ?? name }
 
+    /// The pixel formats that one of the elements takes, I420 first.
+    var pixelFormats: [String] {
+        elements.flatMap(\.pixelFormats).reduce(into: ["I420"]) { if !$0.contains($1) { $0.append($1) } }
+    }
+
     /// The bitrate for frames of this format if the node sets none. Nil when their size is not known.
     func defaultBitrate(for format: MediaFormat) -> Bitrate? {
         guard let width = format.width, let height = format.height else { return nil }
@@ -33,7 +38,7 @@ struct EncodedVideo: Sendable {
         elements: [
             .mpp("mppvp8enc"), .vaapi("vaapivp8enc"),
             VideoEncoderElement(
-                factory: "omxvp8enc", hardwareFormat: "I420", rate: .bitsPerSecond("target-bitrate"),
+                factory: "omxvp8enc", isHardware: true, rate: .bitsPerSecond("target-bitrate"),
                 fixed: ["control-rate": "constant"]),
             .v4l2("v4l2vp8enc"),
             // Realtime: one pass, no frame delayed or dropped, quantizers and buffers as in browsers.
@@ -60,12 +65,13 @@ struct EncodedVideo: Sendable {
             .va("vah264enc", ["b-frames": 0]), .va("vah264lpenc", ["b-frames": 0]),
             .vaapi("vaapih264enc", ["max-bframes": 0]), .msdk("msdkh264enc"),
             VideoEncoderElement(
-                factory: "omxh264enc", hardwareFormat: "I420", rate: .bitsPerSecond("target-bitrate"),
+                factory: "omxh264enc", isHardware: true, rate: .bitsPerSecond("target-bitrate"),
                 keyframes: "interval-intraframes",
                 fixed: ["control-rate": "constant", "b-frames": 0, "inline-header": true]),
             .v4l2("v4l2h264enc"),
             VideoEncoderElement(
-                factory: "x264enc", rate: .kilobitsPerSecond("bitrate"), keyframes: "key-int-max",
+                factory: "x264enc", pixelFormats: ["I420", "NV12", "YV12"], rate: .kilobitsPerSecond("bitrate"),
+                keyframes: "key-int-max",
                 fixed: [
                     "tune": "zerolatency", "speed-preset": "superfast", "byte-stream": true, "bframes": 0,
                     "threads": 1, "aud": false, "vbv-buf-capacity": 600, "option-string": "scenecut=0",
@@ -108,17 +114,15 @@ struct VideoEncoderElement: Sendable {
     }
 
     private(set) var factory = ""
-    /// The pixel format that an encoder in hardware needs; nil for software.
-    private(set) var hardwareFormat: String?
+    /// The pixel formats that it takes, best first.
+    private(set) var pixelFormats = ["I420"]
+    private(set) var isHardware = false
     let rate: Rate
     /// The property with the longest interval between keyframes.
     private(set) var keyframes: String?
     private(set) var longestInterval = Int.max
     private(set) var fixed: [String: SettingValue] = [:]
 
-    var isHardware: Bool { hardwareFormat != nil }
-    /// The required pixel format.
-    var pixelFormat: String { hardwareFormat ?? "I420" }
     /// Whether a keyframe cannot be requested by GStreamer's event (av1enc before 1.24): the element is restarted, which
     /// takes a millisecond.
     var restartsForKeyframe: Bool { factory == "av1enc" }
@@ -167,24 +171,26 @@ struct VideoEncoderElement: Sendable {
             "buffer-initial-size": 500, "buffer-optimal-size": 600, "buffer-size": 1000, "static-threshold": 1,
         ])
     fileprivate static let nvidia = VideoEncoderElement(
-        hardwareFormat: "I420", rate: .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
+        pixelFormats: ["I420", "NV12"], isHardware: true, rate: .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
         fixed: ["preset": "low-latency-hp", "rc-mode": "cbr", "zerolatency": true])
     fileprivate static let quickSync = VideoEncoderElement(
-        hardwareFormat: "NV12", rate: .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
+        pixelFormats: ["NV12"], isHardware: true, rate: .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
         fixed: ["rate-control": "cbr", "low-latency": true])
     fileprivate static let va = VideoEncoderElement(
-        hardwareFormat: "NV12", rate: .kilobitsPerSecond("bitrate"), keyframes: "key-int-max", longestInterval: 1024,
+        pixelFormats: ["NV12"], isHardware: true, rate: .kilobitsPerSecond("bitrate"), keyframes: "key-int-max",
+        longestInterval: 1024,
         fixed: ["rate-control": "cbr", "target-usage": 6])
     fileprivate static let vaapi = VideoEncoderElement(
-        hardwareFormat: "NV12", rate: .kilobitsPerSecond("bitrate"), keyframes: "keyframe-period",
+        pixelFormats: ["NV12"], isHardware: true, rate: .kilobitsPerSecond("bitrate"), keyframes: "keyframe-period",
         fixed: ["rate-control": "cbr", "quality-level": 6])
     fileprivate static let msdk = VideoEncoderElement(
-        hardwareFormat: "NV12", rate: .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
+        pixelFormats: ["NV12", "I420", "YUY2", "UYVY"], isHardware: true, rate: .kilobitsPerSecond("bitrate"),
+        keyframes: "gop-size",
         fixed: ["rate-control": "cbr", "target-usage": 7, "b-frames": 0, "async-depth": 1])
     fileprivate static let mpp = VideoEncoderElement(
-        hardwareFormat: "NV12", rate: .bitsPerSecond("bps"), keyframes: "gop",
+        pixelFormats: ["NV12", "I420", "YUY2", "UYVY"], isHardware: true, rate: .bitsPerSecond("bps"), keyframes: "gop",
         fixed: ["rc-mode": "cbr", "header-mode": "each-idr"])
-    fileprivate static let v4l2 = VideoEncoderElement(hardwareFormat: "I420", rate: .controls)
+    fileprivate static let v4l2 = VideoEncoderElement(isHardware: true, rate: .controls)
 }
 
 extension Node {

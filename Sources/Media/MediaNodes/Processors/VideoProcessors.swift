@@ -151,7 +151,8 @@ enum ScaleNode: NodeType {
 /// Changes the frame rate.
 enum RateNode: NodeType {
     static let kind = NodeKind(
-        "rate", .processor, "Changes the frame rate", inputs: .rawVideoIn, outputs: .rawVideoOut,
+        "rate", .processor, "Changes the frame rate", inputs: [Port("in", [.rawVideo])],
+        outputs: [Port("out", [.rawVideo])],
         settings: [
             SettingContract("fps", .number(1...240), isRequired: true, unit: "frames/s", "Output frame rate")
                 .example(15),
@@ -160,6 +161,8 @@ enum RateNode: NodeType {
                 "Whether to repeat frames if too few arrive, at one frame of latency (default: only if the input rate "
                     + "is lower or unknown)"),
         ])
+
+    static let repeatedInputs = ["in": "out"]
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let rate = request.number("fps")

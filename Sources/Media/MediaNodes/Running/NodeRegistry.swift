@@ -75,11 +75,17 @@ public struct NodeRegistry: PlanningCatalogue {
         return kind.hasPrefix(prefix) ? String(kind.dropFirst(prefix.count)) : nil
     }
 
-    public func input(_ port: String, of node: Node) -> Port? {
+    public func input(
+        _ port: String, of node: Node, running: NodePlan?, on environment: any PlanEnvironment
+    ) -> Port? {
         guard let implementation = implementation(of: node.kind), let found = implementation.kind.input(port) else {
             return nil
         }
-        return implementation.input(found, node)
+        return implementation.input(found, node, running, environment)
+    }
+
+    public func output(repeating input: String, of node: Node) -> String? {
+        implementation(of: node.kind)?.repeatedInputs[input]
     }
 
     public func otherFiles(writtenBy node: Node) -> [String] {
@@ -101,8 +107,10 @@ public struct NodeRegistry: PlanningCatalogue {
 /// The functions of one kind.
 package struct NodeImplementation: Sendable {
     package let kind: NodeKind
-    /// An input of the kind, narrowed by a node's settings.
-    package var input: @Sendable (Port, Node) -> Port = { port, _ in port }
+    /// An input of the kind, narrowed by a node's settings, by its plan if it runs, and by the machine.
+    package var input: @Sendable (Port, Node, NodePlan?, any PlanEnvironment) -> Port = { port, _, _, _ in port }
+    /// The outputs that have the format of an input, by input.
+    var repeatedInputs: [String: String] = [:]
     /// Files that a node writes beside those that its settings name.
     var otherFiles: @Sendable (Node) -> [String] = { _ in [] }
     package let plan: @Sendable (NodeRequest) throws(MediaError) -> NodePlan
@@ -112,7 +120,8 @@ package struct NodeImplementation: Sendable {
 extension NodeImplementation {
     init(_ type: any NodeType.Type) {
         self.init(
-            kind: type.kind, input: { type.input($0, of: $1) }, otherFiles: { type.otherFiles(writtenBy: $0) },
+            kind: type.kind, input: { port, node, _, _ in type.input(port, of: node) },
+            repeatedInputs: type.repeatedInputs, otherFiles: { type.otherFiles(writtenBy: $0) },
             plan: { (request) throws(MediaError) in try type.plan(request) },
             activate: { (instance) throws(MediaError) in try type.activate(instance) })
     }

@@ -8,6 +8,9 @@ package protocol NodeType: SendableMetatype {
     /// An input of the kind, narrowed by a node's settings.
     static func input(_ port: Port, of node: Node) -> Port
 
+    /// The outputs that have the format of an input, by input. Their consumers decide what the input gets.
+    static var repeatedInputs: [String: String] { get }
+
     /// Files that a node writes beside those that its settings name.
     static func otherFiles(writtenBy node: Node) -> [String]
 
@@ -21,6 +24,8 @@ package protocol NodeType: SendableMetatype {
 
 extension NodeType {
     package static func input(_ port: Port, of node: Node) -> Port { port }
+
+    package static var repeatedInputs: [String: String] { [:] }
 
     package static func otherFiles(writtenBy node: Node) -> [String] { [] }
 

@@ -1,0 +1,118 @@
+/// The parts of a sequence parameter set that decide how its slices are read (ITU-T H.264, 7.3.2.1.1).
+package struct SequenceParameters: Hashable, Sendable {
+    package let id: Int
+    let hasSeparatePlanes: Bool
+    let frameNumberBits: Int
+    /// `pic_order_cnt_type`
+    let orderType: Int
+    let orderBits: Int
+    let orderDeltaIsZero: Bool
+    let hasFramesOnly: Bool
+    /// Whether frames are displayed in the order in which they are decoded. False if the set does not guarantee it.
+    package let isInDisplayOrder: Bool
+
+    /// Nil for a set that is cut short or out of range. `unit` begins with its header byte.
+    package init?(unit: some Sequence<UInt8>) {
+        var reader = BitReader(unit: unit)
+        _ = reader.bits(8)
+        let profile = reader.bits(8)
+        _ = reader.bits(16)
+        id = reader.unsigned()
+        var separate = false
+        if Self.profilesWithChroma.contains(profile) {
+            let chroma = reader.unsigned()
+            if chroma == 3 { separate = reader.flag() }
+            _ = (reader.unsigned(), reader.unsigned(), reader.bits(1))
+            if reader.flag() {
+                for list in 0..<(chroma == 3 ? 12 : 8) where reader.flag() {
+                    Self.skipScalingList(of: list < 6 ? 16 : 64, &reader)
+                }
+            }
+        }
+        hasSeparatePlanes = separate
+        frameNumberBits = reader.unsigned() + 4
+        orderType = reader.unsigned()
+        var order = (bits: 0, deltaIsZero: false)
+        if orderType == 0 {
+            order.bits = reader.unsigned() + 4
+        } else if orderType == 1 {
+            order.deltaIsZero = reader.flag()
+            _ = (reader.signed(), reader.signed())
+            for _ in 0..<min(reader.unsigned(), 255) { _ = reader.signed() }
+        }
+        (orderBits, orderDeltaIsZero) = order
+        _ = (reader.unsigned(), reader.bits(1), reader.unsigned(), reader.unsigned())
+        hasFramesOnly = reader.flag()
+        if !hasFramesOnly { _ = reader.bits(1) }
+        _ = reader.bits(1)
+        if reader.flag() { for _ in 0..<4 { _ = reader.unsigned() } }
+        guard !reader.isBeyond, id < 32, frameNumberBits <= 16, orderType <= 2, orderBits <= 16 else { return nil }
+        let reordered = reader.flag() ? Self.reorderedFrames(&reader) : nil
+        isInDisplayOrder = profile == 66 || orderType == 2 || !reader.isBeyond && reordered == 0
+    }
+
+    private static let profilesWithChroma: Set = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]
+
+    private static func skipScalingList(of size: Int, _ reader: inout BitReader) {
+        var (last, next) = (8, 8)
+        for _ in 0..<size {
+            if next != 0 { next = (last + reader.signed() + 256) % 256 }
+            if next != 0 { last = next }
+        }
+    }
+
+    /// `max_num_reorder_frames` of the usability information (E.1.1). Nil if it is not there.
+    private static func reorderedFrames(_ reader: inout BitReader) -> Int? {
+        if reader.flag(), reader.bits(8) == 255 { _ = reader.bits(32) }
+        if reader.flag() { _ = reader.bits(1) }
+        if reader.flag() {
+            _ = reader.bits(4)
+            if reader.flag() { _ = reader.bits(24) }
+        }
+        if reader.flag() { _ = (reader.unsigned(), reader.unsigned()) }
+        if reader.flag() { _ = (reader.bits(32), reader.bits(32), reader.bits(1)) }
+        let hasUnitRate = reader.flag()
+        if hasUnitRate { skipRate(&reader) }
+        let hasSliceRate = reader.flag()
+        if hasSliceRate { skipRate(&reader) }
+        if hasUnitRate || hasSliceRate { _ = reader.bits(1) }
+        _ = reader.bits(1)
+        guard reader.flag() else { return nil }
+        _ = (reader.bits(1), reader.unsigned(), reader.unsigned(), reader.unsigned(), reader.unsigned())
+        return reader.unsigned()
+    }
+
+    /// `hrd_parameters` (E.1.2)
+    private static func skipRate(_ reader: inout BitReader) {
+        let count = reader.unsigned() + 1
+        _ = reader.bits(8)
+        for _ in 0..<min(count, 32) { _ = (reader.unsigned(), reader.unsigned(), reader.bits(1)) }
+        _ = reader.bits(20)
+    }
+}
+
+/// The parts of a picture parameter set that decide how its slices are read (ITU-T H.264, 7.3.2.2).
+struct PictureParameters: Hashable, Sendable {
+    let id: Int
+    let sequence: Int
+    /// Whether slices are coded arithmetically (CABAC), on whole bytes.
+    let isArithmetic: Bool
+    let hasFieldOrder: Bool
+    let hasDeblocking: Bool
+    let hasRedundancy: Bool
+
+    /// Nil for a set that is cut short, and with slice groups, which no camera uses.
+    init?(unit: some Sequence<UInt8>) {
+        var reader = BitReader(unit: unit)
+        _ = reader.bits(8)
+        (id, sequence) = (reader.unsigned(), reader.unsigned())
+        (isArithmetic, hasFieldOrder) = (reader.flag(), reader.flag())
+        guard reader.unsigned() == 0 else { return nil }
+        _ = (reader.unsigned(), reader.unsigned(), reader.bits(3))
+        _ = (reader.signed(), reader.signed(), reader.signed())
+        hasDeblocking = reader.flag()
+        _ = reader.bits(1)
+        hasRedundancy = reader.flag()
+        guard !reader.isBeyond, id < 256, sequence < 32 else { return nil }
+    }
+}

@@ -1,0 +1,118 @@
+/// Keeps a passing H.264 stream valid while its source is away: repeats the last keyframe, or a slate that was encoded once.
+///
+/// A decoder accepts any number of equal keyframes if `idr_pic_id` changes from each to the next (ITU-T H.264, 7.4.3), so
+/// the id is rewritten. Nothing is encoded or decoded. All frames are access units in Annex B.
+///
+/// A value without a clock: the caller decides when a frame is repeated, and its timestamp.
+public struct KeyframeRepeater: Sendable {
+    /// The bytes to send for a frame of the source.
+    public enum Passing: Sendable, Equatable {
+        /// The unchanged frame.
+        case unchanged
+        /// Other bytes: the parameter sets are put before a keyframe that follows a stand-in, or its id is changed.
+        case changed([UInt8])
+        /// Nothing. It depends on frames that the receivers did not get.
+        case dropped
+    }
+
+    /// A keyframe and its parameter sets.
+    private struct Picture {
+        var sequences: [Int: [UInt8]] = [:]
+        var pictures: [Int: [UInt8]] = [:]
+        var slices: [KeySlice] = []
+        /// Its frame for each id that was needed.
+        var frames: [Int: [UInt8]] = [:]
+
+        var parameters: [[UInt8]] {
+            (sequences.sorted { $0.key < $1.key } + pictures.sorted { $0.key < $1.key }).map(\.value)
+        }
+
+        /// Nil without a keyframe.
+        mutating func frame(withID id: Int) -> [UInt8]? {
+            if let frame = frames[id] { return frame }
+            let units = slices.compactMap { $0.unit(withID: id) }
+            guard !units.isEmpty, units.count == slices.count else { return nil }
+            frames[id] = H264Unit.frame(parameters + units)
+            return frames[id]
+        }
+
+        mutating func take(_ units: [H264Unit]) {
+            for unit in units {
+                if unit.kind == .sequenceParameters, let set = SequenceParameters(unit: unit.bytes) {
+                    sequences[set.id] = Array(unit.bytes)
+                } else if unit.kind == .pictureParameters, let set = PictureParameters(unit: unit.bytes) {
+                    pictures[set.id] = Array(unit.bytes)
+                }
+            }
+            let keySlices = units.filter { $0.kind == .keySlice }
+            guard !keySlices.isEmpty else { return }
+            let sequences = sequences.compactMapValues(SequenceParameters.init(unit:))
+            let pictures = pictures.compactMapValues(PictureParameters.init(unit:))
+            slices = keySlices.compactMap { KeySlice($0, sequences, pictures) }
+            // One that cannot be read is not repeated.
+            if slices.count < keySlices.count { slices = [] }
+            frames = [:]
+        }
+    }
+
+    private var last = Picture()
+    private var slate: Picture?
+    /// The id of the last frame that was sent, if that was a keyframe.
+    private var sentID: Int?
+    /// Whether the last frame that was sent stood in for one of the source.
+    private var isStandingIn = false
+
+    public init() {}
+
+    /// Whether there is a keyframe to repeat.
+    public var hasKeyframe: Bool { !last.slices.isEmpty }
+
+    /// Takes a frame of the source, and returns what to send for it.
+    public mutating func pass(_ frame: [UInt8]) -> Passing {
+        let units = H264Unit.units(of: frame, wholly: false)
+        guard units.contains(where: { $0.kind == .keySlice }) else {
+            last.take(units)
+            if isStandingIn { return .dropped }
+            if units.contains(where: { $0.kind == .slice }) { sentID = nil }
+            return .unchanged
+        }
+        last.take(units)
+        slate = nil
+        let id = last.slices.first?.pictureID
+        let needsParameters =
+            isStandingIn
+            && !(units.contains { $0.kind == .sequenceParameters } && units.contains { $0.kind == .pictureParameters })
+        let isRepeatedID = id != nil && id == sentID
+        isStandingIn = false
+        sentID = id
+        if isRepeatedID, let id {
+            let other = Self.id(after: id)
+            guard let frame = last.frame(withID: other) else { return .unchanged }
+            sentID = other
+            return .changed(frame)
+        }
+        return needsParameters ? .changed(H264Unit.frame(last.parameters) + frame) : .unchanged
+    }
+
+    /// Shows a slate instead of the last keyframe from the next stand-in on, until the source returns. `frame` is one
+    /// keyframe with its parameter sets. Returns false, and changes nothing, if it is not.
+    public mutating func show(slate frame: [UInt8]) -> Bool {
+        var picture = Picture()
+        picture.take(H264Unit.units(of: frame))
+        guard !picture.slices.isEmpty, !picture.parameters.isEmpty else { return false }
+        slate = picture
+        return true
+    }
+
+    /// The frame that stands in for one of the source now. Nil before the first keyframe, unless there is a slate.
+    public mutating func standIn() -> [UInt8]? {
+        let id = Self.id(after: sentID)
+        guard let frame = slate != nil ? slate?.frame(withID: id) : last.frame(withID: id) else { return nil }
+        sentID = id
+        isStandingIn = true
+        return frame
+    }
+
+    /// An id that differs from the one before.
+    private static func id(after id: Int?) -> Int { id == 1 ? 2 : 1 }
+}

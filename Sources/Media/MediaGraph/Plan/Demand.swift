@@ -1,0 +1,198 @@
+/// The inputs that read an output. The planner collects them before it plans the node of the output, so that a source can
+/// choose the format that needs the least work.
+///
+/// A value: `work(for:)` and `choice(among:)` give the same result for the same inputs, whatever the machine does.
+public struct Demand: Sendable, Hashable {
+    /// An input that reads the output.
+    public struct Consumer: Sendable, Hashable {
+        /// Such as `room.video`.
+        public let name: String
+        /// The formats that it accepts, best first.
+        public let port: Port
+        /// The demand for the output of its node, if that has the format of this input, as that of `rate`.
+        public let onward: Demand?
+        /// Whether it is the input of a decoder, for which nothing can be decoded.
+        let isDecoder: Bool
+
+        public init(_ name: String, _ port: Port, onward: Demand? = nil, isDecoder: Bool = false) {
+            self.name = name
+            self.port = port
+            self.onward = onward
+            self.isDecoder = isDecoder
+        }
+    }
+
+    public let consumers: [Consumer]
+    /// The inputs of the encoders that the planner can insert, by codec.
+    let encoders: [String: Port]
+
+    public init(_ consumers: [Consumer] = [], encoders: [String: Port] = [:]) {
+        self.consumers = consumers
+        self.encoders = encoders
+    }
+
+    // MARK: Work
+
+    /// The nodes to insert so that every consumer gets a format that it accepts, each counted once for all consumers that
+    /// share it. Nil if no inserted node can help one of them.
+    public func work(for format: MediaFormat) -> Work? {
+        var shared: Set<Adapter> = []
+        var onward = Work.none
+        for consumer in consumers {
+            guard let adapters = adapters(from: format, to: consumer) else { return nil }
+            shared.formUnion(adapters)
+            guard let next = consumer.onward else { continue }
+            guard let more = next.work(for: adapters.last?.output(like: format) ?? format) else { return nil }
+            onward += more
+        }
+        return shared.reduce(onward) { $0 + $1.work }
+    }
+
+    /// The number of consumers that accept a format unchanged.
+    func served(by format: MediaFormat) -> Int {
+        consumers.filter { $0.port.takes(format) }.map { $0.onward?.served(by: format) ?? 1 }.reduce(0, +)
+    }
+
+    /// How far down a format stands in the lists of the consumers that accept it, added up.
+    func distance(of format: MediaFormat) -> Int {
+        consumers.filter { $0.port.takes(format) }.map { consumer in
+            (consumer.port.encodings(of: format.kind).firstIndex(of: format.encoding) ?? 0)
+                + (consumer.onward?.distance(of: format) ?? 0)
+        }.reduce(0, +)
+    }
+
+    // MARK: Adapters
+
+    /// The nodes to insert between the output and a consumer, in their order. Nil if none can help.
+    func adapters(from format: MediaFormat, to consumer: Consumer) -> [Adapter]? {
+        let port = consumer.port
+        if port.takes(format) { return [] }
+        let isVideo = format.kind == .rawVideo || format.kind == .encodedVideo
+        let (raw, encoded): (MediaKind, MediaKind) =
+            isVideo ? (.rawVideo, .encodedVideo) : (.rawAudio, .encodedAudio)
+        guard format.kind == raw || format.kind == encoded else { return nil }
+        var adapters: [Adapter] = []
+        if format.kind == encoded {
+            // Another encoding is decoded first.
+            guard !consumer.isDecoder else { return nil }
+            adapters.append(isVideo ? .decodeVideo : .decodeAudio)
+        }
+        let current = adapters.last?.output(like: format) ?? format
+        if port.kinds.contains(raw) {
+            if port.takes(current) { return adapters }
+            guard isVideo, let wanted = pixelFormat(for: port) else { return nil }
+            return adapters + [.convert(wanted)]
+        }
+        guard port.kinds.contains(encoded), let codec = codec(for: port, encoded), let input = encoders[codec] else {
+            return nil
+        }
+        if !input.takes(current) {
+            guard isVideo, let wanted = pixelFormat(for: input) else { return nil }
+            adapters.append(.convert(wanted))
+        }
+        return adapters + [.encode(codec)]
+    }
+
+    /// The codec that serves most consumers, among those that `port` accepts.
+    private func codec(for port: Port, _ encoded: MediaKind) -> String? {
+        port.encodings(of: encoded).filter { encoders[$0] != nil }.firstMaximum { codec in
+            consumers.count { $0.port.encodings(of: encoded).contains(codec) }
+        }
+    }
+
+    /// The pixel format that serves most consumers, among those that `port` accepts. A consumer of encoded video counts
+    /// with the input of its encoder.
+    private func pixelFormat(for port: Port) -> String? {
+        let inputs = consumers.compactMap { consumer in
+            consumer.port.kinds.contains(.rawVideo)
+                ? consumer.port : codec(for: consumer.port, .encodedVideo).flatMap { encoders[$0] }
+        }
+        return port.encodings(of: .rawVideo).firstMaximum { format in
+            inputs.count { $0.takes(.rawVideo(format)) }
+        }
+    }
+}
+
+/// A node that the planner inserts.
+enum Adapter: Sendable, Hashable {
+    case decodeVideo
+    case decodeAudio
+    /// To a pixel format.
+    case convert(String)
+    /// With a codec.
+    case encode(String)
+
+    var work: Work {
+        switch self {
+        case .decodeVideo, .decodeAudio: Work(decodes: 1)
+        case .convert: Work(conversions: 1)
+        case .encode: Work(encodes: 1)
+        }
+    }
+
+    /// Its output for an input of the given size and rate.
+    func output(like input: MediaFormat) -> MediaFormat {
+        var format = input
+        switch self {
+        case .decodeVideo: (format.kind, format.encoding) = (.rawVideo, "I420")
+        case .decodeAudio: format = .rawAudio
+        case .convert(let pixelFormat): format.encoding = pixelFormat
+        case .encode(let codec): (format.kind, format.encoding) = (MediaKind(ofEncoding: codec), codec)
+        }
+        return format
+    }
+}
+
+/// Encoders, decoders and conversions of a format. Compared in this order: an encode outweighs any number of decodes.
+public struct Work: Sendable, Hashable, Comparable {
+    public var encodes: Int
+    public var decodes: Int
+    public var conversions: Int
+
+    public static let none = Work()
+
+    public init(encodes: Int = 0, decodes: Int = 0, conversions: Int = 0) {
+        (self.encodes, self.decodes, self.conversions) = (encodes, decodes, conversions)
+    }
+
+    public static func < (left: Work, right: Work) -> Bool {
+        (left.encodes, left.decodes, left.conversions) < (right.encodes, right.decodes, right.conversions)
+    }
+
+    public static func + (left: Work, right: Work) -> Work {
+        Work(
+            encodes: left.encodes + right.encodes, decodes: left.decodes + right.decodes,
+            conversions: left.conversions + right.conversions)
+    }
+
+    public static func += (left: inout Work, right: Work) { left = left + right }
+}
+
+extension Work: CustomStringConvertible {
+    /// Such as `1 encode and 1 conversion`.
+    public var description: String {
+        let counts = [(encodes, "encode"), (decodes, "decode"), (conversions, "conversion")].filter { $0.0 > 0 }
+        guard !counts.isEmpty else { return "no encode, decode or conversion" }
+        return counts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joinedAsList
+    }
+}
+
+extension [String] {
+    /// Such as `a, b and c`.
+    var joinedAsList: String {
+        guard let last, count > 1 else { return first ?? "" }
+        return "\(dropLast().joined(separator: ", ")) and \(last)"
+    }
+}
+
+extension Sequence {
+    /// The first of the elements with the largest value.
+    fileprivate func firstMaximum(_ value: (Element) -> Int) -> Element? {
+        var best: (element: Element, value: Int)?
+        for element in self {
+            let value = value(element)
+            if best.map({ value > $0.value }) ?? true { best = (element, value) }
+        }
+        return best?.element
+    }
+}

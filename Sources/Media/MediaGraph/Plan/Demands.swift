@@ -1,0 +1,31 @@
+extension MediaGraph {
+    /// The demand for each linked output, found from the ends of the graph to its sources.
+    ///
+    /// - Parameters:
+    ///   - input: the contract of an input, narrowed to what its node accepts on this machine.
+    ///   - encoder: the input of the encoder that the planner inserts for a codec; nil if there is none.
+    func demands(
+        _ catalogue: some PlanningCatalogue, input: (PortReference, Node) -> Port?, encoder: (String) -> Port?
+    ) -> [PortReference: Demand] {
+        var demands: [PortReference: Demand] = [:]
+        var encoders: [String: Port?] = [:]
+        for node in inOrder.reversed() {
+            for (output, links) in Dictionary(grouping: links(outOf: node.name), by: \.from) {
+                let consumers = links.compactMap { link -> Demand.Consumer? in
+                    guard let reader = self.node(link.to.node), let port = input(link.to, reader) else { return nil }
+                    let next = catalogue.output(repeating: link.to.port, of: reader)
+                    return Demand.Consumer(
+                        "\(link.to)", port,
+                        onward: next.flatMap { demands[PortReference(node: reader.name, port: $0)] },
+                        isDecoder: reader.kind == "video-decoder" || reader.kind == "audio-decoder")
+                }
+                let codecs = Set(
+                    consumers.map(\.port).flatMap { $0.encodings(of: .encodedVideo) + $0.encodings(of: .encodedAudio) })
+                for codec in codecs where encoders[codec] == nil { encoders[codec] = .some(encoder(codec)) }
+                demands[output] = Demand(
+                    consumers, encoders: encoders.compactMapValues(\.self).filter { codecs.contains($0.key) })
+            }
+        }
+        return demands
+    }
+}
