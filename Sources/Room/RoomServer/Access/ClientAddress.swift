@@ -31,7 +31,8 @@ struct ClientAddress: Hashable, Sendable {
         // A link-local address names its interface after a '%'.
         guard inet_pton(AF_INET6, String(text.prefix { $0 != "%" }), &six) == 1 else { return .unknown }
         let words = six.__in6_u.__u6_addr16
-        let isLoopback = withUnsafeBytes(of: six) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
-        return isLoopback ? .loopback : .six([words.0, words.1, words.2, words.3])
+        let network = [words.0, words.1, words.2, words.3]
+        let isLoopback = (network + [words.4, words.5, words.6]).allSatisfy { $0 == 0 } && words.7.bigEndian == 1
+        return isLoopback ? .loopback : .six(network)
     }
 }
