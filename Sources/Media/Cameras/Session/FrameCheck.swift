@@ -62,7 +62,7 @@ package struct FrameCheck: Sendable {
     }
 
     private mutating func isComplete(_ frame: CapturedFrame) -> Bool {
-        if !isJPEG { return frame.lengths.reduce(0, +) >= leastBytes }
+        if !isJPEG { return frame.lengths.reduce(0, +) >= max(leastBytes, 1) }
         let (begins, ends) = frame.withBytes(plane: 0) { bytes in (bytes.beginsJPEG, bytes.endsJPEG) }
         if ends { hasEnds = true }
         return begins && (ends || !hasEnds)
