@@ -193,7 +193,8 @@ let package = Package(
         tests(of: "Cameras"),
         tests(of: "GStreamerKit", with: ["MediaGraph", "TestFixtures"]),
         tests(
-            of: "MediaNodes", with: ["MediaGraph", "GStreamerKit", "GraphFile", "FrameSocket", "TestFixtures"]),
+            of: "MediaNodes",
+            with: ["MediaGraph", "GStreamerKit", "GraphFile", "FrameSocket", "Cameras", "TestFixtures"]),
         tests(of: "PluginLoader", with: ["MediaGraph", "MediaNodes", "TestFixtures"]),
         // Run in a machine that has cameras: make guest
         .testTarget(

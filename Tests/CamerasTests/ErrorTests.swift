@@ -9,7 +9,7 @@ import Testing
         ("open", ENODEV, "camera.absent", "unplugged"),
         ("open", EACCES, "camera.denied", "Join the group video"),
         ("open", EBUSY, "camera.busy", "another program"),
-        ("VIDIOC_QUERYCAP", ENOTTY, "camera.absent", "does not understand V4L2"),
+        ("VIDIOC_QUERYCAP", ENOTTY, "camera.unusable", "does not understand V4L2"),
         ("VIDIOC_S_FMT", EBUSY, "camera.busy", "another program"),
         ("VIDIOC_S_FMT", EINVAL, "camera.no-mode", "Choose another size"),
         ("VIDIOC_REQBUFS", EBUSY, "camera.busy", "another program"),
@@ -41,7 +41,7 @@ import Testing
             #expect(throws: CaptureError.self) { try V4L2Camera(path) }?.code
         }
         #expect(code(of: folder.file("video0")) == "camera.absent")
-        #expect(code(of: "/dev/null") == "camera.absent")
+        #expect(code(of: "/dev/null") == "camera.unusable")
         let refused = #expect(throws: CaptureError.self) { try V4L2Camera("/dev/null") }
         #expect(refused?.call == "VIDIOC_QUERYCAP")
         #expect(refused?.number == ENOTTY)

@@ -1,3 +1,4 @@
+import Cameras
 import Dispatch
 import MediaGraph
 import Testing
@@ -11,42 +12,39 @@ extension MediaNodesTests {
             CameraFormat(pixelFormat: pixelFormat, width: width, height: height, framesPerSecond: rates)
         }
 
-        @Test("A raw mode of the requested size is preferred, at the lowest sufficient rate")
-        func rawMode() throws {
-            let formats = [
-                format("MJPG", 640, 480, [30]), format("YUY2", 640, 480, [15, 24, 30]), format("YUY2", 1280, 720, [10]),
-            ]
-            let mode = try #require(
-                CameraMode.best(of: formats, CameraWish(width: 640, height: 480, framesPerSecond: 20)))
-            #expect(mode == CameraMode(format: "YUY2", width: 640, height: 480, framesPerSecond: 24))
-            #expect(mode.caps == "video/x-raw,format=YUY2,width=640,height=480,framerate=24/1")
+        private func offer(_ format: FourCC, _ width: Int, _ height: Int, _ rates: [Int]) -> FormatOffer {
+            FormatOffer(
+                format,
+                sizes: [.init(SizeRange(FrameSize(width, height)), .list(rates.map { FrameRate($0) }))])
         }
 
-        @Test("JPEG is chosen if raw frames are too slow")
-        func jpegMode() throws {
-            let formats = [format("YUY2", 1280, 720, [10]), format("MJPG", 1280, 720, [30])]
-            let mode = try #require(
-                CameraMode.best(of: formats, CameraWish(width: 1280, height: 720, framesPerSecond: 30)))
-            #expect(mode.isJPEG && mode.framesPerSecond == 30)
-            #expect(mode.caps.hasPrefix("image/jpeg"))
+        private func best(_ offers: [FormatOffer], _ wish: CameraWish) -> CaptureMode? {
+            wish.capture.ranked(offers).first
         }
 
-        @Test("A larger frame is preferred to a smaller one; unknown formats are ignored")
-        func nearestMode() throws {
-            let formats = [
-                format("H264", 640, 480, [30]), format("YUY2", 320, 240, [30]), format("YUY2", 800, 600, [30]),
-            ]
-            let mode = try #require(
-                CameraMode.best(of: formats, CameraWish(width: 640, height: 480, framesPerSecond: 20)))
-            #expect(mode.width == 800)
-            #expect(CameraMode.best(of: [formats[0]], CameraWish(width: 640, height: 480, framesPerSecond: 20)) == nil)
+        @Test("The caps of a mode have its format, size and exact rate")
+        func modeCaps() {
+            let size = FrameSize(640, 480)
+            #expect(
+                CaptureMode("YUYV", size, FrameRate(24)).caps
+                    == "video/x-raw,format=YUY2,width=640,height=480,framerate=24/1")
+            #expect(
+                CaptureMode("MJPG", size, FrameRate(30000, per: 1001)).caps
+                    == "image/jpeg,width=640,height=480,framerate=30000/1001")
+            #expect(CaptureMode("H264", size, FrameRate(30)).caps.contains("stream-format=byte-stream"))
+        }
+
+        @Test("JPEG is chosen if raw frames are too slow, and raw frames if they are fast enough")
+        func jpegMode() {
+            let offers = [offer("YUYV", 1280, 720, [10]), offer("MJPG", 1280, 720, [30])]
+            #expect(best(offers, CameraWish(width: 1280, height: 720, framesPerSecond: 30))?.format == "MJPG")
+            #expect(best(offers, CameraWish(width: 1280, height: 720, framesPerSecond: 10))?.format == "YUYV")
         }
 
         @Test("A frame of another shape is cropped in the middle, not distorted")
         func crop() {
             func crop(_ width: Int, _ height: Int, to shape: (Int, Int)) -> [String: SettingValue]? {
-                CameraMode(format: "YUY2", width: width, height: height, framesPerSecond: 30)
-                    .crop(toShapeOf: shape.0, shape.1)
+                CaptureMode("YUYV", FrameSize(width, height), FrameRate(30)).crop(toShapeOf: shape.0, shape.1)
             }
             #expect(crop(640, 480, to: (640, 480)) == nil)
             #expect(crop(1280, 720, to: (320, 180)) == nil)
@@ -55,29 +53,42 @@ extension MediaNodesTests {
             #expect(crop(640, 480, to: (320, 180)) == ["left": 0, "right": 0, "top": 60, "bottom": 60])
         }
 
-        @Test("A camera with only grey frames is readable")
-        func greyMode() throws {
-            let formats = [format("GRAY8", 640, 480, [30])]
-            #expect(
-                CameraMode.best(of: formats, CameraWish(width: 640, height: 480, framesPerSecond: 20))?.format
-                    == "GRAY8")
+        @Test("A camera with only grey frames is readable, and unknown formats are ignored")
+        func greyMode() {
+            let wish = CameraWish(width: 640, height: 480, framesPerSecond: 20)
+            #expect(best([offer("GREY", 640, 480, [30])], wish)?.format == "GREY")
+            #expect(best([offer("H264", 640, 480, [30]), offer("ABCD", 640, 480, [30])], wish) == nil)
         }
 
         @Test("A camera's own H.264 or JPEG passes through on request; raw avoids JPEG")
-        func ownEncoding() throws {
-            let formats = [
-                format("YUY2", 640, 480, [30]), format("MJPG", 1280, 720, [30]), format("H264", 1280, 720, [15, 30]),
-                format("H264", 640, 480, [30]),
+        func ownEncoding() {
+            let offers = [
+                offer("YUYV", 640, 480, [30]), offer("MJPG", 1280, 720, [30]), offer("H264", 1280, 720, [15, 30]),
+                offer("H264", 640, 480, [30]),
             ]
-            func best(_ wanted: CameraWish.Format) -> CameraMode? {
-                CameraMode.best(
-                    of: formats, CameraWish(width: 1280, height: 720, framesPerSecond: 30, format: wanted))
+            func mode(_ wanted: CameraWish.Format) -> String? {
+                best(offers, CameraWish(width: 1280, height: 720, framesPerSecond: 30, format: wanted))?.description
             }
-            #expect(best(.h264)?.caps == "video/x-h264,width=1280,height=720,framerate=30/1")
-            #expect(best(.h264)?.isUntouched == true)
-            #expect(best(.mjpeg)?.caps.hasPrefix("image/jpeg,width=1280") == true)
-            #expect(best(.raw)?.format == "YUY2")
-            #expect(best(.auto)?.format == "MJPG" && best(.auto)?.isUntouched == false)
+            #expect(mode(.h264) == "H264 1280x720 at 30 frames/s")
+            #expect(mode(.mjpeg) == "MJPG 1280x720 at 30 frames/s")
+            #expect(mode(.raw) == "YUYV 640x480 at 30 frames/s")
+            #expect(mode(.auto) == "MJPG 1280x720 at 30 frames/s")
+        }
+
+        @Test("The outputs that a camera could give are its best mode in each format")
+        func outputs() {
+            let offers = [
+                offer("H264", 1280, 720, [30]), offer("MJPG", 1280, 720, [30]), offer("YUYV", 640, 480, [30]),
+                offer("NV12", 1280, 720, [15]), offer("ABCD", 640, 480, [30]),
+            ]
+            let outputs = CameraWish(width: 1280, height: 720, framesPerSecond: 30).outputs(of: offers)
+            #expect(
+                outputs.map(\.format) == [
+                    .rawVideo("NV12", width: 1280, height: 720, framesPerSecond: 15),
+                    .rawVideo("YUY2", width: 640, height: 480, framesPerSecond: 30),
+                    MediaFormat(.encodedVideo, "mjpeg", width: 1280, height: 720, framesPerSecond: 30),
+                    MediaFormat(.encodedVideo, "h264", width: 1280, height: 720, framesPerSecond: 30),
+                ])
         }
 
         /// A machine with a test's fake cameras.
@@ -123,7 +134,7 @@ extension MediaNodesTests {
             #expect(plan.notes.contains { $0.contains("image/jpeg,width=1280") && $0.contains("/dev/video2") })
             #expect(plan.passedOver.contains { $0.contains("/dev/video0") })
             #expect(plan.passedOver.contains { $0.hasPrefix("YUY2: nothing closer than 640x480 at 30") })
-            #expect(plan.passedOver.contains { $0.hasPrefix("H264: no installed decoder") })
+            #expect(plan.passedOver.contains { $0.hasPrefix("H264: passed through only if") })
         }
 
         @Test("A camera's frames are mirrored only on request")
@@ -142,22 +153,23 @@ extension MediaNodesTests {
             let formats = [format("YUY2", 640, 480, [30]), format("H264", 1280, 720, [30])]
             let plan = try planned(["format": "h264", "width": 1280, "height": 720, "fps": 30], formats)
             #expect(plan.formats["video"]?.encoding == "h264" && plan.formats["video"]?.kind == .encodedVideo)
-            #expect(plan.elements.map(\.factory) == ["v4l2src", "capsfilter", "h264parse", "capsfilter"])
+            #expect(plan.elements.map(\.factory) == ["appsrc", "h264parse", "capsfilter"])
             let error = #expect(throws: MediaError.self) { try planned(["format": "mjpeg"], formats) }
             #expect(error?.code == "camera.no-mode")
             #expect(error?.message.contains("H264, YUY2") == true)
         }
 
-        @Test("Controls of the camera are set if given, and otherwise unchanged")
+        @Test("The controls of a node are its own settings, then the others in their order")
         func controls() throws {
-            let formats = [format("YUY2", 640, 480, [30])]
-            let plain = try #require(try planned([:], formats).device?.element("source"))
-            #expect(plain.properties.keys.sorted() == ["device"])
-            let settings: [String: SettingValue] = ["brightness": 20, "hue": -3, "controls": "exposure_auto=1"]
-            let given = try #require(try planned(settings, formats).device?.element("source"))
-            #expect(given.properties.keys.sorted() == ["device", "extra-controls"])
+            func values(_ settings: [String: SettingValue]) throws -> [String] {
+                let node = Node("camera", settings: settings)
+                let request = NodeRequest(node, CameraNode.kind, usedOutputs: ["video"], environment: Machine())
+                return try ControlValues(of: request).values.map { "\($0.name)=\($0.value)" }
+            }
+            #expect(try values([:]).isEmpty)
             #expect(
-                given.properties["extra-controls"] == "controls,brightness=(int)20,hue=(int)-3,exposure_auto=(int)1")
+                try values(["controls": "exposure_auto=1,gain=on", "brightness": 20, "hue": -3])
+                    == ["brightness=20", "hue=-3", "exposure_auto=1", "gain=1"])
             #expect(CameraNode.kind.setting("brightness")?.isChangeable == true)
         }
 
@@ -171,7 +183,7 @@ extension MediaNodesTests {
             #expect(plan.notes == ["waits for: front; wished 1280x720 at 30 (It is not there.)"])
             let there = try planned(settings, [format("YUY2", 1280, 720, [10])])
             #expect(there.elements == plan.elements && there.formats == plan.formats, "the promise is the same")
-            #expect(there.device?.waiting == nil && there.device?.elements.first?.factory == "v4l2src")
+            #expect(there.device?.waiting == nil && there.device?.elements.first?.factory == "appsrc")
         }
 
         @Test("A camera is not waited for if its loss ends the node, if it passes frames through, or if it is none")
@@ -192,10 +204,10 @@ extension MediaNodesTests {
                 CameraControl(name: "brightness", minimum: 0, maximum: 255),
                 CameraControl(name: "auto_exposure", minimum: 0, maximum: 3, choices: [1, 3]),
                 CameraControl(name: "gain", minimum: 0, maximum: 9, isReadOnly: true),
-            ]
+            ].map { DeviceControl($0) }
             func refusal(_ text: String) -> String? {
-                do throws(MediaError) {
-                    try CameraControls(text).check(there, of: "/dev/video2")
+                do throws(CaptureError) {
+                    try ControlValues(text).check(there, of: "/dev/video2")
                     return nil
                 } catch {
                     return error.code == MediaError.Code.cameraControl ? error.message : error.code
@@ -212,13 +224,6 @@ extension MediaNodesTests {
             for text in ["brightness", "brightness=", "=1", "a b=1", "(((", "a=x", "a=1;b=2"] {
                 #expect(refusal(text)?.contains("is not a control with a value") == true, "\(text)")
             }
-        }
-
-        @Test("Skipped sequence numbers of a camera are counted; a restart skips none")
-        func gaps() {
-            let gaps = NumberGaps()
-            for number in [4, 5, 7, 11, 0, 1, 3] as [UInt64] { gaps.saw(number) }
-            #expect(gaps.missing == 5)
         }
 
         @Test("A silent device is detected within 2 s, and no sooner")
@@ -282,28 +287,6 @@ extension MediaNodesTests {
             }
             #expect(noticed.count == 0)
             control.sync { watchdog.stop() }
-        }
-
-        @Test("A chosen camera in use is refused, although it has another sensor; auto takes the next camera")
-        func cameraInUse() throws {
-            // Devices that every machine has stand for two that capture, and for one that does not.
-            let (used, free, other) = ("/dev/null", "/dev/zero", "/dev/full")
-            func choose(_ paths: [String], takesAny: Bool) throws(MediaError) -> CameraChoice? {
-                try Devices.choose(
-                    among: paths, takesAny: takesAny, obstacle: { _ in nil },
-                    camera: { path in
-                        path == other ? nil : CameraDevice(path: path, name: "twin", stablePath: nil, formats: [])
-                    }, isTaken: { $0 == used })
-            }
-            let error = #expect(throws: MediaError.self) { try choose([other, used, free], takesAny: false) }
-            #expect(error?.code == MediaError.Code.cameraBusy)
-            #expect(error?.message.contains(used) == true)
-            let next = try choose([other, used, free], takesAny: true)
-            #expect(next?.camera.path == free)
-            #expect(next?.passedOver == ["\(used) (twin) is used by another program"])
-            #expect(try choose([other, free], takesAny: false)?.camera.path == free)
-            let none = try choose([other], takesAny: true)
-            #expect(none == nil)
         }
 
         @Test("Without devices the list is empty, and fast")

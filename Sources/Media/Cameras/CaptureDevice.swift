@@ -21,6 +21,10 @@ package protocol CaptureDevice: AnyObject {
     /// Ends a blocked `next`, or the following one if none is blocked.
     var waker: Waker { get }
 
+    /// Whether another program captures. Many can open a camera, but only one can capture. Makes a buffer for a moment,
+    /// in which another program that begins to capture is refused. False if this process captures, or if it is unknown.
+    var isTaken: Bool { get }
+
     /// The formats, sizes and rates in the driver's order.
     ///
     /// - Throws: `camera.lost`, `camera.failed`.

@@ -35,7 +35,7 @@ package struct CaptureError: Error, Sendable, Hashable, CustomStringConvertible 
             code = Code.denied
             sentence = "cannot be opened: this user may not. Join the group video, and sign in again."
         case ("VIDIOC_QUERYCAP", ENOTTY), ("VIDIOC_QUERYCAP", EINVAL):
-            code = Code.absent
+            code = Code.unusable
             sentence = "is not a camera: it does not understand V4L2. Choose one of 'connectlive devices'."
         case ("VIDIOC_S_EXT_CTRLS", _), ("VIDIOC_G_EXT_CTRLS", _):
             code = Code.control
@@ -63,16 +63,22 @@ package struct CaptureError: Error, Sendable, Hashable, CustomStringConvertible 
 
     package enum Code {
         package static let absent = "camera.absent"
+        package static let unusable = "camera.unusable"
         package static let denied = "camera.denied"
         package static let busy = "camera.busy"
         package static let lost = "camera.lost"
+        package static let changed = "camera.changed"
         package static let bandwidth = "camera.bandwidth"
         package static let noMode = "camera.no-mode"
         package static let control = "camera.control"
         package static let failed = "camera.failed"
         package static let silent = "camera.silent"
         package static let fixture = "camera.fixture"
+        package static let binding = "camera.binding"
     }
+
+    /// Whether the camera is not there, so that it may come later by itself.
+    package var isAbsence: Bool { code == Code.absent }
 
     private static func reason(_ number: Int32) -> String {
         switch number {

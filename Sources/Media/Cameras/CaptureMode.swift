@@ -57,6 +57,17 @@ package struct FrameRate: Sendable, Hashable, Codable, Comparable, CustomStringC
         }
     }
 
+    /// The fraction for a number; 29.97 and similar rates get the denominator of television. Nil unless it is positive.
+    package init?(perSecond rate: Double) {
+        guard rate > 0, rate < 1e6 else { return nil }
+        let television = (rate * 1001 / 1000).rounded()
+        if rate != rate.rounded(), abs(television * 1000 / 1001 - rate) < 0.01 {
+            self.init(checked: Int(television) * 1000, 1001)
+        } else {
+            self.init(checked: Int((rate * 1000).rounded()), 1000)
+        }
+    }
+
     private init?(checked frames: Int, _ seconds: Int) {
         guard (1...Int(UInt32.max)).contains(frames), (1...Int(UInt32.max)).contains(seconds) else { return nil }
         self.init(frames, per: seconds)

@@ -24,10 +24,12 @@ package final class CapturedFrame: Sendable {
     /// For encoded frames: whether the driver marks a keyframe. Many drivers never do.
     package let isKeyframe: Bool
     package let field: FrameField
+    /// The buffers that the device had left for further frames when it gave this one.
+    package let spare: Int
 
     package init(
         _ memory: any Memory, lengths: [Int], timestamp: Duration?, sequence: UInt32, isCorrupt: Bool = false,
-        isKeyframe: Bool = false, field: FrameField = .progressive
+        isKeyframe: Bool = false, field: FrameField = .progressive, spare: Int = 0
     ) {
         self.memory = memory
         self.lengths = lengths
@@ -36,9 +38,13 @@ package final class CapturedFrame: Sendable {
         self.isCorrupt = isCorrupt
         self.isKeyframe = isKeyframe
         self.field = field
+        self.spare = spare
     }
 
     deinit { memory.giveBack() }
+
+    /// The number of planes.
+    package var pieces: Int { lengths.count }
 
     /// Gives the bytes of a plane to `body`, without a copy. The driver does not write to them meanwhile.
     package func withBytes<Result>(plane: Int = 0, _ body: (RawSpan) throws -> Result) rethrows -> Result {

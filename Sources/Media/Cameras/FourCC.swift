@@ -51,6 +51,15 @@ package struct FourCC: Sendable, Hashable, Codable, CustomStringConvertible, Exp
     /// GStreamer's name: `YUY2` for `YUYV`, `MJPG` for the two kinds of JPEG, `H264`. Nil for a format without a name.
     package var name: String? { Self.known[self]?.name }
 
+    /// The usual code of a format by GStreamer's name. Nil for a name that no code has.
+    package init?(name: String) {
+        let usual = ["MJPG", "H264", "YUYV", "YU12", "YV12", "NV12", "NV21", "BGR4", "BA24"].compactMap(
+            FourCC.init(text:))
+        let codes = usual + Self.known.keys.sorted { $0.code < $1.code }
+        guard let code = codes.first(where: { $0.name == name }) else { return nil }
+        self = code
+    }
+
     /// Bits of a pixel over all planes. Nil for compressed and unknown formats.
     package var bitsPerPixel: Int? { Self.known[self]?.bits }
 

@@ -6,7 +6,6 @@ package import MediaGraph
 package enum GStreamer {
     /// Loads GStreamer on first use, once, on any thread.
     private static let isLoaded: Bool = {
-        LeftoverDescriptors.avoid()
         // An embedding process keeps its own locale and arguments.
         gst_init(nil, nil)
         return true

@@ -62,12 +62,20 @@ extension PushSource {
             return false
         }
         gst_buffer_append_memory(buffer, wrapped)
-        let unused = Array(repeating: 0, count: 4 - planes.count)
-        var offsets = (planes.map(\.offset) + unused).map { gsize($0) }
-        var strides = (planes.map(\.stride) + unused).map { Int32(clamping: $0) }
-        gst_buffer_add_video_meta_full(
-            buffer, GST_VIDEO_FRAME_FLAG_NONE, gst_video_format_from_string(pixelFormat), UInt32(width),
-            UInt32(height), UInt32(planes.count), &offsets, &strides)
+        addPlanes(planes, pixelFormat, width, height, to: buffer)
         return push(buffer, at: timestamp)
     }
+}
+
+/// Describes the planes of a raw frame whose rows may be padded.
+func addPlanes(
+    _ planes: [(offset: Int, stride: Int)], _ pixelFormat: String, _ width: Int, _ height: Int,
+    to buffer: UnsafeMutablePointer<GstBuffer>
+) {
+    let unused = Array(repeating: 0, count: 4 - planes.count)
+    var offsets = (planes.map(\.offset) + unused).map { gsize($0) }
+    var strides = (planes.map(\.stride) + unused).map { Int32(clamping: $0) }
+    gst_buffer_add_video_meta_full(
+        buffer, GST_VIDEO_FRAME_FLAG_NONE, gst_video_format_from_string(pixelFormat), UInt32(width), UInt32(height),
+        UInt32(planes.count), &offsets, &strides)
 }

@@ -14,14 +14,6 @@ public enum Devices {
         return (found.sources, found.sinks)
     }
 
-    public static func cameras() -> [CameraDevice] {
-        DeviceProbe.videoDevicePaths().compactMap(camera(at:))
-    }
-
-    public static func firstCamera() -> CameraDevice? {
-        DeviceProbe.videoDevicePaths().lazy.compactMap(camera(at:)).first
-    }
-
     public static func firstMicrophone() -> AudioDevice? {
         let microphones = DeviceProbe.soundDevices().sources
         return microphones.first { $0.isDefault } ?? microphones.first

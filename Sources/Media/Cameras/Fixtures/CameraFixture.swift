@@ -48,6 +48,10 @@ package struct CameraFixture: Sendable, Hashable, Codable {
     package struct Timing: Sendable, Hashable, Codable {
         /// From the start of the stream to the first frame. Without it, a frame time.
         package var firstFrame: Double?
+
+        package init(firstFrame: Double? = nil) {
+            self.firstFrame = firstFrame
+        }
     }
 
     package struct Quirks: Sendable, Hashable, Codable {
@@ -66,7 +70,7 @@ package struct CameraFixture: Sendable, Hashable, Codable {
 
         private enum CodingKeys: String, CodingKey { case format, size, data }
 
-        init(format: FourCC, size: FrameSize, data: [UInt8]) {
+        package init(format: FourCC, size: FrameSize, data: [UInt8]) {
             self.format = format
             self.size = size
             self.data = data

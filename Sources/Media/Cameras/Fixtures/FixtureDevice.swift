@@ -28,6 +28,8 @@ final class FixtureDevice: CaptureDevice {
         information = CaptureInformation(driver: fixture.driver, card: fixture.card, bus: fixture.bus)
     }
 
+    var isTaken: Bool { camera.fault(.busy) != nil }
+
     // MARK: Description and controls
 
     func formats() throws(CaptureError) -> [FormatOffer] {

@@ -55,7 +55,7 @@ final class FixtureStream {
             Memory(bytes: bytes, held: held), lengths: [bytes.count],
             timestamp: fixture.quirks?.hasNoTimestamps == true ? nil : time + .seconds(shift),
             sequence: fixture.quirks?.countsNothing == true ? 0 : sequence,
-            isCorrupt: hasChanged || camera.fault(.corrupt, at: time) != nil)
+            isCorrupt: hasChanged || camera.fault(.corrupt, at: time) != nil, spare: buffers - held.count)
     }
 
     private final class Held: Sendable {

@@ -37,7 +37,7 @@ package final class V4L2Camera: CaptureDevice {
         type = found.type
         guard type != 0 else {
             throw CaptureError(
-                code: CaptureError.Code.absent, call: "VIDIOC_QUERYCAP", number: 0,
+                code: CaptureError.Code.unusable, call: "VIDIOC_QUERYCAP", number: 0,
                 "\(path) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
         }
         // Devices with a fixed source refuse.
@@ -46,6 +46,13 @@ package final class V4L2Camera: CaptureDevice {
     }
 
     deinit { close() }
+
+    package var isTaken: Bool {
+        guard stream == nil, let descriptor, !V4L2Stream.isRunning(on: descriptor) else { return false }
+        let result = cv4l2_request_buffers(descriptor.number, type, 1)
+        if result >= 0 { _ = cv4l2_request_buffers(descriptor.number, type, 0) }
+        return result == -EBUSY
+    }
 
     package func formats() throws(CaptureError) -> [FormatOffer] {
         try open().formats(type)
@@ -172,10 +179,14 @@ extension DeviceControl {
 final class V4L2Descriptor: Sendable {
     let number: Int32
     let path: String
+    /// The kernel's number of the device, which all its descriptors have in common.
+    let device: UInt
 
     init(taking number: Int32, _ path: String) {
         self.number = number
         self.path = path
+        var status = stat()
+        device = fstat(number, &status) == 0 ? UInt(status.st_rdev) : 0
     }
 
     deinit { Glibc.close(number) }

@@ -14,6 +14,15 @@ final class V4L2Stream: Sendable {
         var descriptor: V4L2Descriptor?
         /// Buffers that the driver refused to queue.
         var refused: [Int] = []
+        /// The number of buffers with frames that were given out.
+        var lent = 0
+    }
+
+    /// The devices from which this process captures.
+    private static let running = Mutex<Set<UInt>>([])
+
+    static func isRunning(on descriptor: V4L2Descriptor) -> Bool {
+        running.withLock { $0.contains(descriptor.device) }
     }
 
     // Frames return on other threads.
@@ -42,6 +51,7 @@ final class V4L2Stream: Sendable {
         }
         buffers = mappings
         state = Mutex(State(descriptor: descriptor))
+        _ = Self.running.withLock { $0.insert(descriptor.device) }
     }
 
     /// The next frame; nil if none is ready.
@@ -53,11 +63,15 @@ final class V4L2Stream: Sendable {
         try descriptor.check("VIDIOC_DQBUF", result)
         guard buffers.indices.contains(Int(buffer.index)) else { throw CaptureError("VIDIOC_DQBUF", EINVAL, on: path) }
         let ranges = buffers[Int(buffer.index)].ranges(of: buffer)
+        let lent = state.withLock { state in
+            state.lent += 1
+            return state.lent
+        }
         return CapturedFrame(
             Lent(stream: self, index: Int(buffer.index), ranges: ranges), lengths: ranges.map(\.count),
             timestamp: Self.timestamp(of: buffer), sequence: buffer.sequence,
             isCorrupt: buffer.flags & Self.corrupt != 0, isKeyframe: buffer.flags & Self.keyframe != 0,
-            field: FrameField(code: buffer.field))
+            field: FrameField(code: buffer.field), spare: buffers.count - lent)
     }
 
     /// V4L2_BUF_FLAG_ERROR, _KEYFRAME, _TIMESTAMP_MASK and _TIMESTAMP_MONOTONIC.
@@ -69,8 +83,13 @@ final class V4L2Stream: Sendable {
         return buffer.flags & clockMask == monotonic && time > .zero ? time : nil
     }
 
-    /// Returns a buffer to the driver. Any thread.
-    fileprivate func queue(_ index: Int) {
+    /// Returns a frame's buffer to the driver. Any thread.
+    fileprivate func giveBack(_ index: Int) {
+        state.withLock { $0.lent -= 1 }
+        queue(index)
+    }
+
+    private func queue(_ index: Int) {
         state.withLock { state in
             guard let descriptor = state.descriptor else { return }
             let result = cv4l2_queue_buffer(descriptor.number, type, UInt32(index), UInt32(planeCount))
@@ -96,6 +115,7 @@ final class V4L2Stream: Sendable {
             return state.descriptor
         }
         guard let descriptor else { return }
+        _ = Self.running.withLock { $0.remove(descriptor.device) }
         _ = cv4l2_stream(descriptor.number, type, 0)
         // Kernels before 5.0 refuse while frames are held; the buffers are then freed with the last frame.
         _ = cv4l2_request_buffers(descriptor.number, type, 0)
@@ -148,7 +168,7 @@ final class V4L2Stream: Sendable {
             try stream.buffers[index].withBytes(plane, ranges[plane], body)
         }
 
-        func giveBack() { stream.queue(index) }
+        func giveBack() { stream.giveBack(index) }
     }
 }
 

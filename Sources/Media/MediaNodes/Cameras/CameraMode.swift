@@ -1,115 +1,5 @@
+import Cameras
 import MediaGraph
-
-/// A capture mode of a camera.
-struct CameraMode: Equatable {
-    let format: String
-    let width: Int
-    let height: Int
-    let framesPerSecond: Double
-    /// Whether the camera's encoded frames are passed through.
-    var isUntouched = false
-
-    static let jpeg = "MJPG"
-    static let h264 = "H264"
-
-    var isJPEG: Bool { format == Self.jpeg }
-
-    var caps: String {
-        let type = isJPEG ? "image/jpeg" : format == Self.h264 ? "video/x-h264" : "video/x-raw,format=\(format)"
-        return "\(type),width=\(width),height=\(height),framerate=\(fraction(framesPerSecond))"
-    }
-
-    /// The properties of `videocrop` with which frames of the mode can be scaled to a size without distortion. Nil if the
-    /// aspect ratios are equal.
-    func crop(toShapeOf width: Int, _ height: Int) -> [String: SettingValue]? {
-        // Even numbers, because colour may be sampled at every second pixel.
-        let sides = max((self.width - self.height * width / height) / 4 * 2, 0)
-        let ends = max((self.height - self.width * height / width) / 4 * 2, 0)
-        if sides == 0, ends == 0 { return nil }
-        return ["left": .integer(sides), "right": .integer(sides), "top": .integer(ends), "bottom": .integer(ends)]
-    }
-
-    /// Pixel formats that videoconvert reads, the fastest to convert first. JPEG follows because it needs a decoder,
-    /// then formats with less colour and rare ones.
-    static let preference =
-        ["I420", "YV12", "NV12", "YUY2", "UYVY", "RGB", "BGR", "BGRx", "RGBx", jpeg] + [
-            "Y42B", "NV21", "YVYU", "NV16", "NV61", "NV24", "BGRA", "RGBA", "ARGB", "ABGR", "xRGB", "xBGR", "RGB16",
-            "BGR15", "RGB15", "GRAY8", "GRAY16_LE", "GRAY16_BE",
-        ]
-
-    /// The best mode: the requested size or the next larger one, at least the requested rate, and then the format that
-    /// is fastest to convert.
-    static func best(of formats: [CameraFormat], _ wish: CameraWish) -> CameraMode? {
-        let modes = formats.compactMap { format -> (mode: CameraMode, cost: [Double])? in
-            let rates = format.framesPerSecond.sorted()
-            guard let rank = wish.readable.firstIndex(of: format.pixelFormat),
-                let rate = rates.first(where: { $0 >= wish.framesPerSecond * 0.99 }) ?? rates.last
-            else { return nil }
-            let isTooSmall = format.width < wish.width || format.height < wish.height
-            let distance = abs(format.width * format.height - wish.width * wish.height)
-            let isTooSlow = rate < wish.framesPerSecond * 0.99
-            let cost = [
-                isTooSlow ? wish.framesPerSecond / max(rate, 0.1) : 0, isTooSmall ? 1 : 0, Double(distance),
-                Double(rank), rate,
-            ]
-            let mode = CameraMode(
-                format: format.pixelFormat, width: format.width, height: format.height, framesPerSecond: rate,
-                isUntouched: wish.isEncoded)
-            return (mode, cost)
-        }
-        return modes.min { $0.cost.lexicographicallyPrecedes($1.cost) }?.mode
-    }
-
-    // MARK: Reasons
-
-    /// Why this mode was chosen.
-    func reason(for wish: CameraWish) -> String {
-        let size =
-            width == wish.width && height == wish.height
-            ? "the requested size" : "the size nearest to \(wish.width)x\(wish.height)"
-        let rate =
-            framesPerSecond >= wish.framesPerSecond * 0.99
-            ? "the lowest sufficient rate"
-            : "the highest available rate, below the requested \(short(wish.framesPerSecond))"
-        let kind =
-            isUntouched
-            ? "encoded by the camera"
-            : isJPEG
-                ? "no raw format has this size and rate"
-                : "the cheapest format to convert"
-        return "\(size), \(rate), \(kind)"
-    }
-
-    /// The camera's other formats and why they were rejected, one sentence for each.
-    static func passedOver(of formats: [CameraFormat], for mode: CameraMode, _ wish: CameraWish) -> [String] {
-        var names: [String] = []
-        for format in formats where format.pixelFormat != mode.format && !names.contains(format.pixelFormat) {
-            names.append(format.pixelFormat)
-        }
-        return names.map { name in
-            guard wish.readable.contains(name) else {
-                return "\(name): "
-                    + (wish.format == .auto ? "no installed decoder" : "\(wish.format.rawValue) was requested")
-            }
-            let same = formats.filter { $0.pixelFormat == name }
-            guard let best = best(of: same, wish) else { return "\(name): no suitable size and rate" }
-            let size = "\(best.width)x\(best.height) at \(short(best.framesPerSecond)) frames/s"
-            return best.framesPerSecond < mode.framesPerSecond * 0.99
-                ? "\(name): at most \(size)"
-                : best.width != mode.width || best.height != mode.height
-                    ? "\(name): nothing closer than \(size)" : "\(name): the same \(size), slower to convert"
-        }
-    }
-}
-
-extension CameraWish {
-    init(_ settings: some NodeSettings) {
-        self.init(
-            width: settings.integer("width"), height: settings.integer("height"),
-            framesPerSecond: settings.number("fps"), format: Format(rawValue: settings.text("format")) ?? .auto)
-        isKeptUp = !isEncoded && settings.text("away") != "end"
-    }
-}
 
 /// The requested output of a camera.
 struct CameraWish: Equatable {
@@ -128,7 +18,9 @@ struct CameraWish: Equatable {
     let height: Int
     let framesPerSecond: Double
     var format = Format.auto
-
+    /// Whether a mode needs at least this size and rate.
+    var isStrict = false
+    var isMirrored = false
     /// Whether the node goes on while its camera is away.
     var isKeptUp = false
 
@@ -136,14 +28,153 @@ struct CameraWish: Equatable {
 
     var words: String { "\(width)x\(height) at \(short(framesPerSecond))" }
 
+    var rate: FrameRate { FrameRate(perSecond: framesPerSecond) ?? FrameRate(1) }
+
+    /// The rule of `CaptureWish` chooses the mode.
+    var capture: CaptureWish {
+        CaptureWish(FrameSize(width, height), rate, formats: readable, isRequired: isStrict)
+    }
+
+    /// Pixel formats that videoconvert reads, the fastest to convert first. JPEG follows because it needs a decoder,
+    /// then formats with less colour and rare ones.
+    static let preference =
+        ["I420", "YV12", "NV12", "YUY2", "UYVY", "RGB", "BGR", "BGRx", "RGBx", CaptureMode.jpeg] + [
+            "Y42B", "NV21", "YVYU", "NV16", "NV61", "NV24", "BGRA", "RGBA", "ARGB", "ABGR", "xRGB", "xBGR", "RGB16",
+            "BGR15", "RGB15", "GRAY8", "GRAY16_LE", "GRAY16_BE",
+        ]
+
     /// The readable formats, best first.
     var readable: [String] {
         switch format {
-        case .auto: CameraMode.preference
-        case .raw: CameraMode.preference.filter { $0 != CameraMode.jpeg }
-        case .mjpeg: [CameraMode.jpeg]
-        case .h264: [CameraMode.h264]
+        case .auto: Self.preference
+        case .raw: Self.preference.filter { $0 != CaptureMode.jpeg }
+        case .mjpeg: [CaptureMode.jpeg]
+        case .h264: [CaptureMode.h264]
         }
+    }
+}
+
+extension CameraWish {
+    init(_ settings: some NodeSettings) {
+        self.init(
+            width: settings.integer("width"), height: settings.integer("height"),
+            framesPerSecond: settings.number("fps"), format: Format(rawValue: settings.text("format")) ?? .auto)
+        isStrict = settings.flag("strict")
+        isMirrored = settings.flag("mirror")
+        isKeptUp = !isEncoded && settings.text("away") != "end"
+    }
+}
+
+extension CaptureMode {
+    static let jpeg = "MJPG"
+    static let h264 = "H264"
+
+    /// GStreamer's name of the format.
+    var name: String { format.name ?? "\(format)" }
+
+    /// A rate that is unknown counts as this, so that frames beyond the wish are dropped.
+    static let unknownRate = FrameRate(60)
+
+    /// The caps of its frames, one a buffer.
+    var caps: String {
+        let type =
+            format.isJPEG
+            ? "image/jpeg"
+            : format.isH264 ? "video/x-h264,stream-format=byte-stream,alignment=au" : "video/x-raw,format=\(name)"
+        let rate = rate ?? Self.unknownRate
+        return "\(type),width=\(size.width),height=\(size.height),framerate=\(rate.frames)/\(rate.seconds)"
+    }
+
+    /// The properties of `videocrop` with which frames of the mode can be scaled to a size without distortion. Nil if the
+    /// aspect ratios are equal.
+    func crop(toShapeOf width: Int, _ height: Int) -> [String: SettingValue]? {
+        // Even numbers, because colour may be sampled at every second pixel.
+        let sides = max((size.width - size.height * width / height) / 4 * 2, 0)
+        let ends = max((size.height - size.width * height / width) / 4 * 2, 0)
+        if sides == 0, ends == 0 { return nil }
+        return ["left": .integer(sides), "right": .integer(sides), "top": .integer(ends), "bottom": .integer(ends)]
+    }
+
+    /// Whether the rate serves a wish. An unknown one may.
+    private func isFastEnough(_ wish: FrameRate) -> Bool {
+        rate.map { $0.perSecond >= wish.perSecond * RateOffer.tolerance } ?? true
+    }
+
+    /// Why this mode was chosen.
+    func reason(for wish: CameraWish) -> String {
+        let size =
+            size == FrameSize(wish.width, wish.height)
+            ? "the requested size" : "the size nearest to \(wish.width)x\(wish.height)"
+        let rate =
+            self.rate == nil
+            ? "the rate that is set"
+            : isFastEnough(wish.rate)
+                ? "the lowest sufficient rate"
+                : "the highest available rate, below the requested \(short(wish.framesPerSecond))"
+        let kind =
+            wish.isEncoded
+            ? "encoded by the camera"
+            : format.isJPEG
+                ? "no raw format has this size and rate"
+                : "the cheapest format to convert"
+        return "\(size), \(rate), \(kind)"
+    }
+}
+
+/// An output that a camera could give, without or with an encoding of its own.
+struct CameraOutput: Equatable {
+    /// The best mode in its format.
+    let mode: CaptureMode
+    /// The format of the frames as the camera delivers them: `h264`, `mjpeg`, or a raw pixel format.
+    let format: MediaFormat
+}
+
+extension CameraWish {
+    /// The outputs that a camera could give for this wish, with the best mode for each format; the cheapest raw format
+    /// first, then `mjpeg`, and `h264` last. Consumers that read one of them as it is need no conversion.
+    func outputs(of offers: [FormatOffer]) -> [CameraOutput] {
+        let there = Set(offers.compactMap(\.format.name))
+        let names = Self.preference.filter { $0 != CaptureMode.jpeg } + [CaptureMode.jpeg, CaptureMode.h264]
+        return names.filter(there.contains).compactMap { name in
+            var wish = capture
+            wish = CaptureWish(wish.size, wish.rate, formats: [name])
+            return wish.ranked(offers).first.map { CameraOutput(mode: $0, format: $0.delivered) }
+        }
+    }
+
+    /// The camera's other formats and why they were rejected, one sentence for each.
+    func passedOver(of offers: [FormatOffer], for mode: CaptureMode) -> [String] {
+        outputs(of: offers).filter { $0.mode.name != mode.name }.map { output in
+            let (name, best) = (output.mode.name, output.mode)
+            guard readable.contains(name) else {
+                return "\(name): "
+                    + (format == .auto
+                        ? "passed through only if format requests it" : "\(format.rawValue) was requested")
+            }
+            let words = "\(best.size)" + (best.rate.map { " at \($0.short) frames/s" } ?? "")
+            return isSlower(best, mode)
+                ? "\(name): at most \(words)"
+                : best.size != mode.size
+                    ? "\(name): nothing closer than \(words)" : "\(name): the same \(words), slower to convert"
+        }
+    }
+
+    private func isSlower(_ one: CaptureMode, _ other: CaptureMode) -> Bool {
+        guard let mine = one.rate, let yours = other.rate else { return false }
+        return mine.perSecond < yours.perSecond * RateOffer.tolerance
+    }
+}
+
+extension CaptureMode {
+    /// The format of the frames as the camera delivers them.
+    fileprivate var delivered: MediaFormat {
+        let rate = rate?.perSecond
+        if format.isJPEG || format.isH264 {
+            return MediaFormat(
+                .encodedVideo, format.isJPEG ? "mjpeg" : "h264", width: size.width, height: size.height,
+                framesPerSecond: rate)
+        }
+        return .rawVideo(name, width: size.width, height: size.height, framesPerSecond: rate)
     }
 }
 

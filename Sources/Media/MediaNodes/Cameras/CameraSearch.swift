@@ -1,93 +1,185 @@
-internal import Cameras
-import GStreamerKit
+import Cameras
+import Foundation
 public import MediaGraph
 
 extension Devices {
-    static func camera(at path: String) -> CameraDevice? {
-        let formats = DeviceProbe.formats(of: path)
-        guard !formats.isEmpty else { return nil }
-        return CameraDevice(
-            path: path, name: DeviceProbe.name(of: path), stablePath: DeviceProbe.stablePath(of: path),
-            formats: formats)
+    /// The cameras that are plugged in, with at least one known format.
+    public static func cameras() -> [CameraDevice] {
+        CameraSystem.machine.places().compactMap { place in
+            guard let device = try? CameraSystem.machine.open(place) else { return nil }
+            defer { device.close() }
+            return CameraDevice(place, (try? device.formats()) ?? [])
+        }
     }
 
-    /// The camera with this path, name or USB port (see `CameraPlaces`). `auto` is the first one that is not in use.
+    public static func firstCamera() -> CameraDevice? { try? camera("auto") }
+
+    /// The camera with this name: one of `connectlive devices`, a path, a name of `/dev/v4l/by-id`, or `fixture:FILE` for
+    /// a recorded camera. `auto` is the first one that is not in use.
     ///
-    /// - Throws: `camera.absent`; `camera.unusable` for a device that captures no video; or `camera.busy` if it cannot be
-    ///   opened or is in use.
+    /// - Throws: `camera.absent`; `camera.unusable` for a device that captures no video; `camera.denied`; or `camera.busy`
+    ///   if another program captures.
     public static func camera(_ device: String) throws(MediaError) -> CameraDevice {
         try choose(device).camera
     }
 
     /// With `mayReserve`, a camera that another program uses is skipped or refused. The check reserves the camera for a
     /// moment, in which no other program can begin to capture.
-    static func choose(_ device: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
-        let isAny = device == "auto"
-        let paths = isAny ? DeviceProbe.videoDevicePaths() : paths(of: device)
-        let choice = try choose(
-            among: paths, takesAny: isAny, obstacle: DeviceProbe.openingProblem, camera: camera(at:),
-            isTaken: { mayReserve && DeviceProbe.isTaken($0) })
-        if let choice { return choice }
-        guard !isAny, !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
-        throw MediaError(
-            code: MediaError.Code.cameraUnusable,
-            message: "\(device) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
+    static func choose(_ name: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
+        do throws(CaptureError) {
+            let opened = try CameraSystem.machine.open(name, mayReserve: mayReserve)
+            defer { opened.device.close() }
+            guard let camera = CameraDevice(opened.place, try opened.device.formats()) else {
+                throw CaptureError(
+                    code: CaptureError.Code.noMode, call: "VIDIOC_ENUM_FMT", number: 0,
+                    "The camera \(opened.place.name) has no known format. Choose another camera.")
+            }
+            return (camera, opened.passedOver)
+        } catch {
+            throw MediaError(error)
+        }
     }
 
-    /// The devices with a name of `CameraPlace`, or of `CameraPlaces`.
-    private static func paths(of device: String) -> [String] {
-        let paths = CameraPlaces.system.paths(of: device)
-        guard paths.isEmpty, !device.hasPrefix("/") else { return paths }
-        return (try? CameraPlace.find(device, among: CameraPlace.all())).map { [$0.path] } ?? []
+    /// Whether an error says that a camera cannot be opened now, and may be later by itself. Permissions may come after the
+    /// device.
+    static func isAway(_ error: MediaError) -> Bool {
+        [CaptureError.Code.absent, CaptureError.Code.busy, CaptureError.Code.denied].contains(error.code)
+    }
+}
+
+/// An environment whose cameras have more to say than `CameraFormat`: ranges of sizes, and rates as fractions.
+protocol CameraEnvironment: PlanEnvironment {
+    /// The offers of the camera that was found at this path. Nil if it does not respond.
+    func cameraOffers(_ path: String) -> [FormatOffer]?
+}
+
+extension SystemEnvironment: CameraEnvironment {
+    func cameraOffers(_ path: String) -> [FormatOffer]? { Self.ask(path) { device in try? device.formats() } }
+
+    public func cameraControls(_ path: String) -> [CameraControl]? {
+        Self.ask(path) { device in (try? device.controls())?.map(CameraControl.init) }
     }
 
-    /// The first of these devices that captures and can be opened. Nil if none captures. With `takesAny`, one that another
-    /// program uses is passed over. Otherwise they are those of one camera, and the next one may be another sensor.
-    static func choose(
-        among paths: [String], takesAny: Bool, obstacle: (String) -> String?, camera: (String) -> CameraDevice?,
-        isTaken: (String) -> Bool
-    ) throws(MediaError) -> CameraChoice? {
-        var passedOver: [String] = []
-        var closed: MediaError?
-        for path in paths {
-            if let reason = obstacle(path) {
-                passedOver.append("\(path) cannot be opened: \(reason)")
-                closed = closed ?? cannotOpen(path, reason)
-            } else if let found = camera(path) {
-                guard isTaken(path) else { return (found, passedOver) }
-                let busy = cannotOpen(path, "another program uses it")
-                guard takesAny else { throw busy }
-                passedOver.append("\(path) (\(found.name)) is used by another program")
-                closed = closed ?? busy
+    private static func ask<Answer>(_ path: String, _ body: (any CaptureDevice) -> Answer?) -> Answer? {
+        guard let opened = try? CameraSystem.machine.open(path, mayReserve: false) else { return nil }
+        defer { opened.device.close() }
+        return body(opened.device)
+    }
+}
+
+extension PlanEnvironment {
+    /// The offers of a camera.
+    func offers(of camera: CameraDevice) -> [FormatOffer] {
+        (self as? any CameraEnvironment)?.cameraOffers(camera.path) ?? camera.formats.compactMap(FormatOffer.init)
+    }
+}
+
+extension CameraDevice {
+    /// The sizes and rates listed for a device that supports ranges of them.
+    private static let usualSizes = [
+        (320, 180), (320, 240), (640, 360), (640, 480), (800, 600), (960, 540), (1024, 768), (1280, 720), (1920, 1080),
+        (2560, 1440), (3840, 2160),
+    ].map { FrameSize($0, $1) }
+    private static let usualRates = [5, 10, 15, 20, 24, 25, 30, 50, 60].map { FrameRate($0) }
+
+    /// Each known pixel format and size once. Nil without any.
+    init?(_ place: CameraPlace, _ offers: [FormatOffer]) {
+        var formats: [CameraFormat] = []
+        for offer in offers {
+            guard let name = offer.format.name else { continue }
+            for size in offer.sizes {
+                let rates = Self.rates(of: size.rates)
+                for found in Self.sizes(of: size.range) {
+                    let isKnown = formats.contains {
+                        ($0.pixelFormat, $0.width, $0.height) == (name, found.width, found.height)
+                    }
+                    if isKnown { continue }
+                    formats.append(
+                        CameraFormat(
+                            pixelFormat: name, width: found.width, height: found.height, framesPerSecond: rates))
+                }
             }
         }
-        if let closed { throw closed }
-        return nil
+        guard !formats.isEmpty else { return nil }
+        self.init(
+            path: place.path, name: place.model, stablePath: Self.stablePath(of: place.path), formats: formats)
     }
 
-    private static func cannotOpen(_ device: String, _ reason: String) -> MediaError {
-        guard exists(device) else { return absent(device) }
-        return MediaError(
-            code: MediaError.Code.cameraBusy,
-            message: "The camera \(device) cannot be opened: \(reason). Close the program that uses it, or join the "
-                + "group video.")
+    private static func sizes(of range: SizeRange) -> [FrameSize] {
+        if range.isDiscrete { return [range.largest] }
+        // The largest size is what the driver can address, not what the sensor delivers.
+        let usual = usualSizes.filter { range.nearest(to: $0) == $0 }
+        return usual.isEmpty ? [range.largest] : usual
     }
 
-    /// Whether an error says that a camera is not there, or in use, and may be there later.
-    static func isAway(_ error: MediaError) -> Bool {
-        error.code == MediaError.Code.cameraAbsent || error.code == MediaError.Code.cameraBusy
+    private static func rates(of offer: RateOffer) -> [Double] {
+        switch offer {
+        case .list(let rates): rates.sorted().map(\.perSecond)
+        case .range(let slowest, let fastest):
+            usualRates.filter { $0 >= slowest && $0 <= fastest }.map(\.perSecond)
+        }
     }
 
-    static func exists(_ device: String) -> Bool {
-        device == "auto" || DeviceProbe.exists(device)
+    /// A path of udev: by the camera's serial number, or without one by its USB port.
+    private static func stablePath(of path: String) -> String? {
+        ["/dev/v4l/by-id", "/dev/v4l/by-path"].lazy
+            .compactMap { folder in
+                ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
+                    .map { "\(folder)/\($0)" }
+                    .first { URL(fileURLWithPath: $0).resolvingSymlinksInPath().path == path }
+            }
+            .first
+    }
+}
+
+extension FormatOffer {
+    /// Nil for a format without a code of V4L2.
+    fileprivate init?(_ format: CameraFormat) {
+        guard let code = FourCC(name: format.pixelFormat) else { return nil }
+        let rates = format.framesPerSecond.compactMap { FrameRate(perSecond: $0) }
+        self.init(code, sizes: [.init(SizeRange(FrameSize(format.width, format.height)), .list(rates))])
+    }
+}
+
+extension CameraControl {
+    fileprivate init(_ control: DeviceControl) {
+        self.init(
+            name: control.name, minimum: control.minimum, maximum: control.maximum,
+            choices: control.items.isEmpty ? nil : control.items.map(\.value), isReadOnly: control.isReadOnly)
+    }
+}
+
+extension DeviceControl {
+    init(_ control: CameraControl) {
+        self.init(
+            0, control.name, control.choices == nil ? .integer : .menu, control.minimum...control.maximum,
+            standard: control.minimum, items: (control.choices ?? []).map { Item($0, "\($0)") },
+            isReadOnly: control.isReadOnly)
+    }
+}
+
+extension ControlValues {
+    /// Controls with their own settings. The names are V4L2's.
+    static let names = ["brightness", "contrast", "saturation", "hue"]
+
+    /// The controls of a node's settings, its own settings first.
+    init(of settings: some NodeSettings) throws(CaptureError) {
+        self.init()
+        for name in Self.names { if let value = settings.optionalInteger(name) { set(name, to: value) } }
+        if settings.isGiven("controls") { merge(try ControlValues(settings.text("controls"))) }
     }
 
-    static func absent(_ device: String, others: [String] = []) -> MediaError {
-        let what = device == "auto" ? "No camera was found" : "The camera \(device) does not exist"
-        let instead = others.isEmpty ? "" : "Use \(others.joined(separator: " or ")). "
-        return MediaError(
-            code: MediaError.Code.cameraAbsent,
-            message: "\(what). \(instead)Plug one in, or use the test pattern or a file: test-pattern or file in a "
-                + "graph, --test-pattern or --file with publish.")
+    /// The controls of a changed setting.
+    init(_ setting: String, _ value: SettingValue) throws(CaptureError) {
+        if let text = value.text {
+            try self.init(text)
+        } else {
+            self.init()
+            set(setting, to: value.integer ?? 0)
+        }
+    }
+
+    mutating func merge(_ other: ControlValues) {
+        for value in other.values { set(value.name, to: value.value) }
     }
 }

@@ -1,3 +1,4 @@
+import Cameras
 import GStreamerKit
 import MediaGraph
 import Synchronization
@@ -28,8 +29,7 @@ struct KeptCamera: RunningNode {
     func finish() { head.finish() }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.cameras[name] = .init()
-        statistics.cameras[name]?.lost = device.missing
+        statistics.cameras[name] = .init(device.counts)
         statistics.sources[name] = head.status
     }
 
@@ -53,13 +53,16 @@ extension VideoBuffer {
 final class CameraDevices: SourceDevice {
     private struct State {
         var chain: DeviceChain?
+        var capture: CameraCapture?
         var candidate = 0
-        /// The path of the open camera, or of the one that was open last.
-        var path: String?
+        /// The name of the open camera, or of the one that was open last.
+        var name: String?
+        /// The cameras that the names led to.
+        var identities: [Int: String] = [:]
         /// The controls as set last, which a camera gets whenever it opens.
-        var settings: [String: SettingValue] = [:]
-        /// Whether the camera has opened, so that its controls can be set. v4l2src reads them while it opens.
-        var takesControls = false
+        var controls: ControlValues
+        /// Those of closed cameras.
+        var counts = FrameCheck.Counts()
     }
 
     let names: [String]
@@ -67,102 +70,92 @@ final class CameraDevices: SourceDevice {
     private let prefix: String
     private let wish: CameraWish
     private let clock: PipelineClock
-    private let gaps = NumberGaps()
-    private let state = Mutex(State())
-    /// Held while controls are set, so that the camera does not open or close meanwhile.
-    private let controlling = Mutex(())
+    private let system: CameraSystem
+    /// Keeps recorded cameras while they are closed.
+    private let recorded: [FixtureCamera?]
+    private let notice: @Sendable (String) -> Void
+    private let state: Mutex<State>
 
-    init(_ instance: NodeInstance, _ wish: CameraWish) {
+    init(_ instance: NodeInstance, _ wish: CameraWish, of system: CameraSystem = .machine) {
         node = instance.node
         prefix = instance.prefix
         clock = instance.pipeline.clock
         self.wish = wish
+        self.system = system
         let failover = instance.isGiven("failover") ? instance.text("failover") : ""
         names = [CameraNode.device(of: instance)] + (failover.isEmpty ? [] : [failover])
+        recorded = names.map(system.recorded)
+        state = Mutex(State(controls: (try? ControlValues(of: instance)) ?? ControlValues()))
+        notice = { [reporter = instance.reporter, name = instance.name] in reporter.warn(name, $0) }
     }
 
-    /// Frames that the camera numbered but did not deliver.
-    var missing: Int { gaps.missing }
+    var counts: FrameCheck.Counts { state.withLock { $0.capture?.counts ?? $0.counts } }
 
     func name(of candidate: Int) -> String { names[candidate] }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        var node = node
-        let settings = state.withLock { $0.settings }
-        node.settings.merge(settings) { $1 }
-        let request = NodeRequest(
-            node, CameraNode.kind, usedOutputs: ["video"], environment: SystemEnvironment())
-        let bound = try CameraNode.planBound(request, wish, names[candidate])
-        let path = bound.resource ?? names[candidate]
+        let (identity, controls, counts) = state.withLock { ($0.identities[candidate], $0.controls, $0.counts) }
+        let session: CameraSession
+        do throws(CaptureError) {
+            session = try CameraSession(
+                names[candidate], of: system, identity: identity, wish.capture, controls: controls, counts: counts)
+        } catch {
+            throw MediaError(error)
+        }
         var plan = DevicePlan(name: names[candidate], wish: wish.words)
-        plan.take(bound)
-        let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { failure, isFed in
-            CameraNode.explain(failure, of: path, isFed: isFed)
-                ?? MediaError(code: MediaError.Code.elementFailed, message: failure.message, cause: failure.detail)
+        plan.take(try CameraNode.planElements(node, session.layout.mode, wish, SystemEnvironment()))
+        let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { failure, _ in
+            MediaError(code: MediaError.Code.elementFailed, message: failure.message, cause: failure.detail)
         }
-        chain.element("source").source.watchBuffers { [gaps] picture in
-            if let number = picture.number { gaps.saw(number) }
+        let (source, layout) = (PushSource(chain.element("source")), session.layout)
+        let capture = CameraCapture(
+            session,
+            .init(
+                take: { [weak chain] frame, time in
+                    guard let timestamp = chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
+                    _ = source.push(frame, of: layout, timestamp: timestamp)
+                }, fail: output.fail, notice: notice))
+        state.withLock { state in
+            (state.chain, state.capture, state.candidate) = (chain, capture, candidate)
+            state.name = session.place.name
+            state.identities[candidate] = session.place.name
         }
-        state.withLock { ($0.chain, $0.path, $0.candidate) = (chain, path, candidate) }
         try chain.play()
-        controlling.withLock { _ in
-            let changed = state.withLock { state in
-                state.takesControls = true
-                return state.settings.filter { settings[$0.key] != $0.value }
-            }
-            for (setting, value) in changed { try? apply(setting, value) }
-        }
+        try capture.start()
     }
 
     func close() {
-        let chain = controlling.withLock { _ in
-            state.withLock { state in
-                defer { (state.chain, state.takesControls) = (nil, false) }
-                return state.chain
-            }
+        let (chain, capture) = state.withLock { state in
+            defer { state.chain = nil }
+            return (state.chain, state.capture)
         }
-        guard let chain else { return }
-        let source = chain.element("source")
-        LeftoverDescriptors.mark(of: source)
-        chain.pipeline.stop()
-        LeftoverDescriptors.release(of: source)
+        capture?.close()
+        state.withLock { state in
+            state.counts = state.capture?.counts ?? state.counts
+            state.capture = nil
+        }
+        chain?.pipeline.stop()
     }
 
     func isThere(_ candidate: Int) -> Bool {
-        let open = state.withLock { $0.chain == nil || $0.candidate != candidate ? nil : $0.path }
-        if let open { return DeviceProbe.openingProblem(of: open) == nil }
-        return (try? Devices.choose(names[candidate], mayReserve: false)) != nil
+        system.isThere(names[candidate], identity: state.withLock { $0.identities[candidate] })
     }
 
     func isAbsence(_ error: MediaError) -> Bool { error.code == MediaError.Code.cameraAbsent }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        let path = state.withLock { $0.path } ?? names[candidate]
+        let name = state.withLock { $0.name } ?? names[candidate]
         return switch cause {
         case .absent(let error), .failed(let error): error
-        case .silent, .gone: CameraNode.lost(path)
-        case .unresponsive: CameraNode.silent(path, "its driver is not responding")
+        case .silent, .gone: CameraNode.lost(name)
+        case .unresponsive: CameraNode.unresponsive(name)
         }
     }
 
     /// Changes a control, now if the camera is open, and whenever it opens.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) {
-        let result = controlling.withLock { _ in
-            Result { () throws(MediaError) in
-                try apply(setting, value)
-                state.withLock { $0.settings[setting] = value }
-            }
-        }
-        try result.get()
-    }
-
-    /// Sets a control of the open camera. Does nothing while it is not open.
-    private func apply(_ setting: String, _ value: SettingValue) throws(MediaError) {
-        let controls = try CameraControls(value.text ?? "\(setting)=\(value.integer ?? 0)")
-        let open = state.withLock { $0.takesControls ? ($0.chain, $0.path) : (nil, nil) }
-        guard let chain = open.0, let path = open.1 else { return }
-        if let there = DeviceProbe.controls(of: path) { try controls.check(there, of: path) }
-        // Sets only the given controls; the others keep their values.
-        if let structure = controls.structure { try chain.element("source").set("extra-controls", structure) }
+        let values = try Result { () throws(CaptureError) in try ControlValues(setting, value) }.ofGraph()
+        try state.withLock { $0.capture }?.set(values)
+        state.withLock { $0.controls.merge(values) }
     }
 }

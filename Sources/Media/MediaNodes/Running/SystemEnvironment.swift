@@ -75,8 +75,6 @@ public struct SystemEnvironment: PlanEnvironment {
         try Devices.choose(device, mayReserve: !doesMeasure)
     }
 
-    public func cameraControls(_ path: String) -> [CameraControl]? { DeviceProbe.controls(of: path) }
-
     public func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double {
         doesMeasure ? ElementCost.measured(element, format) : 0
     }

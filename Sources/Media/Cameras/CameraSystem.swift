@@ -1,0 +1,167 @@
+internal import Foundation
+internal import Glibc
+import Synchronization
+
+/// The cameras that names lead to: those of this machine, and recorded ones by `fixture:FILE`.
+///
+/// All functions block for milliseconds, or longer if a camera responds slowly.
+package struct CameraSystem: Sendable {
+    /// A camera that was found, and is open.
+    package struct Opened {
+        package let place: CameraPlace
+        package let device: any CaptureDevice
+        /// One sentence for each camera that `auto` passed over.
+        package let passedOver: [String]
+    }
+
+    package static let machine = CameraSystem(V4L2Backend(), bindings: .ofUser)
+    package static let fixturePrefix = "fixture:"
+    /// The name of any camera, the first one that can be used.
+    package static let any = "auto"
+
+    /// The clock of recorded cameras; timestamps of all cameras are on it.
+    package let clock: CaptureClock
+    private let backend: any CaptureBackend
+    private let tree: DeviceTree
+    private let bindings: CameraBindings?
+    private let shelf: FixtureShelf
+    let buses = BusUse()
+
+    package init(
+        _ backend: any CaptureBackend, tree: DeviceTree = .system, bindings: CameraBindings? = nil,
+        on clock: CaptureClock = .monotonic
+    ) {
+        self.backend = backend
+        self.tree = tree
+        self.bindings = bindings
+        self.clock = clock
+        shelf = FixtureShelf(on: clock)
+    }
+
+    // MARK: Finding
+
+    /// The cameras that are plugged in, in the order of their device numbers.
+    package func places() -> [CameraPlace] {
+        CameraPlace.all(in: tree) { path in
+            do throws(CaptureError) {
+                try backend.open(path).close()
+                return true
+            } catch {
+                // A camera of another user is a camera.
+                return error.code == CaptureError.Code.denied || error.code == CaptureError.Code.busy
+            }
+        }
+    }
+
+    /// The camera with a name: a bound one, a path, a name of `/dev/v4l/by-id`, `fixture:FILE`, or one of `CameraPlace`.
+    ///
+    /// - Parameter identity: the name of `CameraPlace` of the camera that the name led to before. A path leads to that
+    ///   camera only, wherever it is plugged in now.
+    /// - Throws: `camera.absent`, `camera.unusable`, `camera.fixture`, `camera.binding`.
+    package func find(_ name: String, identity: String? = nil) throws(CaptureError) -> CameraPlace {
+        let name = try bound(name)
+        if name.hasPrefix(Self.fixturePrefix) {
+            let camera = try shelf.camera(String(name.dropFirst(Self.fixturePrefix.count)))
+            return CameraPlace(name: name, path: name, model: camera.fixture.card, usb: nil)
+        }
+        if let identity, name.hasPrefix("/") { return try CameraPlace.find(identity, among: places()) }
+        if let path = Self.path(of: name) {
+            // Only this one is opened; the others do not matter to its place.
+            return CameraPlace.all(in: tree) { $0 == path }.first
+                ?? CameraPlace(name: name, path: path, model: path, usb: nil)
+        }
+        return try CameraPlace.find(name, among: places())
+    }
+
+    /// The name that a bound name stands for, or else the name itself.
+    package func bound(_ name: String) throws(CaptureError) -> String {
+        guard let bindings, CameraBindings.isName(name) else { return name }
+        return try bindings.all()[name] ?? name
+    }
+
+    /// The target of a path, or of a link's name. Nil for another name.
+    private static func path(of name: String) -> String? {
+        func target(_ link: String) -> String {
+            URL(fileURLWithPath: link).resolvingSymlinksInPath().path
+        }
+        if name.hasPrefix("/") { return target(name) }
+        return ["/dev/v4l/by-id/", "/dev/v4l/by-path/"].map { $0 + name }
+            .first { FileManager.default.fileExists(atPath: $0) }.map(target)
+    }
+
+    /// The recorded camera that a name leads to. It is there as long as something refers to it.
+    package func recorded(_ name: String) -> FixtureCamera? {
+        guard let name = try? bound(name), name.hasPrefix(Self.fixturePrefix) else { return nil }
+        return try? shelf.camera(String(name.dropFirst(Self.fixturePrefix.count)))
+    }
+
+    // MARK: Opening
+
+    /// Opens a camera, or with `auto` the first one that can be used.
+    ///
+    /// - Parameters:
+    ///   - identity: as for `find`. With `auto`, that camera is tried first.
+    ///   - mayReserve: whether to check that no other program captures, which keeps others from it for a moment.
+    /// - Throws: `camera.absent`, `camera.unusable`, `camera.denied`, `camera.busy` and others of `find` and `open`.
+    package func open(
+        _ name: String, identity: String? = nil, mayReserve: Bool = true
+    ) throws(CaptureError) -> Opened {
+        let wished = try bound(name)
+        guard wished == Self.any else {
+            let place = try find(name, identity: identity)
+            return Opened(place: place, device: try open(place, mayReserve: mayReserve), passedOver: [])
+        }
+        var refused: CaptureError?
+        var passedOver: [String] = []
+        let places = places()
+        for place in places.filter({ $0.name == identity }) + places.filter({ $0.name != identity }) {
+            do throws(CaptureError) {
+                return Opened(place: place, device: try open(place, mayReserve: mayReserve), passedOver: passedOver)
+            } catch {
+                passedOver.append("\(place.name) (\(place.model)): \(error.message)")
+                refused = refused ?? error
+            }
+        }
+        throw refused
+            ?? CaptureError(
+                code: CaptureError.Code.absent, call: "open", number: 0, "No camera was found. Plug one in.")
+    }
+
+    /// Opens a camera.
+    package func open(_ place: CameraPlace, mayReserve: Bool = false) throws(CaptureError) -> any CaptureDevice {
+        let device: any CaptureDevice
+        if place.path.hasPrefix(Self.fixturePrefix) {
+            device = try shelf.camera(String(place.path.dropFirst(Self.fixturePrefix.count))).open(place.path)
+        } else {
+            device = try backend.open(place.path)
+        }
+        if mayReserve, device.isTaken {
+            device.close()
+            throw CaptureError("VIDIOC_REQBUFS", EBUSY, on: place.path)
+        }
+        return device
+    }
+
+    /// Whether a camera is there and responds.
+    package func isThere(_ name: String, identity: String? = nil) -> Bool {
+        guard let opened = try? open(name, identity: identity, mayReserve: false) else { return false }
+        opened.device.close()
+        return true
+    }
+}
+
+/// The modes of the cameras that this process has open, on their buses.
+final class BusUse: Sendable {
+    private let users = Mutex<[ObjectIdentifier: BusUser]>([:])
+
+    /// Adds a camera that starts. Returns a sentence for each other one with which it does not fit.
+    func add(_ user: BusUser, _ key: ObjectIdentifier) -> [String] {
+        let others = users.withLock { users in
+            defer { users[key] = user }
+            return Array(users.values)
+        }
+        return others.sorted { $0.name < $1.name }.compactMap { BusFit.warning($0, user) }
+    }
+
+    func remove(_ key: ObjectIdentifier) { _ = users.withLock { $0.removeValue(forKey: key) } }
+}

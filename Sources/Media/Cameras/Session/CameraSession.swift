@@ -1,0 +1,191 @@
+/// A camera that was opened for a wish. It gives usable frames with their capture times, and notices of everything else.
+///
+/// Threads: one thread at a time uses a session. `waker` and the release of frames are for any thread.
+// @unchecked: the thread that opens it hands it over to the thread that reads it.
+package final class CameraSession: @unchecked Sendable {
+    package enum Item: Sendable {
+        /// A usable frame, with the time of its capture on the clock of the system.
+        case frame(CapturedFrame, Duration)
+        case notice(CameraNotice)
+        /// `waker` was used.
+        case woken
+    }
+
+    /// As many as drivers usually make. The graph holds some for a few frame times.
+    private static let buffers = 6
+    /// `V4L2_CID_EXPOSURE_AUTO_PRIORITY`: whether the camera may expose for longer than a frame time.
+    private static let slowsInTheDark: UInt32 = 0x009a_0903
+
+    package let place: CameraPlace
+    /// The mode that the driver chose, which may differ from the wish in every part.
+    package let layout: CaptureLayout
+    package let waker: Waker
+    private let system: CameraSystem
+    private let device: any CaptureDevice
+    /// The modes that serve the wish, the best first.
+    private let ranked: [CaptureMode]
+    private let controls: [DeviceControl]
+    /// The values of controls that were set, by identifier.
+    private var settings: [UInt32: Int] = [:]
+    private var check: FrameCheck
+    private var rate: RateWatch
+    private var notices = NoticeQueue()
+
+    package var counts: FrameCheck.Counts { check.counts }
+
+    /// Opens a camera, sets its controls, and chooses its mode. A control that the camera refuses becomes a notice.
+    ///
+    /// - Parameters:
+    ///   - identity: as for `CameraSystem.find`.
+    ///   - counts: those of an earlier session, which go on.
+    /// - Throws: the errors of `CameraSystem.open`, `CaptureWish.choose` and `CaptureDevice.configure`.
+    package init(
+        _ name: String, of system: CameraSystem, identity: String? = nil, _ wish: CaptureWish,
+        controls values: ControlValues = ControlValues(), counts: FrameCheck.Counts = FrameCheck.Counts()
+    ) throws(CaptureError) {
+        let opened = try system.open(name, identity: identity)
+        (place, device, self.system) = (opened.place, opened.device, system)
+        waker = device.waker
+        do throws(CaptureError) {
+            let offers = try device.formats()
+            let mode = try wish.choose(from: offers, of: place.name)
+            ranked = wish.ranked(offers)
+            controls = try device.controls()
+            layout = try device.configure(mode)
+        } catch {
+            opened.device.close()
+            throw error
+        }
+        check = FrameCheck(layout, counts: counts)
+        rate = RateWatch(layout)
+        for value in values.values {
+            do throws(CaptureError) {
+                try set(value)
+            } catch {
+                notices.add(CameraNotice(.controlRefused, error.message))
+            }
+        }
+    }
+
+    deinit { close() }
+
+    /// Starts to stream.
+    ///
+    /// - Throws: the errors of `CaptureDevice.start`. For a bus without room, the message has the modes that fit.
+    package func start() throws(CaptureError) {
+        var conflicts: [String] = []
+        if let usb = place.usb {
+            let modes = [layout.mode] + ranked.filter { $0 != layout.mode }
+            conflicts = system.buses.add(BusUser(place.name, usb, modes), ObjectIdentifier(self))
+        }
+        do throws(CaptureError) {
+            try device.start(buffers: Self.buffers)
+        } catch {
+            system.buses.remove(ObjectIdentifier(self))
+            guard error.code == CaptureError.Code.bandwidth, !conflicts.isEmpty else { throw error }
+            throw CaptureError(
+                code: error.code, call: error.call, number: error.number,
+                ([error.message] + conflicts).joined(separator: " "))
+        }
+        for conflict in conflicts { notices.add(CameraNotice(.bus, conflict)) }
+    }
+
+    /// The next frame or notice. Blocks up to `timeout`.
+    ///
+    /// - Returns: nil after the timeout.
+    /// - Throws: `camera.lost`, `camera.failed`; `camera.changed` if the source has another size now. Only `close` is
+    ///   useful then.
+    package func next(within timeout: Duration) throws(CaptureError) -> Item? {
+        let end = system.clock.now + timeout
+        while true {
+            if let notice = notices.next(system.clock.now) { return .notice(notice) }
+            guard let item = try device.next(within: max(end - system.clock.now, .zero)) else { return nil }
+            switch item {
+            case .woken: return .woken
+            case .controlChanged(let identifier, let value): changed(identifier, value)
+            case .sourceChanged:
+                throw CaptureError(
+                    code: CaptureError.Code.changed, call: "VIDIOC_DQEVENT", number: 0,
+                    "The source of the camera \(place.name) has another size or timing than \(layout.mode.size) now. It "
+                        + "is opened again.")
+            case .frame(let frame): if let time = judge(frame) { return .frame(frame, time) }
+            }
+        }
+    }
+
+    /// Sets controls. Those before a refused one are set.
+    ///
+    /// - Throws: `camera.control`, `camera.lost`.
+    package func set(_ values: ControlValues) throws(CaptureError) {
+        try values.check(controls, of: place.name)
+        for value in values.values { try set(value) }
+    }
+
+    private func set(_ value: ControlValues.Value) throws(CaptureError) {
+        let control = try value.control(among: controls, of: place.name)
+        try device.set(control, to: value.value)
+        settings[control.identifier] = value.value
+    }
+
+    /// Stops and closes the camera. Frames that are still held stay readable.
+    package func close() {
+        system.buses.remove(ObjectIdentifier(self))
+        device.close()
+    }
+
+    // MARK: Frames
+
+    /// The time of a usable frame.
+    private func judge(_ frame: CapturedFrame) -> Duration? {
+        let before = check.counts
+        let verdict = check.judge(frame, at: system.clock.now)
+        if check.counts.wrongTimes > before.wrongTimes {
+            notices.add(
+                CameraNotice(
+                    .wrongTimestamps,
+                    "The camera \(place.name) gives wrong timestamps: they jump or run back (\(check.counts.wrongTimes) so "
+                        + "far). The frames' arrival counts instead."))
+        }
+        guard case .usable(let time) = verdict else {
+            notices.add(
+                CameraNotice(
+                    .damagedFrames,
+                    "The camera \(place.name) delivers damaged frames, which are dropped (\(check.counts.damaged) so far). "
+                        + "Check its cable and hub."))
+            return nil
+        }
+        switch rate.captured(at: time, number: frame.sequence) {
+        case .fell(let actual): notices.add(fell(to: actual))
+        case .returned:
+            notices.add(CameraNotice(.rateReturned, "The camera \(place.name) delivers its full rate again."))
+        case nil: break
+        }
+        return time
+    }
+
+    private func fell(to rate: Double) -> CameraNotice {
+        let wished = layout.mode.rate?.short ?? "all"
+        let actual = FrameRate("\((rate * 10).rounded() / 10)")?.short ?? "\(rate)"
+        let prevention = controls.first { $0.identifier == Self.slowsInTheDark }
+        let isPreventable = prevention.map { (try? device.value(of: $0)) == 1 } ?? false
+        let advice =
+            if let prevention, isPreventable {
+                "It exposes for longer in the dark: set controls: \(prevention.name)=0 to keep the rate."
+            } else {
+                "Give it more light, or set a shorter exposure."
+            }
+        return CameraNotice(
+            .rateFell, "The camera \(place.name) delivers \(actual) of \(wished) frames/s. \(advice)")
+    }
+
+    private func changed(_ identifier: UInt32, _ value: Int?) {
+        guard let value, let set = settings[identifier], set != value,
+            let control = controls.first(where: { $0.identifier == identifier })
+        else { return }
+        notices.add(
+            CameraNotice(
+                .controlChanged,
+                "The driver of the camera \(place.name), or another program, changed \(control.name) from \(set) to "
+                    + "\(value)."))
+    }
+}

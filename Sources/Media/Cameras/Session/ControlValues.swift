@@ -1,0 +1,83 @@
+/// Values for controls of a camera, by their names.
+package struct ControlValues: Sendable, Hashable {
+    package struct Value: Sendable, Hashable {
+        package let name: String
+        package let value: Int
+    }
+
+    /// In the order in which to set them: some controls depend on others.
+    package private(set) var values: [Value] = []
+
+    package init() {}
+
+    /// Parses `exposure_auto=1,focus_absolute=30`. Throws `camera.control` for other forms.
+    package init(_ text: String) throws(CaptureError) {
+        for part in text.split(separator: ",") {
+            guard let match = part.wholeMatch(of: #/ *([A-Za-z0-9_]+) *= *([+\-A-Za-z0-9]+) */#),
+                let value = Self.number(match.2)
+            else {
+                throw Self.refused(
+                    "\"\(part.drop { $0 == " " })\" is not a control with a value. Write name=number, such as "
+                        + "exposure_auto=1,focus_absolute=30.")
+            }
+            values.append(Value(name: match.1.lowercased(), value: value))
+        }
+    }
+
+    package mutating func set(_ name: String, to value: Int) {
+        values.removeAll { $0.name == name }
+        values.append(Value(name: name, value: value))
+    }
+
+    private static func number(_ text: Substring) -> Int? {
+        switch text.lowercased() {
+        case "true", "yes", "on": 1
+        case "false", "no", "off": 0
+        default: Int(text)
+        }
+    }
+
+    /// Throws `camera.control` for a missing control and for an invalid value, which the kernel would silently replace
+    /// by the closest valid one.
+    package func check(_ there: [DeviceControl], of camera: String) throws(CaptureError) {
+        for value in values { _ = try value.control(among: there, of: camera) }
+    }
+
+    fileprivate static func refused(_ message: String) -> CaptureError {
+        CaptureError(code: CaptureError.Code.control, call: "VIDIOC_S_EXT_CTRLS", number: 0, message)
+    }
+}
+
+extension ControlValues.Value {
+    /// The control, which takes the value.
+    func control(among there: [DeviceControl], of camera: String) throws(CaptureError) -> DeviceControl {
+        guard let control = there.first(where: { $0.name == name }) else {
+            let names = there.filter { !$0.isReadOnly }.map(\.name).joined(separator: ", ")
+            throw ControlValues.refused(
+                "The camera \(camera) has no control \(name)"
+                    + (names.isEmpty
+                        ? ", nor any other that can be set. Leave it out."
+                        : ", only \(names). Choose one of these."))
+        }
+        if control.isReadOnly {
+            throw ControlValues.refused("The control \(name) of the camera \(camera) is read-only. Leave it out.")
+        }
+        if !control.takes(value) {
+            throw ControlValues.refused(
+                "The control \(name) of the camera \(camera) must be \(control.range), not \(value). Set another value."
+            )
+        }
+        return control
+    }
+}
+
+extension DeviceControl {
+    /// "from 0 to 255", or "1, 3 or 4" for a menu with gaps.
+    fileprivate var range: String {
+        guard kind == .menu || kind == .integerMenu, items.count != maximum - minimum + 1,
+            let last = items.last?.value
+        else { return "from \(minimum) to \(maximum)" + (step == 1 ? "" : " in steps of \(step)") }
+        return items.count == 1
+            ? "\(last)" : items.dropLast().map { "\($0.value)" }.joined(separator: ", ") + " or \(last)"
+    }
+}

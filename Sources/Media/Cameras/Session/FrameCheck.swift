@@ -1,0 +1,132 @@
+/// Judges the frames of a stream: finds damaged ones, and replaces wrong timestamps. It is told the time.
+package struct FrameCheck: Sendable {
+    package struct Counts: Sendable, Hashable {
+        /// Frames that the camera numbered but did not deliver.
+        package var lost = 0
+        /// Frames that the driver marked as corrupt, and incomplete ones.
+        package var damaged = 0
+        /// Frames whose timestamp was replaced.
+        package var wrongTimes = 0
+
+        package init() {}
+    }
+
+    package enum Verdict: Sendable, Hashable {
+        /// With the time of the capture, later than that of the frame before.
+        case usable(Duration)
+        case damaged
+    }
+
+    /// A frame is never later than this: drivers have few buffers.
+    private static let latest = Duration.seconds(2)
+    private static let step = Duration.microseconds(1)
+
+    private let leastBytes: Int
+    private let isJPEG: Bool
+    /// Whether a JPEG of the stream had an end. Some cameras never write one.
+    private var hasEnds = false
+    private var last: Duration?
+    private var number: UInt32?
+    package private(set) var counts = Counts()
+
+    package init(_ layout: CaptureLayout, counts: Counts = Counts()) {
+        leastBytes = layout.leastBytes
+        isJPEG = layout.mode.format.isJPEG
+        self.counts = counts
+    }
+
+    /// Judges a frame that arrives now.
+    package mutating func judge(_ frame: CapturedFrame, at now: Duration) -> Verdict {
+        // A number that does not increase means that the device restarted its count, or counts nothing.
+        if let number, frame.sequence > number { counts.lost += Int(frame.sequence - number - 1) }
+        number = frame.sequence
+        guard !frame.isCorrupt, isComplete(frame) else {
+            counts.damaged += 1
+            return .damaged
+        }
+        return .usable(time(of: frame, now))
+    }
+
+    /// The rule: the driver's time, if it is one of the last two seconds, and later than that of the frame before; or else
+    /// the time of the arrival.
+    private mutating func time(of frame: CapturedFrame, _ now: Duration) -> Duration {
+        var time = now
+        if let stamp = frame.timestamp {
+            // Drivers may give the end of a frame before it is there, so a little ahead is usual.
+            let isWrong = stamp > now + Self.latest || stamp < now - Self.latest || last.map { stamp <= $0 } ?? false
+            if isWrong { counts.wrongTimes += 1 } else { time = min(stamp, now) }
+        }
+        if let last { time = max(time, last + Self.step) }
+        last = time
+        return time
+    }
+
+    private mutating func isComplete(_ frame: CapturedFrame) -> Bool {
+        if !isJPEG { return frame.lengths.reduce(0, +) >= max(leastBytes, 1) }
+        let (begins, ends) = frame.withBytes(plane: 0) { bytes in (bytes.beginsJPEG, bytes.endsJPEG) }
+        if ends { hasEnds = true }
+        return begins && (ends || !hasEnds)
+    }
+}
+
+extension RawSpan {
+    /// SOI (ITU-T T.81, table B.1)
+    fileprivate var beginsJPEG: Bool { byteCount >= 4 && self[0] == 0xff && self[1] == 0xd8 }
+
+    /// EOI. Cameras fill the rest of their buffer with zeros.
+    fileprivate var endsJPEG: Bool {
+        var end = byteCount
+        while end > 2, self[end - 1] == 0 { end -= 1 }
+        return end > 2 && self[end - 1] == 0xd9 && self[end - 2] == 0xff
+    }
+
+    private subscript(place: Int) -> UInt8 { unsafeLoad(fromByteOffset: place, as: UInt8.self) }
+}
+
+/// Notices that a camera delivers fewer frames than its mode has. It is told the time.
+package struct RateWatch: Sendable {
+    package enum Change: Sendable, Hashable {
+        /// Frames in a second.
+        case fell(to: Double)
+        case returned
+    }
+
+    /// Times of frames vary; a rate counts for so long.
+    private static let window = Duration.seconds(2)
+
+    private let rate: Double?
+    private var first: (time: Duration, number: UInt32)?
+    private var frames = 0
+    /// The number of windows that were too slow, one after the other.
+    private var slow = 0
+    private var isSlow = false
+
+    package init(_ layout: CaptureLayout) {
+        rate = layout.mode.rate?.perSecond
+    }
+
+    /// A frame was captured. Frames that the machine lost count as captured.
+    package mutating func captured(at time: Duration, number: UInt32) -> Change? {
+        guard let rate else { return nil }
+        guard let first else {
+            (self.first, frames) = ((time, number), 0)
+            return nil
+        }
+        frames += 1
+        guard time - first.time >= Self.window else { return nil }
+        let count = number > first.number ? Int(number - first.number) : frames
+        let actual = Double(count) / ((time - first.time) / .seconds(1))
+        (self.first, frames) = ((time, number), 0)
+        slow = actual < rate * 0.75 ? slow + 1 : 0
+        // A pause makes one window slow.
+        if slow == 2, !isSlow {
+            isSlow = true
+            return .fell(to: actual)
+        }
+        if isSlow, actual > rate * 0.9 {
+            isSlow = false
+            return .returned
+        }
+        return nil
+    }
+}

@@ -1,0 +1,126 @@
+import Cameras
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// A camera that has to be there: its loss ends the node.
+final class BoundCamera: RunningNode {
+    /// An unplugged camera is detected within 2 s: this limit and the watchdog's interval.
+    private static let silenceLimit = 1.5
+    /// A camera that still responds may pause longer: some stop while they adjust, and a busy machine delays frames.
+    private static let pauseLimit = 5.0
+    /// How long the end waits for the driver, in seconds.
+    private static let closingLimit = 2.0
+
+    private struct State {
+        var capture: CameraCapture?
+        var controls: ControlValues
+    }
+
+    private let name: String
+    private let device: String
+    private let wish: CameraWish
+    private let caps: SettingValue?
+    private let reporter: Reporter
+    private let queue: PushQueue
+    private let watchdog: Watchdog
+    private let recorded: FixtureCamera?
+    private let state: Mutex<State>
+
+    init(_ instance: NodeInstance) {
+        (name, reporter) = (instance.name, instance.reporter)
+        wish = CameraWish(instance)
+        let device = instance.plan.resource ?? CameraNode.device(of: instance)
+        self.device = device
+        recorded = CameraSystem.machine.recorded(device)
+        caps = instance.plan.element("source")?.properties["caps"]
+        queue = PushQueue(instance, isEncoded: wish.format == .h264) {}
+        watchdog = Watchdog(
+            instance, limit: Self.silenceLimit, timeout: Self.pauseLimit,
+            isThere: { CameraSystem.machine.isThere(device) }, lost: CameraNode.lost(device))
+        state = Mutex(State(controls: (try? ControlValues(of: instance)) ?? ControlValues()))
+        instance.element("source").source.watchBuffers { [watchdog] _ in watchdog.feed() }
+    }
+
+    /// Opens the camera, in the planned mode.
+    func prepare() throws(MediaError) {
+        let session: CameraSession
+        do throws(CaptureError) {
+            session = try CameraSession(
+                device, of: .machine, wish.capture, controls: state.withLock { $0.controls })
+        } catch {
+            throw MediaError(error)
+        }
+        let layout = session.layout
+        guard caps == .text(layout.mode.caps) else {
+            throw MediaError(
+                code: MediaError.Code.cameraNoMode,
+                message:
+                    "The camera \(device) chose \(layout.mode) instead of the planned mode. Choose another size or rate."
+            )
+        }
+        let capture = CameraCapture(
+            session,
+            .init(
+                take: { [weak self] frame, time in self?.push(frame, of: layout, at: time) },
+                fail: { [reporter, name] error in reporter.fail(error, name) },
+                notice: { [reporter, name] notice in reporter.warn(name, notice) }))
+        try capture.start()
+        state.withLock { $0.capture = capture }
+    }
+
+    private func push(_ frame: CapturedFrame, of layout: CaptureLayout, at time: MediaTime) {
+        // Copied, because the graph may keep encoded frames for long.
+        switch wish.format {
+        case .h264:
+            let bytes = frame.copy()
+            // Some cameras give the parameter sets of a keyframe in a frame of their own.
+            _ = queue.push(
+                encoded: bytes.span.bytes, at: time,
+                isKeyframe: frame.isKeyframe || VideoCodec.h264.isKeyframe(bytes) || bytes.hasParameterSet)
+        case .mjpeg:
+            let bytes = frame.copy()
+            _ = queue.push(at: time) { source, timestamp in source.push(bytes.span.bytes, timestamp: timestamp) }
+        case .auto, .raw:
+            _ = queue.push(at: time) { source, timestamp in source.push(frame, of: layout, timestamp: timestamp) }
+        }
+    }
+
+    func finish() {
+        watchdog.stop()
+        let capture = state.withLock { $0.capture }
+        if capture?.close(within: Self.closingLimit) == false {
+            reporter.warn(name, "\(device) does not close, because its driver is not responding. The rest continues.")
+        }
+    }
+
+    func stopped() { watchdog.stop() }
+
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        statistics.cameras[name] = .init(state.withLock { $0.capture }?.counts ?? FrameCheck.Counts())
+    }
+
+    var stalled: MediaError? { CameraNode.silent(device, "none arrived within \(Limits().start.short) s") }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        let values = try Result { () throws(CaptureError) in try ControlValues(setting, value) }.ofGraph()
+        try state.withLock { $0.capture }?.set(values)
+        state.withLock { $0.controls.merge(values) }
+        return true
+    }
+}
+
+extension MediaStatistics.Camera {
+    init(_ counts: FrameCheck.Counts) {
+        self.init()
+        lost = counts.lost
+    }
+}
+
+extension [UInt8] {
+    /// Whether the first unit of H.264 is a sequence parameter set (ITU-T H.264, table 7-1), after a start code.
+    fileprivate var hasParameterSet: Bool {
+        guard let one = prefix(4).firstIndex(of: 1), one >= 2, count > one + 1 else { return false }
+        return self[one + 1] & 0x1f == 7
+    }
+}

@@ -1,0 +1,189 @@
+package import Cameras
+import Dispatch
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+extension CapturedFrame: LentFrame {}
+
+/// Reads an open camera on a thread of its own.
+final class CameraCapture: Sendable {
+    /// Called on the camera's thread, except for `notice`.
+    struct Receiver: Sendable {
+        let take: @Sendable (CapturedFrame, MediaTime) -> Void
+        /// The camera has failed, and is closed.
+        let fail: @Sendable (MediaError) -> Void
+        /// Something that people should know of.
+        let notice: @Sendable (String) -> Void
+    }
+
+    private typealias Job = @Sendable (CameraSession?) -> Void
+
+    private struct State {
+        var jobs: [Job] = []
+        var isStarted = false
+        var isStopped = false
+        var hasLeft = false
+        var counts: FrameCheck.Counts
+    }
+
+    /// How long `set` waits for the driver, in seconds.
+    private static let answerLimit = 2.0
+    /// A wait without frames and events. It only limits how late the counts are.
+    private static let wait = Duration.seconds(1)
+
+    private let session: CameraSession
+    private let receiver: Receiver
+    private let state: Mutex<State>
+    private let thread = DispatchQueue(label: "media.camera")
+    /// A receiver of notices may block.
+    private let notices = DispatchQueue(label: "media.camera.notices")
+    private let end = DispatchGroup()
+
+    init(_ session: CameraSession, _ receiver: Receiver) {
+        self.session = session
+        self.receiver = receiver
+        state = Mutex(State(counts: session.counts))
+    }
+
+    var counts: FrameCheck.Counts { state.withLock { $0.counts } }
+
+    /// Starts to stream. Blocks as long as the driver does.
+    ///
+    /// - Throws: `camera.busy`, `camera.bandwidth` and others of the driver. The camera is closed then.
+    func start() throws(MediaError) {
+        do throws(CaptureError) {
+            try session.start()
+        } catch {
+            session.close()
+            throw MediaError(error)
+        }
+        state.withLock { $0.isStarted = true }
+        end.enter()
+        thread.async { self.run() }
+    }
+
+    /// Stops and closes the camera.
+    ///
+    /// - Parameter limit: how long to wait for its driver, in seconds. Nil waits until it is closed.
+    /// - Returns: false if the driver does not respond.
+    @discardableResult
+    func close(within limit: Double? = nil) -> Bool {
+        let isStarted = state.withLock { state in
+            state.isStopped = true
+            return state.isStarted
+        }
+        guard isStarted else {
+            session.close()
+            return true
+        }
+        session.waker.wake()
+        guard let limit else {
+            end.wait()
+            return true
+        }
+        return end.wait(timeout: .now() + limit) == .success
+    }
+
+    /// Sets controls. Does nothing after the camera has failed.
+    ///
+    /// - Throws: `camera.control`; `camera.lost` if the driver does not respond.
+    func set(_ values: ControlValues) throws(MediaError) {
+        // Retained by the job, which may come after this gave up.
+        let box = ControlAnswer()
+        let isAccepted = state.withLock { state in
+            guard state.isStarted, !state.hasLeft else { return false }
+            state.jobs.append { session in
+                if let session {
+                    do throws(CaptureError) { try session.set(values) } catch { box.error.withLock { $0 = error } }
+                }
+                box.isDone.signal()
+            }
+            return true
+        }
+        guard isAccepted else { return }
+        session.waker.wake()
+        guard box.isDone.wait(timeout: .now() + Self.answerLimit) == .success else {
+            throw CameraNode.unresponsive(session.place.name)
+        }
+        if let error = box.error.withLock({ $0 }) { throw MediaError(error) }
+    }
+
+    private final class ControlAnswer: Sendable {
+        let error = Mutex<CaptureError?>(nil)
+        let isDone = DispatchSemaphore(value: 0)
+    }
+
+    // MARK: The camera's thread
+
+    private func run() {
+        var failure: CaptureError?
+        while failure == nil {
+            let (jobs, isStopped) = state.withLock { state in
+                defer { state.jobs = [] }
+                return (state.jobs, state.isStopped)
+            }
+            for job in jobs { job(session) }
+            if isStopped { break }
+            do throws(CaptureError) {
+                try read()
+            } catch {
+                failure = error
+            }
+        }
+        session.close()
+        let jobs = state.withLock { state in
+            state.hasLeft = true
+            return state.jobs
+        }
+        for job in jobs { job(nil) }
+        end.leave()
+        if let failure { receiver.fail(MediaError(failure)) }
+    }
+
+    private func read() throws(CaptureError) {
+        let item = try session.next(within: Self.wait)
+        let counts = session.counts
+        state.withLock { $0.counts = counts }
+        switch item {
+        case .frame(let frame, let time): receiver.take(frame, MediaTime(time))
+        case .notice(let notice): notices.async { [receiver] in receiver.notice(notice.message) }
+        case .woken, nil: break
+        }
+    }
+}
+
+extension PushSource {
+    /// Queues a camera's frame. Without a copy, if the driver has enough buffers left: frames may be held for long, and a
+    /// driver without buffers loses frames.
+    func push(_ frame: CapturedFrame, of layout: CaptureLayout, timestamp: UInt64) -> Bool {
+        let planes = layout.colourPlanes(frame.lengths).map { ($0.offset, $0.stride) }
+        let picture =
+            planes.isEmpty
+            ? nil
+            : FramePlanes(
+                layout.mode.name, width: layout.mode.size.width, height: layout.mode.size.height, planes)
+        return push(frame, picture, timestamp: timestamp, isCopied: frame.spare < 2)
+    }
+}
+
+extension MediaTime {
+    init(_ time: Duration) {
+        let (seconds, attoseconds) = time.components
+        self.init(nanoseconds: UInt64(max(seconds, 0)) * 1_000_000_000 + UInt64(max(attoseconds, 0) / 1_000_000_000))
+    }
+}
+
+extension MediaError {
+    init(_ error: CaptureError) { self.init(code: error.code, message: error.message) }
+}
+
+extension Result where Failure == CaptureError {
+    /// The value, with an error of the graph.
+    func ofGraph() throws(MediaError) -> Success {
+        switch self {
+        case .success(let value): return value
+        case .failure(let error): throw MediaError(error)
+        }
+    }
+}

@@ -1,0 +1,258 @@
+import Cameras
+import Foundation
+import TestSupport
+import Testing
+
+/// Sessions with recorded cameras, in virtual time.
+@Suite struct SessionTests {
+    private static let wish = CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["YUY2", "MJPG"])
+
+    /// A machine with a recorded camera, whose file exists as long as this does.
+    private struct Machine {
+        let folder = TemporaryFolder()
+        let clock = CaptureClock()
+        let system: CameraSystem
+        let camera: FixtureCamera?
+        let name: String
+
+        init(_ fixture: CameraFixture) throws {
+            let file = folder.file("camera.json")
+            try fixture.json.write(toFile: file, atomically: true, encoding: .utf8)
+            name = "fixture:\(file)"
+            system = CameraSystem(
+                V4L2Backend(), tree: DeviceTree(root: folder.path),
+                bindings: CameraBindings(file: folder.file("config/cameras.json")), on: clock)
+            camera = system.recorded(name)
+        }
+
+        func session(_ wish: CaptureWish = wish, controls: String = "") throws -> CameraSession {
+            try CameraSession(name, of: system, wish, controls: ControlValues(controls))
+        }
+
+        func started(_ wish: CaptureWish = wish, controls: String = "") throws -> CameraSession {
+            let session = try session(wish, controls: controls)
+            try session.start()
+            return session
+        }
+
+        var seconds: Double { (clock.now - .seconds(1000)) / .seconds(1) }
+    }
+
+    private struct Seen {
+        var times: [Double] = []
+        var notices: [CameraNotice] = []
+        var error: CaptureError?
+    }
+
+    /// The items of a session until a time, in seconds. Frames return at once.
+    private func read(_ session: CameraSession, _ machine: Machine, until end: Double) -> Seen {
+        var seen = Seen()
+        do throws(CaptureError) {
+            while machine.seconds < end {
+                switch try session.next(within: .seconds(max(end - machine.seconds, 0))) {
+                case .frame(_, let time): seen.times.append(time / .seconds(1) - 1000)
+                case .notice(let notice): seen.notices.append(notice)
+                case .woken, nil: break
+                }
+            }
+        } catch {
+            seen.error = error
+        }
+        return seen
+    }
+
+    private func isIncreasing(_ times: [Double]) -> Bool { zip(times, times.dropFirst()).allSatisfy { $0 < $1 } }
+
+    @Test func `corrupt and cut frames are dropped, counted and reported once`() throws {
+        let machine = try Machine(
+            FixtureTests.webcam(.init(.corrupt, at: 0, until: 0.5), .init(.cut, at: 1, until: 1.5)))
+        let session = try machine.started()
+        let seen = read(session, machine, until: 3)
+        #expect(session.counts.damaged > 25 && session.counts.damaged < 32)
+        #expect(seen.times.count + session.counts.damaged == 90)
+        #expect(seen.times.allSatisfy { !(0..<0.5).contains($0) && !(1..<1.5).contains($0) })
+        #expect(seen.notices.map(\.kind) == [.damagedFrames])
+        #expect(seen.error == nil)
+    }
+
+    @Test func `a cut JPEG is dropped, unless the camera never writes an end`() throws {
+        let layout = CaptureLayout(
+            CaptureMode("MJPG", FrameSize(8, 8), nil), planes: [.init(stride: 0, bytes: 64)])
+        func verdicts(_ frames: [[UInt8]]) -> [Bool] {
+            var check = FrameCheck(layout)
+            return frames.indices.map { place in
+                let frame = CapturedFrame(
+                    Bytes(bytes: frames[place]), lengths: [frames[place].count], timestamp: nil,
+                    sequence: UInt32(place))
+                return check.judge(frame, at: .seconds(place + 1)) != .damaged
+            }
+        }
+        let (whole, padded, cut): ([UInt8], [UInt8], [UInt8]) = (
+            [0xff, 0xd8, 1, 0xff, 0xd9], [0xff, 0xd8, 1, 0xff, 0xd9, 0, 0], [0xff, 0xd8, 1, 2]
+        )
+        #expect(verdicts([whole, cut, padded, [1, 2, 3, 4], []]) == [true, false, true, false, false])
+        #expect(verdicts([cut, cut]) == [true, true])
+    }
+
+    @Test func `timestamps that jump or run back are replaced by the arrival, and counted`() throws {
+        let machine = try Machine(
+            FixtureTests.webcam(
+                .init(.shiftedTime, at: 1, until: 2, by: 100), .init(.shiftedTime, at: 2, until: 3, by: -5)))
+        let session = try machine.started()
+        let seen = read(session, machine, until: 4)
+        #expect(isIncreasing(seen.times))
+        #expect(seen.times.count >= 119 && abs((seen.times.last ?? 0) - 4) < 0.05)
+        #expect((58...62).contains(session.counts.wrongTimes))
+        #expect(seen.notices.map(\.kind) == [.wrongTimestamps])
+    }
+
+    @Test func `a camera without timestamps is stamped by the arrival, without a notice`() throws {
+        let machine = try Machine(FixtureTests.webcam(more: ", \"quirks\": {\"hasNoTimestamps\": true}"))
+        let seen = read(try machine.started(), machine, until: 1)
+        #expect(seen.times.count == 30 && isIncreasing(seen.times) && seen.notices.isEmpty)
+    }
+
+    @Test func `a late frame keeps the time of its capture`() throws {
+        let machine = try Machine(FixtureTests.webcam(.init(.late, at: 0, by: 0.5)))
+        let session = try machine.started()
+        guard case .frame(_, let time) = try session.next(within: .seconds(1)) else {
+            Issue.record("no frame")
+            return
+        }
+        #expect(abs(machine.clock.now / .seconds(1) - time / .seconds(1) - 0.5) < 0.001)
+        #expect(session.counts.wrongTimes == 0)
+    }
+
+    @Test func `a rate that halves in the dark is reported with the control that prevents it`() throws {
+        let dark = CameraFixture.Fault(
+            .slow, at: 5, rate: FrameRate(15), control: "exposure_dynamic_framerate", value: 0)
+        let machine = try Machine(FixtureTests.webcam(dark))
+        let session = try machine.started()
+        let seen = read(session, machine, until: 12)
+        #expect(seen.notices.map(\.kind) == [.rateFell])
+        #expect(
+            seen.notices.first?.message.contains(
+                "delivers 15 of 30 frames/s. It exposes for longer in the dark: set controls: exposure_dynamic_framerate=0"
+            )
+                == true, "\(seen.notices)")
+        try session.set(ControlValues("exposure_dynamic_framerate=0"))
+        #expect(read(session, machine, until: 20).notices.map(\.kind) == [.rateReturned])
+    }
+
+    @Test func `frames that the camera lost are counted, and are no slower rate`() throws {
+        let machine = try Machine(FixtureTests.webcam(.init(.dropping, at: 2, until: 7)))
+        let session = try machine.started()
+        let seen = read(session, machine, until: 10)
+        #expect((149...151).contains(session.counts.lost))
+        #expect(!seen.notices.contains { $0.kind == .rateFell })
+    }
+
+    @Test func `controls are set at each opening, also after a replug, and a refused one is reported`() throws {
+        let machine = try Machine(
+            FixtureTests.webcam(
+                .init(.unplugged, at: 2, until: 3), .init(.refusedControl, at: 0, control: "auto_exposure")))
+        for opening in 1...2 {
+            let session = try machine.started(controls: "brightness=9,auto_exposure=1,zoom=3")
+            let seen = read(session, machine, until: opening == 1 ? 5 : 4)
+            #expect(seen.notices.map(\.kind) == [.controlRefused, .controlRefused])
+            #expect(seen.error?.code == (opening == 1 ? "camera.lost" : nil))
+            session.close()
+            if opening == 1 {
+                #expect(#expect(throws: CaptureError.self) { try machine.session() }?.code == "camera.absent")
+                machine.clock.advance(by: .seconds(1))
+            } else {
+                let device = try machine.system.open(machine.name).device
+                let brightness = try #require(try device.controls().first { $0.name == "brightness" })
+                #expect(try device.value(of: brightness) == 9)
+            }
+        }
+    }
+
+    @Test func `a control that the driver changes by itself is reported, if it was set`() throws {
+        let faults: [CameraFixture.Fault] = [
+            .init(.changedControl, at: 1, control: "brightness", value: 50),
+            .init(.changedControl, at: 2, control: "auto_exposure", value: 1),
+        ]
+        let machine = try Machine(FixtureTests.webcam(faults[0], faults[1]))
+        let seen = read(try machine.started(controls: "brightness=9"), machine, until: 3)
+        #expect(seen.notices.map(\.kind) == [.controlChanged])
+        #expect(seen.notices.first?.message.contains("changed brightness from 9 to 50") == true)
+    }
+
+    @Test func `a source of another size ends the session, and the next one has its size`() throws {
+        let machine = try Machine(FixtureTests.webcam(.init(.changedSource, at: 1, size: FrameSize(32, 24))))
+        let session = try machine.started()
+        #expect(read(session, machine, until: 3).error?.code == "camera.changed")
+        session.close()
+        let again = try machine.started()
+        #expect(again.layout.mode.size == FrameSize(32, 24))
+        #expect(read(again, machine, until: 3).times.count > 20)
+    }
+
+    @Test func `a full bus and a busy camera refuse with their causes`() throws {
+        let machine = try Machine(FixtureTests.webcam(.init(.noBandwidth, at: 0, until: 1), .init(.busy, at: 2)))
+        #expect(#expect(throws: CaptureError.self) { try machine.started() }?.code == "camera.bandwidth")
+        machine.clock.advance(by: .seconds(2))
+        #expect(#expect(throws: CaptureError.self) { try machine.started() }?.code == "camera.busy")
+    }
+
+    @Test func `a strict wish that no mode meets is refused with the nearest modes`() throws {
+        let machine = try Machine(FixtureTests.webcam())
+        let strict = CaptureWish(FrameSize(1280, 720), FrameRate(30), formats: ["YUY2", "MJPG"], isRequired: true)
+        let refused = #expect(throws: CaptureError.self) { try machine.session(strict) }
+        #expect(refused?.code == "camera.no-mode")
+        #expect(refused?.message.contains("Choose one of the nearest: MJPG 128x96 at 30 frames/s, ") == true)
+    }
+
+    @Test func `a bound name leads to its camera, until it is removed`() throws {
+        let machine = try Machine(FixtureTests.webcam())
+        let bindings = CameraBindings(file: machine.folder.file("config/cameras.json"))
+        #expect(try bindings.all().isEmpty)
+        try bindings.bind("front", to: machine.name)
+        #expect(try bindings.all() == ["front": machine.name])
+        #expect(try machine.system.find("front").path == machine.name)
+        let session = try CameraSession("front", of: machine.system, Self.wish)
+        #expect(session.place.model == "Webcam")
+        try bindings.bind("front", to: nil)
+        #expect(#expect(throws: CaptureError.self) { try machine.system.find("front") }?.code == "camera.absent")
+        for name in ["auto", "a b", "usb-1", "", "fixture:x"] {
+            #expect(
+                #expect(throws: CaptureError.self) { try bindings.bind(name, to: "x") }?.code == "camera.binding")
+        }
+        try "nothing".write(toFile: bindings.file, atomically: true, encoding: .utf8)
+        #expect(#expect(throws: CaptureError.self) { try machine.system.find("front") }?.code == "camera.binding")
+    }
+
+    @Test func `a file that is no recorded camera is refused`() throws {
+        let machine = try Machine(FixtureTests.webcam())
+        let missing = #expect(throws: CaptureError.self) { try machine.system.open("fixture:/nowhere.json") }
+        #expect(missing?.code == "camera.fixture")
+    }
+
+    @Test func `colour planes follow the driver's stride`() {
+        func planes(_ format: FourCC, _ stride: Int) -> [ColourPlane] {
+            CaptureLayout(CaptureMode(format, FrameSize(6, 5), nil), planes: [.init(stride: stride, bytes: 999)])
+                .colourPlanes()
+        }
+        #expect(planes("YUYV", 16) == [.init(offset: 0, stride: 16)])
+        #expect(
+            planes("YU12", 8)
+                == [.init(offset: 0, stride: 8), .init(offset: 40, stride: 4), .init(offset: 52, stride: 4)])
+        #expect(planes("NV12", 8) == [.init(offset: 0, stride: 8), .init(offset: 40, stride: 8)])
+        #expect(planes("MJPG", 0).isEmpty)
+        let parts = CaptureLayout(
+            CaptureMode("NM12", FrameSize(6, 5), nil),
+            planes: [.init(stride: 8, bytes: 40), .init(stride: 8, bytes: 24)])
+        #expect(parts.colourPlanes([48, 24]) == [.init(offset: 0, stride: 8), .init(offset: 48, stride: 8)])
+        let odd = CaptureLayout(CaptureMode("YU12", FrameSize(6, 5), nil), planes: [.init(stride: 8, bytes: 64)])
+        #expect(odd.leastBytes == 52 + 4 * 2 + 3)
+    }
+
+    private struct Bytes: CapturedFrame.Memory {
+        let bytes: [UInt8]
+        func withBytes<Result>(_ plane: Int, _ body: (RawSpan) throws -> Result) rethrows -> Result {
+            try body(bytes.span.bytes)
+        }
+        func giveBack() {}
+    }
+}

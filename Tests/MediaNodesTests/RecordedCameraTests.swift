@@ -1,0 +1,153 @@
+import Cameras
+import Foundation
+import GStreamerKit
+import MediaGraph
+import TestSupport
+import Testing
+
+@testable import MediaNodes
+
+/// A pipeline with a recorded camera, in real time.
+private final class RecordedRun: Sendable {
+    let seen = Seen()
+    let pipeline: MediaPipeline
+    // Removed with this object; nothing else uses it.
+    private nonisolated(unsafe) let folder = TemporaryFolder()
+
+    init(
+        _ faults: [CameraFixture.Fault] = [], _ settings: [String: SettingValue] = [:], format: FourCC = "YUYV",
+        frames: [CameraFixture.Frame]? = nil, isEncoded: Bool = false
+    ) async throws {
+        var fixture = try CameraFixture(
+            json: """
+                {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1",
+                 "formats": [{"format": "\(format)", "sizes": [{"size": "64x48", "rates": ["100"]}]}],
+                 "controls": [{"identifier": 9963776, "title": "Brightness", "kind": "integer", "minimum": 0,
+                               "maximum": 255, "standard": 128}],
+                 "quirks": {"strideAlignment": 256}}
+                """)
+        (fixture.faults, fixture.frames) = (faults, frames)
+        let file = folder.file("camera.json")
+        try fixture.json.write(toFile: file, atomically: true, encoding: .utf8)
+        var all: [String: SettingValue] = [
+            "device": .text("fixture:\(file)"), "width": 64, "height": 48, "fps": 100,
+        ]
+        all.merge(settings) { $1 }
+        let graph = MediaGraph {
+            Chain {
+                Node("camera", settings: all)
+                if isEncoded { Node.null("end") } else { Node.frames("view") }
+            }
+        }
+        pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
+    }
+
+    var status: SourceStatus? { pipeline.statistics.sources["camera"] }
+    var events: [String] {
+        seen.events.all.compactMap { event in
+            switch event {
+            case .deviceWaiting(_, let cause): "waiting \(cause.code)"
+            case .deviceLost(_, let cause): "lost \(cause.code)"
+            case .deviceReturned: "returned"
+            case .failed(let error): "failed \(error.code)"
+            default: nil
+            }
+        }
+    }
+    var isMonotonic: Bool {
+        let times = seen.pictures.all.map(\.time)
+        return zip(times, times.dropFirst()).allSatisfy { $0 < $1 }
+    }
+}
+
+extension MediaNodesTests {
+    @Suite struct RecordedCameraTests {
+        @Test(arguments: ["YUYV", "YU12", "NV12", "RGB3", "GREY"] as [FourCC])
+        func `frames of a recorded camera arrive in the wished format, whatever its own is`(format: FourCC)
+            async throws
+        {
+            let run = try await RecordedRun(format: format)
+            try await run.pipeline.start()
+            await eventually("frames") { run.seen.pictures.count > 20 }
+            await run.pipeline.stop()
+            #expect(run.seen.pictures.all.allSatisfy { $0.width == 64 && $0.height == 48 })
+            #expect(run.isMonotonic && run.events.isEmpty)
+        }
+
+        @Test func `padded rows are read by the driver's stride`() async throws {
+            // Grey frames with white padding.
+            var data = [UInt8](repeating: 255, count: 256 * 48)
+            for row in 0..<48 { for place in 0..<64 { data[row * 256 + place] = 110 } }
+            let run = try await RecordedRun(
+                format: "GREY", frames: [.init(format: "GREY", size: FrameSize(64, 48), data: data)])
+            try await run.pipeline.start()
+            await eventually("frames") { run.seen.pictures.count > 3 }
+            await run.pipeline.stop()
+            #expect(abs((run.seen.pictures.all.last?.brightness ?? 0) - 110) < 10)
+        }
+
+        @Test func `a camera that is unplugged and comes back continues the stream`() async throws {
+            let run = try await RecordedRun([.init(.unplugged, at: 0.6, until: 1)])
+            try await run.pipeline.start()
+            await eventually("the return") { run.events == ["lost camera.lost", "returned"] }
+            let count = run.seen.pictures.count
+            await eventually("frames") { run.seen.pictures.count > count + 10 }
+            #expect(run.status?.losses == 1)
+            await run.pipeline.stop()
+            #expect(run.isMonotonic && run.seen.failures.isEmpty)
+        }
+
+        @Test func `a graph runs before its camera is there, and the camera gets the controls of meanwhile`()
+            async throws
+        {
+            let run = try await RecordedRun([.init(.unplugged, at: 0, until: 1.5)], ["brightness": 7])
+            try await run.pipeline.start()
+            #expect(run.events.isEmpty || run.events == ["waiting camera.absent"])
+            try await run.pipeline.set("camera", "brightness", to: 9)
+            await eventually("the camera") { run.status?.state == .streaming }
+            let refused = await #expect(throws: MediaError.self) {
+                try await run.pipeline.set("camera", "brightness", to: 999)
+            }
+            #expect(refused?.code == "camera.control")
+            #expect(refused?.message.contains("must be from 0 to 255") == true)
+            try await run.pipeline.set("camera", "brightness", to: 10)
+            await run.pipeline.stop()
+        }
+
+        @Test func `a camera whose loss ends the node fails with the driver's cause`() async throws {
+            let run = try await RecordedRun([.init(.failing, at: 0.8)], ["away": "end"])
+            try await run.pipeline.start()
+            await eventually("the failure") { !run.seen.failures.isEmpty }
+            #expect(run.seen.failures.first?.code == "camera.lost")
+            #expect(run.seen.failures.first?.message.contains("EIO") == true)
+            await run.pipeline.stop()
+            #expect(run.seen.pictures.count > 3 && run.isMonotonic)
+        }
+
+        @Test func `a full bus ends the start of a camera that is needed, with its cause`() async throws {
+            let run = try await RecordedRun([.init(.noBandwidth, at: 0)], ["away": "end"])
+            let error = await #expect(throws: MediaError.self) { try await run.pipeline.start() }
+            #expect(error?.code == "camera.bandwidth")
+            await run.pipeline.stop()
+        }
+
+        @Test func `the camera's JPEG passes through, and damaged frames do not`() async throws {
+            let run = try await RecordedRun(
+                [.init(.corrupt, at: 0.3)], ["format": "mjpeg"], format: "MJPG",
+                frames: [.init(format: "MJPG", size: FrameSize(64, 48), data: [0xff, 0xd8, 0xff, 0xd9])],
+                isEncoded: true)
+            try await run.pipeline.start()
+            let error = MediaError.Code.cameraLost
+            await eventually("the silence is noticed") { run.seen.failures.first?.code == error }
+            await run.pipeline.stop()
+        }
+
+        @Test func `a strict size that the camera lacks is refused with the nearest modes`() async throws {
+            let error = await #expect(throws: MediaError.self) {
+                try await RecordedRun([], ["strict": true, "width": 640])
+            }
+            #expect(error?.code == "camera.no-mode")
+            #expect(error?.message.contains("Choose one of the nearest: YUYV 64x48 at 100 frames/s") == true)
+        }
+    }
+}
