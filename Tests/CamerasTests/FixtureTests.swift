@@ -28,6 +28,22 @@ import Testing
         return fixture
     }
 
+    @Test func `a size that is listed twice gets the wished rate`() throws {
+        let fixture = try CameraFixture(
+            json: """
+                {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1", "formats": [
+                  {"format": "YUYV", "sizes": [
+                    {"size": "64x48", "rates": ["30", "15"]},
+                    {"from": "16x16", "to": "128x96", "step": "2x2", "slowest": "1", "fastest": "60"}]}]}
+                """)
+        let device = try FixtureCamera(fixture, on: CaptureClock()).open("fixture")
+        defer { device.close() }
+        for rate in [15, 20, 30, 50] {
+            let mode = CaptureMode("YUYV", FrameSize(64, 48), FrameRate(rate))
+            #expect(try device.configure(mode).mode == mode)
+        }
+    }
+
     /// A recorded camera that streams in virtual time.
     struct Stand {
         let clock = CaptureClock()

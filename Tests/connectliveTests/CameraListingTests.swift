@@ -1,4 +1,6 @@
 import Cameras
+import Foundation
+import TestSupport
 import Testing
 
 @testable import connectlive
@@ -53,5 +55,41 @@ import Testing
         let listing = CameraListing(
             place, [FormatOffer("UYVY", sizes: [.init(SizeRange(FrameSize(1920, 1080)), .list([]))])], [])
         #expect(listing.lines == ["  model:imx219  imx219  (/dev/video0)", "    UYVY  1920x1080"])
+    }
+}
+
+/// `camera record` and `devices bind`, with a recorded camera in the place of a real one.
+@Suite struct CameraCommandTests {
+    private let folder = TemporaryFolder()
+    private let system: CameraSystem
+    private let file: String
+
+    init() throws {
+        file = folder.file("camera.json")
+        try """
+        {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-1",
+         "formats": [{"format": "YUYV", "sizes": [{"size": "64x48", "rates": ["30"]}]}],
+         "timing": {"firstFrame": 0.5}}
+        """.write(toFile: file, atomically: true, encoding: .utf8)
+        system = CameraSystem(V4L2Backend(), tree: DeviceTree(root: folder.path), on: CaptureClock())
+    }
+
+    @Test func `a recorded camera is a camera, with the frames and the timing of the first one`() throws {
+        let recorded = try CameraCommand.RecordCommand.record(
+            "fixture:\(file)", of: system, FrameSize(640, 480), FrameRate(20), frames: 3)
+        #expect(recorded.card == "Webcam" && recorded.frames?.count == 3)
+        #expect(recorded.timing?.firstFrame == 0.5)
+        let copy = folder.file("copy.json")
+        try recorded.json.write(toFile: copy, atomically: true, encoding: .utf8)
+        #expect(try system.find("fixture:\(copy)").model == "Webcam")
+    }
+
+    @Test func `a name is bound to a lasting name of the camera`() throws {
+        typealias Bind = DevicesCommand.BindCommand
+        #expect(try Bind.lasting("serial:7C3F", of: system) == "serial:7C3F")
+        #expect(try Bind.lasting("fixture:\(folder.path)/x/../camera.json", of: system) == "fixture:\(file)")
+        for camera in ["nothing", "/dev/video97", "auto"] {
+            #expect(throws: CaptureError.self) { try Bind.lasting(camera, of: system) }
+        }
     }
 }

@@ -126,6 +126,6 @@ import TestSupport
         #expect(text.error.isEmpty)
         let json = try CommandLineTool.run(["devices", "--json"], folder: folder)
         let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
-        #expect(object?.keys.sorted() == ["cameras", "microphones", "speakers"])
+        #expect(object?.keys.sorted() == ["cameras", "microphones", "names", "speakers"])
     }
 }

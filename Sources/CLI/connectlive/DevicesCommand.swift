@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Cameras
 internal import Foundation
 import MediaGraph
 internal import MediaNodes
@@ -6,35 +7,90 @@ internal import MediaNodes
 struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "List cameras with their names, modes, bandwidth and controls, microphones and speakers.")
+        abstract: "List cameras with their names, modes, bandwidth and controls, microphones and speakers.",
+        discussion: "'devices bind' gives a camera a name of your own.",
+        subcommands: [ListCommand.self, BindCommand.self, UnbindCommand.self], defaultSubcommand: ListCommand.self)
 
-    @Flag(help: "Print JSON.") var json = false
+    struct ListCommand: ParsableCommand {
+        static let configuration = CommandConfiguration(commandName: "list", abstract: "List them (the default).")
 
-    func run() throws {
-        let list = DevicesReport()
-        if json {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            print(String(decoding: try encoder.encode(list), as: UTF8.self))
-            return
-        }
-        print("Cameras" + (list.cameras.isEmpty ? ": none" : ""))
-        for line in list.cameras.flatMap(\.lines) { print(line) }
-        for (title, devices) in [("Microphones", list.microphones), ("Speakers", list.speakers)] {
-            print(title + (devices.isEmpty ? ": none" : ""))
-            for device in devices {
-                print("  \(device.identifier)  \(device.name)\(device.isDefault ? "  (default)" : "")")
+        @Flag(help: "Print JSON.") var json = false
+
+        func run() throws {
+            let list = try DevicesReport()
+            if json {
+                let encoder = JSONEncoder()
+                encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+                print(String(decoding: try encoder.encode(list), as: UTF8.self))
+                return
             }
+            print("Cameras" + (list.cameras.isEmpty ? ": none" : ""))
+            for line in list.cameras.flatMap(\.lines) { print(line) }
+            if !list.names.isEmpty { print("Names") }
+            for (name, camera) in list.names.sorted(by: { $0.key < $1.key }) { print("  \(name)  \(camera)") }
+            for (title, devices) in [("Microphones", list.microphones), ("Speakers", list.speakers)] {
+                print(title + (devices.isEmpty ? ": none" : ""))
+                for device in devices {
+                    print("  \(device.identifier)  \(device.name)\(device.isDefault ? "  (default)" : "")")
+                }
+            }
+        }
+    }
+
+    struct BindCommand: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "bind", abstract: "Give a camera a name of your own, such as front.",
+            discussion: "The names are in $XDG_CONFIG_HOME/connectlive/cameras.json, or ~/.config without the variable."
+        )
+
+        @Argument(help: "The new name: letters, digits and dashes.") var name: String
+        @Argument(help: "The camera: a name of 'devices', a path such as /dev/video0, or fixture:FILE.")
+        var camera: String
+
+        func run() throws {
+            let lasting = try Self.lasting(camera, of: .machine)
+            try CameraBindings.ofUser.bind(name, to: lasting)
+            print("\(name) is \(lasting).")
+        }
+
+        /// The name of a camera that stays the same. One that is not plugged in has to be written as such a name.
+        static func lasting(_ camera: String, of system: CameraSystem) throws(CaptureError) -> String {
+            if camera.hasPrefix(CameraSystem.fixturePrefix) {
+                let file = String(camera.dropFirst(CameraSystem.fixturePrefix.count))
+                return CameraSystem.fixturePrefix + URL(fileURLWithPath: file).standardizedFileURL.path
+            }
+            do throws(CaptureError) {
+                let opened = try system.open(camera, mayReserve: false)
+                opened.device.close()
+                return opened.place.name
+            } catch {
+                let isLasting = ["serial:", "usb-", "model:"].contains { camera.hasPrefix($0) }
+                guard isLasting, error.isAbsence else { throw error }
+                return camera
+            }
+        }
+    }
+
+    struct UnbindCommand: ParsableCommand {
+        static let configuration = CommandConfiguration(commandName: "unbind", abstract: "Remove a name.")
+
+        @Argument(help: "The name.") var name: String
+
+        func run() throws {
+            try CameraBindings.ofUser.bind(name, to: nil)
         }
     }
 }
 
 private struct DevicesReport: Encodable {
     let cameras = CameraListing.all()
+    /// Cameras by the names of this user.
+    let names: [String: String]
     let microphones: [AudioDevice]
     let speakers: [AudioDevice]
 
-    init() {
+    init() throws {
+        names = try CameraBindings.ofUser.all()
         (microphones, speakers) = Devices.sound()
     }
 }

@@ -78,7 +78,8 @@ struct EncodingFlags: ParsableArguments {
 struct SourceFlags: ParsableArguments {
     @Option(help: "Publish this file in a loop, at its own size and frame rate.") var file: String?
 
-    @Option(help: "Publish a camera: auto, or a device such as /dev/video0.") var camera: String?
+    @Option(help: "Publish a camera: auto, a name of 'devices', /dev/video0, or fixture:FILE for a recorded one.")
+    var camera: String?
 
     @Flag(help: "Publish moving bars with a frame number, and a tone.") var testPattern = false
 

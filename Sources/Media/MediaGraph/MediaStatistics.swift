@@ -28,6 +28,10 @@ public struct MediaStatistics: Sendable, Equatable {
     public struct Camera: Sendable, Equatable {
         /// Frames that the camera numbered but did not deliver, because the bus or the machine was too slow.
         public var lost = 0
+        /// Frames that were dropped, because the driver marked them as corrupt or they were incomplete.
+        public var damaged = 0
+        /// Frames with a timestamp that jumped or ran back. The time of their arrival replaced it.
+        public var wrongTimestamps = 0
 
         public init() {}
     }

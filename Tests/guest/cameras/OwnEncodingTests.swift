@@ -36,7 +36,7 @@ extension GuestTests {
             #expect(Set(try Devices.camera(FedCamera.path).formats.map(\.pixelFormat)) == ["MJPG"])
             let watched = try await Watched(Watched.viewing(FedCamera.path)).start()
             await eventually("pictures") { watched.pictures.count > 15 }
-            #expect(watched.pipeline.plan.node("camera")?.element("decoder")?.factory == "jpegdec")
+            #expect(watched.pipeline.plan.node("camera")?.device?.element("decoder")?.factory == "jpegdec")
             #expect(Set(watched.pictures.all) == ["320x180"])
             await watched.pipeline.stop()
             #expect(watched.failure == nil)

@@ -29,6 +29,31 @@ extension GuestTests {
             await watched.pipeline.stop()
         }
 
+        @Test func `fifty losses and as many refused starts leave no descriptor and no buffer`() async throws {
+            let cameras = try Vivid()
+            let path = try cameras[0]
+            let watched = try await Watched(Watched.viewing(path)).start()
+            await eventually("frames") { watched.pictures.count > 10 }
+            var before = Footprint.now
+            for round in 1...50 {
+                try Camera.set("inject_vidioc_streamon_error", 1, of: path)
+                try Camera.set("inject_fatal_streaming_error", 1, of: path)
+                await eventually(within: 60, "loss \(round)") {
+                    watched.pipeline.statistics.sources["camera"]?.losses == round
+                }
+                await eventually(within: 60, "return \(round)") { self.state(watched) == .streaming }
+                if round == 5 { before = Footprint.now }
+            }
+            let after = Footprint.now
+            #expect(after.cameras == 1 && after.buffers <= before.buffers, "\(before) -> \(after)")
+            #expect(after.descriptors <= before.descriptors + 2, "\(before) -> \(after)")
+            #expect(after.kilobytes < before.kilobytes + 10_000, "\(before) -> \(after)")
+            print("50 losses and refused starts: \(before) -> \(after)")
+            await watched.pipeline.stop()
+            #expect(Footprint.now.cameras == 0)
+            #expect(watched.failure == nil)
+        }
+
         @Test func `a graph runs before its camera is there`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]

@@ -77,9 +77,13 @@ final class FixtureDevice: CaptureDevice {
         let offers = camera.fixture.offers
         // As drivers do: a missing format becomes the first one, a size the nearest.
         let offer = offers.first { $0.format == mode.format } ?? offers[0]
-        func distance(_ size: FormatOffer.Size) -> Int {
+        // One with the wished rate, if several have the size.
+        func distance(_ size: FormatOffer.Size) -> (size: Int, rate: Double) {
             let found = size.range.nearest(to: mode.size)
-            return abs(found.width - mode.size.width) + abs(found.height - mode.size.height)
+            let rate = mode.rate.flatMap { wish in
+                size.rates.nearest(to: wish).map { abs($0.perSecond - wish.perSecond) }
+            }
+            return (abs(found.width - mode.size.width) + abs(found.height - mode.size.height), rate ?? 0)
         }
         let size = offer.sizes.min { distance($0) < distance($1) }
         let source = camera.faults(.changedSource, after: .zero, until: camera.clock.now).last?.size

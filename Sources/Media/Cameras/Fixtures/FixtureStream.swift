@@ -90,7 +90,12 @@ enum FixturePattern {
             return [0xff, 0xd8] + numberBytes(number) + [0xff, 0xd9]
         }
         // A ramp that moves by one step a frame; the first four bytes are the frame's number.
-        var bytes = (0..<plane.bytes).map { UInt8(truncatingIfNeeded: $0 % plane.stride + Int(number)) }
+        let start = Int(number & 255)
+        let row = (start..<(start + plane.stride)).map { UInt8(truncatingIfNeeded: $0) }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(plane.bytes + plane.stride)
+        while bytes.count < plane.bytes { bytes += row }
+        bytes.removeLast(bytes.count - plane.bytes)
         bytes.replaceSubrange(0..<min(4, bytes.count), with: numberBytes(number).prefix(bytes.count))
         return bytes
     }

@@ -43,7 +43,9 @@ package final class CameraSession: @unchecked Sendable {
         _ name: String, of system: CameraSystem, identity: String? = nil, _ wish: CaptureWish,
         controls values: ControlValues = ControlValues(), counts: FrameCheck.Counts = FrameCheck.Counts()
     ) throws(CaptureError) {
-        let opened = try system.open(name, identity: identity)
+        // Only a choice needs the check: a camera in use refuses by itself.
+        let isChoice = try system.bound(name) == CameraSystem.any
+        let opened = try system.open(name, identity: identity, mayReserve: isChoice)
         (place, device, self.system) = (opened.place, opened.device, system)
         waker = device.waker
         do throws(CaptureError) {

@@ -20,7 +20,10 @@ final class BoundCamera: RunningNode {
     private let name: String
     private let device: String
     private let wish: CameraWish
-    private let caps: SettingValue?
+    /// The caps of the planned mode.
+    private let planned: String?
+    /// Whether frames beyond the promised rate are dropped.
+    private let dropsFrames: Bool
     private let reporter: Reporter
     private let queue: PushQueue
     private let watchdog: Watchdog
@@ -33,7 +36,8 @@ final class BoundCamera: RunningNode {
         let device = instance.plan.resource ?? CameraNode.device(of: instance)
         self.device = device
         recorded = CameraSystem.machine.recorded(device)
-        caps = instance.plan.element("source")?.properties["caps"]
+        planned = instance.plan.element("source")?.properties["caps"]?.text
+        dropsFrames = instance.plan.element("rate") != nil
         queue = PushQueue(instance, isEncoded: wish.format == .h264) {}
         watchdog = Watchdog(
             instance, limit: Self.silenceLimit, timeout: Self.pauseLimit,
@@ -52,13 +56,15 @@ final class BoundCamera: RunningNode {
             throw MediaError(error)
         }
         let layout = session.layout
-        guard caps == .text(layout.mode.caps) else {
+        guard let planned, planned.sizeOfCaps == layout.mode.caps.sizeOfCaps else {
             throw MediaError(
                 code: MediaError.Code.cameraNoMode,
                 message:
                     "The camera \(device) chose \(layout.mode) instead of the planned mode. Choose another size or rate."
             )
         }
+        // Drivers round rates. Without an element that drops frames, the planned rate is a name only.
+        if dropsFrames, planned != layout.mode.caps { queue.source.setFormat(Caps(layout.mode.caps)) }
         let capture = CameraCapture(
             session,
             .init(
@@ -113,8 +119,13 @@ final class BoundCamera: RunningNode {
 extension MediaStatistics.Camera {
     init(_ counts: FrameCheck.Counts) {
         self.init()
-        lost = counts.lost
+        (lost, damaged, wrongTimestamps) = (counts.lost, counts.damaged, counts.wrongTimes)
     }
+}
+
+extension String {
+    /// Caps of a mode without the rate.
+    fileprivate var sizeOfCaps: Substring { split(separator: ",framerate=").first ?? "" }
 }
 
 extension [UInt8] {

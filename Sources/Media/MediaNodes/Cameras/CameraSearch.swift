@@ -36,7 +36,11 @@ extension Devices {
             }
             return (camera, opened.passedOver)
         } catch {
-            throw MediaError(error)
+            guard error.code == CaptureError.Code.absent else { throw MediaError(error) }
+            throw MediaError(
+                code: error.code,
+                message: "\(error.message) Without a camera, use the test pattern or a file: test-pattern or file in a "
+                    + "graph, --test-pattern or --file with publish.")
         }
     }
 
