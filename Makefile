@@ -46,7 +46,7 @@ soak: ## Run the long tests: about 150 minutes, or STAGES=fuzz for some of them
 	@scripts/setup test
 	@scripts/soak $(STAGES)
 
-guest: ## Test cameras in a virtual machine: about 8 minutes
+guest: ## Test cameras in a virtual machine: about 16 minutes
 	@scripts/setup guest
 	@swift build --build-tests
 	@Tests/guest/test $(if $(FILTER),'$(FILTER)')
