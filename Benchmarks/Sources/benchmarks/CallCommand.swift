@@ -56,6 +56,8 @@ struct CallCommand: AsyncParsableCommand {
 
     func run() async throws {
         endProcess(after: Int(seconds) + 60)
+        // The main thread waits for the end, so nothing runs the main queue.
+        ConnectLive.callbackQueue = DispatchQueue(label: "callbacks")
         let server = try await startRoomServer()
         let service = server.configuration.service
         let (code, message) = await ConnectLive.signIn(
