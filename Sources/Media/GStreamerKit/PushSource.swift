@@ -75,6 +75,14 @@ package struct PushSource: Sendable {
         return push(buffer, at: timestamp)
     }
 
+    /// Declares the sequence number of the first RTP packet, before its push. A jitter buffer then passes it on at once.
+    /// Otherwise it waits for a second packet, because it cannot know that none precedes the first.
+    package func declareFirst(sequenceNumber: UInt16) {
+        guard let caps = gst_app_src_get_caps(source) else { return }
+        let declared = Caps(takingOwnership: caps).description
+        setFormat(Caps("\(declared), seqnum-base=(uint)\(sequenceNumber)"))
+    }
+
     /// Sets the caps of further data.
     package func setFormat(_ caps: Caps) {
         gst_app_src_set_caps(source, caps.pointer)

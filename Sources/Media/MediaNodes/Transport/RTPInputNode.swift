@@ -10,6 +10,8 @@ import Synchronization
 package final class RTPInputNode: NodeType, RunningNode {
     private struct State {
         var counts = MediaStatistics.RTPInput()
+        /// Whether a packet has been pushed.
+        var hasBegun = false
         /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
@@ -23,6 +25,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     private let jitterBuffer: Element
     private let pipeline: WeakBox<Pipeline>
     private let capacity: Int
+    private let encoding: String
     private let isRunning = AtomicBool()
     private let state = Mutex(State())
     private let askForKeyframe: @Sendable () -> Void
@@ -39,6 +42,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         jitterBuffer = instance.element("\(output)-jitter-buffer")
         pipeline = WeakBox(instance.pipeline)
         control = instance.control
+        encoding = instance.plan.formats[output]?.encoding ?? ""
         watch(instance.element("\(output)-depayloader"))
     }
 
@@ -84,7 +88,7 @@ package final class RTPInputNode: NodeType, RunningNode {
             "appsrc", as: source,
             PushSource.properties.merging(
                 ["caps": .text("application/x-rtp,\(format),payload=(int)\(payloadType)")]) { $1 })
-        // In-order packets leave immediately; `latency` is the longest wait for a gap. No packet is dropped because it
+        // In-order packets leave immediately, and the first one too (`begin`); `latency` is the longest wait for a gap. No packet is dropped because it
         // arrived in a burst.
         plan.add(
             "rtpjitterbuffer", as: jitterBuffer,
@@ -170,10 +174,21 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     package func push(_ packet: RawSpan) {
         let time = isRunning.value && source.waiting < capacity ? pipeline.value?.runningTime : nil
+        if time != nil { begin(with: packet) }
         let isTaken = time.map { source.push(packet, timestamp: $0) } ?? false
         state.withLock { state in
             state.counts.packetsReceived += 1
             if !isTaken { state.counts.packetsDropped += 1 }
+        }
+    }
+
+    /// Declares the first packet as the stream's first one if it is that of a keyframe or of audio.
+    private func begin(with packet: RawSpan) {
+        state.withLock { state in
+            guard !state.hasBegun else { return }
+            state.hasBegun = true
+            guard beginsStream(packet, encoding: encoding), let number = rtpSequenceNumber(of: packet) else { return }
+            source.declareFirst(sequenceNumber: number)
         }
     }
 

@@ -1,0 +1,67 @@
+/// Whether nothing before this RTP packet is needed to decode its stream: it begins a keyframe or carries audio.
+func beginsStream(_ packet: RawSpan, encoding: String) -> Bool {
+    guard let start = payloadStart(of: packet), start < packet.byteCount else { return false }
+    let payload = packet.extracting(droppingFirst: start)
+    switch encoding {
+    case "vp8": return beginsVP8Keyframe(payload)
+    case "h264": return beginsH264Parameters(payload)
+    default: return encoding == "opus"
+    }
+}
+
+/// The RTP sequence number: RFC 3550, section 5.1.
+func rtpSequenceNumber(of packet: RawSpan) -> UInt16? {
+    guard packet.byteCount >= 12 else { return nil }
+    return packet.word(at: 2)
+}
+
+/// The length of the header, its sources and its extension: RFC 3550, section 5.1.
+private func payloadStart(of packet: RawSpan) -> Int? {
+    guard packet.byteCount >= 12 else { return nil }
+    let flags = packet.byte(at: 0)
+    var start = 12 + 4 * Int(flags & 0x0f)
+    if flags & 0x10 != 0 {
+        guard packet.byteCount >= start + 4 else { return nil }
+        start += 4 + 4 * Int(packet.word(at: start + 2))
+    }
+    return start
+}
+
+/// The payload descriptor (RFC 7741, section 4.2) names the start of the first partition, whose first bit is 0 in a
+/// keyframe (section 4.3).
+private func beginsVP8Keyframe(_ payload: RawSpan) -> Bool {
+    let descriptor = payload.byte(at: 0)
+    guard descriptor & 0x1f == 0x10 else { return false }
+    var place = 1
+    if descriptor & 0x80 != 0 {
+        guard payload.byteCount > 1 else { return false }
+        let extensions = payload.byte(at: 1)
+        place = 2
+        if extensions & 0x80 != 0 {
+            guard payload.byteCount > place else { return false }
+            place += payload.byte(at: place) & 0x80 != 0 ? 2 : 1
+        }
+        if extensions & 0x40 != 0 { place += 1 }
+        if extensions & 0x30 != 0 { place += 1 }
+    }
+    return payload.byteCount > place && payload.byte(at: place) & 0x01 == 0
+}
+
+/// A sequence parameter set, alone or first of an aggregate: RFC 6184, sections 5.4 and 5.7.1. Senders put it before each
+/// keyframe.
+private func beginsH264Parameters(_ payload: RawSpan) -> Bool {
+    let (sequenceParameters, aggregate): (UInt8, UInt8) = (7, 24)
+    switch payload.byte(at: 0) & 0x1f {
+    case sequenceParameters: return true
+    case aggregate: return payload.byteCount > 3 && payload.byte(at: 3) & 0x1f == sequenceParameters
+    default: return false
+    }
+}
+
+extension RawSpan {
+    fileprivate func byte(at place: Int) -> UInt8 { unsafeLoad(fromByteOffset: place, as: UInt8.self) }
+
+    fileprivate func word(at place: Int) -> UInt16 {
+        UInt16(bigEndian: unsafeLoadUnaligned(fromByteOffset: place, as: UInt16.self))
+    }
+}

@@ -1,0 +1,74 @@
+import MediaGraph
+import Testing
+import TestSupport
+
+@testable import MediaNodes
+
+/// A header of 12 bytes with the sequence number 7.
+private func packet(_ payload: [UInt8], flags: UInt8 = 0x80, after header: [UInt8] = []) -> [UInt8] {
+    [flags, 111, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2] + header + payload
+}
+
+extension MediaNodesTests {
+    @Suite struct StreamBeginningTests {
+        private func begins(_ bytes: [UInt8], _ encoding: String) -> Bool {
+            beginsStream(bytes.span.bytes, encoding: encoding)
+        }
+
+        @Test("The first packet of a VP8 keyframe begins a stream, whatever its descriptor has")
+        func vp8() {
+            #expect(begins(packet([0x10, 0x10]), "vp8"))
+            #expect(!begins(packet([0x10, 0x11]), "vp8"))
+            #expect(!begins(packet([0x00, 0x10]), "vp8"))
+            #expect(!begins(packet([0x11, 0x10]), "vp8"))
+            // A picture id of two bytes, TL0PICIDX and TID.
+            #expect(begins(packet([0x90, 0xe0, 0x81, 0x01, 0x01, 0x01, 0x10]), "vp8"))
+            #expect(!begins(packet([0x90, 0xe0, 0x81, 0x01, 0x01, 0x01, 0x11]), "vp8"))
+        }
+
+        @Test("Parameter sets begin an H.264 stream, alone or in an aggregate")
+        func h264() {
+            #expect(begins(packet([0x67, 0x42]), "h264"))
+            #expect(begins(packet([0x78, 0x00, 0x02, 0x67, 0x42]), "h264"))
+            #expect(!begins(packet([0x65, 0x88]), "h264"))
+            #expect(!begins(packet([0x7c, 0x85]), "h264"))
+        }
+
+        @Test("Sources and extensions of the header are skipped")
+        func header() {
+            #expect(begins(packet([0x67], flags: 0x82, after: .init(repeating: 0x11, count: 8)), "h264"))
+            #expect(begins(packet([0x67], flags: 0x90, after: [0xbe, 0xde, 0, 1, 1, 2, 3, 4]), "h264"))
+            #expect(!begins(packet([0x67], flags: 0x90, after: [0xbe, 0xde, 0xff, 0xff]), "h264"))
+        }
+
+        @Test("Truncated packets begin nothing", arguments: ["vp8", "h264", "opus"])
+        func truncated(encoding: String) {
+            let whole = packet(
+                [0x90, 0xe0, 0x81, 0x01, 0x01, 0x01, 0x10], flags: 0x92, after: .init(repeating: 0, count: 12))
+            for length in 0..<24 { #expect(!begins(Array(whole.prefix(length)), encoding)) }
+            for length in 24...whole.count { _ = begins(Array(whole.prefix(length)), encoding) }
+        }
+
+        @Test("The first packet is passed on without a second one")
+        func alone() async throws {
+            let longestWait = 5000
+            let pipeline = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.rtpInput("in", codec: AudioCodec.opus, latency: longestWait)
+                        Node.null("end")
+                    }
+                })
+            try await pipeline.start()
+            let input = try #require(pipeline.rtpInput("in"))
+            let start = ContinuousClock.now
+            // Opus silence of 20 ms.
+            let silence = packet([0xf8, 0xff, 0xfe])
+            input.push(silence, ends: [silence.count])
+            await eventually("a frame") { pipeline.statistics.rtpInputs["in"]?.framesReceived == 1 }
+            // The jitter buffer gives up its wait for a second packet after that time.
+            #expect(ContinuousClock.now - start < .milliseconds(longestWait))
+            await pipeline.stop()
+        }
+    }
+}
