@@ -123,6 +123,22 @@ func `a server file that other users can access is refused`(mode: Int) throws {
     #expect(try ServerFile.read(from: path) == nil)
 }
 
+@Test func `a server that ends gives the file back to the running server that it replaced`() throws {
+    let folder = try Folder()
+    let path = folder.path + "/connectlive/server.json"
+    var (first, second) = (written, written)
+    (first.process, second.process) = (getpid(), getpid())
+    second.server = "ws://127.0.0.1:9"
+    try second.write(to: path)
+    second.remove(from: path, restoring: first)
+    #expect(try ServerFile.read(from: path) == first)
+    // No process has this number.
+    first.process = .max
+    try second.write(to: path)
+    second.remove(from: path, restoring: first)
+    #expect(try ServerFile.read(from: path) == nil)
+}
+
 @Test(arguments: [
     ("ws://127.0.0.1:7880", "ws://127.0.0.1:7880"), ("http://host.example:81/", "ws://host.example:81"),
     ("localhost", "ws://localhost:7880"), ("[::1]:5", "ws://[::1]:5"),

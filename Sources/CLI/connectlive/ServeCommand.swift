@@ -32,7 +32,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The UDP port of all media, or FIRST-LAST, one for each of the --threads. 0 means any free port (default: the "
+            "The UDP port of all media, or FIRST-LAST, one for each of the --threads; the rest stays unused. 0 means any free port (default: the "
                 + "number of --listen's port, or any free port if another program uses it).",
             valueName: "port"),
         transform: ServeCommand.ports)
@@ -96,8 +96,9 @@ struct ServeCommand: AsyncParsableCommand {
         let server = try await RoomServer.start(configuration)
         let file = ServerFile(
             server: server.url, serviceId: server.configuration.service.id,
-            serviceSecret: server.configuration.service.secret)
+            serviceSecret: server.configuration.service.secret, process: getpid())
         let path = ServerFile.defaultPath()
+        let previous = (try? ServerFile.read(from: path)).flatMap { $0.isRunning ? $0 : nil }
         do throws(RoomError) {
             try file.write(to: path)
         } catch {
@@ -110,12 +111,15 @@ struct ServeCommand: AsyncParsableCommand {
                 "Commands on other machines need --server ws://\(other):\(server.port), and the service id and secret.")
         }
         Console.say("Other commands of this user find it through \(path)")
+        if let previous {
+            Console.say("Until it ends, they need --server and the service for the server at \(previous.server).")
+        }
         for line in Serving.mediaLines(server) { Console.say(line) }
         for line in Serving.pageLines(listen, publicAddress, port: server.port, isOpen: open, query: "") {
             Console.say(line)
         }
         await interruption.wait(seconds: nil)
-        file.remove(from: path)
+        file.remove(from: path, restoring: previous)
         await server.stop()
     }
 

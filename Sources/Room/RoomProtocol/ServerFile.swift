@@ -11,12 +11,18 @@ public struct ServerFile: Codable, Sendable, Equatable {
     public var server: String
     public var serviceId: String
     public var serviceSecret: String
+    /// The server's process. Nil in a file of an earlier version.
+    public var process: Int32?
 
-    public init(server: String, serviceId: String, serviceSecret: String) {
+    public init(server: String, serviceId: String, serviceSecret: String, process: Int32? = nil) {
         self.server = server
         self.serviceId = serviceId
         self.serviceSecret = serviceSecret
+        self.process = process
     }
+
+    /// Whether the server's process has not ended.
+    public var isRunning: Bool { process.map { $0 > 0 && kill($0, 0) == 0 } ?? false }
 
     /// A server file has some hundred bytes; a longer file is not a server file.
     private static let maximumLength = 16 * 1024
@@ -61,7 +67,7 @@ public struct ServerFile: Codable, Sendable, Equatable {
         try Self.makeFolder(folder)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        guard var data = try? encoder.encode(self) else { preconditionFailure("three strings did not encode") }
+        guard var data = try? encoder.encode(self) else { preconditionFailure("a server file did not encode") }
         data.append(UInt8(ascii: "\n"))
         let draft = "\(path).\(getpid())-\(UInt32.random(in: 0 ... .max))"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -82,8 +88,11 @@ public struct ServerFile: Codable, Sendable, Equatable {
     }
 
     /// Removes the file if it still contains `self`. Another server may have replaced it.
-    public func remove(from path: String) {
+    ///
+    /// - Parameter previous: the server that `self` replaced. If it still runs, the file contains it again.
+    public func remove(from path: String, restoring previous: ServerFile? = nil) {
         guard (try? Self.read(from: path)) == self else { return }
+        if let previous, previous.isRunning, (try? previous.write(to: path)) != nil { return }
         unlink(path)
     }
 
