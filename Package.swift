@@ -49,10 +49,12 @@ func target(
         resources: resources, swiftSettings: strict)
 }
 
-func tests(of name: String, with dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
+func tests(
+    of name: String, with dependencies: [Target.Dependency] = [], exclude: [String] = [], resources: [Resource] = []
+) -> Target {
     .testTarget(
         name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + dependencies,
-        path: "Tests/\(name)Tests", resources: resources, swiftSettings: strict)
+        path: "Tests/\(name)Tests", exclude: exclude, resources: resources, swiftSettings: strict)
 }
 
 let package = Package(
@@ -235,7 +237,8 @@ let package = Package(
                 "RoomSimulation", "PeerIO", "RTP", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/simulate", swiftSettings: strict),
-        tests(of: "RoomSimulation", with: ["RTP", "PeerSession", "PeerLoop", "PeerIO"]),
+        tests(
+            of: "RoomSimulation", with: ["RTP", "PeerSession", "PeerLoop", "PeerIO"], exclude: ["scoreboard.txt"]),
         tests(of: "RoomClient", with: ["ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
         tests(of: "ConnectLiveSDK", with: ["ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         .testTarget(
