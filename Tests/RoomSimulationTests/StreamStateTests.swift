@@ -88,12 +88,12 @@ struct StreamStateTests {
                     try await grace.wait { Self.reasons($0) != [before] }
                     seen.append(Self.reasons(grace)[0])
                 }
-                #expect(seen.count > 10 && seen.count <= 22, "\(seen.count) changes")
+                #expect(seen.count > 5 && seen.count <= 13, "\(seen.count) changes")
             }
-            // 100 changes in 10 s: ten at once, and then one a second.
-            for change in 0..<100 {
+            // Ten of these changes are accepted at once, and the next one after a second.
+            for change in 0..<80 {
                 ada.setWaiting(change.isMultiple(of: 2) ? "camera unplugged" : nil, video)
-                try await simulation.sleep(for: .milliseconds(100))
+                try await simulation.sleep(for: .milliseconds(10))
             }
             ada.setWaiting("the last", video)
         }
