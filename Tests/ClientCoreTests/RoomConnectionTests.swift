@@ -134,6 +134,54 @@ import TestSupport
         }
     }
 
+    @Test func `a track's state is told when it is published, one change at a time, and the last one at the end`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            let track = Track()
+            track.streamState = .waiting("a")
+            client.connection.publish([TrackOffer(track)]) { _ in }
+            client.connection.stateChanged(mid: "0")
+            #expect(client.states == [])
+            try client.acceptOffer(id: 2, stream: 7)
+            #expect(client.states == [.waiting("a")])
+            for state in [.live, .waiting("b"), .live, .waiting("c")] as [StreamState] {
+                track.streamState = state
+                client.connection.stateChanged(mid: "0")
+            }
+            #expect(client.states == [.waiting("a")])
+            client.hear(#"{"type":"streamStateSet","id":3,"stream":7}"#)
+            #expect(client.states == [.waiting("a"), .waiting("c")])
+            // An older server refuses the message. The next change is tried all the same.
+            client.hear(#"{"type":"error","id":4,"code":"protocol.unknown-message","message":"No."}"#)
+            client.connection.stateChanged(mid: "0")
+            #expect(client.states.count == 2)
+            track.streamState = .live
+            client.connection.stateChanged(mid: "0")
+            #expect(client.states == [.waiting("a"), .waiting("c"), .live])
+            client.connection.drop()
+        }
+    }
+
+    @Test func `a stream's new state is reported, and that of an unknown stream is not`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            client.hear(
+                #"{"type":"participantEntered","participant":{"id":"p-2","streams":[{"id":5,"media":"video","#
+                    + #""codec":"VP8","extraValue":"","state":"waiting","text":"a"}]}}"#)
+            #expect(client.connection.stream(5)?.info.state == .waiting("a"))
+            client.hear(#"{"type":"streamChanged","participant":"p-2","stream":5,"state":"waiting","text":"b"}"#)
+            client.hear(#"{"type":"streamChanged","participant":"p-2","stream":6,"state":"waiting","text":"b"}"#)
+            client.hear(#"{"type":"streamChanged","participant":"p-3","stream":5,"state":"waiting","text":"b"}"#)
+            client.hear(#"{"type":"streamChanged","participant":"p-2","stream":5}"#)
+            #expect(client.changed == [.waiting("b"), .live])
+            client.connection.drop()
+        }
+    }
+
     @Test func `a version that the client did not offer ends the connection`() async throws {
         try await onLoop { loop in
             let client = try Client(loop)
@@ -195,6 +243,7 @@ import TestSupport
 
 private final class Track: EncodedTrack {
     let codec: Codec
+    var streamState = StreamState.live
     private(set) var isConnected = true
 
     init(_ codec: Codec = .vp8) { self.codec = codec }
@@ -280,6 +329,20 @@ private final class Client {
 
     var unpublished: [Int] {
         events.compactMap { if case .streamUnpublished(_, let info) = $0 { info.id } else { nil } }
+    }
+
+    var changed: [StreamState] {
+        events.compactMap { if case .streamChanged(_, let info) = $0 { info.state } else { nil } }
+    }
+
+    /// The states that the server was told.
+    var states: [StreamState] {
+        sent.compactMap { text in
+            guard case .setStreamState(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                return nil
+            }
+            return body.state
+        }
     }
 
     /// The code of each end.

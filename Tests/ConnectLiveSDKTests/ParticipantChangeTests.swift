@@ -28,7 +28,8 @@ extension SDKTests {
                 client.listener.react { [room = client.room] event in
                     let others = room.remoteParticipants.values
                     let videos = others.flatMap { $0.videos.keys }
-                    seen.withLock { $0.append("\(event.name): \(others.map(\.id)) \(videos)") }
+                    let waits = others.flatMap { $0.videos.values }.contains { $0.state != .live } ? " waits" : ""
+                    seen.withLock { $0.append("\(event.name): \(others.map(\.id)) \(videos)\(waits)") }
                 }
                 client.room.connect(roomId: "changes")
                 try await requireEventually("the connection") { client.room.isConnected }
@@ -39,6 +40,10 @@ extension SDKTests {
                         let ann = ParticipantInfo(id: "ann", streams: [])
                         engine.connection.handle(.participantEntered(ParticipantEntered(participant: ann)))
                         engine.connection.handle(.streamPublished(StreamPublished(participant: "ann", stream: stream)))
+                        for state in [.waiting("camera lost"), .live] as [RoomProtocol.StreamState] {
+                            engine.connection.handle(
+                                .streamChanged(StreamChanged(participant: "ann", stream: 900, state: state)))
+                        }
                         engine.connection.handle(.participantLeft(ParticipantReference(participant: "ann")))
                         continuation.resume()
                     }
@@ -49,6 +54,7 @@ extension SDKTests {
                 #expect(
                     seen.withLock { $0.filter { !$0.hasPrefix("progress") } } == [
                         "connected: [] []", "entered: [\"ann\"] []", "video: [\"ann\"] [900]",
+                        "videoChanged: [\"ann\"] [900] waits", "videoChanged: [\"ann\"] [900]",
                         "videoGone: [\"ann\"] [900]", "left: [] []",
                     ])
                 try await client.leave()

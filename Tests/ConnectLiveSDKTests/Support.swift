@@ -28,6 +28,10 @@ enum Heard: Sendable {
     case localUnpublished(any LocalMedia)
     case video(RemoteVideo)
     case videoGone(RemoteVideo)
+    case videoChanged(RemoteVideo, StreamState)
+    case audioChanged(RemoteAudio, StreamState)
+    case camera(LocalDeviceEvent)
+    case microphone(LocalDeviceEvent)
     case audio(RemoteAudio)
     case audioGone(RemoteAudio)
     case heard(RemoteAudio)
@@ -84,6 +88,14 @@ final class Listener: RoomDelegate, Sendable {
         viewsOfGone.withLock { $0.append(remoteVideo.viewId) }
         add(.videoGone(remoteVideo))
     }
+    func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        add(.videoChanged(remoteVideo, remoteVideo.state))
+    }
+    func onRemoteAudioChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        add(.audioChanged(remoteAudio, remoteAudio.state))
+    }
+    func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.camera(event)) }
+    func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.microphone(event)) }
     func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
         add(.audio(remoteAudio))
     }

@@ -11,7 +11,7 @@ import TestSupport
 private final class FakeTrack: OutgoingTrack {
     let codec: Codec
     private struct State {
-        var receiver: (@Sendable (RTPBatch) -> Void)?
+        var receiver: TrackReceiver?
         var keyframesAsked = 0
         var number: UInt16 = 0
     }
@@ -23,7 +23,7 @@ private final class FakeTrack: OutgoingTrack {
     var isConnected: Bool { state.withLock { $0.receiver != nil } }
     var keyframesAsked: Int { state.withLock { $0.keyframesAsked } }
 
-    func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { state.withLock { $0.receiver = receiver } }
+    func connect(_ receiver: TrackReceiver?) { state.withLock { $0.receiver = receiver } }
     func requestKeyframe() { state.withLock { $0.keyframesAsked += 1 } }
 
     /// A frame of one packet.
@@ -37,7 +37,7 @@ private final class FakeTrack: OutgoingTrack {
         withUnsafeBytes(of: number.bigEndian) { header += $0 }
         withUnsafeBytes(of: time.bigEndian) { header += $0 }
         header += [0, 0, 0, 0]
-        receiver?(
+        receiver?.take(
             RTPBatch(
                 bytes: header + payload, ends: [header.count + payload.count], captureTime: MediaTime(nanoseconds: 1),
                 rtpTimestamp: time, isKeyframe: isKeyframe))

@@ -9,7 +9,13 @@ import Testing
     private static let problem = RoomError(.noSuchStream, "No.")
     private static let stream = StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "camera")
 
+    private static let away = StreamInfo(
+        id: 7, media: .video, codec: "VP8", extraValue: "camera", state: .waiting("camera unplugged"))
+
     private static let video = #"{"codec":"VP8","extraValue":"camera","id":7,"media":"video"}"#
+
+    private static let awayVideo =
+        #"{"codec":"VP8","extraValue":"camera","id":7,"media":"video","state":"waiting","text":"camera unplugged"}"#
 
     private static let fromClient: [(text: String, message: ClientMessage)] = [
         (
@@ -30,6 +36,11 @@ import Testing
             .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", extraValue: "camera"), .init(mid: "1")]))
         ),
         (#"{"id":1,"streams":[7,8],"type":"unpublish"}"#, .unpublish(StreamReferences(streams: [7, 8]))),
+        (
+            #"{"id":1,"state":"waiting","stream":7,"text":"camera unplugged","type":"setStreamState"}"#,
+            .setStreamState(SetStreamState(stream: 7, state: .waiting("camera unplugged")))
+        ),
+        (#"{"id":1,"stream":7,"type":"setStreamState"}"#, .setStreamState(SetStreamState(stream: 7, state: .live))),
         (
             #"{"id":1,"revision":2,"sdp":"v=0","session":"down","type":"answer"}"#,
             .answer(Description(session: .down, sdp: "v=0", revision: 2))
@@ -54,7 +65,13 @@ import Testing
             #"{"id":1,"sdp":"v=0","streams":[{"mid":"0","stream":7}],"type":"published"}"#,
             .published(Published(sdp: "v=0", streams: [.init(mid: "0", stream: 7)]))
         ),
+        (
+            #"{"id":1,"participant":"p","participants":[{"id":"q","streams":[\#(awayVideo)]}],"#
+                + #""type":"joined","version":1}"#,
+            .joined(Joined(version: 1, participant: "p", participants: [ParticipantInfo(id: "q", streams: [away])]))
+        ),
         (#"{"id":1,"streams":[7,8],"type":"unpublished"}"#, .unpublished(StreamReferences(streams: [7, 8]))),
+        (#"{"id":1,"stream":7,"type":"streamStateSet"}"#, .streamStateSet(StreamReference(stream: 7))),
         (#"{"id":1,"mid":"4","stream":7,"type":"subscribed"}"#, .subscribed(Subscribed(stream: 7, mid: "4"))),
         (
             #"{"firstSequenceNumber":65535,"id":1,"mid":"4","stream":7,"type":"subscribed"}"#,
@@ -87,6 +104,14 @@ import Testing
         (
             #"{"id":1,"participant":"q","stream":7,"type":"streamUnpublished"}"#,
             .streamUnpublished(StreamUnpublished(participant: "q", stream: 7))
+        ),
+        (
+            #"{"id":1,"participant":"q","state":"waiting","stream":7,"text":"camera unplugged","type":"streamChanged"}"#,
+            .streamChanged(StreamChanged(participant: "q", stream: 7, state: .waiting("camera unplugged")))
+        ),
+        (
+            #"{"id":1,"participant":"q","stream":7,"type":"streamChanged"}"#,
+            .streamChanged(StreamChanged(participant: "q", stream: 7, state: .live))
         ),
         (
             #"{"codec":"opus","id":1,"media":"audio","mid":"0","participant":"q","stream":8,"#
@@ -125,6 +150,17 @@ import Testing
         let text = #"{"code":"1302","message":"Moved.","reason":"moved","type":"closed"}"#
         let closing = Closing(reason: .disconnected, error: RoomError(.roomReleased, "Moved."))
         #expect(try Envelope<ServerMessage>(json: Data(text.utf8)) == Envelope(.closed(closing)))
+    }
+
+    @Test(arguments: [
+        #""state":"live""#, #""state":"live","text":"ignored""#, #""text":"ignored""#, #""state":"frozen","text":"x""#,
+        #""state":null"#,
+    ])
+    func `a state other than waiting means live, also one of a later version`(fields: String) throws {
+        let text = #"{"id":1,"type":"setStreamState","stream":7,\#(fields)}"#
+        #expect(
+            try Envelope<ClientMessage>(json: Data(text.utf8))
+                == Envelope(id: 1, .setStreamState(SetStreamState(stream: 7, state: .live))))
     }
 
     /// The same from a later version, which has more fields in every object.

@@ -58,6 +58,32 @@ import Testing
         #expect(throws: MessageRefused.self) { try Envelope<ClientMessage>(json: bytes) }
     }
 
+    @Test(arguments: [
+        "\u{0}", "a\nb", "a\r", "\u{1b}[31mred", "\u{7f}", "\u{85}", "\u{2028}", "\u{202e}gnp.exe", "\u{2066}",
+        String(repeating: "x", count: 129), String(repeating: "\u{1f4f7}", count: 33),
+    ])
+    func `a state's text that is long or acts on the text around it is refused, and shortened by its sender`(
+        text: String
+    ) throws {
+        let error = #expect(throws: RoomError.self) { try StreamState.waiting(text).validate() }
+        #expect(error?.code == .messageMalformed)
+        #expect(error.map { $0.message.utf8.count < 200 } == true)
+        try StreamState.waiting(shortening: text).validate()
+    }
+
+    @Test(arguments: ["", "camera unplugged", "카메라 없음", "\u{1f4f7}", String(repeating: "x", count: 128)])
+    func `a state's text of one short line is accepted unchanged`(text: String) throws {
+        try StreamState.waiting(text).validate()
+        #expect(StreamState.waiting(shortening: text) == .waiting(text))
+    }
+
+    @Test(arguments: [#""text":7"#, #""text":{}"#, #""state":7"#, #""state":["waiting"]"#])
+    func `a state of another type is refused`(field: String) {
+        let state = field.hasPrefix(#""text"#) ? #""state":"waiting","# : ""
+        let json = #"{"type":"setStreamState","id":1,"stream":1,\#(state)\#(field)}"#
+        #expect(refusal(json)?.error.code == .messageMalformed)
+    }
+
     @Test func `a refusal repeats only a little of the message`() {
         let long = String(repeating: "x", count: 100_000)
         for json in [#"{"type":"\#(long)"}"#, #"{"type":"candidate","session":"\#(long)","candidate":""}"#] {

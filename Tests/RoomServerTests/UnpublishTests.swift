@@ -68,6 +68,72 @@ import TestSupport
         }
     }
 
+    @Test func `a stream's state reaches the others and those that join later, and only its publisher sets it`()
+        async throws
+    {
+        try await withServer { server, grant in
+            let (publisher, me) = try join(server, grant.accessToken)
+            let streams = try publisher.publish([.vp8, .opus])
+            let (viewer, _) = try join(server, grant.accessToken)
+            let waiting = SetStreamState(stream: streams[1], state: .waiting("microphone \"lost\""))
+            #expect(try viewer.refusal(of: .setStreamState(waiting), id: 2) == "1328")
+            publisher.sendMessage(.setStreamState(waiting), id: 3)
+            #expect(
+                try publisher.message { $0.id == 3 }.message == .streamStateSet(StreamReference(stream: streams[1])))
+            _ = try viewer.message {
+                $0.message
+                    == .streamChanged(
+                        StreamChanged(participant: me.participant, stream: streams[1], state: waiting.state))
+            }
+            let (_, late) = try join(server, grant.accessToken)
+            let states = late.participants.first { $0.id == me.participant }?.streams.map(\.state)
+            #expect(states == [.live, waiting.state])
+            for (id, text) in ["a\u{0}b", String(repeating: "x", count: 129)].enumerated() {
+                let hostile = SetStreamState(stream: streams[1], state: .waiting(text))
+                #expect(try publisher.refusal(of: .setStreamState(hostile), id: 10 + id) == "protocol.malformed")
+            }
+            var (refusal, changes) = (String?.none, 0)
+            while refusal == nil, changes < 1000 {
+                changes += 1
+                let state = SetStreamState(stream: streams[1], state: .waiting("\(changes)"))
+                refusal = try publisher.refusal(of: .setStreamState(state), id: 20 + changes)
+            }
+            #expect(refusal == "server.too-many-requests")
+            // Each stream has a rate of its own.
+            let other = SetStreamState(stream: streams[0], state: .waiting(""))
+            #expect(try publisher.refusal(of: .setStreamState(other), id: 2000) == nil)
+        }
+    }
+
+    @Test func `a text for which the room's announcements have no place is refused, until another one ends`()
+        async throws
+    {
+        try await withServer { server, grant in
+            var clients: [RawClient] = []
+            // 126 streams of 6224 bytes leave place for five texts of 288.
+            for count in Array(repeating: 16, count: 7) + [14] {
+                let (client, _) = try join(server, grant.accessToken)
+                var publish = publication(Array(repeating: .vp8, count: count))
+                for index in publish.streams.indices {
+                    publish.streams[index].extraValue = String(repeating: "\u{1}", count: 1024)
+                }
+                clients.append(client)
+                client.sendMessage(.publish(publish), id: 2)
+                guard case .published(let body) = try client.message(where: { $0.id == 2 }).message, count == 14
+                else { continue }
+                let streams = body.streams.map(\.stream)
+                func refusal(_ state: StreamState, of stream: Int, id: Int) throws -> String? {
+                    try client.refusal(of: .setStreamState(.init(stream: streams[stream], state: state)), id: id)
+                }
+                let text = String(repeating: "\"", count: 128)
+                for stream in 0..<5 { #expect(try refusal(.waiting(text), of: stream, id: 3 + stream) == nil) }
+                #expect(try refusal(.waiting(text), of: 5, id: 10) == "1441")
+                #expect(try refusal(.live, of: 0, id: 11) == nil)
+                #expect(try refusal(.waiting(text), of: 5, id: 12) == nil)
+            }
+        }
+    }
+
     @Test func `an m-line is published again under its mid, and another one in its place`() async throws {
         try await withServer { server, grant in
             let (publisher, _) = try join(server, grant.accessToken)

@@ -28,7 +28,11 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
     /// One browser for all checks, because its start takes most of the CPU time.
     @Test func `a browser and our programs see and hear each other, and H264 is shown as well as VP8`() throws {
         let server = try TestServer()
-        let publishers = try [["--file", clip], ["--test-pattern", "--codec", "h264", "--size", "320x240"]].map {
+        let camera = try CameraFile.write(CameraFile.comesAndGoes, to: server.folder)
+        let publishers = try [
+            ["--file", clip], ["--test-pattern", "--codec", "h264", "--size", "320x240"],
+            ["--camera", camera, "--mic", "none", "--size", "64x48"],
+        ].map {
             try CommandLineTool(["publish", "--room", "r"] + $0, folder: server.folder)
         }
         for publisher in publishers { _ = try publisher.waitForText("publishing") }
@@ -39,7 +43,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             [
                 "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
                 "--expect-video-from-others", "2", "--expect-audio", "--expect-publishing", "100", "--expect-srtp",
-                "GCM", "--then-lose-camera", "--then-refuse",
+                "GCM", "--expect-waiting", "camera lost, waiting", "--then-lose-camera", "--then-refuse",
             ], seconds: 150)
         #expect((seen["publishing"] as? [String: Any])?["codec"] as? String == "video/VP8")
         let refused = try #require(seen["refused"] as? [String: Any])
@@ -51,6 +55,8 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         viewer.interrupt()
         let ended = try viewer.finish(seconds: 60)
         #expect(ended.status == 0, "\(ended.error)")
+        #expect(ended.error.contains(" waits: camera lost."), "\(ended.error)")
+        #expect(ended.error.contains(" is live again."), "\(ended.error)")
         let videos = try rendered("video", in: server.folder.file("r.json"))
         // The browser's camera, and the same again after the page lost it.
         let cameras = videos.filter { $0["width"] as? Int == 640 }

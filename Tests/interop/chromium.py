@@ -51,7 +51,8 @@ const done = arguments[arguments.length - 1];
         }
         return { participant: tile.dataset.participant, stream: tile.dataset.stream ?? null,
             self: 'self' in tile.dataset, frames: Number(tile.dataset.frames), size: tile.dataset.size ?? null,
-            heard: tile.dataset.heard === 'true', hash, spread, note: tile.querySelector('.note').textContent };
+            heard: tile.dataset.heard === 'true', hash, spread, note: tile.querySelector('.note').textContent,
+            waiting: tile.querySelector('.waiting').textContent };
     });
     const stats = [];
     for (const peer of window.testPeers ?? []) {
@@ -78,6 +79,7 @@ def arguments():
     parser.add_argument("--expect-publishing", type=int, default=0, metavar="N",
                         help="N of our camera's frames, and audio, are sent")
     parser.add_argument("--expect-problem", metavar="CODE", help="the page shows this problem with a message")
+    parser.add_argument("--expect-waiting", metavar="TEXT", help="a tile shows this text, and then it is gone")
     parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
     parser.add_argument("--then-refuse", action="store_true",
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
@@ -125,6 +127,8 @@ class Observation:
         self.streams = {}
         self.pictures = {}
         self.states = []
+        self.waiting = {}
+        self.waited = []
         self.audio_first = None
 
     def add(self, look):
@@ -134,6 +138,10 @@ class Observation:
         for tile in look["tiles"]:
             if tile["stream"] and not tile["self"]:
                 self.streams[tile["participant"], tile["stream"]] = tile
+            before = self.waiting.get(tile["stream"], "")
+            if before and not tile["waiting"]:
+                self.waited.append(before)
+            self.waiting[tile["stream"]] = tile["waiting"]
             if tile["frames"] and tile["spread"] > 8:
                 self.pictures.setdefault((tile["participant"], tile["stream"]), set()).add(tile["hash"])
         if self.audio_first is None and self.reports("inbound-rtp", "audio"):
@@ -211,6 +219,8 @@ def missing(options, seen, result):
     sent = result["publishing"]
     if sent["framesSent"] < options.expect_publishing or options.expect_publishing and sent["audioPackets"] <= 10:
         return f"Expected our camera and microphone to be sent, but {sent}."
+    if options.expect_waiting and options.expect_waiting not in seen.waited:
+        return f"Expected a tile to show '{options.expect_waiting}' for a while, saw {seen.waited}, {seen.waiting}."
     profiles = [str(session["srtp"]) for session in result["sessions"]]
     if options.expect_srtp and not (profiles and all(options.expect_srtp in profile for profile in profiles)):
         return f"Expected SRTP {options.expect_srtp}, found {profiles}."

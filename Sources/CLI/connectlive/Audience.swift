@@ -63,6 +63,7 @@ final class Audience: Sendable {
             let made = Guest(
                 onConnected: { [unowned self] in watchPresentVideos() },
                 onVideo: { [unowned self] participant, video in watch(video, of: participant) },
+                onVideoChanged: { [unowned self] participant, video in printState(of: video, of: participant) },
                 onLeft: { [unowned self] participant in forget(participant) })
             guest = made
             return made
@@ -114,6 +115,15 @@ final class Audience: Sendable {
         video.attach(view)
         screen.add(id)
         state.withLock { $0.room }?.subscribe(videoIds: [id])
+        if video.state != .live { printState(of: video, of: participant) }
+    }
+
+    private func printState(of video: RemoteVideo, of participant: RemoteParticipant) {
+        guard only == nil || participant.id == only else { return }
+        switch video.state {
+        case .waiting(let reason): Console.line("Video \(video.id) of \(participant.id) waits: \(reason).")
+        case .live: Console.line("Video \(video.id) of \(participant.id) is live again.")
+        }
     }
 
     private func forget(_ participant: RemoteParticipant) {

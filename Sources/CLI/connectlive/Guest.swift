@@ -14,6 +14,8 @@ final class Guest: RoomDelegate, Sendable {
     private let onConnected: @Sendable () -> Void
     /// Called for each video that a participant publishes after the connection.
     private let onVideo: @Sendable (RemoteParticipant, RemoteVideo) -> Void
+    /// Called for each video that begins or ceases to show its source.
+    private let onVideoChanged: @Sendable (RemoteParticipant, RemoteVideo) -> Void
     private let onLeft: @Sendable (RemoteParticipant) -> Void
     /// Whether every error ends the command. A publisher without a camera has nothing left to do.
     private let endsOnProblem: Bool
@@ -21,11 +23,13 @@ final class Guest: RoomDelegate, Sendable {
     init(
         endsOnProblem: Bool = false, onConnected: @escaping @Sendable () -> Void = {},
         onVideo: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
+        onVideoChanged: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
         onLeft: @escaping @Sendable (RemoteParticipant) -> Void = { _ in }
     ) {
         self.endsOnProblem = endsOnProblem
         self.onConnected = onConnected
         self.onVideo = onVideo
+        self.onVideoChanged = onVideoChanged
         self.onLeft = onLeft
     }
 
@@ -94,5 +98,22 @@ final class Guest: RoomDelegate, Sendable {
 
     func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
         onVideo(remoteParticipant, remoteVideo)
+    }
+
+    func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        onVideoChanged(remoteParticipant, remoteVideo)
+    }
+
+    func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { print(event, of: "camera") }
+
+    func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { print(event, of: "microphone") }
+
+    private func print(_ event: LocalDeviceEvent, of device: String) {
+        switch event {
+        case .waiting(let error), .lost(let error):
+            Console.line("The \(device) is away, and the stream continues without it: \(error.errorDescription ?? "")")
+        case .returned: Console.line("The \(device) is back.")
+        case .failedOver(let other): Console.line("\(other) has taken over for the \(device).")
+        }
     }
 }

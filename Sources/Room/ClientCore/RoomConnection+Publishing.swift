@@ -1,4 +1,6 @@
 package import MediaGraph
+internal import PeerLoop
+internal import RTP
 package import RoomProtocol
 
 /// The turns of publishing: an offer includes the answer to the one before, so only one is pending.
@@ -69,6 +71,7 @@ extension RoomConnection {
                     track.stream.map { PublishedStream(id: $0, isVideo: track.isVideo) }
                 }
                 publishing.prepared = nil
+                for track in tracks { tellState(of: track) }
                 then(.success(streams))
             } catch {
                 removePrepared()
@@ -87,6 +90,29 @@ extension RoomConnection {
         }
         let isSent = request(.unpublish(StreamReferences(streams: streams))) { then($0.map { _ in }) }
         if isSent { up.remove(tracks) }
+    }
+
+    /// Tells the others that the state of a track has changed: now, or when it is published.
+    package func stateChanged(mid: String) {
+        if let track = up?.tracks.first(where: { $0.sender.mid == mid }) { tellState(of: track) }
+    }
+
+    /// One change at a time: the latest state is the last one that the server gets. Older servers refuse all.
+    private func tellState(of track: UpSession.Track) {
+        let (state, told) = (track.offer.track.streamState, track.toldState)
+        guard let stream = track.stream, !track.isTelling, state != told else { return }
+        (track.toldState, track.isTelling) = (state, true)
+        request(.setStreamState(SetStreamState(stream: stream, state: state))) { [weak self] result in
+            guard case .failure(let error) = result, error.code == .tooManyRequests else {
+                track.isTelling = false
+                self?.tellState(of: track)
+                return
+            }
+            self?.loop.schedule(after: .seconds(1)) { [weak self] in
+                (track.toldState, track.isTelling) = (told, false)
+                self?.tellState(of: track)
+            }
+        }
     }
 
     /// Removes the prepared tracks.

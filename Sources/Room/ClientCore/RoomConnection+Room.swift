@@ -39,6 +39,16 @@ extension RoomConnection {
         if state == .connected { onEvent(.streamUnpublished(participant: body.participant, info)) }
     }
 
+    func changed(_ body: StreamChanged) {
+        guard let index = others.firstIndex(where: { $0.id == body.participant }),
+            let place = others[index].streams.firstIndex(where: { $0.id == body.stream })
+        else { return }
+        others[index].streams[place].state = body.state
+        if state == .connected {
+            onEvent(.streamChanged(participant: body.participant, others[index].streams[place]))
+        }
+    }
+
     func stream(_ id: Int) -> (participant: String, info: StreamInfo)? {
         for other in others {
             if let info = other.streams.first(where: { $0.id == id }) { return (other.id, info) }

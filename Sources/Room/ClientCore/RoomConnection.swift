@@ -288,10 +288,11 @@ package final class RoomConnection {
         case .participantLeft(let body): left(body.participant)
         case .streamPublished(let body): published(body)
         case .streamUnpublished(let body): unpublished(body)
+        case .streamChanged(let body): changed(body)
         case .receiverAssigned(let body): assigned(body)
         case .closed(let closing):
             end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
-        case .joined, .published, .unpublished, .subscribed, .unsubscribed, .pong, .left, .error: break
+        case .joined, .published, .unpublished, .streamStateSet, .subscribed, .unsubscribed, .pong, .left, .error: break
         }
     }
 }

@@ -12,6 +12,8 @@ package enum RoomEvent: Sendable {
     case streamPublished(participant: String, StreamInfo)
     /// A participant ended one of its streams, and stays.
     case streamUnpublished(participant: String, StreamInfo)
+    /// A stream of another participant began or ceased to show its source. Includes its new state.
+    case streamChanged(participant: String, StreamInfo)
     /// The server assigned the audio stream to a receiver, so it is heard.
     case audioHeard(participant: String, stream: Int)
     case audioUnheard(participant: String, stream: Int)

@@ -25,12 +25,34 @@ package struct StreamInfo: Codable, Sendable, Equatable {
     package var codec: String
     /// Free text of the publisher.
     package var extraValue: String
+    package var state: StreamState
 
-    package init(id: Int, media: StreamMedia, codec: String, extraValue: String) {
+    package init(id: Int, media: StreamMedia, codec: String, extraValue: String, state: StreamState = .live) {
         self.id = id
         self.media = media
         self.codec = codec
         self.extraValue = extraValue
+        self.state = state
+    }
+
+    private enum CodingKeys: String, CodingKey { case id, media, codec, extraValue }
+
+    package init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        id = try fields.decode(Int.self, forKey: .id)
+        media = try fields.decode(StreamMedia.self, forKey: .media)
+        codec = try fields.decode(String.self, forKey: .codec)
+        extraValue = try fields.decode(String.self, forKey: .extraValue)
+        state = try StreamState(from: decoder)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encode(id, forKey: .id)
+        try fields.encode(media, forKey: .media)
+        try fields.encode(codec, forKey: .codec)
+        try fields.encode(extraValue, forKey: .extraValue)
+        try state.encode(to: encoder)
     }
 }
 
@@ -150,10 +172,34 @@ package struct StreamReferences: Codable, Sendable, Equatable {
     package init(streams: [Int]) { self.streams = streams }
 }
 
+package struct SetStreamState: Codable, Sendable, Equatable {
+    package var stream: Int
+    package var state: StreamState
+
+    package init(stream: Int, state: StreamState) {
+        self.stream = stream
+        self.state = state
+    }
+
+    private enum CodingKeys: String, CodingKey { case stream }
+
+    package init(from decoder: any Decoder) throws {
+        stream = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .stream)
+        state = try StreamState(from: decoder)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encode(stream, forKey: .stream)
+        try state.encode(to: encoder)
+    }
+}
+
 package enum ClientMessage: Sendable, Equatable {
     case join(Join)
     case publish(Publish)
     case unpublish(StreamReferences)
+    case setStreamState(SetStreamState)
     case answer(Description)
     case candidate(Candidate)
     case subscribe(StreamReference)
@@ -253,6 +299,34 @@ package struct StreamUnpublished: Codable, Sendable, Equatable {
     }
 }
 
+package struct StreamChanged: Codable, Sendable, Equatable {
+    package var participant: String
+    package var stream: Int
+    package var state: StreamState
+
+    package init(participant: String, stream: Int, state: StreamState) {
+        self.participant = participant
+        self.stream = stream
+        self.state = state
+    }
+
+    private enum CodingKeys: String, CodingKey { case participant, stream }
+
+    package init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        participant = try fields.decode(String.self, forKey: .participant)
+        stream = try fields.decode(Int.self, forKey: .stream)
+        state = try StreamState(from: decoder)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encode(participant, forKey: .participant)
+        try fields.encode(stream, forKey: .stream)
+        try state.encode(to: encoder)
+    }
+}
+
 package struct ParticipantEntered: Codable, Sendable, Equatable {
     package var participant: ParticipantInfo
 
@@ -281,6 +355,7 @@ package enum ServerMessage: Sendable, Equatable {
     case joined(Joined)
     case published(Published)
     case unpublished(StreamReferences)
+    case streamStateSet(StreamReference)
     case subscribed(Subscribed)
     case unsubscribed(StreamReference)
     case pong
@@ -293,6 +368,7 @@ package enum ServerMessage: Sendable, Equatable {
     case participantLeft(ParticipantReference)
     case streamPublished(StreamPublished)
     case streamUnpublished(StreamUnpublished)
+    case streamChanged(StreamChanged)
     case receiverAssigned(ReceiverAssigned)
     /// The server ends the connection: `destroyed`, `kicked` or `disconnected`, with the reason as an error.
     case closed(Closing)

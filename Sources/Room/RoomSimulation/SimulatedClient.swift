@@ -66,6 +66,8 @@ public final class SimulatedClient: @unchecked Sendable {
         public var id: Int
         public var participant: String
         public var isVideo: Bool
+        /// Why the stream shows a stand-in for its source. Nil while it shows the source.
+        public var waiting: String?
     }
 
     init(_ name: String, number: Int, link: Link, seed: UInt64, in simulation: World) {
@@ -218,6 +220,13 @@ public final class SimulatedClient: @unchecked Sendable {
                 suspension.finish(result)
             }
         }
+    }
+
+    /// Tells the others that a published video waits for its source, with a reason, or shows it again (nil).
+    public func setWaiting(_ reason: String?, _ stream: Int) {
+        guard let source = sources.first(where: { $0.stream == stream }) else { return }
+        source.streamState = reason.map { .waiting($0) } ?? .live
+        connection?.stateChanged(mid: source.mid)
     }
 
     /// Subscribes to a video of another participant.
@@ -434,6 +443,10 @@ public final class SimulatedClient: @unchecked Sendable {
         case .participantLeft(let info): streams.removeAll { $0.participant == info.id }
         case .streamPublished(let participant, let info): streams.append(RemoteStream(info, of: participant))
         case .streamUnpublished(_, let info): streams.removeAll { $0.id == info.id }
+        case .streamChanged(let participant, let info):
+            for index in streams.indices where streams[index].id == info.id {
+                streams[index] = RemoteStream(info, of: participant)
+            }
         case .problem(let error): simulation.fail("\(name) got the error '\(error.message)'.")
         case .ended(_, let error): ended(error)
         }
@@ -510,6 +523,7 @@ extension Suspension {
 extension SimulatedClient.RemoteStream {
     init(_ info: StreamInfo, of participant: String) {
         self.init(id: info.id, participant: participant, isVideo: info.media == .video)
+        if case .waiting(let reason) = info.state { waiting = reason }
     }
 }
 

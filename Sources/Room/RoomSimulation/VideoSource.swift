@@ -8,13 +8,14 @@ internal import RoomProtocol
 final class VideoSource: EncodedTrack {
     let codec = Codec.vp8
     let encoderStatistics: MediaStatistics.VideoEncoder? = nil
+    var streamState = StreamState.live
     let id: UInt32
     private(set) var stream: Int?
     private let format: VideoFormat
     unowned let client: SimulatedClient
     private unowned let simulation: World
     private weak var connection: RoomConnection?
-    private var mid = ""
+    private(set) var mid = ""
     private var generation: UInt16 = 0
     private var frame: UInt32 = 0
     private var pictureID: UInt16

@@ -19,7 +19,7 @@ final class Participant: AudioListener {
     /// Called at most once a second for each session with the number of its packets that failed authentication.
     var onUnauthenticated: ((Int) -> Void)?
 
-    private var pace: PublishPace
+    private var pace = PublishPace()
 
     init(
         connection: any ClientConnection, token: String, pool: ReceiverPool, settings: SessionSettings
@@ -28,7 +28,6 @@ final class Participant: AudioListener {
         self.token = token
         self.connection = connection
         self.settings = settings
-        pace = PublishPace(now: settings.loop.now)
         down = try DownSession(pool: pool, settings: settings, place: connection.place) { [connection] message in
             connection.send(message)
         }
@@ -63,6 +62,14 @@ final class Participant: AudioListener {
         streams.removeAll { ids.contains($0.info.id) }
         up?.end(ended)
         return ended
+    }
+
+    /// A stream that this participant publishes.
+    func stream(_ id: Int) throws(RoomError) -> PublishedStream {
+        guard let stream = streams.first(where: { $0.info.id == id }) else {
+            throw RoomError(.noSuchStream, "This participant does not publish stream \(id).")
+        }
+        return stream
     }
 
     /// - Parameter parsed: the description's text, parsed.

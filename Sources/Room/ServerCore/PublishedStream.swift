@@ -4,7 +4,7 @@ internal import RoomProtocol
 
 /// One published stream: its source, and the consumers and pipes to forward it to. On the loop only.
 final class PublishedStream {
-    let info: StreamInfo
+    @exclusivity(unchecked) private(set) var info: StreamInfo
     let codec: Codec
     let participant: String
     /// In any order.
@@ -22,6 +22,8 @@ final class PublishedStream {
     private let loop: Loop
     private let source: any StreamSource
     @exclusivity(unchecked) private var newest: StreamPosition?
+    /// Of the publisher's changes of the state.
+    var statePace = StatePace()
     private var governor = KeyframeGovernor()
     private lazy var keyframeTimer = loop.makeTimer { [weak self] in self?.askAgain() }
 
@@ -43,6 +45,8 @@ final class PublishedStream {
     var isWatched: Bool { !consumers.isEmpty || !pipes.isEmpty }
     /// Whether a keyframe may be awaited.
     var isAwaited: Bool { !pipes.isEmpty || consumers.contains(where: \.isAwaitingStart) }
+
+    func set(_ state: StreamState) { info.state = state }
 
     func add(_ pipe: Pipe) { pipes.append(pipe) }
 

@@ -86,6 +86,23 @@ final class Room {
         announceEnd(of: ended, by: participant.id)
     }
 
+    /// Changes the state of a participant's stream. Throws if the announcements for a new participant would become too
+    /// long.
+    func change(_ stream: PublishedStream, to state: StreamState, by participant: Participant) throws(RoomError) {
+        var changed = stream.info
+        changed.state = state
+        let growth = changed.announcedLength - stream.info.announcedLength
+        guard growth <= 0 || announced + growth <= Self.announcementLimit else {
+            throw RoomError(
+                .publishRefused,
+                "The stream announcements of the room '\(name)' would have more than \(Self.announcementLimit / 1024) KiB. "
+                    + "Send a shorter text.")
+        }
+        guard stream.info.state != state else { return }
+        pass(.changed(stream.info.id, state, by: participant.id))
+        announceChange(of: stream, to: state, by: participant.id)
+    }
+
     // MARK: - Announcements to the participants of this part
 
     func announce(_ info: ParticipantInfo) {
@@ -116,6 +133,13 @@ final class Room {
             announced -= stream.info.announcedLength
             send(.streamUnpublished(StreamUnpublished(participant: id, stream: stream.info.id)), except: id)
         }
+    }
+
+    func announceChange(of stream: PublishedStream, to state: StreamState, by id: String) {
+        announced -= stream.info.announcedLength
+        stream.set(state)
+        announced += stream.info.announcedLength
+        send(.streamChanged(StreamChanged(participant: id, stream: stream.info.id, state: state)), except: id)
     }
 
     /// Frees the receivers of streams that end, and the audio slots for other streams.
@@ -160,9 +184,18 @@ final class Room {
 }
 
 extension StreamInfo {
-    /// An upper bound of the JSON that announces a stream, in bytes.
-    static func announcedLength(extraValue: String) -> Int {
-        extraValue.utf8.reduce(80) { length, byte in
+    /// An upper bound of the JSON that announces a live stream, in bytes.
+    static func announcedLength(extraValue: String) -> Int { 80 + lengthInJSON(extraValue) }
+
+    /// An upper bound of the JSON that announces the stream, in bytes.
+    var announcedLength: Int {
+        let live = Self.announcedLength(extraValue: extraValue)
+        guard case .waiting(let text) = state else { return live }
+        return live + 32 + Self.lengthInJSON(text)
+    }
+
+    private static func lengthInJSON(_ text: String) -> Int {
+        text.utf8.reduce(0) { length, byte in
             switch byte {
             case ..<0x20, 0x7f: length + 6
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): length + 2
@@ -170,8 +203,6 @@ extension StreamInfo {
             }
         }
     }
-
-    var announcedLength: Int { Self.announcedLength(extraValue: extraValue) }
 }
 
 extension ParticipantInfo {

@@ -162,6 +162,9 @@ package final class Rooms {
             connection.send(.unpublished(references), answering: request.id)
             member.room.unpublished(streams, by: participant)
             note(Note(member, "unpublished", ["streams": "\(streams.map(\.info.id))"]))
+        case .setStreamState(let body):
+            try set(body.state, of: participant.stream(body.stream), member)
+            connection.send(.streamStateSet(StreamReference(stream: body.stream)), answering: request.id)
         case .answer(let description):
             guard let answer = try request.description?.get() else { return }
             try participant.answer(description, answer)
@@ -180,6 +183,12 @@ package final class Rooms {
             connection.send(.left, answering: request.id)
             connection.end()
         }
+    }
+
+    private func set(_ state: StreamState, of stream: PublishedStream, _ member: Membership) throws(RoomError) {
+        try state.validate()
+        try stream.statePace.admit(now: settings.loop.now)
+        try member.room.change(stream, to: state, by: member.participant)
     }
 
     /// Accepts a stream that ended meanwhile, because it is unsubscribed already.

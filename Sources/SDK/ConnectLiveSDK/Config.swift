@@ -66,6 +66,8 @@ public struct LocalMediaOptions: Sendable {
 
     /// The camera's path, such as `/dev/video0`. Nil means the first camera. (Linux)
     public var cameraDevice: String?
+    /// The camera that takes over while `cameraDevice` is away. Nil means none: the last frame stands in for it. (Linux)
+    public var failoverCamera: String?
     /// The microphone for a camera. (Linux)
     public var microphone = MicrophoneType.automatic
     /// Whether a file repeats without a gap. (Linux)
@@ -91,6 +93,7 @@ public struct LocalMediaOptions: Sendable {
             case .none: .none
             case .device(let identifier): .device(identifier)
             }
+        options.failover = failoverCamera
         options.hasVideo = hasVideo
         options.hasAudio = hasAudio
         options.width = videoWidth

@@ -10,7 +10,8 @@ public protocol LocalMedia: AnyObject, Sendable {
     /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }
     /// Starts capturing, and returns after the first frame. Publishing starts it too. Throws a `ConnectLiveError` if
-    /// the file or camera is missing.
+    /// the file or camera is missing. Later, a camera or microphone may be lost and return: a stand-in takes its place,
+    /// and `onLocalVideoChanged` or `onLocalAudioChanged` reports it.
     func start() async throws
     /// - Parameter completion: receives nil on success
     func start(completion: @escaping ((any Error)?) -> Void)
@@ -28,25 +29,30 @@ extension LocalMedia {
 
 /// The local video.
 public final class LocalVideo: Sendable {
-    private struct State {
+    private struct Identity {
         var id = 0
         var owner = ""
     }
 
-    private let state = Mutex(State())
+    private let identity = Mutex(Identity())
     private let outlet: VideoOutlet
+    private let capture: LocalCapture
     /// Free text that all participants see.
     public let extraValue: String
 
-    init(extraValue: String, preview: FrameFanout) {
+    init(extraValue: String, capture: LocalCapture) {
         self.extraValue = extraValue
-        outlet = VideoOutlet(fanout: preview)
+        self.capture = capture
+        outlet = VideoOutlet(fanout: capture.preview)
     }
 
+    /// Whether the video shows its camera. The other participants see the same.
+    public var state: StreamState { StreamState(capture.streamState(of: .video)) }
+
     /// The server's id. 0 before it is published.
-    public var id: Int { state.withLock { $0.id } }
+    public var id: Int { identity.withLock { $0.id } }
     /// The local participant's id. Empty before it is published.
-    public var owner: String { state.withLock { $0.owner } }
+    public var owner: String { identity.withLock { $0.owner } }
     /// The id of the first attached view. Empty without one.
     public var viewId: String { outlet.viewIDs.first ?? "" }
 
@@ -58,30 +64,37 @@ public final class LocalVideo: Sendable {
 
     public func getExtraValue() -> String { extraValue }
 
-    func published(id: Int, owner: String) { state.withLock { $0 = State(id: id, owner: owner) } }
+    func published(id: Int, owner: String) { identity.withLock { $0 = Identity(id: id, owner: owner) } }
 }
 
 /// The local audio.
 public final class LocalAudio: Sendable {
-    private struct State {
+    private struct Identity {
         var id = 0
         var owner = ""
     }
 
-    private let state = Mutex(State())
+    private let identity = Mutex(Identity())
+    private let capture: LocalCapture
     /// Free text that all participants see.
     public let extraValue: String
 
-    init(extraValue: String) { self.extraValue = extraValue }
+    init(extraValue: String, capture: LocalCapture) {
+        self.extraValue = extraValue
+        self.capture = capture
+    }
+
+    /// Whether the audio is that of its microphone. The other participants see the same.
+    public var state: StreamState { StreamState(capture.streamState(of: .audio)) }
 
     /// The server's id. 0 before it is published.
-    public var id: Int { state.withLock { $0.id } }
+    public var id: Int { identity.withLock { $0.id } }
     /// The local participant's id. Empty before it is published.
-    public var owner: String { state.withLock { $0.owner } }
+    public var owner: String { identity.withLock { $0.owner } }
 
     public func getExtraValue() -> String { extraValue }
 
-    func published(id: Int, owner: String) { state.withLock { $0 = State(id: id, owner: owner) } }
+    func published(id: Int, owner: String) { identity.withLock { $0 = Identity(id: id, owner: owner) } }
 }
 
 final class LocalMediaSession: LocalMedia {
@@ -98,8 +111,8 @@ final class LocalMediaSession: LocalMedia {
         let capture = capture ?? LocalCapture(options.captureOptions)
         self.capture = capture
         isMirror = options.isMirror
-        localVideo = LocalVideo(extraValue: options.videoExtraValue, preview: capture.preview)
-        localAudio = LocalAudio(extraValue: options.audioExtraValue)
+        localVideo = LocalVideo(extraValue: options.videoExtraValue, capture: capture)
+        localAudio = LocalAudio(extraValue: options.audioExtraValue, capture: capture)
     }
 
     deinit {

@@ -116,13 +116,20 @@ public final class RemoteVideo: Sendable {
     /// The publisher's free text.
     public let extraValue: String
     private let subscribed = Mutex(false)
+    private let currentState: Mutex<StreamState>
     let outlet = VideoOutlet(fanout: FrameFanout())
 
     init(_ info: StreamInfo, owner: String) {
         id = info.id
         extraValue = info.extraValue
+        currentState = Mutex(StreamState(info.state))
         self.owner = owner
     }
+
+    /// Whether the video shows its source. Changes with `onRemoteVideoChanged`.
+    public var state: StreamState { currentState.withLock { $0 } }
+
+    func set(_ state: StreamState) { currentState.withLock { $0 = state } }
 
     public var isSubscribed: Bool {
         get { subscribed.withLock { $0 } }
@@ -153,12 +160,19 @@ public final class RemoteAudio: Sendable {
     public let owner: String
     /// The publisher's free text.
     public let extraValue: String
+    private let currentState: Mutex<StreamState>
 
     init(_ info: StreamInfo, owner: String) {
         id = info.id
         extraValue = info.extraValue
+        currentState = Mutex(StreamState(info.state))
         self.owner = owner
     }
+
+    /// Whether the audio is that of its source. Changes with `onRemoteAudioChanged`.
+    public var state: StreamState { currentState.withLock { $0 } }
+
+    func set(_ state: StreamState) { currentState.withLock { $0 = state } }
 
     public func getExtraValue() -> String { extraValue }
 }

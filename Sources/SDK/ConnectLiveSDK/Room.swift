@@ -80,11 +80,20 @@ public protocol RoomDelegate: AnyObject {
     func onConnecting(progress: Float)
     func onLocalMediaPublished(localMedia: (any LocalMedia)?)
     func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
+    /// The camera of published media was lost, returned and the like. The stream continues, with a stand-in while the
+    /// camera is away.
+    func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
+    /// The same about the microphone. Silence stands in for it.
+    func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
     func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     /// A video ended, and its subscription with it.
     func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
+    /// The `state` of a video has changed: it waits for its source, or shows it again.
+    func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
+    /// The `state` of audio has changed.
+    func onRemoteAudioChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     /// The audio has one of the four slots, so it is heard.
     func onRemoteAudioSubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     func onRemoteAudioUnsubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
@@ -94,10 +103,14 @@ extension RoomDelegate {
     public func onConnecting(progress: Float) {}
     public func onLocalMediaPublished(localMedia: (any LocalMedia)?) {}
     public func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {}
+    public func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
+    public func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
     public func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
+    public func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
     public func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
+    public func onRemoteAudioChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
     public func onRemoteAudioSubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
     public func onRemoteAudioUnsubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
 }

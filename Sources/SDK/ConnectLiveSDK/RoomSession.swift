@@ -1,4 +1,5 @@
 internal import Foundation
+internal import MediaNodes
 package import RoomClient
 internal import RoomProtocol
 internal import Synchronization
@@ -186,7 +187,9 @@ final class RoomSession: Room {
         guard let phase = phase(of: media) else { return media.release() }
         localParticipant.published(media, as: streams)
         if phase == .publishing {
-            media.capture.observe(failed: { [weak self] error in self?.problem(error) }, ended: {})
+            media.capture.observe(
+                failed: { [weak self] error in self?.problem(error) }, ended: {},
+                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
             tell { $0?.onLocalMediaPublished(localMedia: media) }
         }
         let isWanted = state.withLock { state -> Bool? in
@@ -200,6 +203,16 @@ final class RoomSession: Room {
         }
         guard let isWanted else { return media.release() }
         if !isWanted { unpublishNow(media, streams) }
+    }
+
+    private func changed(_ kind: StreamMedia, of media: LocalMediaSession?, _ event: MediaEvent) {
+        guard let event = LocalDeviceEvent(event) else { return }
+        tell { delegate in
+            switch kind {
+            case .video: delegate?.onLocalVideoChanged(localMedia: media, event: event)
+            case .audio: delegate?.onLocalAudioChanged(localMedia: media, event: event)
+            }
+        }
     }
 
     private func failed(_ media: LocalMediaSession, _ error: RoomError) {
@@ -357,6 +370,7 @@ final class RoomSession: Room {
         case .participantLeft(let info): left(info)
         case .streamPublished(let participant, let info): published(info, by: participant)
         case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
+        case .streamChanged(let participant, let info): changed(info, of: participant)
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
         case .problem(let error): problem(error)
@@ -429,6 +443,20 @@ final class RoomSession: Room {
             participant.remove(info.id)
             // Afterwards, so that the application can still find its views by their videos.
             video?.detach()
+        }
+    }
+
+    private func changed(_ info: StreamInfo, of id: String) {
+        let state = StreamState(info.state)
+        tell { [remotes] delegate in
+            guard let participant = remotes[id] else { return }
+            if let video = participant.videos[info.id] {
+                video.set(state)
+                delegate?.onRemoteVideoChanged(remoteParticipant: participant, remoteVideo: video)
+            } else if let audio = participant.audios[info.id] {
+                audio.set(state)
+                delegate?.onRemoteAudioChanged(remoteParticipant: participant, remoteAudio: audio)
+            }
         }
     }
 

@@ -21,11 +21,15 @@ func fuzzCandidate(_ bytes: [UInt8]) {
     _ = try? CandidateAttribute(String(decoding: bytes, as: UTF8.self))
 }
 
-/// A message that decodes encodes to one that decodes to the same.
+/// A message that decodes encodes to one that decodes to the same. A server accepts each text of a state that its sender
+/// has shortened.
 func fuzzSignalling(_ bytes: [UInt8]) {
     let json = Data(bytes)
     if let message = try? Envelope<ClientMessage>(json: json) {
         precondition((try? Envelope<ClientMessage>(json: Data(message.json().utf8))) == message)
+        if case .setStreamState(let body) = message.message, case .waiting(let text) = body.state {
+            precondition((try? StreamState.waiting(shortening: text).validate()) != nil)
+        }
     }
     if let message = try? Envelope<ServerMessage>(json: json) {
         precondition((try? Envelope<ServerMessage>(json: Data(message.json().utf8))) == message)

@@ -21,6 +21,23 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         links.filter { $0.link.from == output }
     }
 
+    /// The nodes without inputs whose media reaches an input, nearest first.
+    package func sources(feeding input: PortReference) -> [String] {
+        var (found, seen, frontier) = ([String](), Set<PortReference>(), [input])
+        while !frontier.isEmpty {
+            let outputs = frontier.flatMap { input in links.filter { $0.link.to == input }.map(\.link.from) }
+            frontier = []
+            for output in outputs where seen.insert(output).inserted {
+                let inputs = links(into: output.node).map(\.link.to)
+                let reaching = node(output.node)?.inputs(reaching: output.port) ?? []
+                // A node of a program or plugin has no links inside.
+                frontier += reaching.isEmpty ? inputs : inputs.filter { reaching.contains($0.port) }
+                if inputs.isEmpty, !found.contains(output.node) { found.append(output.node) }
+            }
+        }
+        return found
+    }
+
     /// The plan without these nodes, and without inserted nodes that only they needed.
     public func removing(_ names: Set<String>) -> GraphPlan {
         var plan = self

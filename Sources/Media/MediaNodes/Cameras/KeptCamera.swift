@@ -28,6 +28,8 @@ struct KeptCamera: RunningNode {
 
     func finish() { head.finish() }
 
+    var absence: MediaError? { head.absence }
+
     func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.cameras[name] = .init(device.counts)
         statistics.sources[name] = head.status

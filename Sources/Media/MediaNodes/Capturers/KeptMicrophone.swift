@@ -19,6 +19,8 @@ struct KeptMicrophone: RunningNode {
 
     func finish() { head.finish() }
 
+    var absence: MediaError? { head.absence }
+
     func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
 }
 

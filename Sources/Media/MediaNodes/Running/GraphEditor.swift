@@ -16,6 +16,7 @@ final class GraphEditor: Sendable {
 
     let graph: RunningGraph
     let limits: Limits
+    private let absences: AbsenceWatch
     private var reporter: Reporter { graph.context.reporter }
     private let queue = DispatchQueue(label: "media.edits")
     /// Timers for work that may block the queue of the edits.
@@ -46,6 +47,7 @@ final class GraphEditor: Sendable {
         let context = PipelineContext(
             pipeline: pipeline, reporter: reporter, control: control, bound: BoundCode(bindings))
         graph = try RunningGraph(plan, registry, context)
+        absences = AbsenceWatch(graph)
         self.limits = limits
         reporter.intercept { [weak self] error, node, prefix in self?.contain(error, of: node, prefix) ?? false }
         translator.set(self)

@@ -24,4 +24,14 @@ public enum MediaEvent: Sendable {
     case deviceReturned(node: String)
     /// Another device has taken over for the one that a source lost. The source returns to that one when it can.
     case deviceFailedOver(node: String, device: String)
+
+    /// The source of an event of a device, and why it shows stand-ins after the event; nil if it shows the device's media.
+    /// Nil for other events.
+    package var source: (node: String, absence: MediaError?)? {
+        switch self {
+        case .deviceWaiting(let node, let cause), .deviceLost(let node, let cause): (node, cause)
+        case .deviceReturned(let node), .deviceFailedOver(let node, _): (node, nil)
+        case .ended, .failed, .partFailed, .warning, .keyframeNeeded, .firstFrame: nil
+        }
+    }
 }

@@ -60,6 +60,8 @@ package protocol RunningNode: Sendable {
     func part(behind output: String) -> any RunningNode
     /// Whether the node may stay without media indefinitely, so that the start does not wait for it downstream.
     var mayStayEmpty: Bool { get }
+    /// Why the node shows stand-ins for the media of its device. Nil while it shows that media.
+    var absence: MediaError? { get }
     /// The reason why the node's audio output ends without data, such as a file without audio. Nil if it has data.
     var silence: String? { get }
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
@@ -81,6 +83,13 @@ package protocol PublishingNode: RunningNode {
     /// frame and all new encoded sources are held. `done` is called once, on any thread, when others can see the inputs,
     /// or with the reason why they cannot.
     func appear(_ done: @escaping @Sendable (MediaError?) -> Void)
+    /// Called when a source that feeds an input may have begun to show stand-ins, with the reason, or its media again
+    /// (nil). Called on a queue of the pipeline, in order, also when nothing has changed.
+    func sourceChanged(of input: String, absence: MediaError?)
+}
+
+extension PublishingNode {
+    package func sourceChanged(of input: String, absence: MediaError?) {}
 }
 
 extension RunningNode {
@@ -95,6 +104,7 @@ extension RunningNode {
     package var stalled: MediaError? { nil }
     package func part(behind output: String) -> any RunningNode { self }
     package var mayStayEmpty: Bool { false }
+    package var absence: MediaError? { nil }
     package var silence: String? { nil }
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
     package func reset(_ setting: String) throws(MediaError) {}

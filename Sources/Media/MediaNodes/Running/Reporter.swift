@@ -20,6 +20,7 @@ package final class Reporter: Sendable {
         var onClosed: [@Sendable () -> Void] = []
         /// Handles failures that do not end the whole graph. True if it did.
         var intercept: Intercept?
+        var onDeviceEvent: (@Sendable () -> Void)?
     }
 
     /// Gets a failure, the name of its node, and the prefix of the node whose own reporter reports it.
@@ -119,7 +120,14 @@ package final class Reporter: Sendable {
 
     /// An event of a source's device.
     func device(_ event: MediaEvent) {
-        if isOpen { shared.emit(event) }
+        guard isOpen else { return }
+        shared.emit(event)
+        shared.state.withLock { $0.onDeviceEvent }?()
+    }
+
+    /// Calls `body` after each event of a source's device.
+    func onDeviceEvent(_ body: @escaping @Sendable () -> Void) {
+        shared.state.withLock { $0.onDeviceEvent = body }
     }
 
     /// The number of events that a slow reader may leave unread.

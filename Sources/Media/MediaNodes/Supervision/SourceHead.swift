@@ -36,6 +36,8 @@ final class SourceHead: Sendable {
         var last: MediaBuffer?
         var isReady = false
         var isFinished = false
+        /// That of the last event, if it has not been resolved since.
+        var absence: MediaError?
         /// Frames that stood in for those of the device.
         var standIns = 0
     }
@@ -121,6 +123,9 @@ final class SourceHead: Sendable {
 
     /// A monitor has noticed that a candidate is there.
     func appeared(_ candidate: Int = 0) { handle(.appeared(candidate)) }
+
+    /// Why stand-ins take the place of the device's media, as of the last event.
+    var absence: MediaError? { state.withLock { $0.absence } }
 
     var status: SourceStatus {
         let (supervisor, standIns) = state.withLock { ($0.supervisor, $0.standIns) }
@@ -281,6 +286,7 @@ final class SourceHead: Sendable {
         case .returned: reported = .deviceReturned(node: name)
         case .failedOver(let place): reported = .deviceFailedOver(node: name, device: device.name(of: place))
         }
+        state.absence = reported.source?.absence
         events.async { [reporter] in reporter.device(reported) }
     }
 

@@ -10,10 +10,17 @@ package protocol EncodedTrack: AnyObject {
     /// Counters of the video encoder. Nil without one, as for audio and for a camera's own H.264.
     var encoderStatistics: MediaStatistics.VideoEncoder? { get }
 
+    /// Whether the packets show the track's source. After a change, call `RoomConnection.stateChanged`.
+    var streamState: StreamState { get }
+
     /// Requests a keyframe. Does nothing for codecs that can be decoded from any packet.
     func requestKeyframe()
     /// The stream ended, or is not published after all. Its packets have no consumer.
     func disconnect()
+}
+
+extension EncodedTrack {
+    package var streamState: StreamState { .live }
 }
 
 /// A track and its published properties.

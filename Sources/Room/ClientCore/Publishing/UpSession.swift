@@ -20,6 +20,8 @@ final class UpSession {
         let offer: TrackOffer
         /// The server's id, after it replied.
         var stream: Int?
+        /// The state that the server knows, and whether it is being told another one.
+        var (toldState, isTelling) = (StreamState.live, false)
         var framesSent = 0
         var framesNotSent = 0
         var bitRate = RateWindow()

@@ -100,7 +100,7 @@ struct SignallingSession {
         switch envelope.message {
         case .error(let problem): [.notUnderstood(problem.error)]
         // Replies without a request.
-        case .joined, .published, .unpublished, .subscribed, .unsubscribed, .pong, .left: []
+        case .joined, .published, .unpublished, .streamStateSet, .subscribed, .unsubscribed, .pong, .left: []
         default: [.message(envelope.message)]
         }
     }
@@ -162,6 +162,7 @@ extension ClientMessage {
         case .join: "join"
         case .publish: "publish"
         case .unpublish: "unpublish"
+        case .setStreamState: "setStreamState"
         case .answer: "answer"
         case .candidate: "candidate"
         case .subscribe: "subscribe"

@@ -20,6 +20,8 @@ package struct CaptureOptions: Sendable {
     }
 
     package var source: Source
+    /// The camera that takes over while the source's camera is away.
+    package var failover: String?
     package var microphone = Microphone.automatic
     package var hasVideo = true
     package var hasAudio = true

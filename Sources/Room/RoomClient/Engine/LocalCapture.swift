@@ -1,5 +1,5 @@
 package import MediaGraph
-internal import MediaNodes
+package import MediaNodes
 internal import RTP
 package import RoomProtocol
 internal import Synchronization
@@ -35,7 +35,7 @@ package final class LocalCapture: Sendable {
 
     private struct Output {
         var track: ObjectIdentifier
-        var receive: @Sendable (RTPBatch) -> Void
+        var receiver: TrackReceiver
     }
 
     private struct Outputs {
@@ -43,6 +43,9 @@ package final class LocalCapture: Sendable {
         var audio: Output?
         var failed: (@Sendable (RoomError) -> Void)?
         var ended: (@Sendable () -> Void)?
+        var device: (@Sendable (StreamMedia, MediaEvent) -> Void)?
+        /// Why the camera or the microphone is away.
+        var absences: [StreamMedia: MediaError] = [:]
         /// Events that occurred before an observer was set.
         var failure: RoomError?
         var hasEnded = false
@@ -55,6 +58,8 @@ package final class LocalCapture: Sendable {
     private let contents = Mutex<Contents?>(nil)
     private let outputs = Mutex(Outputs())
 
+    private static let sourceNode = "source"
+    private static let microphoneNode = "microphone"
     private static let encoder = "encoder"
     private static let soundEncoder = "sound-encoder"
 
@@ -131,12 +136,19 @@ package final class LocalCapture: Sendable {
             let known = contents.withLock { $0 }
             let contents = if let known { known } else { try await inspect() }
             defer { unfinished.withLock { $0 = nil } }
+            outputs.withLock { $0.absences = [:] }
             let pipeline: MediaPipeline
             do throws(MediaError) {
                 pipeline = try await MediaPipeline(graph(contents), bindings: bindings(contents))
                 // A stop before this line finds no pipeline; a later one does.
                 unfinished.withLock { $0 = pipeline }
                 if isStarting { try await pipeline.start() }
+                // A device that is away at the start is an error: a later loss is not.
+                let absences = pipeline.absences
+                if isStarting, let cause = absences[Self.sourceNode] ?? absences[Self.microphoneNode] {
+                    await pipeline.stop()
+                    throw cause
+                }
             } catch {
                 throw isStarting ? RoomError(error) : Self.stopped
             }
@@ -231,9 +243,9 @@ package final class LocalCapture: Sendable {
     }
 
     /// Without a receiver, leaves the output to another track that has connected meanwhile: a room may end late.
-    fileprivate func connect(_ track: CapturedTrack, _ receiver: (@Sendable (RTPBatch) -> Void)?) {
+    fileprivate func connect(_ track: CapturedTrack, _ receiver: TrackReceiver?) {
         outputs.withLock { outputs in
-            let output = receiver.map { Output(track: ObjectIdentifier(track), receive: $0) }
+            let output = receiver.map { Output(track: ObjectIdentifier(track), receiver: $0) }
             switch track.codec.media {
             case .video where output != nil || outputs.video?.track == ObjectIdentifier(track): outputs.video = output
             case .audio where output != nil || outputs.audio?.track == ObjectIdentifier(track): outputs.audio = output
@@ -244,13 +256,22 @@ package final class LocalCapture: Sendable {
 
     fileprivate func requestKeyframe() { try? pipeline?.requestKeyframe(Self.encoder) }
 
-    /// Reports a failure, such as an unplugged camera, or the source's end. Includes an earlier one.
+    /// Whether the video or audio shows its camera or microphone.
+    package func streamState(of media: StreamMedia) -> StreamState {
+        outputs.withLock { $0.absences[media] }.map { StreamState(absence: $0) } ?? .live
+    }
+
+    /// Reports a failure, such as a full disk, or the source's end. Includes an earlier one.
+    ///
+    /// - Parameter device: called for later events of the camera (video) and the microphone (audio)
     package func observe(
-        failed: @escaping @Sendable (RoomError) -> Void, ended: @escaping @Sendable () -> Void
+        failed: @escaping @Sendable (RoomError) -> Void, ended: @escaping @Sendable () -> Void,
+        device: @escaping @Sendable (StreamMedia, MediaEvent) -> Void = { _, _ in }
     ) {
         let (failure, hasEnded) = outputs.withLock { outputs in
             outputs.failed = failed
             outputs.ended = ended
+            outputs.device = device
             return (outputs.failure, outputs.hasEnded)
         }
         if let failure { failed(failure) }
@@ -260,11 +281,15 @@ package final class LocalCapture: Sendable {
     private func bindings(_ contents: Contents) -> NodeBindings {
         var bindings = NodeBindings()
         if contents.hasVideo {
-            bindings.rtpOutputs["video"] = { [weak self] batch in self?.outputs.withLock { $0.video }?.receive(batch) }
+            bindings.rtpOutputs["video"] = { [weak self] batch in
+                self?.outputs.withLock { $0.video }?.receiver.take(batch)
+            }
             bindings.frames["preview"] = { [preview] frame in preview.deliver(frame) }
         }
         if contents.hasAudio {
-            bindings.rtpOutputs["audio"] = { [weak self] batch in self?.outputs.withLock { $0.audio }?.receive(batch) }
+            bindings.rtpOutputs["audio"] = { [weak self] batch in
+                self?.outputs.withLock { $0.audio }?.receiver.take(batch)
+            }
         }
         bindings.events = { [weak self] event in self?.handle(event) }
         return bindings
@@ -285,10 +310,20 @@ package final class LocalCapture: Sendable {
                 return outputs.ended
             }
             ended?()
-        case .keyframeNeeded, .firstFrame, .partFailed, .warning, .deviceWaiting, .deviceLost, .deviceReturned,
-            .deviceFailedOver:
-            break
+        case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver: deviceChanged(event)
+        case .keyframeNeeded, .firstFrame, .partFailed, .warning: break
         }
+    }
+
+    private func deviceChanged(_ event: MediaEvent) {
+        guard let source = event.source else { return }
+        let media: StreamMedia = source.node == Self.sourceNode ? .video : .audio
+        let (output, observer) = outputs.withLock { outputs in
+            outputs.absences[media] = source.absence
+            return (media == .video ? outputs.video : outputs.audio, outputs.device)
+        }
+        output?.receiver.stateChanged()
+        observer?(media, event)
     }
 
     private func graph(_ contents: Contents) -> MediaGraph {
@@ -320,18 +355,21 @@ package final class LocalCapture: Sendable {
 
     private var source: Node {
         switch options.source {
-        case .camera(let device):
-            .camera(
-                "source", device: device ?? "auto", width: options.width, height: options.height,
-                framesPerSecond: options.framesPerSecond, mirror: options.isMirror,
-                // The application handles a loss.
-                away: "end")
+        case .camera(let device): camera(device)
         case .file(let path, let isLooping): .file("source", path: path, loop: isLooping)
         case .testPattern(let frames):
             .testPattern(
                 "source", width: options.width, height: options.height, framesPerSecond: options.framesPerSecond,
                 frames: frames)
         }
+    }
+
+    private func camera(_ device: String?) -> Node {
+        var camera = Node.camera(
+            Self.sourceNode, device: device ?? "auto", width: options.width, height: options.height,
+            framesPerSecond: options.framesPerSecond, mirror: options.isMirror)
+        if let failover = options.failover { camera.settings["failover"] = .text(failover) }
+        return camera
     }
 
     private var soundChain: Chain {
@@ -344,8 +382,8 @@ package final class LocalCapture: Sendable {
         }
         return Chain {
             switch options.microphone {
-            case .device(let device): Node.microphone(device: device, away: "end")
-            case .automatic, .none: Node.microphone(away: "end")
+            case .device(let device): Node.microphone(Self.microphoneNode, device: device)
+            case .automatic, .none: Node.microphone(Self.microphoneNode)
             }
             Node.opusEncoder(Self.soundEncoder)
             output
@@ -363,9 +401,10 @@ private final class CapturedTrack: OutgoingTrack {
         self.capture = capture
     }
 
+    var streamState: StreamState { capture.streamState(of: codec.media) }
     var encoderStatistics: MediaStatistics.VideoEncoder? { codec.media == .video ? capture.encoderStatistics : nil }
 
-    func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { capture.connect(self, receiver) }
+    func connect(_ receiver: TrackReceiver?) { capture.connect(self, receiver) }
 
     func requestKeyframe() { if codec.media == .video { capture.requestKeyframe() } }
 }

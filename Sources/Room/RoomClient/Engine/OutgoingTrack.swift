@@ -5,8 +5,16 @@ package import MediaGraph
 ///
 /// All members are callable on any thread.
 package protocol OutgoingTrack: EncodedTrack, Sendable {
-    /// Passes the packets of each encoded frame to `receiver`, on an encoder's thread. Nil drops them.
-    func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?)
+    /// Connects the track to a room. Nil drops its packets.
+    func connect(_ receiver: TrackReceiver?)
+}
+
+/// The room that a track is connected to.
+package struct TrackReceiver: Sendable {
+    /// Takes the packets of each encoded frame, on an encoder's thread.
+    package var take: @Sendable (RTPBatch) -> Void
+    /// Called after each change of the track's `streamState`, on any thread.
+    package var stateChanged: @Sendable () -> Void
 }
 
 extension OutgoingTrack {

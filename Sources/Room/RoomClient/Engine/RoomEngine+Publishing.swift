@@ -46,9 +46,10 @@ extension RoomEngine {
             connection.preparePublishing(offers) { [weak self] result in
                 if case .success(let mids) = result {
                     for (publication, mid) in zip(publications, mids) {
-                        publication.track.connect { [weak self] batch in
-                            self?.post { $0.connection.send(batch, mid: mid) }
-                        }
+                        publication.track.connect(
+                            TrackReceiver(
+                                take: { [weak self] batch in self?.post { $0.connection.send(batch, mid: mid) } },
+                                stateChanged: { [weak self] in self?.post { $0.connection.stateChanged(mid: mid) } }))
                     }
                 }
                 continuation.resume(returning: result.map { _ in })

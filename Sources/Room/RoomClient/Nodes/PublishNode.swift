@@ -11,7 +11,7 @@ internal import Synchronization
 /// request goes upstream to the encoder, camera or peer.
 ///
 /// Inputs can be added and removed while the participant stays. A stream without input stays published, without packets,
-/// for the next input of its codec.
+/// for the next input of its codec. While the device of an input's source is away, the room sees that the stream waits.
 final class PublishNode: NodeType, PublishingNode {
     static let kind = NodeKind(
         "publish", .transport, "Publishes to a room, as a participant of its own",
@@ -126,7 +126,15 @@ final class PublishNode: NodeType, PublishingNode {
         state.withLock { $0.inputs[input] = Input(track: track, output: output) }
     }
 
-    func remove(_ input: String) { state.withLock { $0.inputs.removeValue(forKey: input) }?.track.pause() }
+    func remove(_ input: String) {
+        let track = state.withLock { $0.inputs.removeValue(forKey: input) }?.track
+        track?.pause()
+        track?.set(.live)
+    }
+
+    func sourceChanged(of input: String, absence: MediaError?) {
+        state.withLock { $0.inputs[input] }?.track.set(absence.map { StreamState(absence: $0) } ?? .live)
+    }
 
     func appear(_ done: @escaping @Sendable (MediaError?) -> Void) {
         state.withLock { $0.hasAppeared = true }
@@ -229,7 +237,7 @@ extension Codec {
 /// A published stream, fed by an input of its codec.
 private final class GraphTrack: OutgoingTrack {
     private struct State {
-        var receiver: (@Sendable (RTPBatch) -> Void)?
+        var receiver: TrackReceiver?
         var hasBegun = false
         /// Whether the input ended without a frame.
         var isEmpty = false
@@ -238,6 +246,7 @@ private final class GraphTrack: OutgoingTrack {
         /// Callers that wait for the first frame.
         var waiting: [CheckedContinuation<Void, Never>] = []
         var hasEnded = false
+        var streamState = StreamState.live
     }
 
     private struct Output: Sendable {
@@ -274,6 +283,16 @@ private final class GraphTrack: OutgoingTrack {
         if isNews, hasBegun { requestKeyframe() }
     }
 
+    func set(_ streamState: StreamState) {
+        let receiver = state.withLock { state in
+            defer { state.streamState = streamState }
+            return state.streamState == streamState ? nil : state.receiver
+        }
+        receiver?.stateChanged()
+    }
+
+    var streamState: StreamState { state.withLock { $0.streamState } }
+
     var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
@@ -286,7 +305,7 @@ private final class GraphTrack: OutgoingTrack {
             return (state.isShown ? state.receiver : nil, state.waiting)
         }
         for continuation in waiting { continuation.resume() }
-        receiver?(batch)
+        receiver?.take(batch)
     }
 
     /// Called on a streaming thread.
@@ -321,7 +340,7 @@ private final class GraphTrack: OutgoingTrack {
         for continuation in waiting { continuation.resume() }
     }
 
-    func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { state.withLock { $0.receiver = receiver } }
+    func connect(_ receiver: TrackReceiver?) { state.withLock { $0.receiver = receiver } }
 
     func requestKeyframe() { if codec.media == .video { output.withLock { $0.node }?.requestKeyframe() } }
 }

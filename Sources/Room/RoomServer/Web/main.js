@@ -182,14 +182,18 @@ function entries(participant, streams) {
     const all = [...streams.values()];
     const sounds = all.filter(({ media }) => media === "audio");
     const heard = sounds.some(({ id }) => room.carriers.has(id));
+    const away = sounds.find(({ state }) => state === "waiting");
     const common = {
-        participant, heard, sounds, badge: sounds.length > 0 && !heard ? "not heard" : "",
-        badgeTitle: "Four people are heard at once; this one has no place yet.",
+        participant, heard, sounds,
+        ...away ? { badge: words.waiting(away.text) } : sounds.length > 0 && !heard ? {
+            badge: "not heard", badgeTitle: "Four people are heard at once; this one has no place yet.",
+        } : {},
     };
     const videos = all.filter(({ media }) => media === "video");
     if (videos.length === 0) return sounds.length > 0 ? [{ key: participant, ...common }] : [];
-    return videos.map(({ id, extraValue, refused }) => ({
+    return videos.map(({ id, extraValue, state, text, refused }) => ({
         ...common, key: `${participant} ${id}`, stream: id, track: room.track(id), note: refused,
+        waiting: state === "waiting" ? words.waiting(text) : "",
         label: extraValue && extraValue !== "camera" ? extraValue.slice(0, 24) : "",
     }));
 }

@@ -15,7 +15,7 @@ export class Room {
     /** Called once with a Problem when the call ended by itself. */
     onended = () => {};
 
-    /** Participant id -> Map of stream id -> {id, media, codec, extraValue, refused?}; without ourselves. */
+    /** Participant id -> Map of stream id -> {id, media, codec, extraValue, state?, text?, refused?}; without ourselves. */
     participants = new Map();
     /** Stream id -> mid of the receiver that carries it. */
     carriers = new Map();
@@ -136,6 +136,9 @@ export class Room {
             this.participants.get(message.participant)?.delete(message.stream);
             this.#subscribeRefused();
             break;
+        case "streamChanged":
+            this.#changed(message);
+            break;
         case "receiverAssigned":
             this.#assigned(message.mid, message.stream);
             break;
@@ -157,6 +160,12 @@ export class Room {
         if (!streams || streams.has(stream.id)) return;
         streams.set(stream.id, { ...stream });
         if (stream.media === "video") this.#subscribe(streams.get(stream.id));
+    }
+
+    /** A stream waits for its source, with a text, or is live again. */
+    #changed({ participant, stream, state, text }) {
+        const known = this.participants.get(participant)?.get(stream);
+        if (known) Object.assign(known, { state, text });
     }
 
     async #subscribe(stream) {

@@ -38,11 +38,13 @@ class Tile {
         this.avatar = element("span", "avatar", entry.self ? "You" : entry.participant.replace(/^p-/, "").slice(0, 2));
         this.avatar.setAttribute("aria-hidden", "true");
         this.note = element("p", "note");
+        this.waiting = element("p", "waiting");
+        this.waiting.dir = "auto";
         const caption = element("figcaption", "");
         this.name = element("span", "name");
         this.badge = element("span", "badge");
         caption.append(this.name, this.badge);
-        this.root.append(this.avatar, this.video, this.note, caption);
+        this.root.append(this.avatar, this.video, this.waiting, this.note, caption);
         Object.assign(this.root.dataset, { participant: entry.participant, frames: 0 });
         if (entry.stream) this.root.dataset.stream = entry.stream;
         if (entry.self) this.root.dataset.self = "";
@@ -84,6 +86,7 @@ class Tile {
         const stopped = entry.track && !entry.self && now - this.moved > stoppedAfter;
         const seen = this.frames > 0 && entry.track && !entry.hidden;
         this.root.classList.toggle("seen", Boolean(seen));
+        this.waiting.textContent = entry.waiting ?? "";
         this.note.textContent = entry.note ?? (stopped ? "No picture is arriving" : "");
     }
 
@@ -134,7 +137,7 @@ export class Grid {
         this.observer.observe(root);
     }
 
-    /** Shows exactly these entries: {key, participant, stream, track, self, label, heard, badge, note}. */
+    /** Shows exactly these entries: {key, participant, stream, track, self, label, heard, badge, note, waiting}. */
     show(entries) {
         const keys = new Set(entries.map(({ key }) => key));
         for (const [key, tile] of this.#tiles) {

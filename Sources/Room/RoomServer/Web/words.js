@@ -48,6 +48,7 @@ export const words = {
         new Problem("browser.insecure", `Browsers hide camera and microphone from pages that come over plain HTTP from `
             + `another machine, as this one does from ${location.host}. You can watch and listen. To be seen, open the `
             + "page on the server's own machine (http://localhost…), or put HTTPS in front of the server."),
+    waiting: (text) => text ? `${text}, waiting` : "Waiting for the source",
     tooManyVideos: (maximum) =>
         `No free place for this video: ${maximum} are shown already.`,
 };

@@ -196,7 +196,7 @@ final class Pipe: TurnMember {
             incomingStreams[id]?.stream.wasInterrupted()
         case .clock(let id, let clock): incomingStreams[id]?.stream.setClock(clock)
         case .taken: break
-        case .began, .introduction, .entered, .left, .published, .unpublished, .ended:
+        case .began, .introduction, .entered, .left, .published, .unpublished, .changed, .ended:
             room?.handle(message, from: self)
         }
     }

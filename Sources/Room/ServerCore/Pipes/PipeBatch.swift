@@ -91,6 +91,7 @@ enum PipeMessage: Sendable {
     case left(String)
     case published(StreamInfo, by: String)
     case unpublished([Int], by: String)
+    case changed(Int, StreamState, by: String)
     /// The sender has a consumer for a stream of the receiver.
     case wanted(Int)
     case unwanted(Int)

@@ -64,6 +64,13 @@ extension Room {
             pipe.guests[index].info.streams.removeAll { ids.contains($0.id) }
             announceEnd(of: ended, by: id)
             pipe.remove(ended)
+        case .changed(let stream, let state, let id):
+            guard let index = pipe.guests.firstIndex(where: { $0.info.id == id }),
+                let place = pipe.guests[index].info.streams.firstIndex(where: { $0.id == stream }),
+                let stream = pipe.guests[index].streams.first(where: { $0.info.id == stream })
+            else { return }
+            pipe.guests[index].info.streams[place].state = state
+            announceChange(of: stream, to: state, by: id)
         case .ended:
             pipes.removeAll { $0 === pipe }
             for guest in pipe.guests { leave(guest, from: pipe) }

@@ -1,0 +1,42 @@
+internal import MediaNodes
+internal import RoomClient
+internal import RoomProtocol
+
+/// Whether a stream shows its source.
+public enum StreamState: Sendable, Hashable {
+    /// The source delivers.
+    case live
+    /// The source delivers nothing, and a stand-in takes its place: the last frame, a slate or silence. `reason` is a few
+    /// words of the publisher, such as "camera unplugged".
+    case waiting(reason: String)
+
+    init(_ state: RoomProtocol.StreamState) {
+        switch state {
+        case .live: self = .live
+        case .waiting(let text): self = .waiting(reason: text)
+        }
+    }
+}
+
+/// An event of the camera or the microphone behind local media. (Linux)
+public enum LocalDeviceEvent: Sendable {
+    /// The device is not there, or cannot be opened. It is opened as soon as it can be.
+    case waiting(ConnectLiveError)
+    /// The device was lost. It is opened again as soon as it can be.
+    case lost(ConnectLiveError)
+    /// The device delivers again.
+    case returned
+    /// Another device has taken over. `device` is its name, as listed by `connectlive devices`.
+    case failedOver(device: String)
+
+    /// Nil for events that are not about a device.
+    init?(_ event: MediaEvent) {
+        switch event {
+        case .deviceWaiting(_, let cause): self = .waiting(ConnectLiveError(RoomError(cause)))
+        case .deviceLost(_, let cause): self = .lost(ConnectLiveError(RoomError(cause)))
+        case .deviceReturned: self = .returned
+        case .deviceFailedOver(_, let device): self = .failedOver(device: device)
+        default: return nil
+        }
+    }
+}

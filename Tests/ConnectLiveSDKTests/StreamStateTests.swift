@@ -1,0 +1,47 @@
+import ConnectLiveSDK
+import TestSupport
+import Testing
+
+@testable import ConnectLiveSDK
+
+extension SDKTests {
+    /// Local media whose camera goes and returns.
+    @Suite(.timeLimit(.minutes(1)))
+    struct StreamStates {
+        @Test func `a camera that is lost and returns is reported to its application and to the others`() async throws {
+            try await onStage { _ in
+                let folder = TemporaryFolder()
+                var config = silent()
+                config.mediaOptions.cameraDevice = try CameraFile.write(CameraFile.comesAndGoes, to: folder)
+                config.mediaOptions.microphone = .none
+                (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (64, 48)
+                let (viewer, publisher) = (Client(), Client(config: config))
+                _ = try await viewer.join("states")
+                _ = try await publisher.join("states")
+                let media = try #require(ConnectLive.createLocalMedia(config: config))
+                try publisher.room.publish(media)
+                let video = try await viewer.listener.waitForVideo()
+                try await viewer.listener.wait(for: "the loss", within: 20) { event -> Bool? in
+                    guard case .videoChanged(let changed, .waiting(reason: "camera lost")) = event else { return nil }
+                    return changed === video
+                }
+                try await viewer.listener.wait(for: "the return", within: 20) { event -> Bool? in
+                    guard case .videoChanged(let changed, .live) = event else { return nil }
+                    return changed === video
+                }
+                try await publisher.listener.wait(for: "the loss at home") { event -> Bool? in
+                    guard case .camera(.lost(let error)) = event else { return nil }
+                    return error.code == 1201
+                }
+                try await publisher.listener.wait(for: "the return at home") { event -> Bool? in
+                    if case .camera(.returned) = event { true } else { nil }
+                }
+                #expect(!publisher.listener.names.contains("error"))
+                #expect(!viewer.listener.names.contains("videoGone"))
+                try await viewer.leave()
+                try await publisher.leave()
+                await media.stop()
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import Foundation
+
+/// The file of a recorded camera of 64x48 at 30 frames/s, for `fixture:FILE`.
+public enum CameraFile {
+    /// A fault between two times, in seconds since the camera was made. Without an end, it lasts.
+    public struct Fault: Sendable {
+        let json: String
+
+        public init(_ name: String, at: Double, until: Double? = nil) {
+            json = #"{"fault":"\#(name)","at":\#(at)\#(until.map { #","until":\#($0)"# } ?? "")}"#
+        }
+    }
+
+    /// A camera that is unplugged and plugged in again until the test ends, however slow its machine is.
+    public static let comesAndGoes = (1...20).map { round in
+        Fault("unplugged", at: Double(round) * 4 - 1, until: Double(round) * 4 + 1)
+    }
+
+    /// Writes the file into a folder. Returns the name of the camera.
+    public static func write(_ faults: [Fault], to folder: TemporaryFolder) throws -> String {
+        let path = folder.file("camera.json")
+        let text = """
+            {"version":1,"driver":"uvcvideo","card":"Webcam","bus":"usb-0000:00:14.0-1",
+             "formats":[{"format":"YUYV","sizes":[{"size":"64x48","rates":["30"]}]}],
+             "faults":[\(faults.map(\.json).joined(separator: ","))]}
+            """
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return "fixture:" + path
+    }
+}
