@@ -4,10 +4,15 @@ import TestSupport
 
 @testable import MediaNodes
 
-/// A header of 12 bytes with the sequence number 7.
-private func packet(_ payload: [UInt8], flags: UInt8 = 0x80, after header: [UInt8] = []) -> [UInt8] {
-    [flags, 111, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2] + header + payload
+private func packet(
+    _ payload: [UInt8], flags: UInt8 = 0x80, after header: [UInt8] = [], number: UInt16 = 7, timestamp: UInt8 = 1,
+    source: UInt8 = 2
+) -> [UInt8] {
+    [flags, 111, UInt8(number >> 8), UInt8(number & 0xff), 0, 0, timestamp, 0, 0, 0, 0, source] + header + payload
 }
+
+/// Opus silence of 20 ms.
+private let silence: [UInt8] = [0xf8, 0xff, 0xfe]
 
 extension MediaNodesTests {
     @Suite struct StreamBeginningTests {
@@ -62,12 +67,35 @@ extension MediaNodesTests {
             try await pipeline.start()
             let input = try #require(pipeline.rtpInput("in"))
             let start = ContinuousClock.now
-            // Opus silence of 20 ms.
-            let silence = packet([0xf8, 0xff, 0xfe])
-            input.push(silence, ends: [silence.count])
+            let only = packet(silence)
+            input.push(only, ends: [only.count])
             await eventually("a frame") { pipeline.statistics.rtpInputs["in"]?.framesReceived == 1 }
             // The jitter buffer gives up its wait for a second packet after that time.
             #expect(ContinuousClock.now - start < .milliseconds(longestWait))
+            await pipeline.stop()
+        }
+
+        @Test("A later stream of the same input may have lower sequence numbers")
+        func later() async throws {
+            let pipeline = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.rtpInput("in", codec: AudioCodec.opus)
+                        Node.null("end")
+                    }
+                })
+            try await pipeline.start()
+            let input = try #require(pipeline.rtpInput("in"))
+            for (source, first) in [(UInt8(2), UInt16(12_000)), (3, 3000)] {
+                for place in 0..<UInt16(20) {
+                    let next = packet(
+                        silence, number: first + place, timestamp: UInt8(place) * 4 + source, source: source)
+                    input.push(next, ends: [next.count])
+                }
+                await eventually("the stream \(source)") {
+                    pipeline.statistics.rtpInputs["in"]?.framesReceived ?? 0 >= 20 * (Int(source) - 1)
+                }
+            }
             await pipeline.stop()
         }
     }

@@ -56,10 +56,11 @@ class RunningProgram {
         return Result(status: process.terminationStatus, output: output.finish(), error: errors.finish())
     }
 
-    /// Waits for a line on standard output or standard error that contains the text.
-    func waitForText(_ text: String, seconds: Double = 20) throws -> String {
+    /// Waits for the first or a later line on standard output or standard error that contains the text.
+    func waitForText(_ text: String, count: Int = 1, seconds: Double = 20) throws -> String {
         var found: String? {
-            (output.text + "\n" + errors.text).split(separator: "\n").first { $0.contains(text) }.map(String.init)
+            (output.text + "\n" + errors.text).split(separator: "\n").filter { $0.contains(text) }.dropFirst(count - 1)
+                .first.map(String.init)
         }
         let ended = wait(seconds: seconds) { found != nil || !self.process.isRunning }
         // The end of a program can be seen before its last words.

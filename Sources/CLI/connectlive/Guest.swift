@@ -7,6 +7,7 @@ final class Guest: RoomDelegate, Sendable {
     private struct State {
         var hasEnded = false
         var failure: Failure?
+        var isRoomOver = false
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -51,6 +52,9 @@ final class Guest: RoomDelegate, Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
+    /// Whether the connection to the room ended. False if only published media failed.
+    var isRoomOver: Bool { state.withLock { $0.isRoomOver } }
+
     private func release() {
         let waiters = state.withLock { state in
             defer { state.waiters = [] }
@@ -77,6 +81,7 @@ final class Guest: RoomDelegate, Sendable {
             }
         state.withLock { state in
             state.hasEnded = true
+            state.isRoomOver = true
             state.failure = state.failure ?? failure
         }
         release()
@@ -87,6 +92,7 @@ final class Guest: RoomDelegate, Sendable {
         guard isCritical || endsOnProblem else { return Console.error("\(failure)") }
         state.withLock { state in
             state.failure = state.failure ?? failure
+            if isCritical { state.isRoomOver = true }
             if endsOnProblem { state.hasEnded = true }
         }
         if endsOnProblem { release() }

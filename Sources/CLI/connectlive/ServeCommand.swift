@@ -98,7 +98,8 @@ struct ServeCommand: AsyncParsableCommand {
             server: server.url, serviceId: server.configuration.service.id,
             serviceSecret: server.configuration.service.secret, process: getpid())
         let path = ServerFile.defaultPath()
-        let previous = (try? ServerFile.read(from: path)).flatMap { $0.isRunning ? $0 : nil }
+        // In a container, an earlier server that was killed had the same process number.
+        let previous = (try? ServerFile.read(from: path)).flatMap { $0.isRunning && $0.process != getpid() ? $0 : nil }
         do throws(RoomError) {
             try file.write(to: path)
         } catch {

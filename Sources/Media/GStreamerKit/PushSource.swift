@@ -75,12 +75,17 @@ package struct PushSource: Sendable {
         return push(buffer, at: timestamp)
     }
 
-    /// Declares the sequence number of the first RTP packet, before its push. A jitter buffer then passes it on at once.
-    /// Otherwise it waits for a second packet, because it cannot know that none precedes the first.
-    package func declareFirst(sequenceNumber: UInt16) {
-        guard let caps = gst_app_src_get_caps(source) else { return }
-        let declared = Caps(takingOwnership: caps).description
-        setFormat(Caps("\(declared), seqnum-base=(uint)\(sequenceNumber)"))
+    /// Pushes the first RTP packet of a stream, and declares its sequence number to the jitter buffer downstream, which then
+    /// passes it on at once. Otherwise the buffer waits for a second packet, because an earlier one may follow.
+    ///
+    /// Takes the declaration back behind the packet: a buffer drops all packets before the declared one for as long as the
+    /// caps name it, also those of a later stream.
+    package func push(first packet: RawSpan, sequenceNumber: UInt16, timestamp: UInt64) -> Bool {
+        guard let pointer = gst_app_src_get_caps(source) else { return push(packet, timestamp: timestamp) }
+        let caps = Caps(takingOwnership: pointer)
+        setFormat(Caps("\(caps.description), seqnum-base=(uint)\(sequenceNumber)"))
+        defer { setFormat(caps) }
+        return push(packet, timestamp: timestamp)
     }
 
     /// Sets the caps of further data.

@@ -68,6 +68,9 @@ public struct LocalMediaOptions: Sendable {
     public var cameraDevice: String?
     /// The camera that takes over while `cameraDevice` is away. Nil means none: the last frame stands in for it. (Linux)
     public var failoverCamera: String?
+    /// Whether `start` succeeds without the camera and the microphone. The video then shows a slate until the camera is
+    /// plugged in, and the audio is silent. (Linux)
+    public var waitsForDevices = false
     /// The microphone for a camera. (Linux)
     public var microphone = MicrophoneType.automatic
     /// Whether a file repeats without a gap. (Linux)
@@ -100,6 +103,7 @@ public struct LocalMediaOptions: Sendable {
         options.height = videoHeight
         options.framesPerSecond = Double(videoFPS)
         options.isMirror = isMirror
+        options.waitsForDevices = waitsForDevices
         options.codec = videoCodec
         options.bitrate = videoBitrate.map(Bitrate.init(bitsPerSecond:))
         return options

@@ -88,7 +88,7 @@ package final class RTPInputNode: NodeType, RunningNode {
             "appsrc", as: source,
             PushSource.properties.merging(
                 ["caps": .text("application/x-rtp,\(format),payload=(int)\(payloadType)")]) { $1 })
-        // In-order packets leave immediately, and the first one too (`begin`); `latency` is the longest wait for a gap. No packet is dropped because it
+        // In-order packets leave immediately, and so does the first one (`push`); `latency` is the longest wait for a gap. No packet is dropped because it
         // arrived in a burst.
         plan.add(
             "rtpjitterbuffer", as: jitterBuffer,
@@ -174,22 +174,20 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     package func push(_ packet: RawSpan) {
         let time = isRunning.value && source.waiting < capacity ? pipeline.value?.runningTime : nil
-        if time != nil { begin(with: packet) }
-        let isTaken = time.map { source.push(packet, timestamp: $0) } ?? false
         state.withLock { state in
             state.counts.packetsReceived += 1
-            if !isTaken { state.counts.packetsDropped += 1 }
+            guard let time, push(packet, at: time, &state) else { return state.counts.packetsDropped += 1 }
         }
     }
 
-    /// Declares the first packet as the stream's first one if it is that of a keyframe or of audio.
-    private func begin(with packet: RawSpan) {
-        state.withLock { state in
-            guard !state.hasBegun else { return }
-            state.hasBegun = true
-            guard beginsStream(packet, encoding: encoding), let number = rtpSequenceNumber(of: packet) else { return }
-            source.declareFirst(sequenceNumber: number)
+    /// The first packet is pushed as that of the stream if it begins a keyframe, or audio.
+    private func push(_ packet: RawSpan, at time: UInt64, _ state: inout State) -> Bool {
+        guard !state.hasBegun else { return source.push(packet, timestamp: time) }
+        state.hasBegun = true
+        guard beginsStream(packet, encoding: encoding), let number = rtpSequenceNumber(of: packet) else {
+            return source.push(packet, timestamp: time)
         }
+        return source.push(first: packet, sequenceNumber: number, timestamp: time)
     }
 
     package func report(into statistics: inout MediaStatistics, as name: String) {

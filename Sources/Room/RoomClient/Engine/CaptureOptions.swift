@@ -22,6 +22,8 @@ package struct CaptureOptions: Sendable {
     package var source: Source
     /// The camera that takes over while the source's camera is away.
     package var failover: String?
+    /// Whether capturing starts without the camera and the microphone, and shows them when they are plugged in.
+    package var waitsForDevices = false
     package var microphone = Microphone.automatic
     package var hasVideo = true
     package var hasAudio = true

@@ -67,7 +67,8 @@ package final class LocalCapture: Sendable {
 
     // MARK: - Before connecting
 
-    /// Checks that file, camera and microphone exist, without opening them for capture.
+    /// Checks that file, camera and microphone exist, without opening them for capture. A camera that may come late is
+    /// not checked.
     package func inspect() async throws(RoomError) -> Contents {
         // A running pipeline keeps its contents, even if devices or files have changed since.
         if phase.withLock({ $0.isUnderWay }), let made = contents.withLock({ $0 }) { return made }
@@ -95,7 +96,7 @@ package final class LocalCapture: Sendable {
         case .testPattern:
             return Contents(hasVideo: options.hasVideo, hasAudio: options.hasAudio)
         case .camera(let device):
-            if options.hasVideo { _ = try Devices.camera(device ?? "auto") }
+            if options.hasVideo, !options.waitsForDevices { _ = try Devices.camera(device ?? "auto") }
             return Contents(hasVideo: options.hasVideo, hasAudio: options.hasAudio && hasMicrophone(options))
         }
     }
@@ -143,8 +144,8 @@ package final class LocalCapture: Sendable {
                 // A stop before this line finds no pipeline; a later one does.
                 unfinished.withLock { $0 = pipeline }
                 if isStarting { try await pipeline.start() }
-                // A device that is away at the start is an error: a later loss is not.
-                let absences = pipeline.absences
+                // A device that is away at the start is an error, unless it may come late. A later loss is none.
+                let absences = options.waitsForDevices ? [:] : pipeline.absences
                 if isStarting, let cause = absences[Self.sourceNode] ?? absences[Self.microphoneNode] {
                     await pipeline.stop()
                     throw cause

@@ -12,6 +12,12 @@ struct PublishCommand: AsyncParsableCommand {
 
     @OptionGroup var length: SecondsFlag
 
+    @Flag(
+        help: ArgumentHelp(
+            "Never give up: wait for devices that are not plugged in and for the server, and join again after each end. "
+                + "A service manager such as systemd learns the state."))
+    var forever = false
+
     func validate() throws {
         var unused: [String] = []
         if source.file != nil {
@@ -30,6 +36,7 @@ struct PublishCommand: AsyncParsableCommand {
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
         let interruption = Interruption()
+        if forever { return try await publishForever(config, interruption) }
         // Open the file or the camera before anything appears in the room.
         let media = try await LocalSource.start(config)
         do {
@@ -40,6 +47,18 @@ struct PublishCommand: AsyncParsableCommand {
             throw error
         }
         await media.stop()
+    }
+
+    private func publishForever(_ config: Config, _ interruption: Interruption) async throws {
+        var config = config
+        config.mediaOptions.waitsForDevices = true
+        let manager = await ServiceManager.connect()
+        let media = try await LocalSource.start(config)
+        let publication = LastingPublication(roomName: room.room, server: server, config: config, manager: manager)
+        let publishing = Task { await publication.run(media) }
+        await interruption.wait(seconds: length.seconds)
+        publishing.cancel()
+        await publishing.value
     }
 
     private func publish(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {

@@ -1,0 +1,68 @@
+import Foundation
+import Testing
+import TestSupport
+
+@testable import connectlive
+
+@Suite struct PublishForeverTests {
+    @Test func `pauses double up to half a minute, are shortened at random, and start over after a stay`() {
+        var random = Seeded(3)
+        var delay = RejoinDelay()
+        let pauses = (0..<40).map { _ in delay.after(stay: .zero, using: &random) }
+        for (pause, longest) in zip(pauses, [1, 2, 4, 8, 16] + [Int](repeating: 30, count: 35)) {
+            #expect(pause <= .seconds(longest) && pause >= .seconds(longest) / 2)
+        }
+        #expect(Set(pauses.suffix(35)).count > 30)
+        #expect(delay.after(stay: RejoinDelay.longStay, using: &random) <= RejoinDelay.first)
+    }
+
+    @Test func `publishing outlives its server, and the service manager learns the state`() throws {
+        let folder = TemporaryFolder()
+        let manager = try NotificationSocket(in: folder)
+        var server: TestServer? = try TestServer(["--service-id", "home", "--service-secret", Self.secret])
+        let port = try #require(server?.port)
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "kitchen", "--test-pattern", "--forever"], folder: folder,
+            environment: [
+                "NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "1000000",
+                "CONNECTLIVE_SERVER": "ws://127.0.0.1:\(port)", "CONNECTLIVE_SERVICE_ID": "home",
+                "CONNECTLIVE_SERVICE_SECRET": Self.secret,
+            ])
+        _ = try publisher.waitForText("Connected to the room kitchen.")
+        server = nil
+        _ = try publisher.waitForText("The next attempt is in")
+        server = try TestServer(
+            ["--listen", "127.0.0.1:\(port)", "--service-id", "home", "--service-secret", Self.secret])
+        _ = try publisher.waitForText("Connected to the room kitchen.", count: 2)
+        kill(publisher.process.processIdentifier, SIGTERM)
+        let result = try publisher.finish(seconds: 20)
+        #expect(result.status == 0)
+        let messages = manager.messages
+        #expect(messages.count { $0 == "READY=1" } == 1)
+        #expect(messages.contains("WATCHDOG=1"))
+        #expect(messages.contains { $0.hasPrefix("STATUS=") && $0.contains("The next attempt is in") })
+        #expect(messages.last == "STOPPING=1")
+    }
+
+    @Test func `a camera that is not plugged in shows a slate`() throws {
+        let server = try TestServer()
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "kitchen", "--camera", "serial:NONE", "--mic", "none", "--forever"],
+            folder: server.folder)
+        _ = try publisher.waitForText("Connected to the room kitchen.")
+        let viewer = try CommandLineTool(["view", "--room", "kitchen", "--no-window"], folder: server.folder)
+        _ = try viewer.waitForText("waits: camera unplugged")
+        _ = try viewer.waitForText("frames/s")
+        viewer.interrupt()
+        #expect(try viewer.finish(seconds: 20).status == 0)
+    }
+
+    @Test func `a file that cannot be read ends it at once`() throws {
+        let result = try CommandLineTool.run(
+            ["publish", "--room", "kitchen", "--file", "/nonexistent.mp4", "--forever"], folder: TemporaryFolder())
+        #expect(result.status == 1)
+        #expect(result.error.contains("/nonexistent.mp4"))
+    }
+
+    private static let secret = "a secret of at least 32 characters"
+}
