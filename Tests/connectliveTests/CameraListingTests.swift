@@ -43,6 +43,7 @@ import Testing
                 "    YUYV  640x480                      30, 15 frames/s      24.9 MB/s of the bus",
                 "    YUYV  1280x720                     60, 10 frames/s      24.9 MB/s of the bus",
                 "    MJPG  16x16 to 1280x720, step 2x2  1 to 29.97 frames/s  about 24.9 MB/s of the bus",
+                "    publish sends 1280x720 at 30 frames/s",
                 "    brightness              0 to 255, step 5       default 128",
                 "    auto_exposure           1 Manual, 3 Automatic  default 3",
                 "    exposure_time_absolute  3 to 2047 (100 µs)     default 250  inactive: another control overrides it",
@@ -54,7 +55,26 @@ import Testing
         let place = CameraPlace(name: "model:imx219", path: "/dev/video0", model: "imx219", usb: nil)
         let listing = CameraListing(
             place, [FormatOffer("UYVY", sizes: [.init(SizeRange(FrameSize(1920, 1080)), .list([]))])], [])
-        #expect(listing.lines == ["  model:imx219  imx219  (/dev/video0)", "    UYVY  1920x1080"])
+        #expect(
+            listing.lines == [
+                "  model:imx219  imx219  (/dev/video0)", "    UYVY  1920x1080",
+                "    publish sends 1280x720 at 30 frames/s",
+            ])
+    }
+
+    @Test func `publish takes the best mode of a camera, and devices says what is missing`() {
+        func best(_ format: FourCC, _ sizes: [(FrameSize, Int)], fps: Int = 30) -> CaptureChoice? {
+            CaptureChoice(
+                of: [FormatOffer(format, sizes: sizes.map { .init(SizeRange($0.0), .list([FrameRate($0.1)])) })],
+                framesPerSecond: fps)
+        }
+        let small = best("YUYV", [(FrameSize(321, 241), 30), (FrameSize(1280, 720), 5)])
+        #expect(small?.sentence == "publish sends 320x240 at 30 frames/s: no readable mode has 1280x720 at 30")
+        let slow = best("MJPG", [(FrameSize(1920, 1080), 15)])
+        #expect(slow?.sentence == "publish sends 1280x720 at 15 frames/s: no readable mode has 1280x720 at 30")
+        #expect(best("MJPG", [(FrameSize(1920, 1080), 15)], fps: 10)?.framesPerSecond == 10)
+        // A raw Bayer format.
+        #expect(best("BA81", [(FrameSize(1280, 720), 30)]) == nil)
     }
 }
 

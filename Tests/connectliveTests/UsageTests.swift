@@ -28,7 +28,7 @@ import TestSupport
     }
 
     @Test(arguments: [
-        ["dance"], ["publish"], ["publish", "--room", "r"], ["view"],
+        ["dance"], ["publish"], ["view"],
         ["publish", "--room", "r", "--file", "a", "--test-pattern"],
         ["publish", "--room", "r", "--test-pattern", "--no-such"],
         ["publish", "--room", "r", "--test-pattern", "--size", "big"],

@@ -25,23 +25,32 @@ struct CameraListing: Encodable {
     let model: String
     let bus: String?
     let modes: [Mode]
+    /// What `publish` sends of this camera, or why it cannot.
+    let publish: String
     let controls: [Control]
 
-    init(_ place: CameraPlace, _ offers: [FormatOffer], _ controls: [DeviceControl]) {
+    init(_ place: CameraPlace, _ offers: [FormatOffer], _ controls: [DeviceControl], problem: String? = nil) {
         name = place.name
         path = place.path
         model = place.model
         bus = place.usb.map { "USB bus \($0.bus), \($0.speed) Mbit/s" }
         modes = offers.flatMap { offer in offer.sizes.map { Mode(offer, $0, on: place.usb) } }
+        publish =
+            problem ?? CaptureChoice(of: offers)?.sentence
+            ?? "publish cannot use it: no node reads any of its formats"
         self.controls = controls.map(Control.init)
     }
 
-    /// The cameras that are plugged in. One that cannot be described has no modes.
+    /// The cameras that are plugged in. One that cannot be described has no modes, and the reason instead.
     static func all() -> [CameraListing] {
         CameraPlace.all().map { place in
-            let device = try? V4L2Backend().open(place.path)
-            defer { device?.close() }
-            return CameraListing(place, (try? device?.formats()) ?? [], (try? device?.controls()) ?? [])
+            do throws(CaptureError) {
+                let device = try V4L2Backend().open(place.path)
+                defer { device.close() }
+                return CameraListing(place, try device.formats(), try device.controls())
+            } catch {
+                return CameraListing(place, [], [], problem: error.message)
+            }
         }
     }
 
@@ -54,7 +63,7 @@ struct CameraListing: Encodable {
                 "    \(mode.format)", mode.sizes,
                 mode.rates.isEmpty ? "" : "\(mode.rates.joined(separator: ", ")) frames/s", cost ?? "")
         }
-        lines += table.lines()
+        lines += table.lines() + ["    \(publish)"]
         var settings = Table(.left, .left, .left, .left)
         for control in controls {
             let unit = control.unit.map { " (\($0))" } ?? ""

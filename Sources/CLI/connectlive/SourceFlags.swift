@@ -37,11 +37,14 @@ struct EncodingFlags: ParsableArguments {
     @Option(help: "Video codec: vp8 or h264.") var codec = CodecFlag.vp8
 
     @Option(
-        help: "Frame size of the camera or test pattern, such as 1280x720 (default: 640x480).",
+        help: ArgumentHelp(
+            "Frame size, such as 1280x720 (default: the camera's best up to 1280x720; 640x480 for the test pattern).",
+            valueName: "size"),
         transform: { try PictureSize($0) })
     var size: PictureSize?
 
-    @Option(help: "Frames per second of the camera or test pattern, 1 to 60 (default: 20).") var fps: Int?
+    @Option(help: "Frames per second, 1 to 60 (default: up to 30 of the camera; 20 for the test pattern).") var fps:
+        Int?
 
     @Option(
         help: "Video bits per second, such as 2M (default: by size and frame rate, see docs/bitrates.md).",
@@ -78,7 +81,11 @@ struct EncodingFlags: ParsableArguments {
 struct SourceFlags: ParsableArguments {
     @Option(help: "Publish this file in a loop, at its own size and frame rate.") var file: String?
 
-    @Option(help: "Publish a camera: auto, a name of 'devices', /dev/video0, or fixture:FILE for a recorded one.")
+    @Option(
+        help: ArgumentHelp(
+            "Publish a camera: auto, a name of 'devices', /dev/video0, or fixture:FILE for a recorded one. Without a "
+                + "source: auto.",
+            valueName: "camera"))
     var camera: String?
 
     @Flag(help: "Publish moving bars with a frame number, and a tone.") var testPattern = false
@@ -86,12 +93,14 @@ struct SourceFlags: ParsableArguments {
     @Option(help: "Microphone for a camera: auto, none, or one that 'devices' lists (default: auto).") var mic: String?
 
     /// The option that chose the source.
-    var name: String { file != nil ? "--file" : camera != nil ? "--camera" : "--test-pattern" }
+    var name: String { file != nil ? "--file" : testPattern ? "--test-pattern" : "--camera" }
+
+    /// The camera to publish. Nil for another source.
+    var chosenCamera: String? { file == nil && !testPattern ? camera ?? "auto" : nil }
 
     func validate() throws {
-        let given = [file != nil, camera != nil, testPattern].count { $0 }
-        guard given == 1 else {
-            throw ValidationError("Pass one of --file, --camera and --test-pattern.")
+        guard [file != nil, camera != nil, testPattern].count(where: { $0 }) <= 1 else {
+            throw ValidationError("Pass only one of --file, --camera and --test-pattern.")
         }
     }
 
@@ -99,9 +108,9 @@ struct SourceFlags: ParsableArguments {
         if let file {
             options.source = .file
             options.fileName = file
-        } else if let camera {
+        } else if let chosenCamera {
             options.source = .camera
-            options.cameraDevice = camera == "auto" ? nil : camera
+            options.cameraDevice = chosenCamera == "auto" ? nil : chosenCamera
         } else {
             options.source = .testPattern
         }

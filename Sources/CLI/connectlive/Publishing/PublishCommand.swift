@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Cameras
 internal import ConnectLiveSDK
 
 struct PublishCommand: AsyncParsableCommand {
@@ -24,7 +25,7 @@ struct PublishCommand: AsyncParsableCommand {
             if encoding.size != nil { unused.append("--size") }
             if encoding.fps != nil { unused.append("--fps") }
         }
-        if source.camera == nil, source.mic != nil { unused.append("--mic") }
+        if source.chosenCamera == nil, source.mic != nil { unused.append("--mic") }
         guard let last = unused.popLast() else { return }
         let names = unused.isEmpty ? last : unused.joined(separator: ", ") + " and " + last
         throw ValidationError(
@@ -35,6 +36,7 @@ struct PublishCommand: AsyncParsableCommand {
         var config = Config()
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
+        adaptToCamera(&config.mediaOptions)
         let interruption = Interruption()
         if forever { return try await publishForever(config, interruption) }
         // Open the file or the camera before anything appears in the room.
@@ -47,6 +49,15 @@ struct PublishCommand: AsyncParsableCommand {
             throw error
         }
         await media.stop()
+    }
+
+    /// Settings that the command line leaves open. A camera that is not plugged in yet gets those of `Config`.
+    private func adaptToCamera(_ options: inout LocalMediaOptions) {
+        guard let camera = source.chosenCamera, encoding.size == nil || encoding.fps == nil else { return }
+        let size = encoding.size.map { FrameSize($0.width, $0.height) }
+        guard let best = CaptureChoice.of(camera, size: size, framesPerSecond: encoding.fps) else { return }
+        if size == nil { (options.videoWidth, options.videoHeight) = (best.width, best.height) }
+        if encoding.fps == nil { options.videoFPS = min(best.framesPerSecond, 60) }
     }
 
     private func publishForever(_ config: Config, _ interruption: Interruption) async throws {
