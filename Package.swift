@@ -200,7 +200,10 @@ let package = Package(
         tests(of: "PluginLoader", with: ["MediaGraph", "MediaNodes", "TestFixtures"]),
         // Run in a machine that has cameras: make guest
         .testTarget(
-            name: "GuestTests", dependencies: ["Cameras", "MediaGraph", "MediaNodes", "TestSupport"] + kit,
+            name: "GuestTests",
+            dependencies: [
+                "Cameras", "MediaGraph", "MediaNodes", "RoomClient", "RoomProtocol", "RoomServer", "TestSupport", log,
+            ] + kit,
             path: "Tests/guest/cameras", swiftSettings: strict),
         // The parsers that make fuzz tests; FuzzTests replay its findings.
         .target(

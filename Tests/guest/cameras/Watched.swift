@@ -12,7 +12,7 @@ final class Watched: Sendable {
     /// The capture times of the frames of "view".
     let times = Collected<MediaTime>()
 
-    init(_ graph: MediaGraph) async throws(MediaError) {
+    init(_ graph: MediaGraph, registry: NodeRegistry = .builtIn) async throws(MediaError) {
         var bindings = NodeBindings()
         bindings.events = { [events] in events.append($0) }
         for (name, seen) in [("view", pictures), ("other", other)]
@@ -23,7 +23,7 @@ final class Watched: Sendable {
                 if isView { times.append(frame.captureTime) }
             }
         }
-        pipeline = try await MediaPipeline(graph, bindings: bindings)
+        pipeline = try await MediaPipeline(graph, bindings: bindings, registry: registry)
     }
 
     static func camera(_ device: String, _ settings: [String: SettingValue] = [:], name: String = "camera") -> Node {
