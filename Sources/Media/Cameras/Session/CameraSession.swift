@@ -15,6 +15,8 @@ package final class CameraSession: @unchecked Sendable {
     private static let buffers = 6
     /// `V4L2_CID_EXPOSURE_AUTO_PRIORITY`: whether the camera may expose for longer than a frame time.
     private static let slowsInTheDark: UInt32 = 0x009a_0903
+    /// `V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME`
+    static let forcesKeyframe: UInt32 = 0x0099_09e5
 
     package let place: CameraPlace
     /// The mode that the driver chose, which may differ from the wish in every part.
@@ -127,6 +129,21 @@ package final class CameraSession: @unchecked Sendable {
         let control = try value.control(among: controls, of: place.name)
         try device.set(control, to: value.value)
         settings[control.identifier] = value.value
+    }
+
+    /// Whether `requestKeyframe` has an effect. Any thread.
+    package var takesKeyframeRequests: Bool { keyframeControl != nil }
+
+    private var keyframeControl: DeviceControl? { controls.first { $0.identifier == Self.forcesKeyframe } }
+
+    /// Asks a camera that encodes for a keyframe. Does nothing if it takes no requests.
+    package func requestKeyframe() {
+        guard let keyframeControl else { return }
+        do throws(CaptureError) {
+            try device.set(keyframeControl, to: 1)
+        } catch {
+            notices.add(CameraNotice(.controlRefused, error.message))
+        }
     }
 
     /// Stops and closes the camera. Frames that are still held stay readable.
