@@ -13,7 +13,9 @@ enum EncodedFilm {
     static func brightness(_ number: Int) -> Int { 100 + 4 * (number % 30) }
 
     /// One access unit of H.264 a frame, in Annex B. The keyframes have the parameter sets.
-    static func h264(_ count: Int, keyframeEvery interval: Int) throws -> [[UInt8]] {
+    static func h264(
+        _ count: Int, keyframeEvery interval: Int, profile: String = "constrained-baseline"
+    ) throws -> [[UInt8]] {
         let encoder = try Element(
             "x264enc",
             [
@@ -21,7 +23,7 @@ enum EncodedFilm {
                 "threads": 1, "aud": false, "option-string": "scenecut=0",
             ])
         return try frames(
-            count, encoder, "video/x-h264,profile=constrained-baseline,stream-format=byte-stream,alignment=au")
+            count, encoder, "video/x-h264,profile=\(profile),stream-format=byte-stream,alignment=au")
     }
 
     static func jpeg(_ count: Int) throws -> [[UInt8]] { try frames(count, try Element("jpegenc"), "image/jpeg") }
@@ -61,7 +63,7 @@ enum EncodedFilm {
     }
 }
 
-/// The video of a Matroska file, decoded by a decoder that reports every error.
+/// The video of a Matroska or MP4 file, decoded by a decoder that reports every error.
 final class CheckedDecoding: Sendable {
     struct Picture: Sendable {
         /// In seconds.
@@ -95,7 +97,7 @@ final class CheckedDecoding: Sendable {
             }
         }
         let source = try Element("filesrc", ["location": .text(path)])
-        let demuxer = try Element("matroskademux")
+        let demuxer = try Element(path.hasSuffix("mkv") ? "matroskademux" : "qtdemux")
         let parser = try Element(parser)
         let decoder = try Element(decoder, ["max-errors": 0])
         let convert = try Element("videoconvert")

@@ -7,21 +7,23 @@ import Testing
 
 @testable import MediaNodes
 
-/// A pipeline with a recorded camera that encodes, in real time. It records `own.mkv`, and perhaps shows the frames.
+/// A pipeline with a recorded camera that encodes, in real time. It is recorded, and perhaps shows the frames.
 private final class EncodingRun: Sendable {
     private static let requests = """
         {"identifier": 10029541, "title": "Force Key Frame", "kind": "button", "minimum": 0, "maximum": 0, "standard": 0}
         """
     let seen = Seen()
     let pipeline: MediaPipeline
+    private let recording: String
     // Removed with this object; nothing else uses it.
     private nonisolated(unsafe) let folder = TemporaryFolder()
 
     init(
         _ format: FourCC, _ frames: [[UInt8]], _ faults: [CameraFixture.Fault],
         _ settings: [String: SettingValue] = [:],
-        takesRequests: Bool = false, isShown: Bool = false
+        takesRequests: Bool = false, isShown: Bool = false, into recording: String = "own.mkv"
     ) async throws {
+        self.recording = folder.file(recording)
         var fixture = try CameraFixture(
             json: """
                 {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1",
@@ -34,7 +36,7 @@ private final class EncodingRun: Sendable {
         try fixture.json.write(toFile: file, atomically: true, encoding: .utf8)
         let given: [String: SettingValue] = ["device": .text("fixture:\(file)"), "width": 64, "height": 48]
         let camera = Node("camera", settings: given.merging(settings) { $1 })
-        let recorder = Node("recorder", name: "disk", settings: ["path": .text(folder.file("own.mkv"))])
+        let recorder = Node("recorder", name: "disk", settings: ["path": .text(self.recording)])
         let graph = MediaGraph {
             if isShown {
                 Chain {
@@ -81,7 +83,7 @@ private final class EncodingRun: Sendable {
     }
 
     func decoded(_ decoder: String = "avdec_h264", _ parser: String = "h264parse") throws -> CheckedDecoding {
-        try CheckedDecoding(folder.file("own.mkv"), decoder: decoder, parser: parser)
+        try CheckedDecoding(recording, decoder: decoder, parser: parser)
     }
 }
 
@@ -125,13 +127,18 @@ extension MediaNodesTests {
             #expect(rise.count == 10 && rise.enumerated().allSatisfy { isNear($1, $0) }, "\(rise)")
         }
 
-        @Test func `a slate for H.264 is encoded once, and the camera's keyframe ends it`() async throws {
-            let film = try EncodedFilm.h264(30, keyframeEvery: 10)
-            let run = try await EncodingRun("H264", film, [.init(.unplugged, at: 1.5, until: 5.5)], ["away": "slate"])
+        @Test(arguments: [("own.mkv", "constrained-baseline"), ("own.mkv", "main"), ("own.mp4", "main")])
+        func `a slate for H.264 is encoded once, and the camera's keyframe ends it`(
+            recording: String, profile: String
+        ) async throws {
+            let film = try EncodedFilm.h264(30, keyframeEvery: 10, profile: profile)
+            let run = try await EncodingRun(
+                "H264", film, [.init(.unplugged, at: 1.5, until: 5.5)], ["away": "slate"], into: recording)
             #expect(run.pipeline.plan.node("camera")?.device?.slate.map(\.factory).contains("x264enc") == true)
             try await run.untilReturn()
             let decoded = try run.decoded()
-            #expect(decoded.problems.isEmpty && decoded.pictures.count == run.recorded)
+            #expect(decoded.problems.isEmpty && run.seen.failures.isEmpty, "\(decoded.problems) \(run.seen.failures)")
+            #expect(decoded.pictures.count == run.recorded)
             let dark = decoded.pictures.filter { $0.brightness < 80 }
             #expect(dark.count >= 2 && Set(dark.map(\.brightness)).count == 1)
             let rise = decoded.rise(after: 0.2).prefix(10)
