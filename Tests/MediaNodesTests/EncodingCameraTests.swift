@@ -183,6 +183,8 @@ extension MediaNodesTests {
             #expect(run.status?.losses == 0 && run.warnings.isEmpty)
             let decoded = try run.decoded()
             #expect(decoded.problems.isEmpty && decoded.pictures.count == run.recorded)
+            let rise = decoded.rise(after: 0.2).prefix(10)
+            #expect(rise.count == 10 && rise.enumerated().allSatisfy { isNear($1, $0) }, "\(rise)")
         }
 
         @Test func `a camera that takes no requests for keyframes is named once`() async throws {
@@ -191,10 +193,14 @@ extension MediaNodesTests {
             try await run.pipeline.start()
             await eventually("a stand-in") { run.status?.standIns ?? 0 > 0 }
             await run.streams()
+            let count = run.recorded
+            await eventually("frames") { run.recorded > count + 20 }
             await run.pipeline.stop()
             #expect(run.warnings.count { $0.contains("accepts no requests for keyframes") } == 1)
             let decoded = try run.decoded()
             #expect(decoded.problems.isEmpty && decoded.pictures.count == run.recorded)
+            let rise = decoded.rise(after: 0.2).prefix(10)
+            #expect(rise.count == 10 && rise.enumerated().allSatisfy { isNear($1, $0) }, "\(rise)")
         }
 
         @Test func `a camera whose loss ends the node passes its H.264 too`() async throws {
