@@ -76,13 +76,14 @@ import Testing
     }
 
     @Test func `a camera with the control gives a keyframe on request, and its recording begins again`() throws {
-        func firstBytes(_ controls: String) throws -> [UInt8] {
+        func bytes(_ controls: String, _ faults: CameraFixture.Fault..., requests: Bool = true) throws -> [UInt8] {
             var fixture = try CameraFixture(
                 json: """
                     {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1",
                      "formats": [{"format": "H264", "sizes": [{"size": "64x48", "rates": ["30"]}]}],
                      "controls": [\(controls)]}
                     """)
+            fixture.faults = faults
             fixture.frames = (1...9).map { .init(format: "H264", size: FrameSize(64, 48), data: [$0]) }
             let machine = try Machine(fixture)
             let wish = CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["H264"])
@@ -90,7 +91,7 @@ import Testing
             #expect(session.takesKeyframeRequests == !controls.isEmpty)
             var bytes: [UInt8] = []
             while bytes.count < 6 {
-                if bytes.count == 3 { session.requestKeyframe() }
+                if bytes.count == 3, requests { session.requestKeyframe() }
                 if case .frame(let frame, _) = try session.next(within: .seconds(1)) { bytes += frame.copy() }
             }
             return bytes
@@ -99,8 +100,12 @@ import Testing
             {"identifier": 10029541, "title": "Force Key Frame", "kind": "button", "minimum": 0, "maximum": 0,
              "standard": 0}
             """
-        #expect(try firstBytes(control) == [1, 2, 3, 1, 2, 3])
-        #expect(try firstBytes("") == [1, 2, 3, 4, 5, 6])
+        #expect(try bytes(control) == [1, 2, 3, 1, 2, 3])
+        #expect(try bytes("") == [1, 2, 3, 4, 5, 6])
+        // The third frame is lost.
+        let loss = CameraFixture.Fault(.dropping, at: 0.09, until: 0.11)
+        #expect(try bytes(control, loss, requests: false) == [1, 2, 4, 1, 2, 3])
+        #expect(try bytes("", loss, requests: false) == [1, 2, 4, 5, 6, 7])
     }
 
     @Test func `a cut JPEG is dropped, unless the camera never writes an end`() throws {

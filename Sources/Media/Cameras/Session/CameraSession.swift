@@ -13,6 +13,8 @@ package final class CameraSession: @unchecked Sendable {
 
     /// As many as drivers usually make. The graph holds some for a few frame times.
     private static let buffers = 6
+    /// The shortest time between two requests because of gaps.
+    private static let repairInterval = Duration.seconds(1)
     /// `V4L2_CID_EXPOSURE_AUTO_PRIORITY`: whether the camera may expose for longer than a frame time.
     private static let slowsInTheDark: UInt32 = 0x009a_0903
     /// `V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME`
@@ -32,6 +34,8 @@ package final class CameraSession: @unchecked Sendable {
     private var check: FrameCheck
     private var rate: RateWatch
     private var notices = NoticeQueue()
+    /// When a keyframe was last requested because of a gap.
+    private var repaired: Duration?
 
     package var counts: FrameCheck.Counts { check.counts }
 
@@ -158,6 +162,7 @@ package final class CameraSession: @unchecked Sendable {
     private func judge(_ frame: CapturedFrame) -> Duration? {
         let before = check.counts
         let verdict = check.judge(frame, at: system.clock.now)
+        if (check.counts.lost, check.counts.damaged) != (before.lost, before.damaged) { repair() }
         if check.counts.wrongTimes > before.wrongTimes {
             notices.add(
                 CameraNotice(
@@ -180,6 +185,14 @@ package final class CameraSession: @unchecked Sendable {
         case nil: break
         }
         return time
+    }
+
+    /// Later frames of H.264 depend on the missing one, and receivers cannot notice that it is missing.
+    private func repair() {
+        let now = system.clock.now
+        guard layout.mode.format.isH264, repaired.map({ now - $0 >= Self.repairInterval }) ?? true else { return }
+        repaired = now
+        requestKeyframe()
     }
 
     private func fell(to rate: Double) -> CameraNotice {
