@@ -1,6 +1,7 @@
 import Cameras
 import Foundation
 public import MediaGraph
+import Synchronization
 
 extension Devices {
     /// The cameras that are plugged in, with at least one known format.
@@ -62,8 +63,16 @@ protocol CameraEnvironment: PlanEnvironment {
 extension SystemEnvironment: CameraEnvironment {
     func cameraOffers(_ path: String) -> [FormatOffer]? { Self.ask(path) { device in try? device.formats() } }
 
+    /// Those that were read before, by path and mode.
+    private static let known = Mutex<[String: SequenceParameters]>([:])
+
+    /// While this process captures from the camera, those that were read before: an edit plans it again.
     func sequenceParameters(of path: String, in mode: CaptureMode) -> SequenceParameters? {
-        Self.ask(path) { device in try? SequenceParameters(of: device, in: mode) }
+        let found = Self.ask(path) { device in try? SequenceParameters(of: device, in: mode) }
+        return Self.known.withLock { known in
+            if let found { known["\(path) \(mode)"] = found }
+            return found ?? known["\(path) \(mode)"]
+        }
     }
 
     public func cameraControls(_ path: String) -> [CameraControl]? {
