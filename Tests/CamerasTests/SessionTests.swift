@@ -75,6 +75,39 @@ import Testing
         #expect(seen.error == nil)
     }
 
+    @Test func `a camera with the control gives a keyframe on request, and its recording begins again`() throws {
+        func bytes(_ controls: String, _ faults: CameraFixture.Fault..., requests: Bool = true) throws -> [UInt8] {
+            var fixture = try CameraFixture(
+                json: """
+                    {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1",
+                     "formats": [{"format": "H264", "sizes": [{"size": "64x48", "rates": ["30"]}]}],
+                     "controls": [\(controls)]}
+                    """)
+            fixture.faults = faults
+            fixture.frames = (1...9).map { .init(format: "H264", size: FrameSize(64, 48), data: [$0]) }
+            let machine = try Machine(fixture)
+            let wish = CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["H264"])
+            let session = try machine.started(wish)
+            #expect(session.takesKeyframeRequests == !controls.isEmpty)
+            var bytes: [UInt8] = []
+            while bytes.count < 6 {
+                if bytes.count == 3, requests { session.requestKeyframe() }
+                if case .frame(let frame, _) = try session.next(within: .seconds(1)) { bytes += frame.copy() }
+            }
+            return bytes
+        }
+        let control = """
+            {"identifier": 10029541, "title": "Force Key Frame", "kind": "button", "minimum": 0, "maximum": 0,
+             "standard": 0}
+            """
+        #expect(try bytes(control) == [1, 2, 3, 1, 2, 3])
+        #expect(try bytes("") == [1, 2, 3, 4, 5, 6])
+        // The third frame is lost.
+        let loss = CameraFixture.Fault(.dropping, at: 0.09, until: 0.11)
+        #expect(try bytes(control, loss, requests: false) == [1, 2, 4, 1, 2, 3])
+        #expect(try bytes("", loss, requests: false) == [1, 2, 4, 5, 6, 7])
+    }
+
     @Test func `a cut JPEG is dropped, unless the camera never writes an end`() throws {
         let layout = CaptureLayout(
             CaptureMode("MJPG", FrameSize(8, 8), nil), planes: [.init(stride: 0, bytes: 64)])

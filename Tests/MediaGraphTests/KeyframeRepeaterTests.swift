@@ -99,6 +99,8 @@ private final class Repeated {
     func pass(_ frame: [UInt8]) -> KeyframeRepeater.Passing { repeater.pass(frame) }
     func standIn() -> [UInt8]? { repeater.standIn() }
     func show(slate frame: [UInt8]) -> Bool { repeater.show(slate: frame) }
+    func interrupt() { repeater.interrupt() }
+    var hasSlate: Bool { repeater.hasSlate }
 }
 
 @Suite struct KeyframeRepeaterTests {
@@ -192,6 +194,22 @@ private final class Repeated {
         #expect(repeater.pass(next) == .unchanged)
     }
 
+    @Test("After a gap, frames are dropped up to a keyframe, whose parameter sets may come before it")
+    func interruption() {
+        let stream = MadeUpStream()
+        let repeater = Repeated()
+        repeater.interrupt()
+        #expect(repeater.pass(stream.otherFrame) == .dropped)
+        #expect(repeater.pass(H264Unit.frame([stream.sequence, stream.picture])) == .dropped)
+        let frame = stream.keyframe(id: 0, withSets: false)
+        #expect(repeater.pass(frame) == .changed(stream.keyframe(id: 0)))
+        #expect(repeater.pass(stream.otherFrame) == .unchanged)
+        repeater.interrupt()
+        #expect(repeater.pass(stream.otherFrame) == .dropped)
+        // Frames that were not sent separate the two.
+        #expect(repeater.pass(stream.keyframe(id: 0)) == .unchanged)
+    }
+
     @Test("Another source's parameter sets take the place of the former ones")
     func newSets() throws {
         let (stream, other) = (MadeUpStream(), MadeUpStream(isArithmetic: true, frameNumberBits: 9))
@@ -209,7 +227,9 @@ private final class Repeated {
         #expect(!repeater.show(slate: stream.otherFrame))
         #expect(!repeater.show(slate: drawn.keyframe(id: 0, withSets: false)))
         _ = repeater.pass(stream.keyframe(id: 1, [5]))
+        #expect(!repeater.hasSlate)
         #expect(repeater.show(slate: drawn.keyframe(id: 0)))
+        #expect(repeater.hasSlate)
         #expect(repeater.standIn() == drawn.keyframe(id: 2))
         #expect(repeater.standIn() == drawn.keyframe(id: 1))
         #expect(repeater.pass(stream.otherFrame) == .dropped)
@@ -240,5 +260,6 @@ private final class Repeated {
         let strict = try #require(SequenceParameters(unit: MadeUpStream(orderType: 2).sequence))
         #expect(!free.isInDisplayOrder)
         #expect(strict.isInDisplayOrder)
+        #expect(free.profileName == "Main" && !free.isBaseline)
     }
 }

@@ -66,29 +66,38 @@ extension MediaNodesTests {
                 offer("YUYV", 640, 480, [30]), offer("MJPG", 1280, 720, [30]), offer("H264", 1280, 720, [15, 30]),
                 offer("H264", 640, 480, [30]),
             ]
-            func mode(_ wanted: CameraWish.Format) -> String? {
-                best(offers, CameraWish(width: 1280, height: 720, framesPerSecond: 30, format: wanted))?.description
+            func mode(_ wanted: CameraWish.Format, _ delivered: String = "I420") -> String? {
+                let wish = CameraWish(width: 1280, height: 720, framesPerSecond: 30, format: wanted)
+                return best(offers, wish.delivering(delivered))?.description
             }
-            #expect(mode(.h264) == "H264 1280x720 at 30 frames/s")
-            #expect(mode(.mjpeg) == "MJPG 1280x720 at 30 frames/s")
+            #expect(mode(.h264, "h264") == "H264 1280x720 at 30 frames/s")
+            #expect(mode(.mjpeg, "mjpeg") == "MJPG 1280x720 at 30 frames/s")
             #expect(mode(.raw) == "YUYV 640x480 at 30 frames/s")
             #expect(mode(.auto) == "MJPG 1280x720 at 30 frames/s")
+            #expect(mode(.auto, "YUY2") == "MJPG 1280x720 at 30 frames/s")
         }
 
         @Test("The outputs that a camera could give are its best mode in each format")
-        func outputs() {
+        func outputs() throws {
             let offers = [
                 offer("H264", 1280, 720, [30]), offer("MJPG", 1280, 720, [30]), offer("YUYV", 640, 480, [30]),
                 offer("NV12", 1280, 720, [15]), offer("ABCD", 640, 480, [30]),
             ]
-            let outputs = CameraWish(width: 1280, height: 720, framesPerSecond: 30).outputs(of: offers)
+            let wish = CameraWish(width: 1280, height: 720, framesPerSecond: 30)
+            let outputs = try wish.outputs(of: offers, camera: "it")
             #expect(
                 outputs.map(\.format) == [
+                    .rawVideo("I420", width: 1280, height: 720, framesPerSecond: 30),
                     .rawVideo("NV12", width: 1280, height: 720, framesPerSecond: 15),
-                    .rawVideo("YUY2", width: 640, height: 480, framesPerSecond: 30),
+                    .rawVideo("YUY2", width: 1280, height: 720, framesPerSecond: 30),
                     MediaFormat(.encodedVideo, "mjpeg", width: 1280, height: 720, framesPerSecond: 30),
                     MediaFormat(.encodedVideo, "h264", width: 1280, height: 720, framesPerSecond: 30),
                 ])
+            #expect(outputs[0].mode.format == "MJPG")
+            // A rate that is too low is worse than a size that is too small.
+            let shortfalls = outputs.map { $0.shortfall(for: wish) }
+            #expect(
+                shortfalls[0] == 0 && shortfalls[3...] == [0, 0] && shortfalls[1] > shortfalls[2] && shortfalls[2] > 1)
         }
 
         /// A machine with a test's fake cameras.
@@ -120,8 +129,10 @@ extension MediaNodesTests {
             }
             if let absence { machine.absence = absence }
             let node = Node("camera", settings: settings)
+            let viewer = Demand([.init("view.in", Port("in", [.rawVideo], encodings: ["I420"]))])
             return try CameraNode.plan(
-                NodeRequest(node, CameraNode.kind, usedOutputs: ["video"], environment: machine))
+                NodeRequest(
+                    node, CameraNode.kind, usedOutputs: ["video"], demands: ["video": viewer], environment: machine))
         }
 
         @Test("The plan lists the chosen mode with its reasons, and the rejected ones")
@@ -133,8 +144,11 @@ extension MediaNodesTests {
             let plan = try planned(["width": 1280, "height": 720, "fps": 30], formats)
             #expect(plan.notes.contains { $0.contains("image/jpeg,width=1280") && $0.contains("/dev/video2") })
             #expect(plan.passedOver.contains { $0.contains("/dev/video0") })
-            #expect(plan.passedOver.contains { $0.hasPrefix("YUY2: nothing closer than 640x480 at 30") })
-            #expect(plan.passedOver.contains { $0.hasPrefix("H264: passed through only if") })
+            #expect(plan.passedOver.contains("YUY2 640x480 at 30 frames/s: further from the requested size and rate"))
+            #expect(
+                plan.passedOver.contains(
+                    "mjpeg 1280x720 at 30 frames/s: the same work, but fewer consumers accept it unchanged"))
+            #expect(plan.passedOver.contains { $0.hasPrefix("h264 1280x720 at 30 frames/s: the same work") })
         }
 
         @Test("A camera's frames are mirrored only on request")
@@ -186,13 +200,27 @@ extension MediaNodesTests {
             #expect(there.device?.waiting == nil && there.device?.elements.first?.factory == "appsrc")
         }
 
-        @Test("A camera is not waited for if its loss ends the node, if it passes frames through, or if it is none")
+        @Test("A camera that passes its encoding through is promised in it, whether it is there or not")
+        func absentEncoder() throws {
+            let absent = MediaError(code: MediaError.Code.cameraAbsent, message: "It is not there.")
+            for (format, code) in [("h264", "H264"), ("mjpeg", "MJPG")] {
+                let settings: [String: SettingValue] = [
+                    "format": .text(format), "width": 640, "height": 480, "fps": 30,
+                ]
+                let plan = try planned(settings, nil, absent)
+                #expect(plan.formats["video"]?.description == "\(format) 640x480 at 30 frames/s")
+                #expect(plan.device?.elements.isEmpty == true)
+                let there = try planned(settings, [self.format(code, 640, 480, [30])])
+                #expect(there.elements == plan.elements && there.formats == plan.formats)
+                #expect(there.device?.elements.map(\.factory) == ["appsrc"])
+            }
+        }
+
+        @Test("A camera is not waited for if its loss ends the node, or if it is none")
         func neededCamera() throws {
             let absent = MediaError(code: MediaError.Code.cameraAbsent, message: "It is not there.")
             let other = MediaError(code: MediaError.Code.cameraUnusable, message: "It is not a camera.")
-            for (settings, error): ([String: SettingValue], MediaError) in [
-                (["away": "end"], absent), (["format": "h264"], absent), (["format": "mjpeg"], absent), ([:], other),
-            ] {
+            for (settings, error): ([String: SettingValue], MediaError) in [(["away": "end"], absent), ([:], other)] {
                 let thrown = #expect(throws: MediaError.self) { try planned(settings, nil, error) }
                 #expect(thrown?.code == error.code, "\(settings)")
             }

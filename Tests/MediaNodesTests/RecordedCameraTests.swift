@@ -133,7 +133,7 @@ extension MediaNodesTests {
 
         @Test func `the camera's JPEG passes through, and damaged frames do not`() async throws {
             let run = try await RecordedRun(
-                [.init(.corrupt, at: 0.3)], ["format": "mjpeg"], format: "MJPG",
+                [.init(.corrupt, at: 0.3)], ["format": "mjpeg", "away": "end"], format: "MJPG",
                 frames: [.init(format: "MJPG", size: FrameSize(64, 48), data: [0xff, 0xd8, 0xff, 0xd9])],
                 isEncoded: true)
             try await run.pipeline.start()

@@ -130,7 +130,8 @@ private struct LampNode: NodeType, RunningNode {
         (limits.quiet, limits.silent, limits.pause, limits.firstStandIn) = (0.1, 0.2, 0.4, 0.3)
         (limits.fill, limits.poll, limits.shortestBackoff, limits.longestBackoff) = (0.02, 0.02, 0.02, 0.1)
         (limits.eventBurst, limits.eventInterval, limits.firstFrame) = (1000, 0.01, 0.5)
-        let slate = Slate(width: 64, height: 48, [], named: instance.name, on: .monotonic)
+        let slate = Slate(
+            .rawVideo(width: 64, height: 48), [], named: instance.name, on: .monotonic)
         instance.element("source").source.watchEvents { event in
             if case .caps(let caps) = event { formats.append("\(instance.name) \(caps.summary)") }
         }
@@ -307,12 +308,12 @@ extension MediaNodesTests {
                 NodeRequest(node, CameraNode.kind, usedOutputs: ["video"], environment: SystemEnvironment()),
                 .rawVideo(width: 320, height: 180, framesPerSecond: 30))
             #expect(elements.map(\.factory) == ["videotestsrc", "capsfilter", "clockoverlay"])
-            let slate = Slate(width: 320, height: 180, elements, named: "test", on: .monotonic)
-            let grey = slate.frame
+            let slate = Slate(.rawVideo(width: 320, height: 180), elements, named: "test", on: .monotonic)
+            let grey = try #require(slate.frame)
             #expect(slate.frame === grey && !slate.isDrawing)
             slate.show()
             await eventually("it is drawn") { slate.frame !== grey }
-            #expect(slate.frame.byteCount == grey.byteCount)
+            #expect(slate.frame?.byteCount == grey.byteCount)
             slate.hide()
             await eventually("its elements end") { !slate.isDrawing }
             slate.end()

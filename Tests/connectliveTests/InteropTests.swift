@@ -67,6 +67,82 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         // The clip, the pattern, and the browser's fake microphone, which beeps once a second.
         #expect(sound.allSatisfy { ($0["audioSecondsRendered"] as? Double ?? 0) > 0.2 }, "\(sound)")
     }
+
+    @Test func `a browser decodes a camera's own H264 without a pause while that is unplugged and back`() throws {
+        let server = try TestServer()
+        let camera = try EncodingCamera(in: server.folder)
+        let graph = server.folder.file("camera.yaml")
+        try """
+        chains: [[{node: camera, device: "fixture:\(camera.file)", width: 320, height: 240}, {node: publish, room: r}]]
+        """.write(toFile: graph, atomically: true, encoding: .utf8)
+        let plan = try CommandLineTool.run(["plan", graph], folder: server.folder)
+        #expect(plan.output.contains("h264 320x240 at 30 frames/s: no encode, decode or conversion"), "\(plan.output)")
+        let publisher = try CommandLineTool(["run", graph], folder: server.folder)
+        // Longer than from one loss to the next.
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
+                "--expect-video-from-others", "1", "--then-watch", "\(EncodingCamera.period + 3)",
+            ], seconds: 150)
+        _ = try publisher.waitForText("has its device again", seconds: 1)
+        let watched = try #require(seen["watched"] as? [String: Any])
+        #expect((watched["ssrcs"] as? [Int])?.count == 1, "\(watched)")
+        #expect(watched["framesDecoded"] as? Int ?? 0 > 100, "\(watched)")
+        #expect(watched["longestPause"] as? Double ?? 99 < 3, "\(watched)")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 60).status == 0)
+    }
+}
+
+/// A recorded camera that encodes the test pattern, and is unplugged again and again.
+private struct EncodingCamera {
+    /// From one loss to the next, and how long it lasts, in seconds.
+    static let (period, away) = (12, 5)
+    let file: String
+
+    init(in folder: TemporaryFolder) throws {
+        let film = folder.file("film.h264")
+        let graph = folder.file("film.yaml")
+        try """
+        chains:
+          - - {node: test-pattern, width: 320, height: 240, fps: 30, frames: 60}
+            - {node: h264-encoder, keyframe-interval: 30}
+            - {element: filesink, location: "\(film)"}
+        """.write(toFile: graph, atomically: true, encoding: .utf8)
+        let made = try CommandLineTool.run(["run", graph], folder: folder)
+        try #require(made.status == 0, "\(made.error)")
+        let frames = Self.frames(of: Array(try Data(contentsOf: URL(fileURLWithPath: film))))
+        try #require(frames.count == 60)
+        let camera: [String: Any] = [
+            "version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1",
+            "formats": [
+                ["format": "H264", "sizes": [["size": "320x240", "rates": ["30"]]]],
+                ["format": "YUYV", "sizes": [["size": "320x240", "rates": ["30"]]]],
+            ],
+            "frames": frames.map { ["format": "H264", "size": "320x240", "data": Data($0).base64EncodedString()] },
+            "faults": (1..<20).map { round in
+                ["fault": "unplugged", "at": round * Self.period, "until": round * Self.period + Self.away]
+            },
+        ]
+        file = folder.file("camera.json")
+        try JSONSerialization.data(withJSONObject: camera).write(to: URL(fileURLWithPath: file))
+    }
+
+    /// The access units of a stream in Annex B with one slice a frame: each ends with its slice (types 1 and 5).
+    private static func frames(of stream: [UInt8]) -> [[UInt8]] {
+        let starts = stream.indices.dropLast(3).filter { Array(stream[$0..<$0 + 3]) == [0, 0, 1] }
+        var frames: [[UInt8]] = []
+        var frame: [UInt8] = []
+        for (place, start) in starts.enumerated() {
+            let end = place + 1 < starts.count ? starts[place + 1] : stream.count
+            frame += [0] + stream[start..<end]
+            guard [1, 5].contains(stream[start + 3] & 0x1f) else { continue }
+            frames.append(frame)
+            frame = []
+        }
+        return frames
+    }
 }
 
 @Suite(.serialized) struct AiortcTests {

@@ -85,6 +85,8 @@ def arguments():
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
     parser.add_argument("--then-lose-camera", action="store_true",
                         help="end the camera's track afterwards, then turn the camera on again")
+    parser.add_argument("--then-watch", type=float, default=0, metavar="SECONDS",
+                        help="report afterwards how evenly the videos of others are decoded")
     parser.add_argument("--screenshot", metavar="PNG")
     parser.add_argument("--window", default="1280x800", metavar="WxH")
     parser.add_argument("--flag", action="append", default=[], help="one more for Chromium, as in --flag=--lang=de")
@@ -283,6 +285,29 @@ def observe(options, browser, opens=False):
     return result, sentence
 
 
+def watch(options, browser):
+    """The SSRCs of the videos that are decoded, their decoded frames, and the longest time without one."""
+    seen, decoded, ssrcs, first = Observation(), None, set(), 0
+    end = time.monotonic() + options.then_watch
+    last, longest = time.monotonic(), 0
+    while time.monotonic() < end:
+        look = browser.execute_async_script(LOOK)
+        if "failed" in look:
+            raise WebDriverException(f"looking at the page failed: {look['failed']}")
+        seen.add(look)
+        reports = [r for r in seen.reports("inbound-rtp", "video") if r.get("framesDecoded")]
+        ssrcs |= {r["ssrc"] for r in reports}
+        count = sum(r["framesDecoded"] for r in reports)
+        if decoded is None:
+            first = count
+        now = time.monotonic()
+        longest = max(longest, now - last)
+        if count != decoded:
+            decoded, last = count, now
+        time.sleep(0.1)
+    return {"ssrcs": sorted(ssrcs), "framesDecoded": (decoded or 0) - first, "longestPause": longest}
+
+
 def own_processes(folder):
     """Ids of our descendants, and of what has our folder (which nobody else uses) in its command line."""
     parents, found = {}, set()
@@ -335,6 +360,8 @@ def main():
         browser = start(options, folder)
         allow(browser, "granted")
         result, sentence = observe(options, browser, opens=True)
+        if options.then_watch and sentence is None:
+            result["watched"] = watch(options, browser)
         if options.then_lose_camera and sentence is None:
             options.expect_publishing += result["publishing"]["framesSent"]
             sentence = lose_camera(options, browser)

@@ -4,13 +4,18 @@ package struct CaptureWish: Sendable, Hashable {
     package let rate: FrameRate
     /// GStreamer's names of the formats that the consumer reads (`FourCC.name`), the cheapest first.
     package let formats: [String]
+    /// The format that wins over the others if its rate and size serve. Nil for none.
+    package let favourite: String?
     /// Whether a mode has to have at least this size and rate. Otherwise the nearest mode serves.
     package let isRequired: Bool
 
-    package init(_ size: FrameSize, _ rate: FrameRate, formats: [String], isRequired: Bool = false) {
+    package init(
+        _ size: FrameSize, _ rate: FrameRate, formats: [String], favourite: String? = nil, isRequired: Bool = false
+    ) {
         self.size = size
         self.rate = rate
         self.formats = formats
+        self.favourite = favourite
         self.isRequired = isRequired
     }
 }
@@ -21,10 +26,11 @@ extension CaptureWish {
     /// The rule: only formats that the consumer reads. Then, in this order,
     /// 1. a rate of at least the wish (30000/1001 serves 30), or else the fastest; an unlisted rate counts as sufficient,
     /// 2. a size that covers the wish, because it can be cropped and scaled down,
-    /// 3. the size with the nearest number of pixels,
-    /// 4. a rate that the driver lists,
-    /// 5. the format that is cheapest for the consumer, and no emulated one,
-    /// 6. the slower rate.
+    /// 3. the favourite format,
+    /// 4. the size with the nearest number of pixels,
+    /// 5. a rate that the driver lists,
+    /// 6. the format that is cheapest for the consumer, and no emulated one,
+    /// 7. the slower rate.
     package func ranked(_ offers: [FormatOffer]) -> [CaptureMode] {
         candidates(offers).map(\.mode)
     }
@@ -81,8 +87,9 @@ extension CaptureWish {
             mode: CaptureMode(offer.format, found, rate), isTooSlow: isTooSlow, isTooSmall: isTooSmall,
             cost: [
                 isTooSlow ? self.rate.perSecond / max(rate?.perSecond ?? 0, 0.001) : 0, isTooSmall ? 1 : 0,
-                Double(abs(found.pixels - size.pixels)), rate == nil ? 1 : 0, Double(rank), offer.isEmulated ? 1 : 0,
-                rate?.perSecond ?? 0,
+                favourite == nil || favourite == name ? 0 : 1, Double(abs(found.pixels - size.pixels)),
+                rate == nil ? 1 : 0, Double(rank),
+                offer.isEmulated ? 1 : 0, rate?.perSecond ?? 0,
             ])
     }
 }

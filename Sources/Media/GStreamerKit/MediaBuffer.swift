@@ -11,9 +11,26 @@ package final class MediaBuffer: @unchecked Sendable {
         self.buffer = buffer
     }
 
-    /// The same samples, without a copy.
-    package init(_ picture: VideoBuffer) {
-        buffer = gst_buffer_ref(picture.buffer)
+    /// A dark grey frame of a YUV format. Nil for formats that are unknown to GStreamer.
+    package init?(greyIn pixelFormat: String, width: Int, height: Int) {
+        GStreamer.load()
+        var info = GstVideoInfo()
+        let format = gst_video_format_from_string(pixelFormat)
+        guard gst_video_info_set_format(&info, format, UInt32(width), UInt32(height)) != 0,
+            let buffer = gst_buffer_new_allocate(nil, info.size, nil)
+        else { return nil }
+        self.buffer = buffer
+        let (luma, chroma): (UInt8, UInt8) = (48, 128)
+        switch pixelFormat {
+        case "YUY2", "UYVY", "YVYU":
+            let pair = pixelFormat == "UYVY" ? [chroma, luma] : [luma, chroma]
+            let bytes = (0..<Int(info.size)).map { pair[$0 % 2] }
+            gst_buffer_fill(buffer, 0, bytes, info.size)
+        default:
+            // The luma plane comes first.
+            gst_buffer_memset(buffer, 0, luma, info.size)
+            gst_buffer_memset(buffer, info.offset.1, chroma, info.size - info.offset.1)
+        }
     }
 
     deinit {
@@ -26,6 +43,13 @@ package final class MediaBuffer: @unchecked Sendable {
     }
 
     package var byteCount: Int { Int(gst_buffer_get_size(buffer)) }
+
+    /// A copy of the bytes.
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        append(buffer, to: &bytes)
+        return bytes
+    }
 
     fileprivate func lent(at timestamp: UInt64) -> UnsafeMutablePointer<GstBuffer>? {
         // Usually the only reference, so that this copies nothing.
@@ -50,6 +74,18 @@ extension PushSource {
     /// the element does not run.
     package func push(_ buffer: MediaBuffer, timestamp: UInt64) -> Bool {
         buffer.lent(at: timestamp).map { push($0, at: timestamp) } ?? false
+    }
+
+    /// Queues an encoded frame without a copy, once.
+    package func push(_ frame: MediaBuffer, timestamp: UInt64, isKeyframe: Bool) -> Bool {
+        guard let buffer = frame.lent(at: timestamp) else { return false }
+        let isDelta = GST_BUFFER_FLAG_DELTA_UNIT.rawValue
+        if isKeyframe {
+            buffer.pointee.mini_object.flags &= ~isDelta
+        } else {
+            buffer.pointee.mini_object.flags |= isDelta
+        }
+        return push(buffer, at: timestamp, decodedAt: UInt(timestamp))
     }
 
     /// Queues the samples of a buffer again, without a copy.

@@ -50,10 +50,11 @@ extension GuestTests {
             withExtendedLifetime(camera) {}
         }
 
-        @Test func `the H.264 of a camera passes through without another encoder`() async throws {
+        @Test(arguments: ["h264", "auto"])
+        func `the H.264 of a camera passes through without another encoder`(format: String) async throws {
             let camera = try await FedCamera("H264")
             #expect(Set(try Devices.camera(FedCamera.path).formats.map(\.pixelFormat)) == ["H264"])
-            let watched = try await Watched(Watched.recording(FedCamera.path, "h264", "own.mkv")).start()
+            let watched = try await Watched(Watched.recording(FedCamera.path, format, "own.mkv")).start()
             try await check(watched, "own.mkv", "video/x-h264")
             withExtendedLifetime(camera) {}
         }

@@ -79,6 +79,9 @@ package final class FixtureCamera: Sendable {
         values.withLock { $0[control.identifier] = (value, time) }
     }
 
+    /// When a keyframe was last requested.
+    var keyframeRequest: Duration? { values.withLock { $0[CameraSession.forcesKeyframe]?.time } }
+
     /// The rate at a time, of a stream with another one.
     func rate(at time: Duration, of rate: FrameRate) -> FrameRate {
         guard let slow = fault(.slow, at: time), let less = slow.rate, less < rate else { return rate }

@@ -11,6 +11,8 @@ final class FixtureStream {
     private let held = Held()
     private var nextCapture: Duration
     private var sequence: UInt32 = 0
+    /// The number of the frame that shows the first recorded one, and the request for which it does.
+    private var first: (number: UInt32, request: Duration?) = (0, nil)
     private var ready: [(arrival: Duration, frame: CapturedFrame)] = []
 
     init(_ camera: FixtureCamera, _ layout: CaptureLayout, buffers: Int, rate: FrameRate) {
@@ -19,6 +21,7 @@ final class FixtureStream {
         self.buffers = buffers
         self.rate = rate
         start = camera.clock.now
+        first.request = camera.keyframeRequest
         nextCapture = start + (camera.fixture.timing?.firstFrame.map { .seconds($0) } ?? rate.interval)
     }
 
@@ -47,7 +50,10 @@ final class FixtureStream {
         let fixture = camera.fixture
         // A source that changed gives frames that do not fit the layout.
         let hasChanged = !camera.faults(.changedSource, after: start, until: time).isEmpty
-        var bytes = FixturePattern.bytes(of: fixture, layout, number: sequence)
+        // A stream begins with a keyframe.
+        let request = camera.keyframeRequest
+        if request != first.request { first = (sequence, request) }
+        var bytes = FixturePattern.bytes(of: fixture, layout, number: sequence &- first.number)
         if camera.fault(.cut, at: time) != nil { bytes.removeLast(bytes.count / 2) }
         let shift = camera.fault(.shiftedTime, at: time)?.by ?? 0
         held.add(1)

@@ -13,8 +13,12 @@ package final class CameraSession: @unchecked Sendable {
 
     /// As many as drivers usually make. The graph holds some for a few frame times.
     private static let buffers = 6
+    /// The shortest time between two requests because of gaps.
+    private static let repairInterval = Duration.seconds(1)
     /// `V4L2_CID_EXPOSURE_AUTO_PRIORITY`: whether the camera may expose for longer than a frame time.
     private static let slowsInTheDark: UInt32 = 0x009a_0903
+    /// `V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME`
+    static let forcesKeyframe: UInt32 = 0x0099_09e5
 
     package let place: CameraPlace
     /// The mode that the driver chose, which may differ from the wish in every part.
@@ -30,6 +34,8 @@ package final class CameraSession: @unchecked Sendable {
     private var check: FrameCheck
     private var rate: RateWatch
     private var notices = NoticeQueue()
+    /// When a keyframe was last requested because of a gap.
+    private var repaired: Duration?
 
     package var counts: FrameCheck.Counts { check.counts }
 
@@ -129,6 +135,21 @@ package final class CameraSession: @unchecked Sendable {
         settings[control.identifier] = value.value
     }
 
+    /// Whether `requestKeyframe` has an effect. Any thread.
+    package var takesKeyframeRequests: Bool { keyframeControl != nil }
+
+    private var keyframeControl: DeviceControl? { controls.first { $0.identifier == Self.forcesKeyframe } }
+
+    /// Asks a camera that encodes for a keyframe. Does nothing if it takes no requests.
+    package func requestKeyframe() {
+        guard let keyframeControl else { return }
+        do throws(CaptureError) {
+            try device.set(keyframeControl, to: 1)
+        } catch {
+            notices.add(CameraNotice(.controlRefused, error.message))
+        }
+    }
+
     /// Stops and closes the camera. Frames that are still held stay readable.
     package func close() {
         system.buses.remove(ObjectIdentifier(self))
@@ -141,6 +162,7 @@ package final class CameraSession: @unchecked Sendable {
     private func judge(_ frame: CapturedFrame) -> Duration? {
         let before = check.counts
         let verdict = check.judge(frame, at: system.clock.now)
+        if (check.counts.lost, check.counts.damaged) != (before.lost, before.damaged) { repair() }
         if check.counts.wrongTimes > before.wrongTimes {
             notices.add(
                 CameraNotice(
@@ -163,6 +185,14 @@ package final class CameraSession: @unchecked Sendable {
         case nil: break
         }
         return time
+    }
+
+    /// Later frames of H.264 depend on the missing one, and receivers cannot notice that it is missing.
+    private func repair() {
+        let now = system.clock.now
+        guard layout.mode.format.isH264, repaired.map({ now - $0 >= Self.repairInterval }) ?? true else { return }
+        repaired = now
+        requestKeyframe()
     }
 
     private func fell(to rate: Double) -> CameraNotice {

@@ -1,6 +1,11 @@
 /// The parts of a sequence parameter set that decide how its slices are read (ITU-T H.264, 7.3.2.1.1).
 package struct SequenceParameters: Hashable, Sendable {
     package let id: Int
+    /// `profile_idc`
+    package let profile: Int
+    /// Whether every decoder of the baseline profile reads the stream, if it has none of the tools that only that profile
+    /// has, which no camera uses.
+    package let isBaseline: Bool
     let hasSeparatePlanes: Bool
     let frameNumberBits: Int
     /// `pic_order_cnt_type`
@@ -15,8 +20,10 @@ package struct SequenceParameters: Hashable, Sendable {
     package init?(unit: some Sequence<UInt8>) {
         var reader = BitReader(unit: unit)
         _ = reader.bits(8)
-        let profile = reader.bits(8)
-        _ = reader.bits(16)
+        profile = reader.bits(8)
+        // constraint_set0_flag
+        isBaseline = reader.flag() || profile == 66
+        _ = reader.bits(15)
         id = reader.unsigned()
         var separate = false
         if Self.profilesWithChroma.contains(profile) {
@@ -48,7 +55,20 @@ package struct SequenceParameters: Hashable, Sendable {
         if reader.flag() { for _ in 0..<4 { _ = reader.unsigned() } }
         guard !reader.isBeyond, id < 32, frameNumberBits <= 16, orderType <= 2, orderBits <= 16 else { return nil }
         let reordered = reader.flag() ? Self.reorderedFrames(&reader) : nil
-        isInDisplayOrder = profile == 66 || orderType == 2 || !reader.isBeyond && reordered == 0
+        isInDisplayOrder = isBaseline || orderType == 2 || !reader.isBeyond && reordered == 0
+    }
+
+    /// The first set of an access unit in Annex B. Nil without one that can be read.
+    package init?(frame: [UInt8]) {
+        let unit = H264Unit.units(of: frame, wholly: false).first { $0.kind == .sequenceParameters }
+        guard let unit else { return nil }
+        self.init(unit: unit.bytes)
+    }
+
+    /// The name of the profile, such as `High`.
+    package var profileName: String {
+        let names = [66: "Baseline", 77: "Main", 88: "Extended", 100: "High", 110: "High 10", 122: "High 4:2:2"]
+        return names[profile] ?? "\(profile)"
     }
 
     private static let profilesWithChroma: Set = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]

@@ -9,7 +9,7 @@ public struct KeyframeRepeater: Sendable {
     public enum Passing: Sendable, Equatable {
         /// The unchanged frame.
         case unchanged
-        /// Other bytes: the parameter sets are put before a keyframe that follows a stand-in, or its id is changed.
+        /// Other bytes: the parameter sets are put before a keyframe that follows a gap, or its id is changed.
         case changed([UInt8])
         /// Nothing. It depends on frames that the receivers did not get.
         case dropped
@@ -59,20 +59,26 @@ public struct KeyframeRepeater: Sendable {
     private var slate: Picture?
     /// The id of the last frame that was sent, if that was a keyframe.
     private var sentID: Int?
-    /// Whether the last frame that was sent stood in for one of the source.
-    private var isStandingIn = false
+    /// Whether receivers lack frames, so that nothing but a keyframe can follow.
+    private var needsKeyframe = false
 
     public init() {}
 
     /// Whether there is a keyframe to repeat.
     public var hasKeyframe: Bool { !last.slices.isEmpty }
 
+    /// Whether a slate shows instead of the last keyframe.
+    public var hasSlate: Bool { slate != nil }
+
+    /// Frames of the source were lost or not sent: the next ones are dropped up to a keyframe.
+    public mutating func interrupt() { needsKeyframe = true }
+
     /// Takes a frame of the source, and returns what to send for it.
     public mutating func pass(_ frame: [UInt8]) -> Passing {
         let units = H264Unit.units(of: frame, wholly: false)
         guard units.contains(where: { $0.kind == .keySlice }) else {
             last.take(units)
-            if isStandingIn { return .dropped }
+            if needsKeyframe { return .dropped }
             if units.contains(where: { $0.kind == .slice }) { sentID = nil }
             return .unchanged
         }
@@ -80,10 +86,10 @@ public struct KeyframeRepeater: Sendable {
         slate = nil
         let id = last.slices.first?.pictureID
         let needsParameters =
-            isStandingIn
+            needsKeyframe
             && !(units.contains { $0.kind == .sequenceParameters } && units.contains { $0.kind == .pictureParameters })
         let isRepeatedID = id != nil && id == sentID
-        isStandingIn = false
+        needsKeyframe = false
         sentID = id
         if isRepeatedID, let id {
             let other = Self.id(after: id)
@@ -109,7 +115,7 @@ public struct KeyframeRepeater: Sendable {
         let id = Self.id(after: sentID)
         guard let frame = slate != nil ? slate?.frame(withID: id) : last.frame(withID: id) else { return nil }
         sentID = id
-        isStandingIn = true
+        needsKeyframe = true
         return frame
     }
 

@@ -13,12 +13,18 @@ public struct Demand: Sendable, Hashable {
         public let onward: Demand?
         /// Whether it is the input of a decoder, for which nothing can be decoded.
         let isDecoder: Bool
+        /// Whether it sends to peers, whose decoders of H.264 need not read more than constrained baseline (RFC 7742,
+        /// section 6.2).
+        let isForPeers: Bool
 
-        public init(_ name: String, _ port: Port, onward: Demand? = nil, isDecoder: Bool = false) {
+        public init(
+            _ name: String, _ port: Port, onward: Demand? = nil, isDecoder: Bool = false, isForPeers: Bool = false
+        ) {
             self.name = name
             self.port = port
             self.onward = onward
             self.isDecoder = isDecoder
+            self.isForPeers = isForPeers
         }
     }
 
@@ -30,6 +36,9 @@ public struct Demand: Sendable, Hashable {
         self.consumers = consumers
         self.encoders = encoders
     }
+
+    /// Whether a consumer sends to peers, perhaps through nodes that do not change the format.
+    public var reachesPeers: Bool { consumers.contains { $0.isForPeers || $0.onward?.reachesPeers ?? false } }
 
     // MARK: Work
 

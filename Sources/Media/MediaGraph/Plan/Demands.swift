@@ -17,7 +17,8 @@ extension MediaGraph {
                     return Demand.Consumer(
                         "\(link.to)", port,
                         onward: next.flatMap { demands[PortReference(node: reader.name, port: $0)] },
-                        isDecoder: reader.kind == "video-decoder" || reader.kind == "audio-decoder")
+                        isDecoder: reader.kind == "video-decoder" || reader.kind == "audio-decoder",
+                        isForPeers: catalogue.kind(named: reader.kind)?.group == .transport)
                 }
                 let codecs = Set(
                     consumers.map(\.port).flatMap { $0.encodings(of: .encodedVideo) + $0.encodings(of: .encodedAudio) })

@@ -12,9 +12,9 @@ final class BoundCamera: RunningNode {
     /// How long the end waits for the driver, in seconds.
     private static let closingLimit = 2.0
 
-    private struct State {
-        var capture: CameraCapture?
-        var controls: ControlValues
+    /// The open camera.
+    private final class Captured: Sendable {
+        let camera = Mutex<CameraCapture?>(nil)
     }
 
     private let name: String
@@ -28,21 +28,28 @@ final class BoundCamera: RunningNode {
     private let queue: PushQueue
     private let watchdog: Watchdog
     private let recorded: FixtureCamera?
-    private let state: Mutex<State>
+    private let capture: Captured
+    private let controls: Mutex<ControlValues>
 
     init(_ instance: NodeInstance) {
         (name, reporter) = (instance.name, instance.reporter)
-        wish = CameraWish(instance)
+        wish = CameraWish(of: instance)
         let device = instance.plan.resource ?? CameraNode.device(of: instance)
         self.device = device
         recorded = CameraSystem.machine.recorded(device)
         planned = instance.plan.element("source")?.properties["caps"]?.text
         dropsFrames = instance.plan.element("rate") != nil
-        queue = PushQueue(instance, isEncoded: wish.format == .h264) {}
+        let (reporter, name) = (reporter, name)
+        let requests = KeyframeRequests { reporter.warn(name, $0) }
+        let capture = Captured()
+        self.capture = capture
+        queue = PushQueue(instance, isEncoded: wish.delivered == "h264") {
+            requests.pass(to: capture.camera.withLock { $0 })
+        }
         watchdog = Watchdog(
             instance, limit: Self.silenceLimit, timeout: Self.pauseLimit,
             isThere: { CameraSystem.machine.isThere(device) }, lost: CameraNode.lost(device))
-        state = Mutex(State(controls: (try? ControlValues(of: instance)) ?? ControlValues()))
+        controls = Mutex((try? ControlValues(of: instance)) ?? ControlValues())
         instance.element("source").source.watchBuffers { [watchdog] _ in watchdog.feed() }
     }
 
@@ -51,7 +58,7 @@ final class BoundCamera: RunningNode {
         let session: CameraSession
         do throws(CaptureError) {
             session = try CameraSession(
-                device, of: .machine, wish.capture, controls: state.withLock { $0.controls })
+                device, of: .machine, wish.capture, controls: controls.withLock { $0 })
         } catch {
             throw MediaError(error)
         }
@@ -72,29 +79,29 @@ final class BoundCamera: RunningNode {
                 fail: { [reporter, name] error in reporter.fail(error, name) },
                 notice: { [reporter, name] notice in reporter.warn(name, notice) }))
         try capture.start()
-        state.withLock { $0.capture = capture }
+        self.capture.camera.withLock { $0 = capture }
     }
 
     private func push(_ frame: CapturedFrame, of layout: CaptureLayout, at time: MediaTime) {
         // Copied, because the graph may keep encoded frames for long.
-        switch wish.format {
-        case .h264:
+        switch wish.delivered {
+        case "h264":
             let bytes = frame.copy()
             // Some cameras give the parameter sets of a keyframe in a frame of their own.
             _ = queue.push(
                 encoded: bytes.span.bytes, at: time,
                 isKeyframe: frame.isKeyframe || VideoCodec.h264.isKeyframe(bytes) || bytes.hasParameterSet)
-        case .mjpeg:
-            let bytes = frame.copy()
-            _ = queue.push(at: time) { source, timestamp in source.push(bytes.span.bytes, timestamp: timestamp) }
-        case .auto, .raw:
-            _ = queue.push(at: time) { source, timestamp in source.push(frame, of: layout, timestamp: timestamp) }
+        default:
+            let isKept = wish.isEncoded
+            _ = queue.push(at: time) { source, timestamp in
+                source.push(frame, of: layout, timestamp: timestamp, isKept: isKept)
+            }
         }
     }
 
     func finish() {
         watchdog.stop()
-        let capture = state.withLock { $0.capture }
+        let capture = capture.camera.withLock { $0 }
         if capture?.close(within: Self.closingLimit) == false {
             reporter.warn(name, "\(device) does not close, because its driver is not responding. The rest continues.")
         }
@@ -103,15 +110,15 @@ final class BoundCamera: RunningNode {
     func stopped() { watchdog.stop() }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.cameras[name] = .init(state.withLock { $0.capture }?.counts ?? FrameCheck.Counts())
+        statistics.cameras[name] = .init(capture.camera.withLock { $0 }?.counts ?? FrameCheck.Counts())
     }
 
     var stalled: MediaError? { CameraNode.silent(device, "none arrived within \(Limits().start.short) s") }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         let values = try Result { () throws(CaptureError) in try ControlValues(setting, value) }.ofGraph()
-        try state.withLock { $0.capture }?.set(values)
-        state.withLock { $0.controls.merge(values) }
+        try capture.camera.withLock { $0 }?.set(values)
+        controls.withLock { $0.merge(values) }
         return true
     }
 }

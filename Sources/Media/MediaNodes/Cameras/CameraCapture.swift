@@ -109,6 +109,17 @@ final class CameraCapture: Sendable {
         if let error = box.error.withLock({ $0 }) { throw MediaError(error) }
     }
 
+    /// Whether `requestKeyframe` has an effect.
+    var takesKeyframeRequests: Bool { session.takesKeyframeRequests }
+
+    /// Asks a camera that encodes for a keyframe. Does not block.
+    func requestKeyframe() {
+        state.withLock { state in
+            if state.isStarted, !state.hasLeft { state.jobs.append { session in session?.requestKeyframe() } }
+        }
+        session.waker.wake()
+    }
+
     private final class ControlAnswer: Sendable {
         let error = Mutex<CaptureError?>(nil)
         let isDone = DispatchSemaphore(value: 0)
@@ -153,17 +164,35 @@ final class CameraCapture: Sendable {
     }
 }
 
+/// Passes requests for keyframes to a camera that encodes, and warns once if it takes none.
+final class KeyframeRequests: Sendable {
+    private let hasWarned = AtomicBool()
+    private let warn: @Sendable (String) -> Void
+
+    init(_ warn: @escaping @Sendable (String) -> Void) { self.warn = warn }
+
+    /// Any thread; does not block.
+    func pass(to capture: CameraCapture?) {
+        guard let capture else { return }
+        if capture.takesKeyframeRequests { return capture.requestKeyframe() }
+        guard !hasWarned.exchange(true) else { return }
+        warn(
+            "The camera accepts no requests for keyframes, so a viewer that joins waits for its next one. Set a short interval "
+                + "between keyframes if it has a control for it.")
+    }
+}
+
 extension PushSource {
-    /// Queues a camera's frame. Without a copy, if the driver has enough buffers left: frames may be held for long, and a
-    /// driver without buffers loses frames.
-    func push(_ frame: CapturedFrame, of layout: CaptureLayout, timestamp: UInt64) -> Bool {
+    /// Queues a camera's frame. Without a copy, if the driver has enough buffers left: a driver without buffers loses
+    /// frames. With `isKept`, consumers may hold it for long, so it is copied.
+    func push(_ frame: CapturedFrame, of layout: CaptureLayout, timestamp: UInt64, isKept: Bool = false) -> Bool {
         let planes = layout.colourPlanes(frame.lengths).map { ($0.offset, $0.stride) }
         let picture =
             planes.isEmpty
             ? nil
             : FramePlanes(
                 layout.mode.name, width: layout.mode.size.width, height: layout.mode.size.height, planes)
-        return push(frame, picture, timestamp: timestamp, isCopied: frame.spare < 2)
+        return push(frame, picture, timestamp: timestamp, isCopied: isKept || frame.spare < 2)
     }
 }
 

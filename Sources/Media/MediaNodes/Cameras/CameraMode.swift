@@ -4,9 +4,9 @@ import MediaGraph
 /// The requested output of a camera.
 struct CameraWish: Equatable {
     enum Format: String {
-        /// Raw or JPEG, decoded.
+        /// The one that needs the least work of the whole graph.
         case auto
-        /// Raw only.
+        /// Raw only, without JPEG.
         case raw
         /// The camera's JPEG, passed through.
         case mjpeg
@@ -23,16 +23,33 @@ struct CameraWish: Equatable {
     var isMirrored = false
     /// Whether the node goes on while its camera is away.
     var isKeptUp = false
+    /// Whether the settings have a rate, which an encoded stream must not exceed then.
+    var isRateChosen = false
+    /// Whether another camera may take over.
+    var hasFailover = false
+    /// The encoding that leaves the node: the camera's own `h264` or `mjpeg`, or a pixel format.
+    private(set) var delivered = "I420"
 
-    var isEncoded: Bool { format == .mjpeg || format == .h264 }
+    var isEncoded: Bool { MediaKind(ofEncoding: delivered) == .encodedVideo }
+
+    /// The wish for an output in this encoding.
+    func delivering(_ encoding: String) -> CameraWish {
+        var wish = self
+        wish.delivered = encoding
+        return wish
+    }
 
     var words: String { "\(width)x\(height) at \(short(framesPerSecond))" }
+
+    var size: FrameSize { FrameSize(width, height) }
 
     var rate: FrameRate { FrameRate(perSecond: framesPerSecond) ?? FrameRate(1) }
 
     /// The rule of `CaptureWish` chooses the mode.
     var capture: CaptureWish {
-        CaptureWish(FrameSize(width, height), rate, formats: readable, isRequired: isStrict)
+        CaptureWish(
+            size, rate, formats: readable, favourite: delivered == "I420" || isEncoded ? nil : delivered,
+            isRequired: isStrict)
     }
 
     /// Pixel formats that videoconvert reads, the fastest to convert first. JPEG follows because it needs a decoder,
@@ -43,13 +60,12 @@ struct CameraWish: Equatable {
             "BGR15", "RGB15", "GRAY8", "GRAY16_LE", "GRAY16_BE",
         ]
 
-    /// The readable formats, best first.
+    /// The formats of the camera of which the output can be made, best first.
     var readable: [String] {
-        switch format {
-        case .auto: Self.preference
-        case .raw: Self.preference.filter { $0 != CaptureMode.jpeg }
-        case .mjpeg: [CaptureMode.jpeg]
-        case .h264: [CaptureMode.h264]
+        switch delivered {
+        case "mjpeg": [CaptureMode.jpeg]
+        case "h264": [CaptureMode.h264]
+        default: format == .raw ? Self.preference.filter { $0 != CaptureMode.jpeg } : Self.preference
         }
     }
 }
@@ -61,7 +77,15 @@ extension CameraWish {
             framesPerSecond: settings.number("fps"), format: Format(rawValue: settings.text("format")) ?? .auto)
         isStrict = settings.flag("strict")
         isMirrored = settings.flag("mirror")
-        isKeptUp = !isEncoded && settings.text("away") != "end"
+        isKeptUp = settings.text("away") != "end"
+        isRateChosen = settings.isGiven("fps")
+        hasFailover = settings.isGiven("failover") && !settings.text("failover").isEmpty
+        if format == .mjpeg || format == .h264 { delivered = format.rawValue }
+    }
+
+    /// The wish of a node whose output was planned.
+    init(of instance: NodeInstance) {
+        self = CameraWish(instance).delivering(instance.plan.formats["video"]?.encoding ?? "I420")
     }
 }
 
@@ -96,7 +120,7 @@ extension CaptureMode {
     }
 
     /// Whether the rate serves a wish. An unknown one may.
-    private func isFastEnough(_ wish: FrameRate) -> Bool {
+    func isFastEnough(_ wish: FrameRate) -> Bool {
         rate.map { $0.perSecond >= wish.perSecond * RateOffer.tolerance } ?? true
     }
 
@@ -114,67 +138,12 @@ extension CaptureMode {
         let kind =
             wish.isEncoded
             ? "encoded by the camera"
-            : format.isJPEG
-                ? "no raw format has this size and rate"
-                : "the cheapest format to convert"
+            : name == wish.delivered
+                ? "without a conversion"
+                : format.isJPEG
+                    ? "no raw format has this size and rate"
+                    : "the cheapest format to convert"
         return "\(size), \(rate), \(kind)"
-    }
-}
-
-/// An output that a camera could give, without or with an encoding of its own.
-struct CameraOutput: Equatable {
-    /// The best mode in its format.
-    let mode: CaptureMode
-    /// The format of the frames as the camera delivers them: `h264`, `mjpeg`, or a raw pixel format.
-    let format: MediaFormat
-}
-
-extension CameraWish {
-    /// The outputs that a camera could give for this wish, with the best mode for each format; the cheapest raw format
-    /// first, then `mjpeg`, and `h264` last. Consumers that read one of them as it is need no conversion.
-    func outputs(of offers: [FormatOffer]) -> [CameraOutput] {
-        let there = Set(offers.compactMap(\.format.name))
-        let names = Self.preference.filter { $0 != CaptureMode.jpeg } + [CaptureMode.jpeg, CaptureMode.h264]
-        return names.filter(there.contains).compactMap { name in
-            var wish = capture
-            wish = CaptureWish(wish.size, wish.rate, formats: [name])
-            return wish.ranked(offers).first.map { CameraOutput(mode: $0, format: $0.delivered) }
-        }
-    }
-
-    /// The camera's other formats and why they were rejected, one sentence for each.
-    func passedOver(of offers: [FormatOffer], for mode: CaptureMode) -> [String] {
-        outputs(of: offers).filter { $0.mode.name != mode.name }.map { output in
-            let (name, best) = (output.mode.name, output.mode)
-            guard readable.contains(name) else {
-                return "\(name): "
-                    + (format == .auto
-                        ? "passed through only if format requests it" : "\(format.rawValue) was requested")
-            }
-            let words = "\(best.size)" + (best.rate.map { " at \($0.short) frames/s" } ?? "")
-            return isSlower(best, mode)
-                ? "\(name): at most \(words)"
-                : best.size != mode.size
-                    ? "\(name): nothing closer than \(words)" : "\(name): the same \(words), slower to convert"
-        }
-    }
-
-    private func isSlower(_ one: CaptureMode, _ other: CaptureMode) -> Bool {
-        guard let mine = one.rate, let yours = other.rate else { return false }
-        return mine.perSecond < yours.perSecond * RateOffer.tolerance
-    }
-}
-
-extension CaptureMode {
-    /// The format of the frames as the camera delivers them.
-    fileprivate var delivered: MediaFormat {
-        let rate = rate?.perSecond
-        if format.isJPEG || format.isH264 {
-            return MediaFormat(
-                .encodedVideo, format.isJPEG ? "mjpeg" : "h264", width: size.width, height: size.height,
-                framesPerSecond: rate)
-        }
-        return .rawVideo(name, width: size.width, height: size.height, framesPerSecond: rate)
     }
 }
 

@@ -10,7 +10,9 @@ enum CameraNode: NodeType {
 
     static let kind = NodeKind(
         "camera", .capturer, "A V4L2 camera, raw or encoded by the camera",
-        outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "h264", "mjpeg"])],
+        outputs: [
+            Port("video", [.rawVideo, .encodedVideo], encodings: ["I420"] + CameraWish.direct + ["h264", "mjpeg"])
+        ],
         settings: [
             SettingContract(
                 "device", .text, default: "auto",
@@ -26,14 +28,13 @@ enum CameraNode: NodeType {
             SettingContract("mirror", .flag, default: false, "Whether to mirror raw frames"),
             SettingContract(
                 "away", .choice(["freeze", "slate", "end"]), default: "freeze",
-                "Output while the camera is away: the last frame, or a grey slate; end ends the node with an error, and "
-                    + "so does the loss of a camera that passes through its encoding"),
+                "Output while the camera is away: the last frame, or a grey slate; end ends the node with an error"),
             SettingContract(
                 "failover", .text, "Camera that takes over while the other one is away; written like device"),
         ] + Slate.settings + [
             SettingContract(
                 "format", .choice(["auto", "raw", "mjpeg", "h264"]), default: "auto",
-                "mjpeg and h264 pass through the camera's encoding; raw avoids JPEG; auto chooses the best quality"
+                "mjpeg and h264 pass through the camera's encoding; raw avoids both; auto needs the least work for all readers"
             ),
             SettingContract(
                 "brightness", .integer(cameraControl), isChangeable: true,
@@ -53,7 +54,7 @@ enum CameraNode: NodeType {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let wish = CameraWish(request)
-        return wish.isKeptUp ? try planHead(request, wish) : try planBound(request, wish, device(of: request))
+        return wish.isKeptUp ? try planHead(request, wish) : try planBound(request, wish)
     }
 
     /// The name of the device. An empty name comes from an unset variable.
@@ -62,88 +63,70 @@ enum CameraNode: NodeType {
         return device.isEmpty ? "auto" : device
     }
 
-    /// Plans a head that gives the wished format, with the camera behind it if it is there.
+    /// Plans a head that gives the chosen format, with the camera behind it if it is there.
     private static func planHead(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) -> NodePlan {
-        var plan = NodePlan(request.node)
-        let promise = MediaFormat.rawVideo(
-            width: wish.width, height: wish.height, framesPerSecond: wish.framesPerSecond)
-        SourceHead.plan(
-            &plan, promise, caps: RawFormat.video(promise), latency: 1 / wish.framesPerSecond)
-        plan.setOutput("video", promise)
         var device = DevicePlan(name: device(of: request), wish: wish.words)
-        device.slate = try Slate.plan(request, promise)
+        var promise = MediaFormat(
+            MediaKind(ofEncoding: wish.delivered), wish.delivered, width: wish.width, height: wish.height,
+            framesPerSecond: wish.framesPerSecond)
+        var bound = NodePlan(request.node)
         do throws(MediaError) {
-            let bound = try planBound(request, wish, device.name)
+            let camera = try FoundCamera(request, wish)
+            bound = planElements(request.node, camera.output.mode, camera.wish)
+            camera.note(in: &bound)
+            promise = camera.output.format
+            if promise.kind == .rawVideo { promise.framesPerSecond = wish.framesPerSecond }
             device.take(bound)
-            (plan.resource, plan.latency) = (bound.resource, bound.latency)
-            (plan.notes, plan.passedOver) = (bound.notes, bound.passedOver)
         } catch {
             // One that is optional is left out.
             guard Devices.isAway(error), !request.node.isOptional else { throw error }
             device.absence = error.message
-            (plan.resource, plan.latency) = (device.name, 1 / wish.framesPerSecond)
-            plan.notes = [device.waiting ?? ""]
+            (bound.resource, bound.latency) = (device.name, 1 / wish.framesPerSecond)
+            bound.notes = [device.waiting ?? ""]
         }
+        device.slate = try Slate.plan(request, promise)
+        var plan = NodePlan(request.node)
+        SourceHead.plan(&plan, promise, caps: promise.pushedCaps, latency: 1 / wish.framesPerSecond)
+        if promise.kind == .encodedVideo { try planParser(&plan, promise, request.environment) }
+        plan.setOutput("video", promise)
+        (plan.resource, plan.latency) = (bound.resource, bound.latency)
+        (plan.notes, plan.passedOver) = (bound.notes + plan.notes, bound.passedOver)
         plan.device = device
         return plan
     }
 
-    /// Plans the elements of a camera that is there.
-    static func planBound(
-        _ request: NodeRequest, _ wish: CameraWish, _ device: String
-    ) throws(MediaError) -> NodePlan {
-        let choice = try request.environment.camera(device)
-        let offers = request.environment.offers(of: choice.camera)
-        let path = choice.camera.path
-        let mode: CaptureMode
-        do throws(CaptureError) {
-            mode = try wish.capture.choose(from: offers, of: "\(path) (\(choice.camera.name))")
-            let controls = try ControlValues(of: request)
-            if !controls.values.isEmpty, let there = request.environment.cameraControls(path) {
-                try controls.check(there.map(DeviceControl.init), of: path)
-            }
-        } catch {
-            throw MediaError(error)
-        }
-        var plan = try planElements(request.node, mode, wish, request.environment)
-        plan.resource = path
-        plan.notes.insert(
-            "\(path) (\(choice.camera.name)) in the mode \(mode.caps): \(mode.reason(for: wish))", at: 0)
-        plan.passedOver = choice.passedOver + wish.passedOver(of: offers, for: mode)
+    /// Plans a camera that has to be there.
+    private static func planBound(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) -> NodePlan {
+        let camera = try FoundCamera(request, wish)
+        var plan = planElements(request.node, camera.output.mode, camera.wish)
+        camera.note(in: &plan)
+        if camera.output.isEncoded { try planParser(&plan, camera.output.format, request.environment) }
+        plan.setOutput("video", camera.output.format)
         return plan
     }
 
-    /// Plans the elements for the frames of a mode, which are pushed into `source`.
-    static func planElements(
-        _ node: Node, _ mode: CaptureMode, _ wish: CameraWish, _ environment: any PlanEnvironment
-    ) throws(MediaError) -> NodePlan {
+    /// Plans the elements for the frames of a mode, which are pushed into `source`. The last one gives raw frames in the
+    /// format that the wish delivers, or the encoded frames as they are.
+    static func planElements(_ node: Node, _ mode: CaptureMode, _ wish: CameraWish) -> NodePlan {
         var plan = NodePlan(node)
         let format = MediaFormat.rawVideo(mode.name, width: mode.size.width, height: mode.size.height)
         PushQueue.plan(
-            &plan, caps: mode.caps, wish.format == .h264 ? PushQueue.encodedLimits : .rawPictures, holding: format)
+            &plan, caps: mode.caps, wish.delivered == "h264" ? PushQueue.encodedLimits : .rawPictures, holding: format)
         // Exposing and reading out a frame take one frame period.
         plan.latency = 1 / (mode.rate ?? wish.rate).perSecond
         plan.elements[0].properties["min-latency"] = .integer(Int(plan.latency * 1e9))
-        if wish.isEncoded {
-            try planEncoded(&plan, mode, environment)
-        } else {
-            planRaw(&plan, mode, wish)
-        }
+        if !wish.isEncoded { planRaw(&plan, mode, wish) }
         return plan
     }
 
-    /// Plans the camera's own encoding.
-    private static func planEncoded(
-        _ plan: inout NodePlan, _ mode: CaptureMode, _ environment: any PlanEnvironment
+    /// Plans the camera's own encoding behind the frames.
+    private static func planParser(
+        _ plan: inout NodePlan, _ format: MediaFormat, _ environment: any PlanEnvironment
     ) throws(MediaError) {
-        guard let encoding = Encoding.named(mode.format.isJPEG ? "mjpeg" : "h264") else { return }
+        guard let encoding = Encoding.named(format.encoding) else { return }
         try plan.appendParser(of: encoding, environment)
-        plan.setOutput(
-            "video",
-            MediaFormat(
-                .encodedVideo, encoding.name, width: mode.size.width, height: mode.size.height,
-                framesPerSecond: (mode.rate ?? CaptureMode.unknownRate).perSecond))
-        plan.copiesPerFrame = 1
+        // A stand-in of H.264 needs its bytes.
+        plan.copiesPerFrame = format.encoding == "h264" ? 2 : 1
         plan.notes.append("the camera's encoded frames are passed through: not scaled, mirrored or encoded again")
     }
 
@@ -162,9 +145,9 @@ enum CameraNode: NodeType {
             plan.append("videoconvert", as: "convert")
         }
         if wish.isMirrored { plan.append("videoflip", as: "mirror", ["video-direction": "horiz"]) }
-        let format = MediaFormat.rawVideo(width: wish.width, height: wish.height, framesPerSecond: rate)
+        let format = MediaFormat.rawVideo(
+            wish.delivered, width: wish.width, height: wish.height, framesPerSecond: rate)
         plan.appendFilter(RawFormat.video(format), as: "format")
-        plan.setOutput("video", format)
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {

@@ -1,6 +1,7 @@
 import Cameras
 import Foundation
 public import MediaGraph
+import Synchronization
 
 extension Devices {
     /// The cameras that are plugged in, with at least one known format.
@@ -55,10 +56,24 @@ extension Devices {
 protocol CameraEnvironment: PlanEnvironment {
     /// The offers of the camera that was found at this path. Nil if it does not respond.
     func cameraOffers(_ path: String) -> [FormatOffer]?
+    /// The parameters of a camera's H.264, read from its first keyframe. Nil if none comes in time.
+    func sequenceParameters(of path: String, in mode: CaptureMode) -> SequenceParameters?
 }
 
 extension SystemEnvironment: CameraEnvironment {
     func cameraOffers(_ path: String) -> [FormatOffer]? { Self.ask(path) { device in try? device.formats() } }
+
+    /// Those that were read before, by path and mode.
+    private static let known = Mutex<[String: SequenceParameters]>([:])
+
+    /// While this process captures from the camera, those that were read before: an edit plans it again.
+    func sequenceParameters(of path: String, in mode: CaptureMode) -> SequenceParameters? {
+        let found = Self.ask(path) { device in try? SequenceParameters(of: device, in: mode) }
+        return Self.known.withLock { known in
+            if let found { known["\(path) \(mode)"] = found }
+            return found ?? known["\(path) \(mode)"]
+        }
+    }
 
     public func cameraControls(_ path: String) -> [CameraControl]? {
         Self.ask(path) { device in (try? device.controls())?.map(CameraControl.init) }
@@ -68,6 +83,26 @@ extension SystemEnvironment: CameraEnvironment {
         guard let opened = try? CameraSystem.machine.open(path, mayReserve: false) else { return nil }
         defer { opened.device.close() }
         return body(opened.device)
+    }
+}
+
+extension SequenceParameters {
+    /// How long to wait for a keyframe: the first frame of most cameras.
+    private static let wait = Duration.seconds(2)
+
+    /// Starts the device, and reads its frames up to a keyframe.
+    fileprivate init?(of device: any CaptureDevice, in mode: CaptureMode) throws(CaptureError) {
+        guard try device.configure(mode).mode.format == mode.format else { return nil }
+        try device.start(buffers: 4)
+        let end = monotonicTime() + Self.wait
+        while monotonicTime() < end {
+            guard case .frame(let frame) = try device.next(within: end - monotonicTime()) else { continue }
+            if let set = SequenceParameters(frame: frame.copy()) {
+                self = set
+                return
+            }
+        }
+        return nil
     }
 }
 

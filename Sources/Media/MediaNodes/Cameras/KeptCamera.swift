@@ -9,15 +9,17 @@ struct KeptCamera: RunningNode {
     private let device: CameraDevices
 
     init(_ instance: NodeInstance) {
-        let wish = CameraWish(instance)
+        let wish = CameraWish(of: instance)
         device = CameraDevices(instance, wish)
         var limits = SourceSupervisor.Limits()
+        // A stand-in is a keyframe, and after it, the stream goes on with the camera's next one.
+        if wish.delivered == "h264" { (limits.quiet, limits.fill) = (1, 1) }
         // A few frame times; a slow camera is not silent between two frames.
         limits.quiet = max(limits.quiet, 4 / wish.framesPerSecond)
         limits.silent = max(limits.silent, limits.quiet * 2)
         limits.pause = max(limits.pause, limits.silent * 2)
         let slate = Slate(
-            width: wish.width, height: wish.height, instance.plan.device?.slate ?? [], named: instance.prefix,
+            instance.plan.formats["video"] ?? .rawVideo(), instance.plan.device?.slate ?? [], named: instance.prefix,
             on: instance.pipeline.clock)
         head = SourceHead(
             instance, device, candidates: device.names.count,
@@ -41,16 +43,6 @@ struct KeptCamera: RunningNode {
     }
 }
 
-extension VideoBuffer {
-    /// A dark grey frame.
-    static func grey(width: Int, height: Int) -> VideoBuffer {
-        let chroma = [UInt8](repeating: 128, count: (width + 1) / 2 * ((height + 1) / 2))
-        return VideoBuffer(
-            width: width, height: height, luma: [UInt8](repeating: 48, count: width * height), chromaBlue: chroma,
-            chromaRed: chroma)
-    }
-}
-
 /// The cameras of a node: the wished one, and the one that takes over for it. Bound when they are opened.
 final class CameraDevices: SourceDevice {
     private struct State {
@@ -71,11 +63,14 @@ final class CameraDevices: SourceDevice {
     private let node: Node
     private let prefix: String
     private let wish: CameraWish
+    /// The size of encoded frames, which are not scaled.
+    private let size: FrameSize?
     private let clock: PipelineClock
     private let system: CameraSystem
     /// Keeps recorded cameras while they are closed.
     private let recorded: [FixtureCamera?]
     private let notice: @Sendable (String) -> Void
+    private let requests: KeyframeRequests
     private let state: Mutex<State>
 
     init(_ instance: NodeInstance, _ wish: CameraWish, of system: CameraSystem = .machine) {
@@ -83,12 +78,18 @@ final class CameraDevices: SourceDevice {
         prefix = instance.prefix
         clock = instance.pipeline.clock
         self.wish = wish
+        let promise = instance.plan.formats["video"]
+        size = wish.isEncoded ? promise.map { FrameSize($0.width ?? wish.width, $0.height ?? wish.height) } : nil
         self.system = system
         let failover = instance.isGiven("failover") ? instance.text("failover") : ""
         names = [CameraNode.device(of: instance)] + (failover.isEmpty ? [] : [failover])
         recorded = names.map(system.recorded)
         state = Mutex(State(controls: (try? ControlValues(of: instance)) ?? ControlValues()))
-        notice = { [reporter = instance.reporter, name = instance.name] in reporter.warn(name, $0) }
+        let notice: @Sendable (String) -> Void = { [reporter = instance.reporter, name = instance.name] in
+            reporter.warn(name, $0)
+        }
+        self.notice = notice
+        requests = KeyframeRequests(notice)
     }
 
     var counts: FrameCheck.Counts { state.withLock { $0.capture?.counts ?? $0.counts } }
@@ -104,8 +105,15 @@ final class CameraDevices: SourceDevice {
         } catch {
             throw MediaError(error)
         }
+        if let size, session.layout.mode.size != size {
+            throw MediaError(
+                code: MediaError.Code.cameraNoMode,
+                message:
+                    "The camera \(names[candidate]) delivers its \(wish.delivered) in \(session.layout.mode.size), but "
+                    + "the stream has \(size). Set this size, or leave format out.")
+        }
         var plan = DevicePlan(name: names[candidate], wish: wish.words)
-        plan.take(try CameraNode.planElements(node, session.layout.mode, wish, SystemEnvironment()))
+        plan.take(CameraNode.planElements(node, session.layout.mode, wish))
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { failure, _ in
             MediaError(code: MediaError.Code.elementFailed, message: failure.message, cause: failure.detail)
         }
@@ -113,9 +121,9 @@ final class CameraDevices: SourceDevice {
         let capture = CameraCapture(
             session,
             .init(
-                take: { [weak chain] frame, time in
+                take: { [weak chain, isEncoded = wish.isEncoded] frame, time in
                     guard let timestamp = chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
-                    _ = source.push(frame, of: layout, timestamp: timestamp)
+                    _ = source.push(frame, of: layout, timestamp: timestamp, isKept: isEncoded)
                 }, fail: output.fail, notice: notice))
         state.withLock { state in
             (state.chain, state.capture, state.candidate) = (chain, capture, candidate)
@@ -138,6 +146,8 @@ final class CameraDevices: SourceDevice {
         }
         chain?.pipeline.stop()
     }
+
+    func requestKeyframe() { requests.pass(to: state.withLock { $0.capture }) }
 
     func isThere(_ candidate: Int) -> Bool {
         system.isThere(names[candidate], identity: state.withLock { $0.identities[candidate] })

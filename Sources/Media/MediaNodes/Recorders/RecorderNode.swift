@@ -42,6 +42,8 @@ final class RecorderNode: NodeType, RunningNode {
         var counts = MediaStatistics.Recorder()
         var hold: Probe?
         var isVideoShifted = false
+        /// Of H.264.
+        var size: [Int?]?
         /// Whether the audio that is leaving its queue now is before the recording's start.
         var isTooEarly = false
         /// Whether the file belongs to this recording.
@@ -217,6 +219,11 @@ final class RecorderNode: NodeType, RunningNode {
             queue.sink.onEndOfStream { [weak self] in self?.ended(stream) }
         }
         queues[.video]?.source.watchBuffers { [weak self] _ in self?.pictureLeaves() }
+        // Muxers refuse other parameter sets in the format, as a camera's slate has. They are in the stream too.
+        parsers[.video]?.source.onEvent { [weak self] event in
+            guard case .caps(let caps) = event else { return .pass }
+            return self?.repeats(caps) == true ? .drop : .pass
+        }
         if let audio = queues[.audio] {
             if queues[.video] != nil {
                 let hold = audio.source.block()
@@ -232,6 +239,18 @@ final class RecorderNode: NodeType, RunningNode {
         // A start that fails leaves an earlier recording as it was.
         sink.openWithFirstData(path)
         sink.sink.onEndOfStream { [isComplete] in isComplete.signal() }
+    }
+
+    /// Whether a format of H.264 has the same size as the one before.
+    private func repeats(_ caps: Caps) -> Bool {
+        guard let format = caps.structures.first.flatMap(MediaFormat.init), format.encoding == "h264" else {
+            return false
+        }
+        let size = [format.width, format.height]
+        return state.withLock { state in
+            defer { state.size = size }
+            return state.size == size
+        }
     }
 
     /// Decides on a buffer at the input of its stream's queue.

@@ -4,7 +4,7 @@ import MediaGraph
 import Synchronization
 
 /// The frame of a source without a device: grey, with text or an image if the settings ask for it. Its elements run only
-/// while it shows, in a pipeline of their own.
+/// while it shows, in a pipeline of their own. A source of encoded video has it encoded once whenever it begins to show.
 final class Slate: Sendable {
     private struct State {
         var drawn: MediaBuffer?
@@ -15,16 +15,19 @@ final class Slate: Sendable {
     /// Frames a second, so that a clock is right.
     private static let framesPerSecond = 5.0
 
-    private let grey: MediaBuffer
+    /// Nil for encoded video.
+    private let grey: MediaBuffer?
     private let elements: [ElementPlan]
     private let prefix: String
     private let clock: PipelineClock
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "media.slate")
 
-    /// `elements` draw it, one after the other; none for a grey slate.
-    init(width: Int, height: Int, _ elements: [ElementPlan], named prefix: String, on clock: PipelineClock) {
-        grey = MediaBuffer(.grey(width: width, height: height))
+    /// `elements` draw it in this format, one after the other; none for a grey slate of raw video.
+    init(_ format: MediaFormat, _ elements: [ElementPlan], named prefix: String, on clock: PipelineClock) {
+        grey =
+            format.kind == .rawVideo
+            ? MediaBuffer(greyIn: format.encoding, width: format.width ?? 16, height: format.height ?? 16) : nil
         (self.elements, self.prefix, self.clock) = (elements, "\(prefix).slate", clock)
     }
 
@@ -35,18 +38,23 @@ final class Slate: Sendable {
         SettingContract("slate-image", .text, "A PNG or JPEG file that the slate shows, scaled to the frame"),
     ]
 
-    /// The elements that draw the slate of a source's settings; none for a grey one.
+    /// The elements that draw the slate of a source's settings; none for a grey one of raw video.
     static func plan(_ request: NodeRequest, _ format: MediaFormat) throws(MediaError) -> [ElementPlan] {
         let (text, image) = (request.given("slate-text"), request.given("slate-image"))
-        guard text != nil || image != nil else { return [] }
+        let isEncoded = format.kind == .encodedVideo
+        guard isEncoded || text != nil || image != nil else { return [] }
         var plan = NodePlan(request.node)
+        // An encoder needs one frame.
         plan.add(
             "videotestsrc", as: "grey",
-            ["is-live": true, "pattern": "solid-color", "foreground-color": .integer(0xff30_3030)])
+            ["pattern": "solid-color", "foreground-color": .integer(0xff30_3030)].merging(
+                isEncoded ? ["num-buffers": 1] : ["is-live": true]
+            ) { $1 })
         plan.addFilter(
             RawFormat.video(
-                .rawVideo(width: format.width ?? 0, height: format.height ?? 0, framesPerSecond: framesPerSecond)),
-            as: "size")
+                .rawVideo(
+                    isEncoded ? "I420" : format.encoding, width: format.width, height: format.height,
+                    framesPerSecond: framesPerSecond)), as: "size")
         if let image {
             if let obstacle = request.environment.obstacle(toReading: image) {
                 throw OverlayNode.unreadable(image, of: request.name, obstacle)
@@ -68,10 +76,38 @@ final class Slate: Sendable {
                     "font-desc": "Sans 24",
                 ])
         }
+        if isEncoded {
+            do throws(MediaError) {
+                try planEncoder(&plan, format, request.environment)
+            } catch {
+                // Without an encoder, nothing shows before the first frame of the device.
+                let isNeeded = text != nil || image != nil || request.text("away") == "slate"
+                guard !isNeeded else { throw error }
+                return []
+            }
+        }
         return plan.elements
     }
 
-    var frame: MediaBuffer { state.withLock { $0.drawn } ?? grey }
+    /// Plans the encoder of the one frame. A decoder of the device's stream reads constrained baseline too.
+    private static func planEncoder(
+        _ plan: inout NodePlan, _ format: MediaFormat, _ environment: any PlanEnvironment
+    ) throws(MediaError) {
+        guard format.encoding == "h264" else {
+            try environment.require("jpegenc")
+            return plan.add("jpegenc", as: "encoder")
+        }
+        // Hardware may keep a single frame.
+        let encoders = EncodedVideo.h264.elements.filter { !$0.isHardware }
+        let factory = try environment.firstUsable(of: encoders.map(\.factory)).factory
+        let properties = encoders.first { $0.factory == factory }?.properties(keyframeInterval: 1) ?? [:]
+        plan.add(factory, as: "encoder", properties)
+        plan.addFilter(
+            "video/x-h264,profile=constrained-baseline,stream-format=byte-stream,alignment=au", as: "profile")
+    }
+
+    /// The frame to show. Nil for encoded video until it is encoded.
+    var frame: MediaBuffer? { state.withLock { $0.drawn } ?? grey }
 
     /// Whether its elements run.
     var isDrawing: Bool { state.withLock { $0.chain != nil } }
@@ -117,7 +153,10 @@ final class Slate: Sendable {
             try? made.play()
         } else if !isShown, let chain {
             chain.pipeline.stop()
-            state.withLock { $0.chain = nil }
+            state.withLock { state in
+                state.chain = nil
+                if grey == nil { state.drawn = nil }
+            }
         }
     }
 

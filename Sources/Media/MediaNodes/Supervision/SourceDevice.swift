@@ -3,7 +3,7 @@ import MediaGraph
 
 /// The device behind a source, with the candidates that may replace it.
 ///
-/// All functions run on a queue of the source, one after the other, and may block as long as a driver does.
+/// All functions but two run on a queue of the source, one after the other, and may block as long as a driver does.
 protocol SourceDevice: Sendable {
     /// The name of a candidate in messages. Does not block.
     func name(of candidate: Int) -> String
@@ -15,8 +15,14 @@ protocol SourceDevice: Sendable {
     func isThere(_ candidate: Int) -> Bool
     /// Whether an error of `open` says that the device is not there.
     func isAbsence(_ error: MediaError) -> Bool
+    /// Asks a device that encodes for a keyframe. Any thread; does not block.
+    func requestKeyframe()
     /// The error for a device that was open and delivers nothing any more, or does not respond.
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError
+}
+
+extension SourceDevice {
+    func requestKeyframe() {}
 }
 
 /// The connection of an open device to its source. It refuses everything after the device was closed.

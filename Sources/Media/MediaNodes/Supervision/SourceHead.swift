@@ -6,11 +6,14 @@ import Synchronization
 /// The head of a source whose device may come and go: an `appsrc` that is always there. It passes the device's frames on
 /// without a copy, and while the device is away, a stand-in. A `SourceSupervisor` decides which.
 ///
+/// H.264 of the device passes unchanged, and its last keyframe stands in (`KeyframeRepeater`). The stand-in then goes on up
+/// to the device's next keyframe.
+///
 /// Devices open and close on a queue of their own. A driver that hangs there blocks nothing else.
 final class SourceHead: Sendable {
     /// The frames that stand in for those of the device.
     enum StandIn: Sendable {
-        /// The last frame; the slate before the first one.
+        /// The last frame, of H.264 the last keyframe; the slate before the first one.
         case freeze(slate: Slate)
         case slate(Slate)
         /// Silence, in the raw format of audio between nodes.
@@ -32,8 +35,12 @@ final class SourceHead: Sendable {
         var opening = 0
         /// The timestamp of the last frame, or the end of the last audio, in nanoseconds of the pipeline's time.
         var lastTime: UInt64?
-        /// The last frame of the device.
+        /// The last frame of the device. Not kept of H.264.
         var last: MediaBuffer?
+        /// Nil for other media than H.264.
+        var repeater: KeyframeRepeater?
+        /// When the device was last asked for a keyframe.
+        var askedAt: MediaTime?
         var isReady = false
         var isFinished = false
         /// That of the last event, if it has not been resolved since.
@@ -51,6 +58,8 @@ final class SourceHead: Sendable {
     /// The longest silence that is pushed at once.
     private static let longestSilence: UInt64 = 1_000_000_000
     private static let shortestAlarm = 0.001
+    /// The shortest time between two requests for a keyframe, in seconds.
+    private static let askInterval = 0.5
     /// How long `finish` waits for a device to close, in seconds.
     private static let closingLimit = 2.0
 
@@ -78,13 +87,29 @@ final class SourceHead: Sendable {
         source = PushSource(instance.element("source"))
         self.device = device
         self.standIn = standIn
-        state = Mutex(State(supervisor: SourceSupervisor(candidates: candidates, limits: limits)))
+        var state = State(supervisor: SourceSupervisor(candidates: candidates, limits: limits))
+        let isH264 = instance.plan.formats.values.contains { $0.encoding == "h264" }
+        if isH264 {
+            state.repeater = KeyframeRepeater()
+            state.repeater?.interrupt()
+        }
+        self.state = Mutex(state)
         reporter.await(name)
+        guard isH264 else { return }
+        source.element.source.onUpstreamEvent { [weak self] event in
+            if let self, case .forceKeyUnit = event { self.state.withLock { self.askForKeyframe(&$0) } }
+            return .pass
+        }
     }
 
     /// Adds the head's element to a plan, as `source`. It gives the promised format whether the device is there or not.
     static func plan(_ plan: inout NodePlan, _ format: MediaFormat, caps: String, latency: Double) {
-        let limits = format.kind == .rawAudio ? QueuePlan.Limits.rawSound : .rawPictures
+        let limits =
+            switch format.kind {
+            case .rawAudio: QueuePlan.Limits.rawSound
+            case .encodedVideo where format.encoding == "h264": PushQueue.encodedLimits
+            default: QueuePlan.Limits.rawPictures
+            }
         PushQueue.plan(&plan, caps: caps, limits, holding: format)
         plan.elements[plan.elements.count - 1].properties["min-latency"] = .integer(Int(latency * 1e9))
     }
@@ -154,6 +179,10 @@ final class SourceHead: Sendable {
             guard state.opening == opening, state.supervisor.phase != .stopped, state.supervisor.phase != .lost else {
                 return nil
             }
+            if state.repeater != nil {
+                pass(h264: buffer, at: time, &state)
+                return nil
+            }
             let isAfterStandIn = state.supervisor.isFilling
             handle(.frame, &state)
             if case .silence = standIn {
@@ -167,6 +196,36 @@ final class SourceHead: Sendable {
             return state.last
         }
         withExtendedLifetime(former) {}
+    }
+
+    /// Passes a frame of H.264 on, unless receivers lack a frame on which it depends.
+    private func pass(h264 buffer: MediaBuffer, at time: MediaTime, _ state: inout State) {
+        guard let timestamp = timestamp(min(time, GStreamer.now), &state) else { return }
+        let isFull = isFull
+        if isFull { state.repeater?.interrupt() }
+        let frame = buffer.bytes
+        let passing = isFull ? .dropped : state.repeater?.pass(frame) ?? .unchanged
+        // A stand-in goes on until it can end.
+        if passing != .dropped || !state.supervisor.isFilling { handle(.frame, &state) }
+        let isPushed: Bool
+        switch passing {
+        case .dropped: return askForKeyframe(&state)
+        case .unchanged:
+            isPushed = source.push(buffer, timestamp: timestamp, isKeyframe: VideoCodec.h264.isKeyframe(frame))
+        case .changed(let bytes): isPushed = source.push(bytes.span.bytes, timestamp: timestamp)
+        }
+        standIn.slate?.hide()
+        if isPushed { pushed(at: timestamp, &state) }
+    }
+
+    /// Whether the queue of encoded frames is full.
+    private var isFull: Bool { source.waiting >= PushQueue.encodedLimits.frames ?? .max }
+
+    private func askForKeyframe(_ state: inout State) {
+        let now = GStreamer.now
+        if let last = state.askedAt, now.seconds(since: last) < Self.askInterval { return }
+        state.askedAt = now
+        device.requestKeyframe()
     }
 
     /// Passes audio on that continues where the former audio ended.
@@ -240,7 +299,7 @@ final class SourceHead: Sendable {
                 handle(device.isThere(candidate) ? .appeared(candidate) : .disappeared(candidate))
             }
         case .fill: fill(&state)
-        case .requestKeyframe: source.requestKeyframe()
+        case .requestKeyframe: if state.repeater == nil { source.requestKeyframe() }
         case .report(let event): report(event, &state)
         }
     }
@@ -260,18 +319,33 @@ final class SourceHead: Sendable {
 
     private func fill(_ state: inout State) {
         guard let timestamp = timestamp(GStreamer.now, &state) else { return }
-        let buffer: MediaBuffer
+        let slate: MediaBuffer?
         switch standIn {
-        case .freeze(let slate): buffer = state.last ?? shown(slate)
-        case .slate(let slate): buffer = shown(slate)
+        case .freeze(let frame):
+            slate = state.last == nil && state.repeater?.hasKeyframe != true ? shown(frame) : nil
+        case .slate(let frame): slate = shown(frame)
         case .silence: return play(silenceUntil: timestamp, &state)
         }
-        guard source.repeat(buffer, timestamp: timestamp) else { return }
+        let isPushed: Bool
+        if state.repeater != nil {
+            guard !isFull, let frame = keyframe(orSlate: slate, &state) else { return }
+            isPushed = source.push(frame.span.bytes, timestamp: timestamp)
+        } else {
+            guard let frame = slate ?? state.last else { return }
+            isPushed = source.repeat(frame, timestamp: timestamp)
+        }
+        guard isPushed else { return }
         state.standIns += 1
         pushed(at: timestamp, &state)
     }
 
-    private func shown(_ slate: Slate) -> MediaBuffer {
+    /// The frame that stands in for one of H.264. Nil before the first keyframe and without a slate.
+    private func keyframe(orSlate slate: MediaBuffer?, _ state: inout State) -> [UInt8]? {
+        if let slate, state.repeater?.hasSlate == false { _ = state.repeater?.show(slate: slate.bytes) }
+        return state.repeater?.standIn()
+    }
+
+    private func shown(_ slate: Slate) -> MediaBuffer? {
         slate.show()
         return slate.frame
     }

@@ -1,0 +1,72 @@
+import Cameras
+import MediaGraph
+
+/// A camera that is there while its node is planned, with the output that needs the least work for all readers together.
+struct FoundCamera {
+    let output: CameraOutput
+    /// The wish for this output.
+    let wish: CameraWish
+    private let device: CameraDevice
+    private let choice: FormatChoice
+    private let passedOver: [String]
+
+    /// - Throws: `camera.absent` and others of the search, `camera.no-mode`, `camera.control`.
+    init(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) {
+        let environment = request.environment
+        let found = try environment.camera(CameraNode.device(of: request))
+        device = found.camera
+        let offers = environment.offers(of: device)
+        var outputs: [CameraOutput]
+        do throws(CaptureError) {
+            outputs = try wish.outputs(of: offers, camera: "\(device.path) (\(device.name))")
+            let controls = try ControlValues(of: request)
+            if !controls.values.isEmpty, let there = environment.cameraControls(device.path) {
+                try controls.check(there.map(DeviceControl.init), of: device.path)
+            }
+        } catch {
+            throw MediaError(error)
+        }
+        var passedOver = found.passedOver + wish.passedOver(of: offers, beside: outputs)
+        func choose() -> FormatChoice {
+            request.choice("video", among: outputs.map { $0.alternative(for: wish) })
+        }
+        var choice = choose()
+        // Only a stream that would pass is looked at: the camera is opened for that.
+        if wish.format == .auto, outputs.count > 1, choice.format.encoding == "h264",
+            let obstacle = environment.obstacle(
+                toPassing: outputs[choice.index].mode, of: device.path, request.demands["video"])
+        {
+            passedOver.append("\(choice.alternative.name): \(obstacle)")
+            outputs.remove(at: choice.index)
+            choice = choose()
+        }
+        output = outputs[choice.index]
+        (self.wish, self.choice, self.passedOver) = (wish.delivering(output.format.encoding), choice, passedOver)
+    }
+
+    /// Notes the camera, its mode, and the choice.
+    func note(in plan: inout NodePlan) {
+        let mode = output.mode
+        plan.resource = device.path
+        plan.notes.append("\(device.path) (\(device.name)) in the mode \(mode.caps): \(mode.reason(for: wish))")
+        plan.passedOver += passedOver
+        plan.note(choice)
+    }
+}
+
+extension PlanEnvironment {
+    /// Why a camera's H.264 is not passed on unless the settings request it. Nil if it can be.
+    fileprivate func obstacle(toPassing mode: CaptureMode, of path: String, _ demand: Demand?) -> String? {
+        guard let set = (self as? any CameraEnvironment)?.sequenceParameters(of: path, in: mode) else {
+            return "the camera gave no keyframe that tells its profile; format: h264 passes it all the same"
+        }
+        if !set.isInDisplayOrder {
+            return "its profile \(set.profileName) may have B-frames; format: h264 passes it if it has none"
+        }
+        if demand?.reachesPeers == true, !set.isBaseline {
+            return "its profile is \(set.profileName), and receivers in rooms need only decode constrained baseline; "
+                + "format: h264 passes it all the same"
+        }
+        return nil
+    }
+}
