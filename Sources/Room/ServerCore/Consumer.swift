@@ -30,16 +30,16 @@ final class Consumer {
     }
 
     /// The session's sender for this receiver, from its first stream on: most receivers never get one.
-    private func makeSender() -> SenderID {
-        let codecs = Codec.of(receiver.media)
-        return peer.addSender(
+    ///
+    /// - Parameter codecs: those of the client's answer, which may have other payload types than the offer.
+    private func makeSender(_ codecs: [NegotiatedCodec]) -> SenderID {
+        peer.addSender(
             SenderConfiguration(
                 kind: receiver.media == .audio ? .audio : .video, ssrc: receiver.ssrc,
                 retransmissionSSRC: receiver.retransmissionSSRC, clockRate: receiver.media == .audio ? 48000 : 90000,
                 retransmissionPayloadTypes: Dictionary(
-                    uniqueKeysWithValues: codecs.compactMap { codec in
-                        codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
-                    }),
+                    codecs.compactMap { codec in codec.retransmissionPayloadType.map { (codec.payloadType, $0) } }
+                ) { first, _ in first },
                 mid: receiver.mid, history: history))
     }
 
@@ -69,7 +69,6 @@ final class Consumer {
     func assign(_ stream: PublishedStream) {
         release()
         self.stream = stream
-        if sender == nil { sender = makeSender() }
         stream.add(self)
         // The keyframe can then be there before the session is secured, which takes several round trips.
         if !beginIfPossible() { _ = stream.replay() }
@@ -147,9 +146,10 @@ final class Consumer {
     /// Returns false before the session is secured and the client has accepted the stream's codec.
     @discardableResult
     private func beginIfPossible() -> Bool {
-        guard peer.isSecured, let stream, let negotiated = accepted?.first(where: { $0.codec == stream.codec }) else {
-            return false
-        }
+        guard peer.isSecured, let stream, let accepted,
+            let negotiated = accepted.first(where: { $0.codec == stream.codec })
+        else { return false }
+        if sender == nil { sender = makeSender(accepted) }
         payloadType = negotiated.payloadType
         splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
         replay = stream.replay()
