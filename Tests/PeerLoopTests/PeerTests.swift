@@ -88,10 +88,10 @@ private final class Pair {
             try peer.start()
             try peer.setRemote(other.local, dtlsRole: peer === sender ? .client : .server)
         }
-        stream = sender.addSender(SenderConfiguration(kind: .video, ssrc: SSRC(7), clockRate: 90000))
+        stream = sender.addSender(SenderConfiguration(ssrc: SSRC(7), clockRate: 90000))
         _ = receiver.addReceiver(
             ReceiverConfiguration(
-                kind: .video, ssrc: SSRC(7), mid: "0", clockRate: 90000, payloadTypes: [96], nack: false))
+                ssrc: SSRC(7), mid: "0", clockRate: 90000, payloadTypes: [96], nack: false))
         receiver.onMedia = { [unowned self] _, _, _, _ in received += 1 }
         for path in paths { path.events(.connected) }
         carry()

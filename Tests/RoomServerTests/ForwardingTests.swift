@@ -124,7 +124,7 @@ private final class Downlink {
         client = try MediaSession(loop: loop, role: .controlled)
         _ = client.peer.addReceiver(
             ReceiverConfiguration(
-                kind: .video, ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
+                ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
                 clockRate: 90000, payloadTypes: [payloadType],
                 retransmissionPayloadTypes: [payloadType: payloadType + 1], nack: true))
         consumer.accept([
@@ -141,7 +141,7 @@ private final class Downlink {
         streams += 1
         let receiver = publisher.addReceiver(
             ReceiverConfiguration(
-                kind: .video, mid: String(streams), clockRate: 90000, payloadTypes: [96], nack: false))
+                mid: String(streams), clockRate: 90000, payloadTypes: [96], nack: false))
         let stream = PublishedStream(
             StreamInfo(id: streams, media: .video, codec: "VP8", extraValue: ""), codec: .vp8, participant: "p-1",
             loop: publisher.loop, source: SessionSource(peer: publisher, receiver: receiver))

@@ -277,7 +277,7 @@ private final class JoinStage {
                 retransmissionSSRC: SSRC(UInt32(20_000 + index)))
             _ = client.peer.addReceiver(
                 ReceiverConfiguration(
-                    kind: .video, ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC,
+                    ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC,
                     mid: receiver.mid, clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97],
                     nack: true))
             consumers.append(

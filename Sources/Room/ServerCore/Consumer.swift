@@ -35,7 +35,7 @@ final class Consumer {
     private func makeSender(_ codecs: [NegotiatedCodec]) -> SenderID {
         peer.addSender(
             SenderConfiguration(
-                kind: receiver.media == .audio ? .audio : .video, ssrc: receiver.ssrc,
+                ssrc: receiver.ssrc,
                 retransmissionSSRC: receiver.retransmissionSSRC, clockRate: receiver.media == .audio ? 48000 : 90000,
                 retransmissionPayloadTypes: Dictionary(
                     codecs.compactMap { codec in codec.retransmissionPayloadType.map { (codec.payloadType, $0) } }

@@ -283,7 +283,7 @@ package final class Peer: TurnMember {
         deliverSessionEvents()
         guard state != .closed else { return }
         flush()
-        let next = session.nextTimeout.time
+        let next = session.nextTimeout
         wakes = next
         if next != sessionTimer?.deadline { sessionTimer?.arm(at: next) }
     }
