@@ -120,7 +120,9 @@ private final class Downlink {
         publisher = try settings.makePeer(.controlled, .here)
         peer = try settings.makePeer(.controlling, .here)
         let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: SSRC(7001))
-        consumer = Consumer(receiver, peer: peer, firstSequenceNumber: SequenceNumber(100), history: 512)
+        consumer = Consumer(
+            receiver, peer: peer, firstSequenceNumber: SequenceNumber(100), history: 512,
+            replays: ReplayPace(loop: loop))
         client = try MediaSession(loop: loop, role: .controlled)
         _ = client.peer.addReceiver(
             ReceiverConfiguration(

@@ -281,7 +281,9 @@ private final class JoinStage {
                     mid: receiver.mid, clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97],
                     nack: true))
             consumers.append(
-                Consumer(receiver, peer: subscriber, firstSequenceNumber: settings.nextSequenceNumber(), history: 512))
+                Consumer(
+                    receiver, peer: subscriber, firstSequenceNumber: settings.nextSequenceNumber(), history: 512,
+                    replays: ReplayPace(loop: loop)))
             firsts.append(consumers[index].nextSequenceNumber)
             consumers[index].accept([
                 NegotiatedCodec(codec: .vp8, payloadType: 96, retransmissionPayloadType: 97, parameters: "")

@@ -9,6 +9,7 @@ final class Consumer {
     private let peer: Peer
     private let maximumPayloadLength: Int
     private let history: Int
+    private let replays: ReplayPace
     @exclusivity(unchecked) private var sender: SenderID?
     @exclusivity(unchecked) private var splice: Splice
     @exclusivity(unchecked) private var payloadType: UInt8 = 0
@@ -21,8 +22,12 @@ final class Consumer {
     /// Its index among the stream's consumers, which the stream sets.
     var place = 0
 
-    init(_ receiver: Receiver, peer: Peer, firstSequenceNumber: SequenceNumber, history: Int) {
+    /// - Parameter replays: shared by the consumers of one client.
+    init(
+        _ receiver: Receiver, peer: Peer, firstSequenceNumber: SequenceNumber, history: Int, replays: ReplayPace
+    ) {
         self.receiver = receiver
+        self.replays = replays
         self.peer = peer
         maximumPayloadLength = peer.maximumPayloadLength
         self.history = receiver.media == .audio ? 0 : history
@@ -152,7 +157,7 @@ final class Consumer {
         if sender == nil { sender = makeSender(accepted) }
         payloadType = negotiated.payloadType
         splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
-        replay = stream.replay()
+        replay = replays.replay(of: stream)
         // Not now: the message that assigns the stream has the first sequence number, and is not written yet.
         if replay != nil { replayTimer.arm(at: peer.loop.now) }
         return true
@@ -161,7 +166,7 @@ final class Consumer {
     /// Begins at a keyframe whose first packet arrived after others, because it was overtaken or repaired.
     func beginAtRepairedKeyframe() {
         guard isAwaitingStart, peer.isSecured, let stream else { return }
-        replay = stream.replay()
+        replay = replays.replay(of: stream)
         if replay != nil { replayTimer.arm(at: peer.loop.now) }
     }
 
