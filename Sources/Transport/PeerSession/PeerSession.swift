@@ -510,6 +510,11 @@ public final class PeerSession {
         PeerSessionStatistics(roundTrip: streams.roundTrip, dropped: streams.dropped)
     }
 
+    /// Packets to be sent that were dropped, `outgoingFull` and `unprotectable`.
+    package var dropsOfSending: (full: Int, unprotectable: Int) {
+        (streams.dropped.outgoingFull, streams.dropped.unprotectable)
+    }
+
     /// Nil after the sender's removal.
     public func statistics(of id: SenderID) -> SenderStatistics? { streams.sender(id)?.statistics }
 
