@@ -158,7 +158,7 @@ private final class Uplink: EndedOnLoop {
         for stream in streams {
             _ = server.addReceiver(
                 ReceiverConfiguration(
-                    kind: .audio, ssrc: stream.ssrc, mid: stream.mid, clockRate: 48000,
+                    ssrc: stream.ssrc, mid: stream.mid, clockRate: 48000,
                     payloadTypes: [stream.negotiated.payloadType], nack: false))
         }
         server.onMedia = { [unowned self] _, header, _, _ in received.append(header) }
@@ -217,7 +217,7 @@ private final class Downlink: EndedOnLoop {
             loop: loop,
             configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "server"))
         let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: nil)
-        sender = server.addSender(SenderConfiguration(kind: .video, ssrc: receiver.ssrc, clockRate: 90000))
+        sender = server.addSender(SenderConfiguration(ssrc: receiver.ssrc, clockRate: 90000))
         let peer = try Peer(
             loop: loop,
             configuration: PeerConfiguration(iceRole: .controlled, certificate: try Certificate(), cname: "client"))

@@ -156,6 +156,40 @@ extension Server {
 /// The message that the bytes are. (The macros of Testing accept no span.)
 func parse(_ bytes: [UInt8]) -> STUNMessage? { STUNMessage(parsing: bytes.span) }
 
+/// The mapped address and the error code of a response (RFC 8489, sections 14.2 and 14.8).
+struct Response {
+    private(set) var mappedAddress: TransportAddress?
+    private(set) var errorCode: Int?
+
+    /// Nil for bytes that are no STUN message.
+    init?(_ bytes: [UInt8]) {
+        guard parse(bytes) != nil else { return nil }
+        var rest = bytes[20...]
+        func number(_ range: Range<Int>) -> Int {
+            rest.dropFirst(range.lowerBound).prefix(range.count).reduce(0) { $0 << 8 | Int($1) }
+        }
+        // The address is XORed with the cookie and the transaction.
+        let mask = Array(bytes[4..<20])
+        while rest.count >= 4 {
+            let (type, length) = (number(0..<2), number(2..<4))
+            let value = Array(rest.dropFirst(4).prefix(length))
+            rest = rest.dropFirst(4 + (length + 3) & ~3)
+            switch type {
+            case 0x0009: errorCode = Int(value[2]) * 100 + Int(value[3])
+            case 0x0020:
+                let port = UInt16(value[2] ^ mask[0]) << 8 | UInt16(value[3] ^ mask[1])
+                let address = zip(value[4...], mask).map { $0 ^ $1 }
+                func part(_ range: Range<Int>) -> UInt64 { address[range].reduce(0) { $0 << 8 | UInt64($1) } }
+                mappedAddress =
+                    address.count == 4
+                    ? TransportAddress(ipv4: UInt32(part(0..<4)), port: port)
+                    : TransportAddress(ipv6: part(0..<8), part(8..<16), port: port)
+            default: break
+            }
+        }
+    }
+}
+
 extension STUNMessage {
     func isSigned(with key: some STUNKey, in bytes: [UInt8]) -> Bool { isSigned(with: key, in: bytes.span) }
     func hasFingerprint(in bytes: [UInt8]) -> Bool { hasFingerprint(in: bytes.span) }

@@ -48,7 +48,7 @@ enum Vector {
         #expect(message.username.map { String(decoding: datagram[$0], as: UTF8.self) } == "evtj:h6vY")
         #expect(message.priority == 0x6e00_01ff)
         #expect(message.role == .controlled(0x932f_f9b1_5126_3b36))
-        #expect(!message.nominates && message.unknownAttributes == 0 && message.errorCode == nil)
+        #expect(!message.nominates && message.unknownAttributes == 0)
         #expect(message.isSigned(with: key, in: datagram) && message.hasFingerprint(in: datagram))
         let other = PlainKey(password: Array("VOkJxbRl1RmTxUk/WvJxBT".utf8))
         #expect(!message.isSigned(with: other, in: datagram))
@@ -62,7 +62,7 @@ enum Vector {
         datagram: [UInt8], address: TransportAddress
     ) throws {
         let message = try #require(parse(datagram))
-        #expect(message.kind == .success && message.mappedAddress == address)
+        #expect(message.kind == .success && Response(datagram)?.mappedAddress == address)
         #expect(message.isSigned(with: key, in: datagram) && message.hasFingerprint(in: datagram))
 
         var packet = PacketBuffer()
@@ -95,7 +95,7 @@ enum Vector {
             STUNResponse.error(code).write(to: parsed, in: request.span, signedWith: key, into: &packet)
             let datagram = Array(packet.bytes[..<packet.count])
             let response = try #require(parse(datagram))
-            #expect(response.kind == .error && response.errorCode == code.rawValue)
+            #expect(response.kind == .error && Response(datagram)?.errorCode == code.rawValue)
             #expect(response.transaction == parsed.transaction)
             #expect(response.hasFingerprint(in: datagram))
             #expect(response.isSigned(with: self.key, in: datagram) == (key != nil))

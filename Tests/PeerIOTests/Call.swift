@@ -114,18 +114,18 @@ struct Call: Sendable {
         self.answerer = LoopBound(answerer, loop: loop)
         videoSender = offerer.peer.addSender(
             SenderConfiguration(
-                kind: .video, ssrc: Self.video, retransmissionSSRC: options.repairs ? Self.repair : nil,
+                ssrc: Self.video, retransmissionSSRC: options.repairs ? Self.repair : nil,
                 clockRate: 90000, retransmissionPayloadTypes: options.repairs ? [96: 97] : [:]))
         videoReceiver = answerer.peer.addReceiver(
             ReceiverConfiguration(
-                kind: .video, ssrc: Self.video, retransmissionSSRC: options.repairs ? Self.repair : nil, mid: "v",
+                ssrc: Self.video, retransmissionSSRC: options.repairs ? Self.repair : nil, mid: "v",
                 clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: options.repairs ? [96: 97] : [:],
                 nack: options.repairs))
         audioSender = answerer.peer.addSender(
-            SenderConfiguration(kind: .audio, ssrc: Self.audio, clockRate: 48000))
+            SenderConfiguration(ssrc: Self.audio, clockRate: 48000))
         _ = offerer.peer.addReceiver(
             ReceiverConfiguration(
-                kind: .audio, ssrc: Self.audio, mid: "a", clockRate: 48000, payloadTypes: [111], nack: false))
+                ssrc: Self.audio, mid: "a", clockRate: 48000, payloadTypes: [111], nack: false))
         trickle(from: self.offerer, to: self.answerer, options, isOfferer: true)
         trickle(from: self.answerer, to: self.offerer, options, isOfferer: false)
 

@@ -25,7 +25,7 @@ import Testing
         let (sender, receiver) = (try open(), try open())
         defer { for socket in [sender, receiver] { socket.end() } }
         let datagram = [UInt8](repeating: 7, count: size)
-        sender.isBlocked = true
+        sender.block()
         for _ in 0..<10_000 { _ = sender.send(on: pair(to: receiver)) { $0.append(datagram) } }
         #expect(sender.heldBytes <= 2 << 20 + size)
         let held = sender.heldBytes / size

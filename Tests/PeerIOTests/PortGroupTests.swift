@@ -77,6 +77,26 @@ struct PortGroupTests {
         }
     }
 
+    @Test func `what another loop hands over to a port that waits for its next turn is handled`() async throws {
+        let clock = SlowClock()
+        let loop = EventLoop(name: "slow", turnClock: { clock.read() })
+        let port = try await onLoop(loop) {
+            clock.loop = loop
+            return Result { () throws(TransportError) in
+                LoopBound(
+                    try MediaPort(loop: loop, address: "127.0.0.1", port: 0, group: clock.group, place: 0), loop: loop)
+            }
+        }.get()
+        // The third follows while the second waits. Then the next share ends with the second one.
+        clock.handOver(2)
+        #expect(await eventually(within: 5) { await onLoop(loop) { loop.traffic.received == 3 } })
+        // The bell rings again for later ones.
+        clock.handOver(1)
+        #expect(await eventually(within: 5) { await onLoop(loop) { loop.traffic.received == 4 } })
+        await onLoop(loop) { port.value.close() }
+        loop.shutdown()
+    }
+
     @Test func `a flood of checks leaves room for media, and what has no room is counted`() {
         let inbox = PortInbox()
         let pair = AddressPair(
@@ -141,5 +161,36 @@ struct PortGroupTests {
         for port in ports { await onLoop(port.loop) { port.value.close() } }
         for loop in loops { loop.shutdown() }
         try result.get()
+    }
+}
+
+/// A clock by which each share of a turn ends with its first piece, and another loop that hands over one more datagram
+/// when the first was handled.
+private final class SlowClock: @unchecked Sendable {
+    // Sendable by hand: the variables are used on the loop only.
+
+    let group = PortGroup(2)
+    weak var loop: EventLoop?
+    private var time = MonotonicTime.zero
+    private var hasHandedOver = false
+
+    func read() -> MonotonicTime {
+        if !hasHandedOver, loop?.traffic.received == 1 {
+            hasHandedOver = true
+            handOver(1)
+        }
+        time = time + TurnShare.time
+        return time
+    }
+
+    func handOver(_ count: Int) {
+        let address = TransportAddress(ipv4: 0x7f00_0001, port: 9)
+        var bundle = DatagramBundle()
+        for _ in 0..<count {
+            [UInt8](repeating: 0x80, count: 20).withUnsafeBytes {
+                bundle.append(.media, $0, on: AddressPair(remote: address, local: address), from: 1)
+            }
+        }
+        group.inboxes[0].add(&bundle)
     }
 }

@@ -301,7 +301,7 @@ struct PortFeedbackTests {
             let client = try await BareClient(on: port, certificate: try Certificate()) { peer in
                 sender.id = peer.addSender(
                     SenderConfiguration(
-                        kind: .video, ssrc: Call.video, retransmissionSSRC: Call.repair, clockRate: 90000,
+                        ssrc: Call.video, retransmissionSSRC: Call.repair, clockRate: 90000,
                         retransmissionPayloadTypes: [96: 97]))
             }
             try #require(await client.connect())
@@ -339,7 +339,7 @@ struct PortFeedbackTests {
             let sender = SenderBox()
             let client = try await BareClient(on: port, certificate: try Certificate()) { peer in
                 sender.id = peer.addSender(
-                    SenderConfiguration(kind: .video, ssrc: Call.video, clockRate: 90000))
+                    SenderConfiguration(ssrc: Call.video, clockRate: 90000))
             }
             try #require(await client.connect())
             let server = client.server

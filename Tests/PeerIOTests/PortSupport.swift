@@ -68,7 +68,7 @@ final class BareClient {
             makeSRTP: { try OpenSSLSRTP(keys: &$0) })
         _ = session.addReceiver(
             ReceiverConfiguration(
-                kind: .video, ssrc: Call.video, mid: "v", clockRate: 90000, payloadTypes: [96], nack: false))
+                ssrc: Call.video, mid: "v", clockRate: 90000, payloadTypes: [96], nack: false))
         let description = TransportDescription(
             iceUfrag: Self.ufrag, icePwd: Self.password, fingerprints: [certificate.fingerprint], setup: .active)
         let opened = try await onLoop(port.loop) {
@@ -126,7 +126,7 @@ final class BareClient {
             _ = buffer.assign(datagram)
             if case .media = session.receive(&buffer, now: now) { received += 1 }
         }
-        if session.nextTimeout.time <= now { session.handleTimeout(now: now) }
+        if session.nextTimeout <= now { session.handleTimeout(now: now) }
         while session.pollEvent() != nil {}
         var batch = DatagramBatch()
         session.drain(into: &batch)

@@ -50,6 +50,19 @@ import Testing
         #expect((50...150).contains(statistics.datagramsImpaired))
         #expect(pair.received + statistics.datagramsImpaired == 200)
     }
+
+    @Test func `a loop counts the packets that its sessions drop instead of sending them`() throws {
+        let pair = try Pair()
+        defer { pair.close() }
+        for length in [4, 1401, 4, 1401, 4] { pair.forward(payload: length) }
+        pair.run(for: .milliseconds(1))
+        #expect(pair.received == 3)
+        #expect(pair.loop.traffic.unprotectable == 2)
+        pair.forward(payload: 1401)
+        pair.forward()
+        pair.run(for: .milliseconds(1))
+        #expect(pair.loop.traffic.unprotectable == 3 && pair.loop.traffic.outgoingFull == 0)
+    }
 }
 
 /// Two peers on one loop and on virtual time, whose paths carry each datagram at once.
@@ -88,10 +101,10 @@ private final class Pair {
             try peer.start()
             try peer.setRemote(other.local, dtlsRole: peer === sender ? .client : .server)
         }
-        stream = sender.addSender(SenderConfiguration(kind: .video, ssrc: SSRC(7), clockRate: 90000))
+        stream = sender.addSender(SenderConfiguration(ssrc: SSRC(7), clockRate: 90000))
         _ = receiver.addReceiver(
             ReceiverConfiguration(
-                kind: .video, ssrc: SSRC(7), mid: "0", clockRate: 90000, payloadTypes: [96], nack: false))
+                ssrc: SSRC(7), mid: "0", clockRate: 90000, payloadTypes: [96], nack: false))
         receiver.onMedia = { [unowned self] _, _, _, _ in received += 1 }
         for path in paths { path.events(.connected) }
         carry()
@@ -99,10 +112,10 @@ private final class Pair {
     }
 
     /// Sends one packet.
-    func forward() {
+    func forward(payload length: Int = 4) {
         var packet = PacketBuffer()
-        packet.append([0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4].span)
-        let payload = store.add(packet, 12..<16, timestamp: RTPTimestamp(0), marker: true, now: loop.now)
+        packet.append(([0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7] + [UInt8](repeating: 1, count: length)).span)
+        let payload = store.add(packet, 12..<(12 + length), timestamp: RTPTimestamp(0), marker: true, now: loop.now)
         let rewrite = Rewrite(
             payloadType: 96, sequenceNumber: number, timestamp: RTPTimestamp(0), marker: true)
         number = number.advanced(by: 1)

@@ -90,8 +90,8 @@ final class Call {
     /// Datagrams and bytes that each end put on the path.
     private(set) var sent: [Int] = [0, 0]
     private(set) var sentBytes: [Int] = [0, 0]
-    /// How often each end's timer fired, by reason.
-    private(set) var timeouts: [[Deadline.Reason: Int]] = [[:], [:]]
+    /// How often each end's timer fired for another reason than a report since the end was secured.
+    private(set) var timeouts = [0, 0]
 
     var a: PeerSession { sessions[0] }
     var b: PeerSession { sessions[1] }
@@ -155,7 +155,7 @@ final class Call {
         kept = []
     }
 
-    private func nextTimeout(of end: End) -> MonotonicTime { end == stopped ? .never : self[end].nextTimeout.time }
+    private func nextTimeout(of end: End) -> MonotonicTime { end == stopped ? .never : self[end].nextTimeout }
 
     func run(for interval: TimeInterval) {
         let end = now + interval
@@ -182,7 +182,7 @@ final class Call {
                 return
             }
             for end in [End.a, .b] where nextTimeout(of: end) <= now {
-                timeouts[end.rawValue][self[end].nextTimeout.reason, default: 0] += 1
+                if self[end].isSecured, self[end].nextReport > now { timeouts[end.rawValue] += 1 }
                 self[end].handleTimeout(now: now)
             }
             while agenda.next <= now {
@@ -261,19 +261,19 @@ final class Stream {
         _ call: Call, first: UInt16 = 65000, length: Int = 1100, change: (inout SenderConfiguration) -> Void = { _ in }
     ) -> Stream {
         var sending = SenderConfiguration(
-            kind: .video, ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), clockRate: 90000,
+            ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), clockRate: 90000,
             retransmissionPayloadTypes: [96: 97])
         change(&sending)
         let receiving = ReceiverConfiguration(
-            kind: .video, ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), mid: "v", clockRate: 90000,
+            ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), mid: "v", clockRate: 90000,
             payloadTypes: [96], retransmissionPayloadTypes: [96: 97], nack: true)
         return Stream(call, sending, receiving, first: first, length: length)
     }
 
     static func audio(_ call: Call) -> Stream {
-        let sending = SenderConfiguration(kind: .audio, ssrc: SSRC(2000), clockRate: 48000)
+        let sending = SenderConfiguration(ssrc: SSRC(2000), clockRate: 48000)
         let receiving = ReceiverConfiguration(
-            kind: .audio, ssrc: SSRC(2000), mid: "a", clockRate: 48000, payloadTypes: [96], nack: false)
+            ssrc: SSRC(2000), mid: "a", clockRate: 48000, payloadTypes: [96], nack: false)
         return Stream(call, sending, receiving, first: 0, length: 80)
     }
 

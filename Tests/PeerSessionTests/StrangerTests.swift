@@ -18,7 +18,7 @@ import Testing
         call.secure()
         let receiver = call.b.addReceiver(
             ReceiverConfiguration(
-                kind: .video, ssrc: SSRC(5), retransmissionSSRC: SSRC(6), mid: "v0", midExtensionID: 4,
+                ssrc: SSRC(5), retransmissionSSRC: SSRC(6), mid: "v0", midExtensionID: 4,
                 clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97], nack: false))
         return (call, receiver)
     }
@@ -90,7 +90,7 @@ import Testing
         for number: UInt32 in 0..<64 {
             _ = call.b.addReceiver(
                 ReceiverConfiguration(
-                    kind: .audio, ssrc: SSRC(200 + number), mid: "a", clockRate: 48000, payloadTypes: [111],
+                    ssrc: SSRC(200 + number), mid: "a", clockRate: 48000, payloadTypes: [111],
                     nack: false))
             voice.send(rtp(200 + number, type: 111))
         }

@@ -20,7 +20,7 @@ import TestSupport
         _ mid: String, types: Set<UInt8> = [96], ssrc: SSRC? = nil, midID: UInt8? = 4
     ) -> ReceiverConfiguration {
         ReceiverConfiguration(
-            kind: .video, ssrc: ssrc, mid: mid, midExtensionID: midID, clockRate: 90000, payloadTypes: types,
+            ssrc: ssrc, mid: mid, midExtensionID: midID, clockRate: 90000, payloadTypes: types,
             retransmissionPayloadTypes: [96: 97], nack: true)
     }
 
@@ -55,7 +55,7 @@ import TestSupport
         let extra: [UInt8] = [0, 0, 0, 1] + [0xbe, 0xde, 0, 1, 0x21, 1, 2, 0]
         let bytes = rtp([0x90, 0xc0, 0x81, 0x23, 0x45, 0x99, 0, 0, 3], head: 0xb1, extra: extra)
         let got = try relay(
-            call, bytes, sending: SenderConfiguration(kind: .video, ssrc: SSRC(0x0102_0304), clockRate: 90000),
+            call, bytes, sending: SenderConfiguration(ssrc: SSRC(0x0102_0304), clockRate: 90000),
             receiving: receiver("v0", types: [100], ssrc: SSRC(0x0102_0304))
         ) { header, packet in
             let descriptor = VP8PayloadDescriptor(parsing: packet, header: header)
@@ -72,7 +72,7 @@ import TestSupport
     func changeOfStore() {
         let call = Call()
         call.secure()
-        let sender = call.a.addSender(SenderConfiguration(kind: .video, ssrc: SSRC(7), clockRate: 90000))
+        let sender = call.a.addSender(SenderConfiguration(ssrc: SSRC(7), clockRate: 90000))
         _ = call.b.addReceiver(receiver("v0", ssrc: SSRC(7)))
         var got: [[UInt8]] = []
         call.onMedia = { _, _, header, packet in
@@ -351,7 +351,7 @@ import TestSupport
         var senders: [SenderID] = []
         for index in 0..<30 {
             let ssrc = SSRC(UInt32(100 + index))
-            let id = call.a.addSender(SenderConfiguration(kind: .video, ssrc: ssrc, clockRate: 90000))
+            let id = call.a.addSender(SenderConfiguration(ssrc: ssrc, clockRate: 90000))
             call.a.setClock(id, ntp: NTPTime(unixNanoseconds: 1), rtp: RTPTimestamp(0), at: call.now)
             senders.append(id)
             _ = call.b.addReceiver(receiver("v\(index)", ssrc: ssrc))

@@ -12,8 +12,6 @@ import TestSupport
         #expect(header.sequenceNumber == SequenceNumber(0x1234))
         #expect(header.timestamp == RTPTimestamp(0x0102_0304))
         #expect(header.ssrc == SSRC(0xcafe_babe))
-        #expect(header.csrcCount == 2)
-        #expect(header.contributingSource(1, in: full) == SSRC(2))
         #expect(full.contents[header.payloadOffset..<header.payloadEnd] == [9, 8, 7, 6, 5])
     }
 

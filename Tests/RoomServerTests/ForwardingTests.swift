@@ -10,9 +10,13 @@ import TestSupport
 @testable import ServerCore
 
 @Suite(.serialized) struct ForwardingTests {
-    private func withDownlink(_ body: (EventLoop, LoopBound<Downlink>) async throws -> Void) async throws {
+    private func withDownlink(
+        payloadType: UInt8 = 96, _ body: (EventLoop, LoopBound<Downlink>) async throws -> Void
+    ) async throws {
         let loop = EventLoop(name: "both ends")
-        let call = try await onLoop(loop) { Result { LoopBound(try Downlink(loop: loop), loop: loop) } }.get()
+        let call = try await onLoop(loop) {
+            Result { LoopBound(try Downlink(loop: loop, payloadType: payloadType), loop: loop) }
+        }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
         try await body(loop, call)
         await onLoop(loop) { call.value.close() }
@@ -57,6 +61,27 @@ import TestSupport
         }
     }
 
+    @Test func `a lost packet is retransmitted under the payload types of the client's answer`() async throws {
+        try await withDownlink(payloadType: 100) { loop, call in
+            let stream = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
+            await onLoop(loop) { call.value.forward(vp8(1, keyframe: true), 1, on: stream.value) }
+            #expect(await eventually { await onLoop(loop) { call.value.client.received.count == 1 } })
+            await onLoop(loop) {
+                call.value.peer.impairment = .cut
+                call.value.forward(vp8(2), 2, on: stream.value)
+            }
+            await onLoop(loop) {
+                call.value.peer.impairment = nil
+                call.value.forward(vp8(3), 3, on: stream.value)
+            }
+            let isRepaired = await eventually(within: 5) {
+                await onLoop(loop) { call.value.client.received.count == 3 }
+            }
+            #expect(isRepaired)
+            #expect(await onLoop(loop) { call.value.client.received.allSatisfy { $0.payloadType == 100 } })
+        }
+    }
+
     @Test func `each epoch of a stream is reported by its own clock`() async throws {
         try await withDownlink { loop, call in
             let stream = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
@@ -89,18 +114,25 @@ private final class Downlink {
     private let publisher: Peer
     private var streams = 0
 
-    init(loop: EventLoop) throws {
+    /// - Parameter payloadType: of VP8 in the client's answer. That of its retransmissions is one more.
+    init(loop: EventLoop, payloadType: UInt8) throws {
         let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
         publisher = try settings.makePeer(.controlled, .here)
         peer = try settings.makePeer(.controlling, .here)
         let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: SSRC(7001))
-        consumer = Consumer(receiver, peer: peer, firstSequenceNumber: SequenceNumber(100), history: 512)
+        consumer = Consumer(
+            receiver, peer: peer, firstSequenceNumber: SequenceNumber(100), history: 512,
+            replays: ReplayPace(loop: loop))
         client = try MediaSession(loop: loop, role: .controlled)
         _ = client.peer.addReceiver(
             ReceiverConfiguration(
-                kind: .video, ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
-                clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97], nack: true))
-        consumer.accept([NegotiatedCodec(codec: .vp8, payloadType: 96, retransmissionPayloadType: 97, parameters: "")])
+                ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
+                clockRate: 90000, payloadTypes: [payloadType],
+                retransmissionPayloadTypes: [payloadType: payloadType + 1], nack: true))
+        consumer.accept([
+            NegotiatedCodec(
+                codec: .vp8, payloadType: payloadType, retransmissionPayloadType: payloadType + 1, parameters: "")
+        ])
         peer.onEvent = { [unowned self] event in if case .secured = event { consumer.secured() } }
         try settings.start(peer)
         try settings.connect(peer, to: client.peer.local, as: .server)
@@ -111,7 +143,7 @@ private final class Downlink {
         streams += 1
         let receiver = publisher.addReceiver(
             ReceiverConfiguration(
-                kind: .video, mid: String(streams), clockRate: 90000, payloadTypes: [96], nack: false))
+                mid: String(streams), clockRate: 90000, payloadTypes: [96], nack: false))
         let stream = PublishedStream(
             StreamInfo(id: streams, media: .video, codec: "VP8", extraValue: ""), codec: .vp8, participant: "p-1",
             loop: publisher.loop, source: SessionSource(peer: publisher, receiver: receiver))

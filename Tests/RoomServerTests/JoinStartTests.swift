@@ -277,11 +277,13 @@ private final class JoinStage {
                 retransmissionSSRC: SSRC(UInt32(20_000 + index)))
             _ = client.peer.addReceiver(
                 ReceiverConfiguration(
-                    kind: .video, ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC,
+                    ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC,
                     mid: receiver.mid, clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97],
                     nack: true))
             consumers.append(
-                Consumer(receiver, peer: subscriber, firstSequenceNumber: settings.nextSequenceNumber(), history: 512))
+                Consumer(
+                    receiver, peer: subscriber, firstSequenceNumber: settings.nextSequenceNumber(), history: 512,
+                    replays: ReplayPace(loop: loop)))
             firsts.append(consumers[index].nextSequenceNumber)
             consumers[index].accept([
                 NegotiatedCodec(codec: .vp8, payloadType: 96, retransmissionPayloadType: 97, parameters: "")

@@ -95,7 +95,7 @@ final class MediaSession {
         senders.append(
             peer.addSender(
                 SenderConfiguration(
-                    kind: codec.media == .audio ? .audio : .video, ssrc: ssrc, clockRate: codec.clockRate, mid: mid,
+                    ssrc: ssrc, clockRate: codec.clockRate, mid: mid,
                     midExtensionID: midExtension)))
     }
 
@@ -134,7 +134,7 @@ final class MediaSession {
         for receiver in try DownDescription.receivers(in: offer) {
             _ = peer.addReceiver(
                 ReceiverConfiguration(
-                    kind: receiver.media == .audio ? .audio : .video, ssrc: receiver.ssrc,
+                    ssrc: receiver.ssrc,
                     retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
                     clockRate: receiver.media == .audio ? 48000 : 90000,
                     payloadTypes: Set(Codec.of(receiver.media).map(\.payloadType)), nack: false))

@@ -2,6 +2,7 @@ import Foundation
 import NIOHTTP1
 import RTP
 import RoomProtocol
+import ServerCore
 import Testing
 
 @testable import RoomServer

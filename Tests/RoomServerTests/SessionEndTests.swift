@@ -227,7 +227,7 @@ private final class Uplink {
         subscriber = try settings.makePeer(.controlling, .here)
         consumer = Consumer(
             Receiver(mid: "0", media: .video, ssrc: SSRC(1), retransmissionSSRC: nil), peer: subscriber,
-            firstSequenceNumber: SequenceNumber(100), history: 0)
+            firstSequenceNumber: SequenceNumber(100), history: 0, replays: ReplayPace(loop: loop))
         stream = streams[0]
         consumer.assign(stream)
     }

@@ -78,4 +78,25 @@ import Testing
         #expect(finish() == 1)
         #expect(pipe.guests.isEmpty)
     }
+
+    @Test func `a full pipe drops packets and their streams' clocks, and keeps the clocks of others`() {
+        var sent: [PipeBatch] = []
+        var links = LoopLinks(place: 0, others: { _ in [] }) { batch, _ in
+            sent.append(batch)
+            return true
+        }
+        links.window = 0
+        let pipe = Pipe(other, of: room, loop: loop, links: links)
+        var packet = PacketBuffer()
+        packet.append([UInt8](repeating: 0, count: 16).span)
+        packet.bytes[0] = 0x80
+        guard let header = RTPHeader(parsing: packet) else { return }
+        pipe.carry(packet, header, at: StreamPosition(epoch: 0, number: 1), of: 7)
+        let clock = SenderClock(ntp: NTPTime(rawValue: 1), rtp: RTPTimestamp(0), at: loop.now, clockRate: 90000)
+        for stream in [7, 8] { pipe.send(.clock(stream, clock)) }
+        loop.endTurn()
+        #expect(room.settings.packetsNotPiped == 1)
+        let clocks = sent.flatMap(\.messages).compactMap { if case .clock(let id, _) = $0.message { id } else { nil } }
+        #expect(clocks == [8])
+    }
 }

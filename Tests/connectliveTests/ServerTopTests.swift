@@ -17,8 +17,10 @@ import TestSupport
             drops: drops, queues: .init(work: 4, unsent: 0))
     }
 
-    private static func drops(unread: Int, ignored: Int) -> ServerStatistics.Drops {
-        .init(unread: unread, unsent: 0, notTakenOver: 0, notPiped: 0, ignored: ignored)
+    private static func drops(unread: Int, outgoingFull: Int = 0, ignored: Int) -> ServerStatistics.Drops {
+        .init(
+            unread: unread, unsent: 0, notTakenOver: 0, notPiped: 0, outgoingFull: outgoingFull, unprotectable: 0,
+            ignored: ignored)
     }
 
     @Test func `a line shows what a loop did between two samples`() throws {
@@ -34,14 +36,15 @@ import TestSupport
             loops: [
                 Self.loop(
                     turns: 110, busy: 1.5, longest: 0.5, times: [(0.000_02, 90), (0.001, 19), (0.64, 1)],
-                    drops: Self.drops(unread: 8, ignored: 1), sent: 4800)
+                    drops: Self.drops(unread: 5, outgoingFull: 3, ignored: 1), sent: 4800)
             ])
         let view = ServerTopView("ws://here:1", before, now, Style(hasColours: false))
         #expect(
             view.lines[0] == "ws://here:1  ·  running for 0:12  ·  7 participants  ·  longest turn 500 ms")
         #expect(
-            view.lines.last?.contains(#/1 +2 +7 +3 +25 % +20 µs +1\.0 ms +0 +2400 +4  8 \(unread\), 1 \(ignored\)/#)
-                == true)
+            view.lines.last?.contains(
+                #/1 +2 +7 +3 +25 % +20 µs +1\.0 ms +0 +2400 +4  5 \(unread\), 3 \(queue full\), 1 \(ignored\)/#) == true
+        )
         // Yellow, because packets were lost since.
         let coloured = ServerTopView("ws://here:1", before, now, Style(hasColours: true))
         #expect(coloured.lines.last?.hasPrefix("\u{1b}[33m") == true)

@@ -117,7 +117,7 @@ actor LoadClient {
             guard let codec = codecs.first(where: { $0.codec == wanted }) else { continue }
             receivers[receiver.mid] = peer.addReceiver(
                 ReceiverConfiguration(
-                    kind: media == .audio ? .audio : .video, ssrc: receiver.ssrc,
+                    ssrc: receiver.ssrc,
                     retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid, clockRate: wanted.clockRate,
                     payloadTypes: [codec.payloadType],
                     retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
@@ -213,7 +213,7 @@ actor LoadClient {
         try peer.setRemote(remote, dtlsRole: remote.setup == .passive ? .client : .server)
         let sender = peer.addSender(
             SenderConfiguration(
-                kind: isVideo ? .video : .audio, ssrc: ssrc, retransmissionSSRC: retransmissionSSRC,
+                ssrc: ssrc, retransmissionSSRC: retransmissionSSRC,
                 clockRate: codec.clockRate, retransmissionPayloadTypes: isVideo ? Self.retransmission : [:]))
         // Sender reports go out as those of a real publisher do.
         let wall = UInt64(Date().timeIntervalSince1970 * 1e9)

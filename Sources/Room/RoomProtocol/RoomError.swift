@@ -42,7 +42,6 @@ extension RoomError.Code {
     public static let roomNameInvalid = Self(1301)
     public static let roomReleased = Self(1302)
     public static let enterResponseInvalid = Self(1303)
-    public static let noAuthorization = Self(1304)
     public static let serverUnreachable = Self(1305)
     public static let connectionLost = Self(1312)
     public static let alreadySubscribed = Self(1321)

@@ -77,14 +77,23 @@ package struct ServerStatistics: Codable, Sendable, Equatable {
         package var notTakenOver: Int
         /// Packets for participants on other loops that their loop took too slowly.
         package var notPiped: Int
+        /// Packets for clients for whom too many waited in one turn.
+        package var outgoingFull: Int
+        /// Packets for clients that were too long, or that could not be encrypted.
+        package var unprotectable: Int
         /// Those of strangers, checks without the right password, and too long ones.
         package var ignored: Int
 
-        package init(unread: Int, unsent: Int, notTakenOver: Int, notPiped: Int, ignored: Int) {
+        package init(
+            unread: Int, unsent: Int, notTakenOver: Int, notPiped: Int, outgoingFull: Int, unprotectable: Int,
+            ignored: Int
+        ) {
             self.unread = unread
             self.unsent = unsent
             self.notTakenOver = notTakenOver
             self.notPiped = notPiped
+            self.outgoingFull = outgoingFull
+            self.unprotectable = unprotectable
             self.ignored = ignored
         }
     }

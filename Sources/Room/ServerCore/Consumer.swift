@@ -9,6 +9,7 @@ final class Consumer {
     private let peer: Peer
     private let maximumPayloadLength: Int
     private let history: Int
+    private let replays: ReplayPace
     @exclusivity(unchecked) private var sender: SenderID?
     @exclusivity(unchecked) private var splice: Splice
     @exclusivity(unchecked) private var payloadType: UInt8 = 0
@@ -21,8 +22,12 @@ final class Consumer {
     /// Its index among the stream's consumers, which the stream sets.
     var place = 0
 
-    init(_ receiver: Receiver, peer: Peer, firstSequenceNumber: SequenceNumber, history: Int) {
+    /// - Parameter replays: shared by the consumers of one client.
+    init(
+        _ receiver: Receiver, peer: Peer, firstSequenceNumber: SequenceNumber, history: Int, replays: ReplayPace
+    ) {
         self.receiver = receiver
+        self.replays = replays
         self.peer = peer
         maximumPayloadLength = peer.maximumPayloadLength
         self.history = receiver.media == .audio ? 0 : history
@@ -30,16 +35,16 @@ final class Consumer {
     }
 
     /// The session's sender for this receiver, from its first stream on: most receivers never get one.
-    private func makeSender() -> SenderID {
-        let codecs = Codec.of(receiver.media)
-        return peer.addSender(
+    ///
+    /// - Parameter codecs: those of the client's answer, which may have other payload types than the offer.
+    private func makeSender(_ codecs: [NegotiatedCodec]) -> SenderID {
+        peer.addSender(
             SenderConfiguration(
-                kind: receiver.media == .audio ? .audio : .video, ssrc: receiver.ssrc,
+                ssrc: receiver.ssrc,
                 retransmissionSSRC: receiver.retransmissionSSRC, clockRate: receiver.media == .audio ? 48000 : 90000,
                 retransmissionPayloadTypes: Dictionary(
-                    uniqueKeysWithValues: codecs.compactMap { codec in
-                        codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
-                    }),
+                    codecs.compactMap { codec in codec.retransmissionPayloadType.map { (codec.payloadType, $0) } }
+                ) { first, _ in first },
                 mid: receiver.mid, history: history))
     }
 
@@ -69,7 +74,6 @@ final class Consumer {
     func assign(_ stream: PublishedStream) {
         release()
         self.stream = stream
-        if sender == nil { sender = makeSender() }
         stream.add(self)
         // The keyframe can then be there before the session is secured, which takes several round trips.
         if !beginIfPossible() { _ = stream.replay() }
@@ -147,12 +151,13 @@ final class Consumer {
     /// Returns false before the session is secured and the client has accepted the stream's codec.
     @discardableResult
     private func beginIfPossible() -> Bool {
-        guard peer.isSecured, let stream, let negotiated = accepted?.first(where: { $0.codec == stream.codec }) else {
-            return false
-        }
+        guard peer.isSecured, let stream, let accepted,
+            let negotiated = accepted.first(where: { $0.codec == stream.codec })
+        else { return false }
+        if sender == nil { sender = makeSender(accepted) }
         payloadType = negotiated.payloadType
         splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
-        replay = stream.replay()
+        replay = replays.replay(of: stream)
         // Not now: the message that assigns the stream has the first sequence number, and is not written yet.
         if replay != nil { replayTimer.arm(at: peer.loop.now) }
         return true
@@ -161,7 +166,7 @@ final class Consumer {
     /// Begins at a keyframe whose first packet arrived after others, because it was overtaken or repaired.
     func beginAtRepairedKeyframe() {
         guard isAwaitingStart, peer.isSecured, let stream else { return }
-        replay = stream.replay()
+        replay = replays.replay(of: stream)
         if replay != nil { replayTimer.arm(at: peer.loop.now) }
     }
 

@@ -17,6 +17,7 @@ final class DownSession {
     private let settings: SessionSettings
     private let send: (ServerMessage) -> Void
     private let sessionID: UInt64
+    private let replays: ReplayPace
     private var consumers: [Consumer] = []
     private var revision = 0
     /// The client's transport, once it is connected.
@@ -37,6 +38,7 @@ final class DownSession {
         self.settings = settings
         self.send = send
         sessionID = settings.nextSessionID()
+        replays = ReplayPace(loop: settings.loop)
         peer = try settings.makePeer(.controlling, place)
     }
 
@@ -190,7 +192,8 @@ final class DownSession {
             retransmissionSSRC: media == .video ? settings.nextSSRC() : nil)
         consumers.append(
             Consumer(
-                receiver, peer: peer, firstSequenceNumber: settings.nextSequenceNumber(), history: Self.history))
+                receiver, peer: peer, firstSequenceNumber: settings.nextSequenceNumber(), history: Self.history,
+                replays: replays))
     }
 
     private func assigned(_ consumer: Consumer) -> ServerMessage {

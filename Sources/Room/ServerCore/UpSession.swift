@@ -129,7 +129,7 @@ final class UpSession {
         let negotiated = offered.negotiated
         let receiver = peer.addReceiver(
             ReceiverConfiguration(
-                kind: negotiated.codec.media == .audio ? .audio : .video, ssrc: offered.ssrc,
+                ssrc: offered.ssrc,
                 retransmissionSSRC: offered.retransmissionSSRC, mid: offered.mid,
                 midExtensionID: offered.midExtensionID, clockRate: negotiated.codec.clockRate,
                 payloadTypes: [negotiated.payloadType],

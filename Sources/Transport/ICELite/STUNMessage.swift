@@ -71,10 +71,6 @@ public struct STUNMessage: Sendable, Equatable {
     /// USE-CANDIDATE: the sender nominates the pair.
     public private(set) var nominates = false
     public private(set) var role: Role?
-    /// XOR-MAPPED-ADDRESS, decoded. Its transport counts as UDP.
-    public private(set) var mappedAddress: TransportAddress?
-    /// ERROR-CODE, 300...699.
-    public private(set) var errorCode: Int?
     /// How many attributes are neither optional nor known. A request with one is answered with 420.
     public private(set) var unknownAttributes = 0
     /// The beginning of MESSAGE-INTEGRITY.
@@ -139,33 +135,10 @@ public struct STUNMessage: Sendable, Equatable {
             guard value.count == 8, role == nil else { return false }
             let tieBreaker = datagram.uint64(at: start)
             role = type == STUNAttribute.iceControlling ? .controlling(tieBreaker) : .controlled(tieBreaker)
-        case STUNAttribute.xorMappedAddress:
-            guard let address = address(in: value, of: datagram) else { return false }
-            mappedAddress = mappedAddress ?? address
-        case STUNAttribute.errorCode:
-            guard value.count >= 4 else { return false }
-            let (hundreds, rest) = (Int(datagram[start + 2] & 7), Int(datagram[start + 3]))
-            guard (3...6).contains(hundreds), rest < 100 else { return false }
-            errorCode = errorCode ?? hundreds * 100 + rest
         default:
             if !STUNAttribute.isUnderstood(type) { unknownAttributes += 1 }
         }
         return true
-    }
-
-    /// The address of XOR-MAPPED-ADDRESS (RFC 8489, section 14.2). Nil if its length does not fit its family.
-    private func address(in value: Range<Int>, of datagram: Span<UInt8>) -> TransportAddress? {
-        guard value.count >= 4 else { return nil }
-        let start = value.lowerBound
-        let port = datagram.uint16(at: start + 2) ^ UInt16(Self.magicCookie >> 16)
-        switch (datagram[start + 1], value.count) {
-        case (1, 8): return TransportAddress(ipv4: datagram.uint32(at: start + 4) ^ Self.magicCookie, port: port)
-        case (2, 20):
-            return TransportAddress(
-                ipv6: datagram.uint64(at: start + 4) ^ transaction.mask,
-                datagram.uint64(at: start + 12) ^ transaction.low, port: port)
-        default: return nil
-        }
     }
 }
 

@@ -143,4 +143,8 @@ package struct LoopTraffic: Sendable, Equatable {
     package var sent = 0
     /// Of peers: the socket refused them, or the peer has no path.
     package var refused = 0
+    /// Packets of sessions in which too many waited to be sent.
+    package var outgoingFull = 0
+    /// Packets of sessions that were too long or could not be encrypted.
+    package var unprotectable = 0
 }

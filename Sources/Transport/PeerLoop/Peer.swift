@@ -32,6 +32,8 @@ package final class Peer: TurnMember {
     /// The path has tried all candidate pairs without success. A check of the other end may still arrive.
     private var isUnreachable = false
     @exclusivity(unchecked) private var counters: PeerStatistics
+    /// The session's drops that the loop has counted.
+    @exclusivity(unchecked) private var countedDrops = (full: 0, unprotectable: 0)
     private var description: TransportDescription
     @exclusivity(unchecked) private var sessionTimer: LoopTimer?
     private var connectTimer: LoopTimer?
@@ -283,7 +285,7 @@ package final class Peer: TurnMember {
         deliverSessionEvents()
         guard state != .closed else { return }
         flush()
-        let next = session.nextTimeout.time
+        let next = session.nextTimeout
         wakes = next
         if next != sessionTimer?.deadline { sessionTimer?.arm(at: next) }
     }
@@ -352,6 +354,15 @@ package final class Peer: TurnMember {
         loop.traffic.sent += result.sent
         loop.traffic.refused += result.refused
         counters.datagramsImpaired += count - result.sent - result.refused
+        countDrops()
+    }
+
+    /// Adds the packets that the session has dropped since the last call to the loop's counts.
+    private func countDrops() {
+        let drops = session.dropsOfSending
+        loop.traffic.outgoingFull += drops.full - countedDrops.full
+        loop.traffic.unprotectable += drops.unprotectable - countedDrops.unprotectable
+        countedDrops = drops
     }
 
     // MARK: - From the path

@@ -60,14 +60,8 @@ public struct ReceiverID: Hashable, Sendable {
     let generation: Int
 }
 
-public enum StreamKind: Sendable {
-    case audio
-    case video
-}
-
 /// One outgoing stream.
 public struct SenderConfiguration: Sendable {
-    public var kind: StreamKind
     public var ssrc: SSRC
     /// SSRC of the RTX stream. Nil disables retransmission.
     public var retransmissionSSRC: SSRC?
@@ -84,11 +78,10 @@ public struct SenderConfiguration: Sendable {
     public var history: Int
 
     public init(
-        kind: StreamKind, ssrc: SSRC, retransmissionSSRC: SSRC? = nil, clockRate: UInt32,
+        ssrc: SSRC, retransmissionSSRC: SSRC? = nil, clockRate: UInt32,
         retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil, midExtensionID: UInt8? = nil,
         history: Int = 512
     ) {
-        self.kind = kind
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
         self.clockRate = clockRate
@@ -101,7 +94,6 @@ public struct SenderConfiguration: Sendable {
 
 /// One incoming stream.
 public struct ReceiverConfiguration: Sendable {
-    public var kind: StreamKind
     /// The stream's SSRC, if the description has it. Otherwise it is learned from the first packet with the MID
     /// extension, or with a payload type that only this receiver accepts (RFC 9143, section 9.2).
     public var ssrc: SSRC?
@@ -117,11 +109,10 @@ public struct ReceiverConfiguration: Sendable {
     public var nack: Bool
 
     public init(
-        kind: StreamKind, ssrc: SSRC? = nil, retransmissionSSRC: SSRC? = nil, mid: String,
+        ssrc: SSRC? = nil, retransmissionSSRC: SSRC? = nil, mid: String,
         midExtensionID: UInt8? = nil, clockRate: UInt32, payloadTypes: Set<UInt8>,
         retransmissionPayloadTypes: [UInt8: UInt8] = [:], nack: Bool
     ) {
-        self.kind = kind
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
         self.mid = mid

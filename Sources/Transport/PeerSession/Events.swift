@@ -42,32 +42,6 @@ public enum PeerSessionEvent: Sendable, Equatable {
     case consentLost
 }
 
-/// When a session needs `handleTimeout`, and why.
-public struct Deadline: Sendable, Equatable {
-    public enum Reason: Sendable, Equatable {
-        case nothing
-        case handshake
-        case report
-        case nack
-        case keyframeRequest
-        case liveness
-    }
-
-    public var time: MonotonicTime
-    public var reason: Reason
-
-    public init(time: MonotonicTime, reason: Reason) {
-        self.time = time
-        self.reason = reason
-    }
-
-    public static let never = Deadline(time: .never, reason: .nothing)
-
-    func earlier(_ time: MonotonicTime, _ reason: Reason) -> Deadline {
-        time < self.time ? Deadline(time: time, reason: reason) : self
-    }
-}
-
 /// Counters of one outgoing stream since its creation.
 public struct SenderStatistics: Sendable, Equatable {
     /// Packets and bytes of RTP (header included, SRTP trailer not) sent for the first time.

@@ -169,11 +169,10 @@ final class IncomingStream {
 
     // MARK: Requesting packets and keyframes
 
-    /// When the next request is due, and of which kind.
-    func nextRequest(roundTrip: TimeInterval) -> Deadline {
+    /// When the next request is due.
+    func nextRequest(roundTrip: TimeInterval) -> MonotonicTime {
         guard mayRequest else { return .never }
-        let next = Deadline.never.earlier(nackTimeout(roundTrip: roundTrip), .nack)
-            .earlier(keyframeRequestTimeout, .keyframeRequest)
+        let next = min(nackTimeout(roundTrip: roundTrip), keyframeRequestTimeout)
         if next == .never { mayRequest = false }
         return next
     }

@@ -236,9 +236,3 @@ struct RTPFields {
         packet.setUInt32(ssrc.rawValue, at: 8)
     }
 }
-
-enum SRTPTrailer {
-    /// Bytes reserved for SRTP and SRTCP: a tag of 16 bytes and an index of 4 would do, but libsrtp requires
-    /// SRTP_MAX_TRAILER_LEN, 144.
-    static let reserve = 144
-}

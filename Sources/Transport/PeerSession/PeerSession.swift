@@ -422,15 +422,11 @@ public final class PeerSession {
     // MARK: Time
 
     /// When to call `handleTimeout`. A time in the past means immediately. Changes with every call.
-    public var nextTimeout: Deadline {
+    public var nextTimeout: MonotonicTime {
         switch phase {
-        case .idle, .ended:
-            return .never
-        case .handshaking:
-            return Deadline.never.earlier(dtls.nextTimeout, .handshake)
-        case .secured:
-            return streams.nextFeedback.earlier(nextReport, .report).earlier(dtls.nextTimeout, .handshake)
-                .earlier(liveness.nextTimeout, .liveness)
+        case .idle, .ended: .never
+        case .handshaking: dtls.nextTimeout
+        case .secured: min(min(streams.nextFeedback, nextReport), min(dtls.nextTimeout, liveness.nextTimeout))
         }
     }
 
@@ -512,6 +508,11 @@ public final class PeerSession {
 
     public var statistics: PeerSessionStatistics {
         PeerSessionStatistics(roundTrip: streams.roundTrip, dropped: streams.dropped)
+    }
+
+    /// Packets to be sent that were dropped, `outgoingFull` and `unprotectable`.
+    package var dropsOfSending: (full: Int, unprotectable: Int) {
+        (streams.dropped.outgoingFull, streams.dropped.unprotectable)
     }
 
     /// Nil after the sender's removal.

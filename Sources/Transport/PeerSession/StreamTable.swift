@@ -376,12 +376,9 @@ final class StreamTable {
     }
 
     /// When `feedback` is due next.
-    var nextFeedback: Deadline {
-        var next = Deadline.never
-        for case let receiver? in receivers {
-            let due = receiver.nextRequest(roundTrip: nackInterval)
-            next = next.earlier(due.time, due.reason)
-        }
+    var nextFeedback: MonotonicTime {
+        var next = MonotonicTime.never
+        for case let receiver? in receivers { next = min(next, receiver.nextRequest(roundTrip: nackInterval)) }
         return next
     }
 

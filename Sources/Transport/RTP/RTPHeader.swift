@@ -10,7 +10,6 @@ public struct RTPHeader: Sendable, Equatable {
     public var sequenceNumber: SequenceNumber
     public var timestamp: RTPTimestamp
     public var ssrc: SSRC
-    public var csrcCount: Int
     /// The 16 bits before the extension's length: 0xBEDE for one-byte elements, 0x1000...0x100F for two-byte ones
     /// (RFC 8285), 0 without an extension.
     public var extensionProfile: UInt16
@@ -37,7 +36,6 @@ public struct RTPHeader: Sendable, Equatable {
         guard count >= Self.minimumLength, count <= packet.bytes.count else { return nil }
         let first = packet.bytes[0]
         guard first >> 6 == 2 else { return nil }
-        csrcCount = Int(first & 0x0f)
         hasExtension = first & 0x10 != 0
         hasPadding = first & 0x20 != 0
         marker = packet.bytes[1] & 0x80 != 0
@@ -45,7 +43,7 @@ public struct RTPHeader: Sendable, Equatable {
         sequenceNumber = SequenceNumber(packet.uint16(at: 2))
         timestamp = RTPTimestamp(packet.uint32(at: 4))
         ssrc = SSRC(packet.uint32(at: 8))
-        var offset = Self.minimumLength + 4 * csrcCount
+        var offset = Self.minimumLength + 4 * Int(first & 0x0f)
         extensionProfile = 0
         extensionRange = offset..<offset
         if hasExtension {
@@ -114,12 +112,6 @@ public struct RTPHeader: Sendable, Equatable {
             offset += length
         }
         return nil
-    }
-
-    /// The contributing source at `index`, below `csrcCount`.
-    public func contributingSource(_ index: Int, in packet: borrowing PacketBuffer) -> SSRC {
-        precondition(index >= 0 && index < csrcCount)
-        return SSRC(packet.uint32(at: Self.minimumLength + 4 * index))
     }
 
     /// Writes marker, payload type, sequence number, timestamp and SSRC over the packet's own, and changes nothing

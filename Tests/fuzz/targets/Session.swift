@@ -12,13 +12,13 @@ func fuzzSession(_ bytes: [UInt8]) {
     let session = PeerSession(dtls: OpenHandshake(), configuration: configuration) { try OpenSRTP(keys: &$0) }
     _ = session.addReceiver(
         ReceiverConfiguration(
-            kind: .video, ssrc: SSRC(1), retransmissionSSRC: SSRC(2), mid: "0", midExtensionID: 4, clockRate: 90000,
+            ssrc: SSRC(1), retransmissionSSRC: SSRC(2), mid: "0", midExtensionID: 4, clockRate: 90000,
             payloadTypes: [96, 97], retransmissionPayloadTypes: [96: 98], nack: true))
     _ = session.addReceiver(
         ReceiverConfiguration(
-            kind: .audio, mid: "1", midExtensionID: 4, clockRate: 48000, payloadTypes: [111], nack: false))
+            mid: "1", midExtensionID: 4, clockRate: 48000, payloadTypes: [111], nack: false))
     _ = session.addSender(
-        SenderConfiguration(kind: .video, ssrc: SSRC(9), retransmissionSSRC: SSRC(10), clockRate: 90000))
+        SenderConfiguration(ssrc: SSRC(9), retransmissionSSRC: SSRC(10), clockRate: 90000))
     session.start(role: .client, expecting: [], now: now)
     session.transportConnected(now: now)
     precondition(session.isSecured)
@@ -30,7 +30,7 @@ func fuzzSession(_ bytes: [UInt8]) {
         rest = rest.dropFirst(Int(length) * 8)
         _ = session.receive(&datagram, now: now)
         precondition(datagram.count <= PacketBuffer.capacity)
-        if session.nextTimeout.time <= now { session.handleTimeout(now: now) }
+        if session.nextTimeout <= now { session.handleTimeout(now: now) }
         while session.pollEvent() != nil {}
         precondition(session.outgoingCount <= 64)
         var batch = DatagramBatch()

@@ -45,12 +45,12 @@ struct ServerTopView {
 
 extension ServerStatistics.Drops {
     /// Without datagrams of strangers.
-    fileprivate var lost: Int { unread + unsent + notTakenOver + notPiped }
+    fileprivate var lost: Int { unread + unsent + notTakenOver + notPiped + outgoingFull + unprotectable }
 
     fileprivate var text: String {
         [
             (unread, "unread"), (unsent, "unsent"), (notTakenOver, "not taken over"), (notPiped, "not piped"),
-            (ignored, "ignored"),
+            (outgoingFull, "queue full"), (unprotectable, "unprotectable"), (ignored, "ignored"),
         ].filter { $0.0 > 0 }.map { "\($0.0) (\($0.1))" }.joined(separator: ", ")
     }
 }

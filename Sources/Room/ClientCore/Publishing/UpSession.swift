@@ -94,7 +94,7 @@ final class UpSession {
         let sender = Sender(mid: mid, codec: codec, ssrc: newSSRC(), retransmissionSSRC: retransmission)
         let id = peer.addSender(
             SenderConfiguration(
-                kind: codec.media == .video ? .video : .audio, ssrc: sender.ssrc,
+                ssrc: sender.ssrc,
                 retransmissionSSRC: sender.retransmissionSSRC, clockRate: codec.clockRate,
                 retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
                 history: codec.media == .video ? 1024 : 0))

@@ -101,7 +101,7 @@ final class DownSession {
             }
             let id = peer.addReceiver(
                 ReceiverConfiguration(
-                    kind: receiver.media == .video ? .video : .audio, ssrc: receiver.ssrc,
+                    ssrc: receiver.ssrc,
                     retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
                     clockRate: receiver.media == .video ? Codec.vp8.clockRate : Codec.opus.clockRate,
                     payloadTypes: Set(codecs.map(\.payloadType)),

@@ -1,5 +1,6 @@
 internal import RTP
 internal import RoomProtocol
+internal import ServerCore
 internal import Synchronization
 
 /// Limits what one address may ask of sign-in and of the page's tokens. Called on NIO's threads; it is told the time.

@@ -3,6 +3,7 @@ internal import NIOHTTP1
 internal import NIOPosix
 internal import NIOWebSocket
 internal import RoomProtocol
+internal import ServerCore
 internal import Synchronization
 
 /// The TCP side of the server: HTTP and WebSockets.

@@ -65,8 +65,7 @@ final class WebSocketHandler: ChannelInboundHandler {
         let now = Self.now
         liveness.heard(now: now)
         guard !connection.isEnding else { return }
-        guard pace.delay(now: now) == nil else { return connection.close(Self.tooManyMessages) }
-        pace.count(now: now)
+        guard pace.admits(now: now) else { return connection.close(Self.tooManyMessages) }
         let frame = unwrapInboundIn(data)
         switch frame.opcode {
         case .text: read(frame.unmaskedData)

@@ -16,7 +16,9 @@ extension ServerStatistics.Loop {
                 times: turns.times.map { .init(below: $0.below.seconds, turns: $0.turns) }),
             drops: .init(
                 unread: port?.overflowed ?? 0, unsent: loop.traffic.refused + (port?.refused ?? 0),
-                notTakenOver: port?.notTakenOver ?? 0, notPiped: counts.notPiped, ignored: port?.ignored ?? 0),
+                notTakenOver: port?.notTakenOver ?? 0, notPiped: counts.notPiped,
+                outgoingFull: loop.traffic.outgoingFull, unprotectable: loop.traffic.unprotectable,
+                ignored: port?.ignored ?? 0),
             queues: .init(work: loop.waitingWork, unsent: port?.unsent ?? 0))
     }
 }

@@ -101,7 +101,7 @@ final class Pipe: TurnMember {
     private func dropPackets() {
         room?.settings.packetsNotPiped += outgoing.packets.count
         for packet in outgoing.packets where !interrupted.contains(packet.stream) { interrupted.append(packet.stream) }
-        outgoing.dropPackets()
+        outgoing.dropPackets(ofInterrupted: interrupted)
     }
 
     /// Announces the interruption of each stream that continues with this batch.

@@ -64,9 +64,9 @@ package struct PipeBatch: Sendable {
         bytes.append(contentsOf: packet.bytes[..<packet.count])
     }
 
-    /// Keeps the messages only, without clocks: a stream that continues begins with its present one.
-    mutating func dropPackets() {
-        messages.removeAll { if case .clock = $0.message { true } else { false } }
+    /// Keeps the messages only, without the clocks of interrupted streams, which continue with their present ones.
+    mutating func dropPackets(ofInterrupted streams: [Int]) {
+        messages.removeAll { if case .clock(let stream, _) = $0.message { streams.contains(stream) } else { false } }
         packets.removeAll(keepingCapacity: true)
         bytes.removeAll(keepingCapacity: true)
         for index in messages.indices { messages[index].after = 0 }

@@ -29,8 +29,8 @@ final class DatagramSocket {
     let buffers: (receive: Int, send: Int)
     /// Outgoing datagrams that were dropped: the kernel refused them, or the queue was full.
     private(set) var refused = 0
-    /// Whether the kernel's queue is full. Call `flush` when the descriptor is writable. Only tests set it.
-    @exclusivity(unchecked) var isBlocked = false
+    /// Whether the kernel's queue is full. Call `flush` when the descriptor is writable.
+    @exclusivity(unchecked) private(set) var isBlocked = false
     /// Runs that wait for room in the kernel's queue.
     var unsent: Int { isBlocked ? waiting : 0 }
     /// Bytes that the socket holds.
@@ -97,6 +97,9 @@ final class DatagramSocket {
             message: "The UDP port \(address.port) cannot be shared by several threads: "
                 + "\(String(cString: strerror(-result))). Use one thread.")
     }
+
+    /// Behaves as if the kernel's queue were full, for tests.
+    func block() { isBlocked = true }
 
     /// Makes the kernel give all datagrams of this address to one of its sockets, by the order in which they were opened.
     func steer(to place: Int) { _ = cdatagrams_steer(descriptor, UInt32(place)) }
@@ -279,18 +282,14 @@ extension TransportAddress {
 
     /// Nil if the text is not a literal address.
     init?(literal text: String, port: UInt16) {
-        var four = in_addr()
+        var four = UInt32(0)
         if inet_pton(AF_INET, text, &four) == 1 {
-            self.init(
-                ipv4: withUnsafeBytes(of: four) { UInt32(bigEndian: $0.loadUnaligned(as: UInt32.self)) }, port: port)
+            self.init(ipv4: UInt32(bigEndian: four), port: port)
             return
         }
-        var six = in6_addr()
+        var six = (high: UInt64(0), low: UInt64(0))
         guard inet_pton(AF_INET6, text, &six) == 1 else { return nil }
-        let (high, low) = withUnsafeBytes(of: six) {
-            ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-        }
-        self.init(ipv6: UInt64(bigEndian: high), UInt64(bigEndian: low), port: port)
+        self.init(ipv6: UInt64(bigEndian: six.high), UInt64(bigEndian: six.low), port: port)
     }
 
     fileprivate init(_ address: cdatagrams_address, port: UInt16) {

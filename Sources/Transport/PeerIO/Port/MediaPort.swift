@@ -206,7 +206,9 @@ package final class MediaPort: TurnMember, PausedReader {
         }
         handOver()
         loop.busiest.datagrams = max(loop.busiest.datagrams, share.used)
-        guard !received.isEmpty || !handed.isEmpty else { return }
+        // Also without leftovers: the inbox may hold what another loop handed over during the pause before this share,
+        // and the bell has ended.
+        guard !mayGoOn else { return }
         isPaused = true
         pausedTurn = loop.turn
         loop.resumeNextTurn(self)

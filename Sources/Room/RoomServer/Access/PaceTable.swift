@@ -1,29 +1,5 @@
 internal import RTP
-
-/// Admits a burst of events, and then one per interval (the generic cell rate algorithm of ITU-T I.371). It is told the
-/// time.
-struct Pace {
-    private let slack: TimeInterval
-    private let interval: TimeInterval
-    /// The time at which all counted events would be over at one per interval.
-    private var paid = MonotonicTime.zero
-
-    init(burst: Int, interval: TimeInterval) {
-        slack = interval * Int64(burst - 1)
-        self.interval = interval
-    }
-
-    /// How long an event would have to wait; nil when it may happen now.
-    func delay(now: MonotonicTime) -> TimeInterval? {
-        guard paid > now + slack else { return nil }
-        return paid - (now + slack)
-    }
-
-    mutating func count(now: MonotonicTime) { paid = max(paid, now) + interval }
-
-    /// Whether the whole burst is admitted again.
-    func isRested(now: MonotonicTime) -> Bool { paid <= now }
-}
+internal import ServerCore
 
 /// A pace for each key, in bounded memory.
 struct PaceTable<Key: Hashable> {
