@@ -22,8 +22,8 @@ import Testing
         let opened = try system.open("auto")
         #expect(opened.place.name == "serial:B7")
         #expect(opened.passedOver.count == 1 && opened.passedOver.first?.contains("serial:A7") == true)
-        #expect(try system.open("auto", identity: "serial:C7").place.name == "serial:C7")
-        #expect(try system.open("auto", identity: "serial:gone").place.name == "serial:B7")
+        #expect(try system.open("auto", identity: .init("serial:C7")).place.name == "serial:C7")
+        #expect(try system.open("auto", identity: .init("serial:gone")).place.name == "serial:B7")
         // Without a check, the first one.
         #expect(try system.open("auto", mayReserve: false).place.name == "serial:A7")
         let refused = #expect(throws: CaptureError.self) { try system.open("serial:A7") }
@@ -41,8 +41,8 @@ import Testing
             }
         }
         let cameras = ["/dev/video0": try FixtureTests.webcam(), "/dev/video1": try FixtureTests.webcam()]
-        let identity = try machine(before, cameras).find("/dev/video0").name
-        #expect(identity == "serial:A7")
+        let identity = try machine(before, cameras).find("/dev/video0").identity
+        #expect(identity.name == "serial:A7")
         #expect(try machine(after, cameras).find("/dev/video0", identity: identity).path == "/dev/video1")
         // Another camera that took the number is not the wished one.
         let other = MadeTree()
@@ -52,6 +52,90 @@ import Testing
             try machine(other, cameras).find("/dev/video0", identity: identity)
         }
         #expect(gone?.code == "camera.absent")
+    }
+
+    @Test func `a path without an entry in sysfs, as in a container, leads to its camera again`() throws {
+        let system = machine(MadeTree(), ["/dev/video0": try FixtureTests.webcam()])
+        let identity = try system.open("/dev/video0").place.identity
+        #expect(try system.open("/dev/video0", identity: identity).place.path == "/dev/video0")
+        #expect(system.isThere("/dev/video0", identity: identity))
+    }
+
+    @Test(arguments: ["/dev/video0", "serial:A7", "auto"])
+    func `a second camera with the same serial number does not hide the first`(name: String) throws {
+        let made = MadeTree()
+        let cameras = ["/dev/video0": try FixtureTests.webcam(), "/dev/video2": try FixtureTests.webcam()]
+        try made.plug("1-2", serial: "A7")
+        try made.addVideo(0, name: "Webcam", at: "1-2")
+        let system = machine(made, cameras)
+        let identity = try system.open(name).place.identity
+        try made.plug("1-1", serial: "A7")
+        try made.addVideo(2, name: "Webcam", at: "1-1")
+        #expect(try system.open(name, identity: identity).place.path == "/dev/video0")
+    }
+
+    @Test func `a camera that moved to another port is found by its serial number`() throws {
+        let (before, after) = (MadeTree(), MadeTree())
+        for (made, port) in [(before, "1-1"), (after, "1-2")] {
+            try made.plug(port, serial: "A7")
+            try made.addVideo(0, name: "Webcam", at: port)
+        }
+        let cameras = ["/dev/video0": try FixtureTests.webcam()]
+        let identity = try machine(before, cameras).open("/dev/video0").place.identity
+        #expect(try machine(after, cameras).open("/dev/video0", identity: identity).place.path == "/dev/video0")
+    }
+
+    /// Two cameras in one machine.
+    private func pair(_ first: CameraFixture, _ second: CameraFixture, in made: MadeTree) throws -> CameraSystem {
+        for (number, port) in [(0, "1-1"), (2, "1-2")] {
+            try made.plug(port, serial: "A\(port)")
+            try made.addVideo(number, name: "Webcam", at: port)
+        }
+        return machine(made, ["/dev/video0": first, "/dev/video2": second])
+    }
+
+    private static let wish = CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["YUY2"])
+
+    @Test func `auto passes over cameras without a mode`() throws {
+        var bayer = try FixtureTests.webcam()
+        bayer.formats = [bayer.formats[0]]
+        bayer.formats[0].format = "pBAA"
+        let made = MadeTree()
+        let system = try pair(bayer, try FixtureTests.webcam(), in: made)
+        #expect(try CameraSession("auto", of: system, Self.wish).place.path == "/dev/video2")
+        let refused = #expect(throws: CaptureError.self) { try CameraSession("/dev/video0", of: system, Self.wish) }
+        #expect(refused?.code == "camera.no-mode")
+    }
+
+    @Test func `a strict wish that the driver does not keep is refused, and auto passes over it`() throws {
+        let made = MadeTree()
+        let system = try pair(
+            try FixtureTests.webcam(.init(.changedSource, at: 0, size: FrameSize(16, 12))),
+            try FixtureTests.webcam(), in: made)
+        let strict = CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["YUY2"], isRequired: true)
+        let refused = #expect(throws: CaptureError.self) { try CameraSession("/dev/video0", of: system, strict) }
+        #expect(refused?.code == "camera.no-mode")
+        #expect(refused?.message.contains("chose YUYV 16x12") == true)
+        #expect(try CameraSession("auto", of: system, strict).place.path == "/dev/video2")
+        #expect(try CameraSession("auto", of: system, Self.wish).place.path == "/dev/video0")
+    }
+
+    @Test func `two cameras of auto in one process are two cameras`() throws {
+        let made = MadeTree()
+        let system = try pair(try FixtureTests.webcam(), try FixtureTests.webcam(), in: made)
+        let first = try CameraSession("auto", of: system, Self.wish)
+        try first.start()
+        let second = try CameraSession("auto", of: system, Self.wish)
+        try second.start()
+        #expect([first.place.path, second.place.path] == ["/dev/video0", "/dev/video2"])
+        // The plan of an edit may choose a camera whose node is about to end.
+        let planned = try system.open("auto", mayBeOwn: true)
+        #expect(planned.place.path == "/dev/video0")
+        let refused = #expect(throws: CaptureError.self) { try planned.device.configure(FixtureTests.Stand.mode) }
+        #expect(refused?.code == "camera.busy")
+        first.close()
+        #expect(try system.open("auto").place.path == "/dev/video0")
+        second.close()
     }
 
     @Test func `two cameras that do not fit on one bus are reported before the second one fails`() throws {

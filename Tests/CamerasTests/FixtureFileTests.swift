@@ -26,6 +26,8 @@ import Testing
         (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 1e300}]"#, "faults[0].at is not"),
         (#"{"size": "64x48", "rates": ["2000"]}"#, "", "above 1000"),
         (#"{"size": "64x48"}"#, #", "timing": {"firstFrame": -1}"#, "firstFrame"),
+        (#"{"size": "64x48"}"#, #", "quirks": {"strideAlignment": 9223372036854775807}"#, "strideAlignment"),
+        (#"{"size": "64x48"}"#, #", "quirks": {"strideAlignment": 0}"#, "strideAlignment"),
         ("nonsense", "", "JSON"),
     ])
     func `an unreadable file is refused with the place`(size: String, rest: String, words: String) {
@@ -77,6 +79,33 @@ import Testing
         #expect(try copy.controls() == source.controls())
     }
 
+    @Test func `what a file cannot say is left out of a recording, which is read again`() throws {
+        let device = DescribedDevice([
+            FormatOffer(
+                "YUYV",
+                sizes: [
+                    .init(
+                        SizeRange(FrameSize(0, 0), FrameSize(65_535, 65_535)),
+                        .list([FrameRate(2000), FrameRate(30)])),
+                    .init(
+                        SizeRange(FrameSize(64, 48)), .range(slowest: FrameRate(5), fastest: FrameRate(5000))),
+                    .init(SizeRange(FrameSize(20_000, 48)), .list([])),
+                ]),
+            FormatOffer(FourCC(code: 0x0038_5942), sizes: []), FormatOffer(FourCC(code: 0x2020_2020), sizes: []),
+        ])
+        let recorded = try CameraFixture(recording: device, in: FixtureTests.Stand.mode, frames: 0)
+        #expect(try CameraFixture(json: recorded.json) == recorded)
+        #expect(recorded.formats.map(\.format) == ["YUYV"])
+        let sizes = recorded.formats[0].sizes
+        #expect(sizes.map(\.to) == [FrameSize(16_384, 16_384), nil])
+        #expect(sizes[0].rates == [FrameRate(30)] && sizes[1].fastest == FrameRate(1000))
+        // A camera of which nothing is left cannot be recorded.
+        let error = #expect(throws: CaptureError.self) {
+            try CameraFixture(recording: DescribedDevice([]), in: FixtureTests.Stand.mode, frames: 0)
+        }
+        #expect(error?.code == "camera.fixture")
+    }
+
     @Test func `a camera that is silent while it is recorded is reported`() throws {
         let clock = CaptureClock()
         let device = try FixtureCamera(try FixtureTests.webcam(.init(.silent, at: 0.05)), on: clock).open("f")
@@ -100,4 +129,25 @@ import Testing
             #expect(page.contains("| `\(kind.rawValue)` |"), "\(kind) is not on the page")
         }
     }
+}
+
+/// A device with any description, which captures nothing.
+private final class DescribedDevice: CaptureDevice {
+    let information = CaptureInformation(driver: "d", card: "c", bus: "b")
+    let waker = Waker {}
+    let isTaken = false
+    let isStreamedHere = false
+    private let offers: [FormatOffer]
+
+    init(_ offers: [FormatOffer]) { self.offers = offers }
+
+    func formats() throws(CaptureError) -> [FormatOffer] { offers }
+    func controls() throws(CaptureError) -> [DeviceControl] { [] }
+    func value(of control: DeviceControl) throws(CaptureError) -> Int { 0 }
+    func set(_ control: DeviceControl, to value: Int) throws(CaptureError) {}
+    func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout { CaptureLayout(mode, planes: []) }
+    func start(buffers: Int) throws(CaptureError) {}
+    func next(within timeout: Duration) throws(CaptureError) -> CaptureItem? { nil }
+    func stop() {}
+    func close() {}
 }

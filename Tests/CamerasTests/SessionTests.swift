@@ -1,5 +1,6 @@
 import Cameras
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -115,7 +116,7 @@ import Testing
             var check = FrameCheck(layout)
             return frames.indices.map { place in
                 let frame = CapturedFrame(
-                    Bytes(bytes: frames[place]), lengths: [frames[place].count], timestamp: nil,
+                    Planes([frames[place]]), lengths: [frames[place].count], timestamp: nil,
                     sequence: UInt32(place))
                 return check.judge(frame, at: .seconds(place + 1)) != .damaged
             }
@@ -229,6 +230,27 @@ import Testing
         #expect(#expect(throws: CaptureError.self) { try machine.started() }?.code == "camera.busy")
     }
 
+    @Test func `a notice comes once a minute over all openings`() throws {
+        var fixture = try FixtureTests.webcam()
+        fixture.faults = (0..<30).flatMap { round -> [CameraFixture.Fault] in
+            let start = Double(round) * 2
+            return [.init(.corrupt, at: start + 0.5, until: start + 0.6), .init(.failing, at: start + 1.5)]
+        }
+        let machine = try Machine(fixture)
+        var (history, notices) = (CameraSession.History(), [CameraNotice.Kind]())
+        while machine.seconds < 58 {
+            let session = try CameraSession(
+                machine.name, of: machine.system, Self.wish, controls: ControlValues("zoom=3,pan=2"), after: history)
+            try session.start()
+            notices += read(session, machine, until: 58).notices.map(\.kind)
+            history = session.history
+            session.close()
+            machine.clock.advance(by: .milliseconds(10))
+        }
+        #expect(notices == [.controlRefused, .controlRefused, .damagedFrames])
+        #expect(history.counts.damaged > 80)
+    }
+
     @Test func `a strict wish that no mode meets is refused with the nearest modes`() throws {
         let machine = try Machine(FixtureTests.webcam())
         let strict = CaptureWish(FrameSize(1280, 720), FrameRate(30), formats: ["YUY2", "MJPG"], isRequired: true)
@@ -256,6 +278,36 @@ import Testing
         #expect(#expect(throws: CaptureError.self) { try machine.system.find("front") }?.code == "camera.binding")
     }
 
+    @Test func `a name that is bound while another program writes the file waits, and both are kept`() async throws {
+        let folder = TemporaryFolder()
+        let bindings = CameraBindings(file: folder.file("cameras.json"))
+        let lock = open(bindings.file + ".lock", O_RDWR | O_CREAT, 0o600)
+        #expect(flock(lock, LOCK_EX) == 0)
+        let binding = Task.detached { try bindings.bind("front", to: "x") }
+        let isEarly = await eventually(within: 0.3) { FileManager.default.fileExists(atPath: bindings.file) }
+        #expect(!isEarly)
+        try #"{"back": "y"}"#.write(toFile: bindings.file, atomically: true, encoding: .utf8)
+        close(lock)
+        try await binding.value
+        #expect(try bindings.all() == ["front": "x", "back": "y"])
+    }
+
+    @Test func `a file is written where its links lead, and a device stays a device`() throws {
+        let folder = TemporaryFolder()
+        let (link, real) = (folder.file("cameras.json"), folder.file("real.json"))
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "real.json")
+        try CameraBindings(file: link).bind("front", to: "x")
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "real.json")
+        #expect(try CameraBindings(file: real).all() == ["front": "x"])
+        let pipe = folder.file("pipe")
+        #expect(mkfifo(pipe, 0o600) == 0)
+        let reader = open(pipe, O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        try write("text", toFile: pipe)
+        var bytes = [UInt8](repeating: 0, count: 9)
+        #expect(Glibc.read(reader, &bytes, 9) == 4)
+    }
+
     @Test func `a file that is no recorded camera is refused`() throws {
         let machine = try Machine(FixtureTests.webcam())
         let missing = #expect(throws: CaptureError.self) { try machine.system.open("fixture:/nowhere.json") }
@@ -278,14 +330,7 @@ import Testing
             planes: [.init(stride: 8, bytes: 40), .init(stride: 8, bytes: 24)])
         #expect(parts.colourPlanes([48, 24]) == [.init(offset: 0, stride: 8), .init(offset: 48, stride: 8)])
         let odd = CaptureLayout(CaptureMode("YU12", FrameSize(6, 5), nil), planes: [.init(stride: 8, bytes: 64)])
-        #expect(odd.leastBytes == 52 + 4 * 2 + 3)
+        #expect(odd.leastBytes == [52 + 4 * 2 + 3])
     }
 
-    private struct Bytes: CapturedFrame.Memory {
-        let bytes: [UInt8]
-        func withBytes<Result>(_ plane: Int, _ body: (RawSpan) throws -> Result) rethrows -> Result {
-            try body(bytes.span.bytes)
-        }
-        func giveBack() {}
-    }
 }

@@ -30,6 +30,8 @@ import Testing
         #expect(FrameRate(1001, per: 1000).short == "1")
         #expect(FrameRate(101, per: 100).short == "1.01")
         #expect(FrameRate(30000, per: 1001) < FrameRate(30))
+        // Their products need more than 64 bits.
+        #expect(FrameRate(4_294_967_295, per: 4_294_967_294) < FrameRate(4_294_967_291, per: 4_294_967_290))
         #expect(FrameRate(30).interval == .nanoseconds(33_333_333))
         for wrong in ["", "0", "-5", "1/0", "1/2/3", "nan", "x", "-1e300", "1e300"] { #expect(FrameRate(wrong) == nil) }
     }
@@ -37,6 +39,19 @@ import Testing
     @Test func `sizes are read as text`() {
         #expect(FrameSize("1280x720") == FrameSize(1280, 720))
         for wrong in ["", "1280", "0x720", "-1x5", "1x2x3", "1280X720"] { #expect(FrameSize(wrong) == nil) }
+    }
+
+    @Test func `sizes that no frame has are cut off`() {
+        let range = SizeRange(FrameSize(0, 16), FrameSize(4_294_967_295, 64), step: FrameSize(0, 8))
+        #expect(range.usable == SizeRange(FrameSize(1, 16), FrameSize(16_384, 64), step: FrameSize(1, 8)))
+        #expect(SizeRange(FrameSize(20_000, 16)).usable == nil)
+        #expect(FrameSize(4_294_967_295, 4_294_967_295).pixels == .max)
+    }
+
+    @Test func `a menu of any range is checked`() {
+        let menu = DeviceControl(1, "Mode", .menu, 0...Int.max, standard: 0, items: [.init(0, "a")])
+        let refused = #expect(throws: CaptureError.self) { try ControlValues("mode=5").check([menu], of: "f") }
+        #expect(refused?.message.contains("must be 0, not 5") == true)
     }
 
     @Test func `a range of sizes gives the next larger size on its grid`() {

@@ -101,6 +101,23 @@ private let absent = MediaError(code: "camera.absent", message: "There is no cam
 private let broken = MediaError(code: "camera.lost", message: "It stopped.")
 
 @Suite struct SourceSupervisorTests {
+    @Test func `a slow device is not silent between two frames, and its silence is noticed all the same`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.send(.paced(1))
+        bench.send(.opened)
+        bench.pass(60, each: 1, of: .frame)
+        #expect(bench.fills == 0 && bench.supervisor.phase == .streaming)
+        bench.pass(5)
+        #expect(bench.fills > 0 && bench.supervisor.phase == .silent)
+        bench.pass(20)
+        bench.send(.closed)
+        #expect(bench.words == ["lost"])
+        // The next device may be a fast one.
+        bench.pass(10)
+        #expect(bench.outstanding == [0] && bench.supervisor.limits == SourceSupervisor.Limits())
+    }
+
     @Test func `a device that is there streams without an event or a stand-in`() {
         var bench = Bench()
         bench.send(.started)

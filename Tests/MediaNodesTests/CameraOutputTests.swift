@@ -20,6 +20,7 @@ private struct Machine: CameraEnvironment {
     func camera(_ device: String) throws(MediaError) -> CameraChoice {
         (CameraDevice(path: "/dev/video0", name: "Camera", stablePath: nil, formats: []), [])
     }
+    func deviceControls(_ path: String) -> [DeviceControl]? { nil }
     func cameraOffers(_ path: String) -> [FormatOffer]? {
         offers.split(separator: " ").chunked(by: 2).compactMap { words in
             let mode = words[1].split(separator: "@").map(String.init)

@@ -11,26 +11,32 @@ import Testing
 private final class RecordedRun: Sendable {
     let seen = Seen()
     let pipeline: MediaPipeline
+    private let name: String
     // Removed with this object; nothing else uses it.
     private nonisolated(unsafe) let folder = TemporaryFolder()
 
     init(
         _ faults: [CameraFixture.Fault] = [], _ settings: [String: SettingValue] = [:], format: FourCC = "YUYV",
-        frames: [CameraFixture.Frame]? = nil, isEncoded: Bool = false
+        rate: FrameRate = FrameRate(100), frames: [CameraFixture.Frame]? = nil, isEncoded: Bool = false,
+        firstFrame: Double? = nil
     ) async throws {
         var fixture = try CameraFixture(
             json: """
                 {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1",
-                 "formats": [{"format": "\(format)", "sizes": [{"size": "64x48", "rates": ["100"]}]}],
+                 "formats": [{"format": "\(format)", "sizes": [{"size": "64x48", "rates": ["\(rate)"]}]}],
                  "controls": [{"identifier": 9963776, "title": "Brightness", "kind": "integer", "minimum": 0,
-                               "maximum": 255, "standard": 128}],
+                               "maximum": 255, "standard": 128},
+                              {"identifier": 9963777, "title": "Reset", "kind": "button", "minimum": 0,
+                               "maximum": 0, "standard": 0}],
                  "quirks": {"strideAlignment": 256}}
                 """)
         (fixture.faults, fixture.frames) = (faults, frames)
+        fixture.timing = .init(firstFrame: firstFrame)
         let file = folder.file("camera.json")
+        name = "fixture:\(file)"
         try fixture.json.write(toFile: file, atomically: true, encoding: .utf8)
         var all: [String: SettingValue] = [
-            "device": .text("fixture:\(file)"), "width": 64, "height": 48, "fps": 100,
+            "device": .text(name), "width": 64, "height": 48, "fps": 100,
         ]
         all.merge(settings) { $1 }
         let graph = MediaGraph {
@@ -40,6 +46,13 @@ private final class RecordedRun: Sendable {
             }
         }
         pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
+    }
+
+    /// The value that the camera has.
+    func brightness() throws -> Int {
+        let device = try CameraSystem.machine.open(name, mayReserve: false).device
+        defer { device.close() }
+        return try device.value(of: try #require(try device.controls().first))
     }
 
     var status: SourceStatus? { pipeline.statistics.sources["camera"] }
@@ -105,12 +118,73 @@ extension MediaNodesTests {
             #expect(run.events.isEmpty || run.events == ["waiting camera.absent"])
             try await run.pipeline.set("camera", "brightness", to: 9)
             await eventually("the camera") { run.status?.state == .streaming }
+            #expect(try run.brightness() == 9)
             let refused = await #expect(throws: MediaError.self) {
                 try await run.pipeline.set("camera", "brightness", to: 999)
             }
             #expect(refused?.code == "camera.control")
             #expect(refused?.message.contains("must be from 0 to 255") == true)
+            #expect(try run.brightness() == 9)
             try await run.pipeline.set("camera", "brightness", to: 10)
+            #expect(try run.brightness() == 10)
+            await run.pipeline.stop()
+        }
+
+        @Test(arguments: [false, true])
+        func `a control that is set while the camera opens reaches it`(isLate: Bool) async throws {
+            let folder = TemporaryFolder()
+            let name = "fixture:\(folder.file("camera.json"))"
+            try #"""
+            {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-1",
+             "formats": [{"format": "YUYV", "sizes": [{"size": "64x48", "rates": ["30"]}]}],
+             "controls": [{"identifier": 9963776, "title": "Brightness", "kind": "integer", "minimum": 0,
+                           "maximum": 255, "standard": 128}]}
+            """#.write(toFile: folder.file("camera.json"), atomically: true, encoding: .utf8)
+            let controls = CameraControls(try ControlValues("brightness=7"))
+            let values = controls.values
+            let session = try CameraSession(
+                name, of: .machine, CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["YUY2"]),
+                controls: values)
+            let device = try CameraSystem.machine.open(name, mayReserve: false).device
+            let control = try #require(try device.controls().first)
+            let notices = Collected<String>()
+            let capture = CameraCapture(
+                session, .init(take: { _, _ in }, fail: { _ in }, notice: { notices.append($0) }))
+            // Before the camera is there, before it starts, and while it streams.
+            try controls.set("brightness", to: 8)
+            controls.attach(capture, openedWith: values)
+            if isLate { try controls.set("brightness", to: 9) }
+            try capture.start()
+            await eventually("the value") { (try? device.value(of: control)) == (isLate ? 9 : 8) }
+            let refused = #expect(throws: MediaError.self) { try controls.set("brightness", to: 999) }
+            #expect(refused?.code == "camera.control")
+            #expect(controls.values == (try ControlValues(isLate ? "brightness=9" : "brightness=8")))
+            capture.close()
+            #expect(notices.count == 0)
+        }
+
+        @Test func `a graph may press a button of its camera`() async throws {
+            let run = try await RecordedRun([], ["controls": "reset=1,brightness=9"])
+            try await run.pipeline.start()
+            await eventually("the camera") { run.status?.state == .streaming }
+            #expect(try run.brightness() == 9 && run.events.isEmpty)
+            await run.pipeline.stop()
+        }
+
+        @Test func `a camera that never delivers a frame is called silent, not lost`() async throws {
+            // The supervisor waits 8 s for the first frame.
+            let run = try await RecordedRun(firstFrame: 1000)
+            try await run.pipeline.start()
+            await eventually("the warning") { run.events == ["waiting camera.silent"] }
+            await run.pipeline.stop()
+        }
+
+        @Test func `a camera that is slower than its wish gets no stand-ins`() async throws {
+            let run = try await RecordedRun([], ["fps": 30], rate: FrameRate(4))
+            try await run.pipeline.start()
+            // Beyond the first second, in which there are no stand-ins.
+            await eventually("frames") { run.seen.pictures.count > 10 }
+            #expect(run.status?.standIns == 0)
             await run.pipeline.stop()
         }
 

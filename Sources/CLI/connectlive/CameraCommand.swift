@@ -31,7 +31,7 @@ struct CameraCommand: ParsableCommand {
             let size = FrameSize(size?.width ?? 640, size?.height ?? 480)
             let fixture = try Self.record(camera, of: .machine, size, FrameRate(fps), frames: frames)
             do {
-                try fixture.json.write(toFile: output, atomically: true, encoding: .utf8)
+                try write(fixture.json, toFile: output)
             } catch {
                 throw CaptureError(
                     code: CaptureError.Code.fixture, call: "open", number: 0,
@@ -46,11 +46,13 @@ struct CameraCommand: ParsableCommand {
         static func record(
             _ camera: String, of system: CameraSystem, _ size: FrameSize, _ rate: FrameRate, frames: Int
         ) throws(CaptureError) -> CameraFixture {
-            let opened = try system.open(camera)
-            defer { opened.device.close() }
-            let offers = try opened.device.formats()
             let wish = CaptureWish(size, rate, formats: formats)
-            let mode = try wish.choose(from: offers, of: opened.place.name)
+            var mode: CaptureMode?
+            let opened = try system.open(camera) { place, device throws(CaptureError) in
+                mode = try wish.choose(from: try device.formats(), of: place.name)
+            }
+            defer { opened.device.close() }
+            guard let mode else { preconditionFailure("a camera that was opened was prepared") }
             return try CameraFixture(recording: opened.device, in: mode, frames: frames, on: system.clock)
         }
     }

@@ -17,23 +17,11 @@ struct DevicesCommand: ParsableCommand {
         @Flag(help: "Print JSON.") var json = false
 
         func run() throws {
-            let list = try DevicesReport()
-            if json {
-                let encoder = JSONEncoder()
-                encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-                print(String(decoding: try encoder.encode(list), as: UTF8.self))
-                return
-            }
-            print("Cameras" + (list.cameras.isEmpty ? ": none" : ""))
-            for line in list.cameras.flatMap(\.lines) { print(line) }
-            if !list.names.isEmpty { print("Names") }
-            for (name, camera) in list.names.sorted(by: { $0.key < $1.key }) { print("  \(name)  \(camera)") }
-            for (title, devices) in [("Microphones", list.microphones), ("Speakers", list.speakers)] {
-                print(title + (devices.isEmpty ? ": none" : ""))
-                for device in devices {
-                    print("  \(device.identifier)  \(device.name)\(device.isDefault ? "  (default)" : "")")
-                }
-            }
+            // Devices do not depend on a broken file with names.
+            let names = Result { () throws(CaptureError) in try CameraBindings.ofUser.all() }
+            let list = DevicesReport(names: (try? names.get()) ?? [:])
+            try list.show(asJSON: json)
+            _ = try names.get()
         }
     }
 
@@ -89,8 +77,29 @@ private struct DevicesReport: Encodable {
     let microphones: [AudioDevice]
     let speakers: [AudioDevice]
 
-    init() throws {
-        names = try CameraBindings.ofUser.all()
+    init(names: [String: String]) {
+        self.names = names
         (microphones, speakers) = Devices.sound()
+    }
+
+    func show(asJSON isJSON: Bool) throws {
+        if isJSON {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            print(String(decoding: try encoder.encode(self), as: UTF8.self))
+        } else {
+            for line in lines { print(line.printable) }
+        }
+    }
+
+    private var lines: [String] {
+        var lines = ["Cameras" + (cameras.isEmpty ? ": none" : "")] + cameras.flatMap(\.lines)
+        if !names.isEmpty { lines.append("Names") }
+        lines += names.sorted { $0.key < $1.key }.map { "  \($0)  \($1)" }
+        for (title, devices) in [("Microphones", microphones), ("Speakers", speakers)] {
+            lines.append(title + (devices.isEmpty ? ": none" : ""))
+            lines += devices.map { "  \($0.identifier)  \($0.name)\($0.isDefault ? "  (default)" : "")" }
+        }
+        return lines
     }
 }

@@ -41,6 +41,18 @@ package struct CameraBindings: Sendable, Hashable {
             throw Self.error(
                 "\"\(name)\" cannot be a camera's name. Use letters, digits and dashes, such as front, and not auto.")
         }
+        do {
+            try FileManager.default.createDirectory(
+                at: URL(fileURLWithPath: file).deletingLastPathComponent(), withIntermediateDirectories: true)
+            try withLock(of: file) { try replace(name, with: camera) }
+        } catch let error as CaptureError {
+            throw error
+        } catch {
+            throw Self.error("The file \(file) cannot be written. Set XDG_CONFIG_HOME to a folder of your own.")
+        }
+    }
+
+    private func replace(_ name: String, with camera: String?) throws {
         var names = try all()
         if camera == nil, names[name] == nil {
             throw Self.error("No camera is named \(name). 'connectlive devices' lists the names.")
@@ -48,14 +60,7 @@ package struct CameraBindings: Sendable, Hashable {
         names[name] = camera
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        do {
-            let url = URL(fileURLWithPath: file)
-            try FileManager.default.createDirectory(
-                at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try encoder.encode(names).write(to: url, options: .atomic)
-        } catch {
-            throw Self.error("The file \(file) cannot be written. Set XDG_CONFIG_HOME to a folder of your own.")
-        }
+        try write(String(decoding: try encoder.encode(names), as: UTF8.self), toFile: file)
     }
 
     /// Whether a text is a possible name, which no other name of a camera is.

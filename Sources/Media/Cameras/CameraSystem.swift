@@ -55,16 +55,21 @@ package struct CameraSystem: Sendable {
 
     /// The camera with a name: a bound one, a path, a name of `/dev/v4l/by-id`, `fixture:FILE`, or one of `CameraPlace`.
     ///
-    /// - Parameter identity: the name of `CameraPlace` of the camera that the name led to before. A path leads to that
-    ///   camera only, wherever it is plugged in now.
+    /// - Parameter identity: `CameraPlace.identity` of the camera that the name led to before, which is preferred. A path
+    ///   leads to that camera only, wherever it is plugged in now.
     /// - Throws: `camera.absent`, `camera.unusable`, `camera.fixture`, `camera.binding`.
-    package func find(_ name: String, identity: String? = nil) throws(CaptureError) -> CameraPlace {
+    package func find(_ name: String, identity: CameraPlace.Identity? = nil) throws(CaptureError) -> CameraPlace {
         let name = try bound(name)
         if name.hasPrefix(Self.fixturePrefix) {
             let camera = try shelf.camera(String(name.dropFirst(Self.fixturePrefix.count)))
             return CameraPlace(name: name, path: name, model: camera.fixture.card, usb: nil)
         }
-        if let identity, name.hasPrefix("/") { return try CameraPlace.find(identity, among: places()) }
+        // A path is the identity of a camera without a place in sysfs, as in a container.
+        if let identity, !identity.name.hasPrefix("/") {
+            let places = places()
+            if let same = places.first(where: { $0.identity.atPort == identity.atPort }) { return same }
+            if name.hasPrefix("/") { return try CameraPlace.find(identity.name, among: places) }
+        }
         if let path = Self.path(of: name) {
             // Only this one is opened; the others do not matter to its place.
             return CameraPlace.all(in: tree) { $0 == path }.first
@@ -101,22 +106,37 @@ package struct CameraSystem: Sendable {
     ///
     /// - Parameters:
     ///   - identity: as for `find`. With `auto`, that camera is tried first.
-    ///   - mayReserve: whether to check that no other program captures, which keeps others from it for a moment.
-    /// - Throws: `camera.absent`, `camera.unusable`, `camera.denied`, `camera.busy` and others of `find` and `open`.
+    ///   - mayReserve: whether to check that nobody captures, which keeps others from it for a moment.
+    ///   - mayBeOwn: whether this process may capture all the same: the node that does may be about to end.
+    ///   - prepare: makes the camera ready. If it throws, the camera is closed, and `auto` passes over it.
+    /// - Throws: `camera.absent`, `camera.unusable`, `camera.denied`, `camera.busy` and others of `find`, `open` and
+    ///   `prepare`.
     package func open(
-        _ name: String, identity: String? = nil, mayReserve: Bool = true
+        _ name: String, identity: CameraPlace.Identity? = nil, mayReserve: Bool = true, mayBeOwn: Bool = false,
+        prepare: (CameraPlace, any CaptureDevice) throws(CaptureError) -> Void = { _, _ in }
     ) throws(CaptureError) -> Opened {
-        let wished = try bound(name)
-        guard wished == Self.any else {
-            let place = try find(name, identity: identity)
-            return Opened(place: place, device: try open(place, mayReserve: mayReserve), passedOver: [])
+        func opened(_ place: CameraPlace, _ passedOver: [String]) throws(CaptureError) -> Opened {
+            let device = try open(place, mayReserve: mayReserve, mayBeOwn: mayBeOwn)
+            do throws(CaptureError) {
+                try prepare(place, device)
+            } catch {
+                device.close()
+                throw error
+            }
+            return Opened(place: place, device: device, passedOver: passedOver)
         }
+        let wished = try bound(name)
+        guard wished == Self.any else { return try opened(try find(name, identity: identity), []) }
         var refused: CaptureError?
         var passedOver: [String] = []
         let places = places()
-        for place in places.filter({ $0.name == identity }) + places.filter({ $0.name != identity }) {
+        let former = identity.flatMap { identity in
+            places.first { $0.identity.atPort == identity.atPort }
+                ?? (try? CameraPlace.find(identity.name, among: places))
+        }
+        for place in places.filter({ $0 == former }) + places.filter({ $0 != former }) {
             do throws(CaptureError) {
-                return Opened(place: place, device: try open(place, mayReserve: mayReserve), passedOver: passedOver)
+                return try opened(place, passedOver)
             } catch {
                 passedOver.append("\(place.name) (\(place.model)): \(error.message)")
                 refused = refused ?? error
@@ -128,14 +148,16 @@ package struct CameraSystem: Sendable {
     }
 
     /// Opens a camera.
-    package func open(_ place: CameraPlace, mayReserve: Bool = false) throws(CaptureError) -> any CaptureDevice {
+    package func open(
+        _ place: CameraPlace, mayReserve: Bool = false, mayBeOwn: Bool = false
+    ) throws(CaptureError) -> any CaptureDevice {
         let device: any CaptureDevice
         if place.path.hasPrefix(Self.fixturePrefix) {
             device = try shelf.camera(String(place.path.dropFirst(Self.fixturePrefix.count))).open(place.path)
         } else {
             device = try backend.open(place.path)
         }
-        if mayReserve, device.isTaken {
+        if mayReserve, !(mayBeOwn && device.isStreamedHere), device.isTaken {
             device.close()
             throw CaptureError("VIDIOC_REQBUFS", EBUSY, on: place.path)
         }
@@ -143,7 +165,7 @@ package struct CameraSystem: Sendable {
     }
 
     /// Whether a camera is there and responds.
-    package func isThere(_ name: String, identity: String? = nil) -> Bool {
+    package func isThere(_ name: String, identity: CameraPlace.Identity? = nil) -> Bool {
         guard let opened = try? open(name, identity: identity, mayReserve: false) else { return false }
         opened.device.close()
         return true

@@ -21,9 +21,13 @@ package protocol CaptureDevice: AnyObject {
     /// Ends a blocked `next`, or the following one if none is blocked.
     var waker: Waker { get }
 
-    /// Whether another program captures. Many can open a camera, but only one can capture. Makes a buffer for a moment,
-    /// in which another program that begins to capture is refused. False if this process captures, or if it is unknown.
+    /// Whether another program, or another opening in this process, captures. Many can open a camera, but only one can
+    /// capture. Makes a buffer for a moment, in which another program that begins to capture is refused. False if it is
+    /// unknown.
     var isTaken: Bool { get }
+
+    /// Whether this process captures.
+    var isStreamedHere: Bool { get }
 
     /// The formats, sizes and rates in the driver's order.
     ///

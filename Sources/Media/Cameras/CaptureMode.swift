@@ -17,9 +17,14 @@ package struct FrameSize: Sendable, Hashable, Codable, CustomStringConvertible {
         self.init(width, height)
     }
 
-    private static let longest = 16_384
+    /// The longest side of a frame.
+    package static let longest = 16_384
 
-    package var pixels: Int { width * height }
+    /// Width times height, or the largest number.
+    package var pixels: Int {
+        let (pixels, isTooLarge) = width.multipliedReportingOverflow(by: height)
+        return isTooLarge ? .max : pixels
+    }
     package var description: String { "\(width)x\(height)" }
 
     package init(from decoder: any Decoder) throws {
@@ -91,7 +96,9 @@ package struct FrameRate: Sendable, Hashable, Codable, Comparable, CustomStringC
     }
 
     package static func < (one: FrameRate, other: FrameRate) -> Bool {
-        one.frames * other.seconds < other.frames * one.seconds
+        let left = one.frames.multipliedFullWidth(by: other.seconds)
+        let right = other.frames.multipliedFullWidth(by: one.seconds)
+        return (left.high, left.low) < (right.high, right.low)
     }
 
     package init(from decoder: any Decoder) throws {
@@ -122,6 +129,15 @@ package struct SizeRange: Sendable, Hashable {
     }
 
     package var isDiscrete: Bool { smallest == largest }
+
+    /// The part whose sizes a frame can have: some drivers give what a number can hold. Nil without one.
+    package var usable: SizeRange? {
+        let longest = FrameSize.longest
+        let first = FrameSize(max(smallest.width, 1), max(smallest.height, 1))
+        let last = FrameSize(min(largest.width, longest), min(largest.height, longest))
+        guard first.width <= last.width, first.height <= last.height else { return nil }
+        return SizeRange(first, last, step: FrameSize(max(step.width, 1), max(step.height, 1)))
+    }
 
     /// The smallest size of the range that covers `size`; a side that is too large becomes the largest.
     package func nearest(to size: FrameSize) -> FrameSize {

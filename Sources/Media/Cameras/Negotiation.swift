@@ -55,6 +55,15 @@ extension CaptureWish {
                 + "\(nearest).")
     }
 
+    /// - Throws: `camera.no-mode` if a driver chose a mode that a required wish does not allow.
+    func check(_ mode: CaptureMode, of camera: String) throws(CaptureError) {
+        let isTooSlow = mode.rate.map { $0.perSecond < rate.perSecond * RateOffer.tolerance } ?? false
+        guard isRequired, isTooSlow || mode.size.width < size.width || mode.size.height < size.height else { return }
+        throw Self.refusal(
+            "The camera \(camera) chose \(mode) instead of \(size) at \(rate.short) frames/s. Choose another size or "
+                + "rate.")
+    }
+
     private static func refusal(_ message: String) -> CaptureError {
         CaptureError(code: CaptureError.Code.noMode, call: "VIDIOC_ENUM_FMT", number: 0, message)
     }

@@ -196,7 +196,8 @@ extension CameraFixture {
     }
 
     /// The longest time, in seconds, and the fastest rate that a camera plays.
-    private static let (longest, fastest) = (1e9, 1000.0)
+    static let (longest, fastest) = (1e9, 1000.0)
+    static let mostAlignment = 65_536
 
     /// The first contradiction of the file, as a sentence without its end.
     private var problem: String? {
@@ -218,6 +219,9 @@ extension CameraFixture {
         if let rate = rates.first(where: { $0.perSecond > Self.fastest }) { return "the rate \(rate) is above 1000" }
         if let first = timing?.firstFrame, !(0...Self.longest).contains(first) {
             return "timing.firstFrame is negative"
+        }
+        if let alignment = quirks?.strideAlignment, !(1...Self.mostAlignment).contains(alignment) {
+            return "quirks.strideAlignment is not from 1 to \(Self.mostAlignment)"
         }
         for control in controls ?? [] where control.minimum > control.maximum {
             return "controls: the minimum of \(control.title) is larger than its maximum"

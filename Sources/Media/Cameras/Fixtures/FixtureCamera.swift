@@ -22,6 +22,8 @@ package final class FixtureCamera: Sendable {
     private let start: Duration
     /// The values that were set, with the time; a replug undoes them.
     private let values = Mutex<[UInt32: (value: Int, time: Duration)]>([:])
+    /// The opening that streams, and since when.
+    private let streaming = Mutex<(device: ObjectIdentifier, since: Duration)?>(nil)
 
     package init(_ fixture: CameraFixture, on clock: CaptureClock = .monotonic) {
         self.fixture = fixture
@@ -59,6 +61,23 @@ package final class FixtureCamera: Sendable {
     /// The next time at which a fault begins or ends.
     func nextChange(after time: Duration) -> Duration? {
         (fixture.faults ?? []).flatMap { [begin(of: $0), end(of: $0)].compactMap(\.self) }.filter { $0 > time }.min()
+    }
+
+    // MARK: Streams
+
+    /// Notes that an opening streams.
+    func streams(in device: ObjectIdentifier) {
+        streaming.withLock { [now = clock.now] in $0 = (device, now) }
+    }
+
+    func ends(in device: ObjectIdentifier) {
+        streaming.withLock { if $0?.device == device { $0 = nil } }
+    }
+
+    /// Whether another opening than `device` streams. One of before a replug does not.
+    func isStreamed(beside device: ObjectIdentifier?) -> Bool {
+        guard let stream = streaming.withLock({ $0 }), stream.device != device else { return false }
+        return faults(.unplugged, after: stream.since, until: clock.now).isEmpty
     }
 
     // MARK: Controls

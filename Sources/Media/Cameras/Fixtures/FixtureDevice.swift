@@ -28,7 +28,11 @@ final class FixtureDevice: CaptureDevice {
         information = CaptureInformation(driver: fixture.driver, card: fixture.card, bus: fixture.bus)
     }
 
-    var isTaken: Bool { camera.fault(.busy) != nil }
+    deinit { close() }
+
+    var isTaken: Bool { camera.fault(.busy) != nil || stream == nil && isStreamedHere }
+    var isStreamedHere: Bool { camera.isStreamed(beside: nil) }
+    private var isBusy: Bool { camera.fault(.busy) != nil || camera.isStreamed(beside: ObjectIdentifier(self)) }
 
     // MARK: Description and controls
 
@@ -73,7 +77,7 @@ final class FixtureDevice: CaptureDevice {
     func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout {
         precondition(stream == nil, "a device that streams cannot be configured")
         try check("VIDIOC_S_FMT")
-        if camera.fault(.busy) != nil { throw CaptureError("VIDIOC_S_FMT", EBUSY, on: path) }
+        if isBusy { throw CaptureError("VIDIOC_S_FMT", EBUSY, on: path) }
         let offers = camera.fixture.offers
         // As drivers do: a missing format becomes the first one, a size the nearest.
         let offer = offers.first { $0.format == mode.format } ?? offers[0]
@@ -96,21 +100,25 @@ final class FixtureDevice: CaptureDevice {
     }
 
     private func layout(_ mode: CaptureMode) -> CaptureLayout {
-        guard let bits = mode.format.bitsPerPixel, let first = mode.format.bitsInFirstPlane else {
+        guard let row = mode.rowBytes else {
             return CaptureLayout(mode, planes: [.init(stride: 0, bytes: mode.size.pixels * 2)])
         }
         let alignment = max(camera.fixture.quirks?.strideAlignment ?? 1, 1)
-        let stride = (mode.size.width * first / 8 + alignment - 1) / alignment * alignment
-        return CaptureLayout(mode, planes: [.init(stride: stride, bytes: stride * mode.size.height * bits / first)])
+        let stride = (row + alignment - 1) / alignment * alignment
+        let plain = CaptureLayout(mode, planes: [.init(stride: stride, bytes: 0)])
+        // Padding at the end of the last row, too.
+        let bytes = ((plain.leastBytes[0] - 1) / stride + 1) * stride
+        return CaptureLayout(mode, planes: [.init(stride: stride, bytes: bytes)])
     }
 
     func start(buffers: Int) throws(CaptureError) {
         precondition(stream == nil, "the device streams already")
         guard let layout else { preconditionFailure("a device is configured before it starts") }
         try check("VIDIOC_REQBUFS")
-        if camera.fault(.busy) != nil { throw CaptureError("VIDIOC_REQBUFS", EBUSY, on: path) }
+        if isBusy { throw CaptureError("VIDIOC_REQBUFS", EBUSY, on: path) }
         if camera.fault(.noBandwidth) != nil { throw CaptureError("VIDIOC_STREAMON", ENOSPC, on: path) }
         stream = FixtureStream(camera, layout, buffers: max(buffers, 1), rate: layout.mode.rate ?? Self.usualRate)
+        camera.streams(in: ObjectIdentifier(self))
         reported = camera.clock.now
     }
 
@@ -147,7 +155,10 @@ final class FixtureDevice: CaptureDevice {
         return control.map { .controlChanged(identifier: $0.identifier, value: fault.value) }
     }
 
-    func stop() { stream = nil }
+    func stop() {
+        stream = nil
+        camera.ends(in: ObjectIdentifier(self))
+    }
 
     func close() {
         stop()

@@ -13,8 +13,16 @@ extension CameraFixture {
         let information = device.information
         self.init(
             driver: information.driver, card: information.card, bus: information.bus,
-            formats: try device.formats().map(Format.init), controls: try device.controls().map(Control.init))
-        guard count > 0 else { return }
+            formats: try device.formats().compactMap(Format.init), controls: try device.controls().map(Control.init))
+        if count > 0 { try record(device, in: mode, frames: count, timeout, clock) }
+        // A file that is not a camera is refused here, not where it is read.
+        _ = try CameraFixture(json: json)
+    }
+
+    private mutating func record(
+        _ device: any CaptureDevice, in mode: CaptureMode, frames count: Int, _ timeout: Duration,
+        _ clock: CaptureClock
+    ) throws(CaptureError) {
         let layout = try device.configure(mode)
         try device.start(buffers: 4)
         defer { device.stop() }
@@ -33,7 +41,7 @@ extension CameraFixture {
             case nil:
                 throw CaptureError(
                     code: CaptureError.Code.silent, call: "VIDIOC_DQBUF", number: 0,
-                    "The camera \(information.card) delivered \(kept.count) of \(count) frames. Choose another mode.")
+                    "The camera \(card) delivered \(kept.count) of \(count) frames. Choose another mode.")
             case .controlChanged, .sourceChanged, .woken: continue
             }
         }
@@ -48,26 +56,31 @@ extension CameraFixture {
         if let bits = layout.mode.format.bitsInFirstPlane, let stride = layout.planes.first?.stride {
             let plain = layout.mode.size.width * bits / 8
             // The largest power of two that explains the padding.
-            if stride > plain { quirks.strideAlignment = stride & -stride }
+            if stride > plain { quirks.strideAlignment = min(stride & -stride, mostAlignment) }
         }
         return quirks == Quirks() ? nil : quirks
     }
 }
 
 extension CameraFixture.Format {
-    fileprivate init(_ offer: FormatOffer) {
+    /// Nil for a format whose code cannot be written. Sizes and rates beyond those of a file are left out.
+    fileprivate init?(_ offer: FormatOffer) {
+        guard FourCC(text: offer.format.description) == offer.format else { return nil }
         self.init(
             format: offer.format, description: offer.description.isEmpty ? nil : offer.description,
-            sizes: offer.sizes.map { size in
+            sizes: offer.sizes.compactMap { size in
+                guard let range = size.range.usable else { return nil }
                 var result = CameraFixture.Size()
-                if size.range.isDiscrete {
-                    result.size = size.range.largest
+                if range.isDiscrete {
+                    result.size = range.largest
                 } else {
-                    (result.from, result.to, result.step) = (size.range.smallest, size.range.largest, size.range.step)
+                    (result.from, result.to, result.step) = (range.smallest, range.largest, range.step)
                 }
                 switch size.rates {
-                case .list(let rates): result.rates = rates
-                case .range(let slowest, let fastest): (result.slowest, result.fastest) = (slowest, fastest)
+                case .list(let rates): result.rates = rates.filter { $0.perSecond <= CameraFixture.fastest }
+                case .range(let slowest, let fastest):
+                    let most = FrameRate(Int(CameraFixture.fastest))
+                    (result.slowest, result.fastest) = (min(slowest, most), min(fastest, most))
                 }
                 return result
             })

@@ -13,6 +13,24 @@ package struct CameraPlace: Sendable, Hashable {
     /// Nil if the camera is not on USB, such as the sensor of a board.
     package let usb: USBPlace?
 
+    /// Finds a camera again that was opened before.
+    package struct Identity: Sendable, Hashable {
+        /// The camera's name at that time.
+        package let name: String
+        /// The name with the port, which stays the same when a second camera with the same number is plugged in.
+        let atPort: String
+
+        package init(_ name: String, atPort: String? = nil) {
+            (self.name, self.atPort) = (name, atPort ?? name)
+        }
+    }
+
+    package var identity: Identity {
+        guard let usb, let serial = usb.serial, name.hasPrefix("serial:") else { return Identity(name) }
+        let (_, use) = Self.split(name)
+        return Identity(name, atPort: "serial:\(serial)@\(usb.port)" + (use == 1 ? "" : "#\(use)"))
+    }
+
     package init(name: String, path: String, model: String, usb: USBPlace?) {
         self.name = name
         self.path = path

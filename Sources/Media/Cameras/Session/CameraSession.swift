@@ -33,39 +33,60 @@ package final class CameraSession: @unchecked Sendable {
     private var settings: [UInt32: Int] = [:]
     private var check: FrameCheck
     private var rate: RateWatch
-    private var notices = NoticeQueue()
+    private var notices: NoticeQueue
     /// When a keyframe was last requested because of a gap.
     private var repaired: Duration?
 
     package var counts: FrameCheck.Counts { check.counts }
 
-    /// Opens a camera, sets its controls, and chooses its mode. A control that the camera refuses becomes a notice.
+    /// The state of one session with which the next one of the same node goes on.
+    package struct History: Sendable {
+        package fileprivate(set) var counts = FrameCheck.Counts()
+        fileprivate var notices = NoticeQueue()
+
+        package init() {}
+    }
+
+    package var history: History {
+        var history = History()
+        (history.counts, history.notices) = (check.counts, notices)
+        return history
+    }
+
+    /// Frames in a second that arrive: at first those of the mode, then as measured. Nil while it is unknown.
+    package var pace: Double? { rate.pace }
+
+    /// Opens a camera, sets its controls, and chooses its mode. With `auto`, cameras without a mode are passed over. A
+    /// control that the camera refuses becomes a notice.
     ///
     /// - Parameters:
     ///   - identity: as for `CameraSystem.find`.
-    ///   - counts: those of an earlier session, which go on.
+    ///   - history: that of an earlier session, which goes on.
     /// - Throws: the errors of `CameraSystem.open`, `CaptureWish.choose` and `CaptureDevice.configure`.
     package init(
-        _ name: String, of system: CameraSystem, identity: String? = nil, _ wish: CaptureWish,
-        controls values: ControlValues = ControlValues(), counts: FrameCheck.Counts = FrameCheck.Counts()
+        _ name: String, of system: CameraSystem, identity: CameraPlace.Identity? = nil, _ wish: CaptureWish,
+        controls values: ControlValues = ControlValues(), after history: History = History()
     ) throws(CaptureError) {
         // Only a choice needs the check: a camera in use refuses by itself.
         let isChoice = try system.bound(name) == CameraSystem.any
-        let opened = try system.open(name, identity: identity, mayReserve: isChoice)
-        (place, device, self.system) = (opened.place, opened.device, system)
-        waker = device.waker
-        do throws(CaptureError) {
+        var found: (ranked: [CaptureMode], controls: [DeviceControl], layout: CaptureLayout)?
+        let opened = try system.open(name, identity: identity, mayReserve: isChoice) {
+            place, device throws(CaptureError) in
             let offers = try device.formats()
             let mode = try wish.choose(from: offers, of: place.name)
-            ranked = wish.ranked(offers)
-            controls = try device.controls()
-            layout = try device.configure(mode)
-        } catch {
-            opened.device.close()
-            throw error
+            let controls = try device.controls()
+            let layout = try device.configure(mode)
+            try layout.check(of: place.name)
+            try wish.check(layout.mode, of: place.name)
+            found = (wish.ranked(offers), controls, layout)
         }
-        check = FrameCheck(layout, counts: counts)
+        guard let found else { preconditionFailure("a camera that was opened was prepared") }
+        (place, device, self.system) = (opened.place, opened.device, system)
+        (ranked, controls, layout, waker) = (found.ranked, found.controls, found.layout, opened.device.waker)
+        check = FrameCheck(layout, counts: history.counts)
         rate = RateWatch(layout)
+        notices = history.notices
+        notices.reopen(place.name)
         for value in values.values {
             do throws(CaptureError) {
                 try set(value)

@@ -29,6 +29,8 @@ package struct ControlValues: Sendable, Hashable {
         values.append(Value(name: name, value: value))
     }
 
+    package mutating func remove(_ name: String) { values.removeAll { $0.name == name } }
+
     private static func number(_ text: Substring) -> Int? {
         switch text.lowercased() {
         case "true", "yes", "on": 1
@@ -74,7 +76,7 @@ extension ControlValues.Value {
 extension DeviceControl {
     /// "from 0 to 255", or "1, 3 or 4" for a menu with gaps.
     fileprivate var range: String {
-        guard kind == .menu || kind == .integerMenu, items.count != maximum - minimum + 1,
+        guard kind == .menu || kind == .integerMenu, items.count - 1 != maximum &- minimum,
             let last = items.last?.value
         else { return "from \(minimum) to \(maximum)" + (step == 1 ? "" : " in steps of \(step)") }
         return items.count == 1

@@ -21,17 +21,24 @@ package struct FrameCheck: Sendable {
     private static let latest = Duration.seconds(2)
     private static let step = Duration.microseconds(1)
 
-    private let leastBytes: Int
+    private let leastBytes: [Int]
+    private let size: FrameSize
     private let isJPEG: Bool
+    private let isProgressive: Bool
     /// Whether a JPEG of the stream had an end. Some cameras never write one.
     private var hasEnds = false
+    /// The time of the frame before.
     private var last: Duration?
+    /// Its timestamp, if it was near the arrival.
+    private var lastStamp: Duration?
     private var number: UInt32?
     package private(set) var counts = Counts()
 
     package init(_ layout: CaptureLayout, counts: Counts = Counts()) {
         leastBytes = layout.leastBytes
+        size = layout.mode.size
         isJPEG = layout.mode.format.isJPEG
+        isProgressive = layout.field == .progressive
         self.counts = counts
     }
 
@@ -47,14 +54,16 @@ package struct FrameCheck: Sendable {
         return .usable(time(of: frame, now))
     }
 
-    /// The rule: the driver's time, if it is one of the last two seconds, and later than that of the frame before; or else
-    /// the time of the arrival.
+    /// The rule: the driver's time, if it is one of the last two seconds, and later than the driver's time of the frame
+    /// before; or else the time of the arrival.
     private mutating func time(of frame: CapturedFrame, _ now: Duration) -> Duration {
         var time = now
         if let stamp = frame.timestamp {
             // Drivers may give the end of a frame before it is there, so a little ahead is usual.
-            let isWrong = stamp > now + Self.latest || stamp < now - Self.latest || last.map { stamp <= $0 } ?? false
-            if isWrong { counts.wrongTimes += 1 } else { time = min(stamp, now) }
+            let isNear = stamp <= now + Self.latest && stamp >= now - Self.latest
+            let isLater = lastStamp.map { stamp > $0 } ?? true
+            lastStamp = isNear ? stamp : nil
+            if isNear, isLater { time = min(stamp, now) } else { counts.wrongTimes += 1 }
         }
         if let last { time = max(time, last + Self.step) }
         last = time
@@ -62,10 +71,23 @@ package struct FrameCheck: Sendable {
     }
 
     private mutating func isComplete(_ frame: CapturedFrame) -> Bool {
-        if !isJPEG { return frame.lengths.reduce(0, +) >= max(leastBytes, 1) }
-        let (begins, ends) = frame.withBytes(plane: 0) { bytes in (bytes.beginsJPEG, bytes.endsJPEG) }
+        guard frame.pieces == leastBytes.count, zip(frame.lengths, leastBytes).allSatisfy({ $0 >= $1 }) else {
+            return false
+        }
+        if !isJPEG { return true }
+        let (begins, ends, picture) = frame.withBytes(plane: 0) { bytes in
+            (bytes.beginsJPEG, bytes.endsJPEG, bytes.sizeOfJPEG)
+        }
         if ends { hasEnds = true }
-        return begins && (ends || !hasEnds)
+        return begins && (ends || !hasEnds) && (picture.map(isExpected) ?? true)
+    }
+
+    /// Whether a JPEG has the size of the mode. A decoder would make any size of it. Some cameras round it up to whole
+    /// blocks.
+    private func isExpected(_ picture: FrameSize) -> Bool {
+        func isNear(_ side: Int, _ wish: Int) -> Bool { abs(side - wish) < 16 }
+        return isNear(picture.width, size.width)
+            && (isNear(picture.height, size.height) || !isProgressive && isNear(picture.height, size.height / 2))
     }
 }
 
@@ -78,6 +100,29 @@ extension RawSpan {
         var end = byteCount
         while end > 2, self[end - 1] == 0 { end -= 1 }
         return end > 2 && self[end - 1] == 0xd9 && self[end - 2] == 0xff
+    }
+
+    /// The size in the frame header (ITU-T T.81, B.2.2). Nil without a header.
+    fileprivate var sizeOfJPEG: FrameSize? {
+        func word(_ place: Int) -> Int { Int(self[place]) << 8 | Int(self[place + 1]) }
+        var place = 2
+        while place + 3 < byteCount {
+            guard self[place] == 0xff, self[place + 1] != 0xff else {
+                place += 1
+                continue
+            }
+            switch self[place + 1] {
+            // Markers without a length, and escaped bytes.
+            case 0, 1, 0xd0...0xd8: place += 2
+            // The data begins, or ends.
+            case 0xd9, 0xda: return nil
+            // SOF; not DHT, JPG and DAC.
+            case 0xc0...0xc3, 0xc5...0xc7, 0xc9...0xcb, 0xcd...0xcf:
+                return place + 8 < byteCount ? FrameSize(word(place + 7), word(place + 5)) : nil
+            default: place += 2 + Swift.max(word(place + 2), 2)
+            }
+        }
+        return nil
     }
 
     private subscript(place: Int) -> UInt8 { unsafeLoad(fromByteOffset: place, as: UInt8.self) }
@@ -100,6 +145,14 @@ package struct RateWatch: Sendable {
     /// The number of windows that were too slow, one after the other.
     private var slow = 0
     private var isSlow = false
+    /// Frames in a second that arrived in the last two windows.
+    private var arrived: (latest: Double, former: Double?)?
+
+    /// Frames in a second that arrive: as measured, or else as the mode has them. One pause does not matter.
+    package var pace: Double? {
+        guard let arrived, let former = arrived.former else { return rate }
+        return max(arrived.latest, former)
+    }
 
     package init(_ layout: CaptureLayout) {
         rate = layout.mode.rate?.perSecond
@@ -107,13 +160,17 @@ package struct RateWatch: Sendable {
 
     /// A frame was captured. Frames that the machine lost count as captured.
     package mutating func captured(at time: Duration, number: UInt32) -> Change? {
-        guard let rate else { return nil }
         guard let first else {
             (self.first, frames) = ((time, number), 0)
             return nil
         }
         frames += 1
         guard time - first.time >= Self.window else { return nil }
+        arrived = (Double(frames) / ((time - first.time) / .seconds(1)), arrived?.latest)
+        guard let rate else {
+            (self.first, frames) = ((time, number), 0)
+            return nil
+        }
         let count = number > first.number ? Int(number - first.number) : frames
         let actual = Double(count) / ((time - first.time) / .seconds(1))
         (self.first, frames) = ((time, number), 0)

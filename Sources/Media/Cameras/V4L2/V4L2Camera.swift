@@ -48,11 +48,14 @@ package final class V4L2Camera: CaptureDevice {
     deinit { close() }
 
     package var isTaken: Bool {
-        guard stream == nil, let descriptor, !V4L2Stream.isRunning(on: descriptor) else { return false }
+        guard stream == nil, let descriptor else { return false }
+        if isStreamedHere { return true }
         let result = cv4l2_request_buffers(descriptor.number, type, 1)
         if result >= 0 { _ = cv4l2_request_buffers(descriptor.number, type, 0) }
         return result == -EBUSY
     }
+
+    package var isStreamedHere: Bool { descriptor.map(V4L2Stream.isRunning) ?? false }
 
     package func formats() throws(CaptureError) -> [FormatOffer] {
         try open().formats(type)
@@ -87,6 +90,7 @@ package final class V4L2Camera: CaptureDevice {
             (UInt32(clamping: mode.size.width), UInt32(clamping: mode.size.height), mode.format.code)
         try descriptor.check("VIDIOC_S_FMT", cv4l2_set_layout(descriptor.number, type, &found))
         let layout = CaptureLayout(of: found, rate: try setRate(mode.rate, descriptor))
+        try layout.check(of: path)
         self.layout = layout
         return layout
     }
@@ -134,11 +138,14 @@ package final class V4L2Camera: CaptureDevice {
                 // The device reports an error, and no call names it.
                 if ready & Int32(CV4L2_ERROR) != 0 { throw CaptureError("VIDIOC_DQBUF", EIO, on: path) }
             }
-            if ready == 0, monotonicTime() >= end { return nil }
+            guard monotonicTime() < end else { return nil }
+            // Some drivers report a frame that is not there, again and again.
+            if ready != 0 { _ = cv4l2_wait(-1, bell.number, nanoseconds(min(end - monotonicTime(), Self.emptyPause))) }
         }
     }
 
     private static let refusedPause = Duration.milliseconds(20)
+    private static let emptyPause = Duration.milliseconds(2)
 
     private func nextEvent(_ descriptor: V4L2Descriptor) -> CaptureItem? {
         var event = cv4l2_event()

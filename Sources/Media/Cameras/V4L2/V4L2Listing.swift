@@ -36,6 +36,7 @@ extension V4L2Descriptor {
                 FrameSize(Int(found.min_width), Int(found.min_height)),
                 FrameSize(Int(found.max_width), Int(found.max_height)),
                 step: FrameSize(Int(found.step_width), Int(found.step_height)))
+            guard let range = range.usable else { continue }
             sizes.append(FormatOffer.Size(range, try rates(of: format, range.largest)))
         }
         return sizes
@@ -44,9 +45,8 @@ extension V4L2Descriptor {
     private func currentSize(of format: FourCC, _ type: UInt32) throws(CaptureError) -> FormatOffer.Size? {
         var layout = cv4l2_layout()
         try check("VIDIOC_G_FMT", cv4l2_get_layout(number, type, &layout))
-        guard layout.width > 0, layout.height > 0 else { return nil }
-        let size = FrameSize(Int(layout.width), Int(layout.height))
-        return FormatOffer.Size(SizeRange(size), try rates(of: format, size))
+        guard let range = SizeRange(FrameSize(Int(layout.width), Int(layout.height))).usable else { return nil }
+        return FormatOffer.Size(range, try rates(of: format, range.largest))
     }
 
     private func rates(of format: FourCC, _ size: FrameSize) throws(CaptureError) -> RateOffer {
@@ -110,7 +110,8 @@ extension V4L2Descriptor {
         (max(first, 0)...max(min(last, Int(Self.longest)), first, 0)).compactMap { index in
             var name = [CChar](repeating: 0, count: 33)
             var value: Int64 = 0
-            guard cv4l2_menu_item(number, identifier, UInt32(index), &name, &value) >= 0 else { return nil }
+            guard let place = UInt32(exactly: index), cv4l2_menu_item(number, identifier, place, &name, &value) >= 0
+            else { return nil }
             let letters = name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
             return DeviceControl.Item(
                 index, kind == .integerMenu ? "\(value)" : String(decoding: letters, as: UTF8.self))

@@ -17,6 +17,8 @@ package struct SourceSupervisor: Sendable {
         case closed
         /// The open device delivered a frame.
         case frame
+        /// The open device delivers so many frames in a second. A slow one is not silent between two frames.
+        case paced(Double)
         /// The open device failed.
         case failed(Cause)
         case timePassed
@@ -112,6 +114,16 @@ package struct SourceSupervisor: Sendable {
         package var stall = 0.25
 
         package init() {}
+
+        /// For a device that delivers so many frames in a second: some frame times are no silence.
+        package func paced(_ rate: Double) -> Limits {
+            guard rate > 0 else { return self }
+            var limits = self
+            limits.quiet = max(quiet, 4 / rate)
+            limits.silent = max(silent, limits.quiet * 2)
+            limits.pause = max(pause, limits.silent * 2)
+            return limits
+        }
     }
 
     /// The state of the source, as far as events describe it.
@@ -123,7 +135,10 @@ package struct SourceSupervisor: Sendable {
         case live(Int)
     }
 
-    package let limits: Limits
+    /// Those of any device.
+    private let usual: Limits
+    /// Those of the open device.
+    package private(set) var limits: Limits
     private let candidates: Int
     package private(set) var phase = Phase.stopped
     /// The candidate that is open, or that is opened next.
@@ -177,7 +192,7 @@ package struct SourceSupervisor: Sendable {
     package init(candidates: Int = 1, limits: Limits = Limits()) {
         precondition(candidates > 0)
         self.candidates = candidates
-        self.limits = limits
+        (usual, self.limits) = (limits, limits)
         eventRate = RateLimit(perSecond: 1 / limits.eventInterval, burst: limits.eventBurst, now: 0)
         backoff = Backoff(first: limits.shortestBackoff, longest: limits.longestBackoff, goodRun: limits.steady)
     }
@@ -211,6 +226,7 @@ package struct SourceSupervisor: Sendable {
         case .frame: frame(now, &actions)
         case .failed(let cause): if isOpen { lose(cause, now, &actions) }
         case .opened: isOpened = true
+        case .paced(let rate): if isOpen { limits = usual.paced(rate) }
         case .timePassed: break
         }
         settle(now, &actions)
@@ -240,6 +256,7 @@ package struct SourceSupervisor: Sendable {
 
     private mutating func open(_ now: MediaTime, _ actions: inout [Action]) {
         (phase, isBusy, isOpened, since, openedAt, look) = (.opening, true, false, now, now, nil)
+        limits = usual
         actions.append(.open(candidate))
     }
 

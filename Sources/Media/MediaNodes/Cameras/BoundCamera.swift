@@ -29,7 +29,7 @@ final class BoundCamera: RunningNode {
     private let watchdog: Watchdog
     private let recorded: FixtureCamera?
     private let capture: Captured
-    private let controls: Mutex<ControlValues>
+    private let controls: CameraControls
 
     init(_ instance: NodeInstance) {
         (name, reporter) = (instance.name, instance.reporter)
@@ -49,16 +49,16 @@ final class BoundCamera: RunningNode {
         watchdog = Watchdog(
             instance, limit: Self.silenceLimit, timeout: Self.pauseLimit,
             isThere: { CameraSystem.machine.isThere(device) }, lost: CameraNode.lost(device))
-        controls = Mutex((try? ControlValues(of: instance)) ?? ControlValues())
+        controls = CameraControls(instance)
         instance.element("source").source.watchBuffers { [watchdog] _ in watchdog.feed() }
     }
 
     /// Opens the camera, in the planned mode.
     func prepare() throws(MediaError) {
+        let values = controls.values
         let session: CameraSession
         do throws(CaptureError) {
-            session = try CameraSession(
-                device, of: .machine, wish.capture, controls: controls.withLock { $0 })
+            session = try CameraSession(device, of: .machine, wish.capture, controls: values)
         } catch {
             throw MediaError(error)
         }
@@ -78,6 +78,7 @@ final class BoundCamera: RunningNode {
                 take: { [weak self] frame, time in self?.push(frame, of: layout, at: time) },
                 fail: { [reporter, name] error in reporter.fail(error, name) },
                 notice: { [reporter, name] notice in reporter.warn(name, notice) }))
+        controls.attach(capture, openedWith: values)
         try capture.start()
         self.capture.camera.withLock { $0 = capture }
     }
@@ -110,15 +111,13 @@ final class BoundCamera: RunningNode {
     func stopped() { watchdog.stop() }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.cameras[name] = .init(capture.camera.withLock { $0 }?.counts ?? FrameCheck.Counts())
+        statistics.cameras[name] = .init(capture.camera.withLock { $0 }?.history.counts ?? FrameCheck.Counts())
     }
 
     var stalled: MediaError? { CameraNode.silent(device, "none arrived within \(Limits().start.short) s") }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-        let values = try Result { () throws(CaptureError) in try ControlValues(setting, value) }.ofGraph()
-        try capture.camera.withLock { $0 }?.set(values)
-        controls.withLock { $0.merge(values) }
+        try controls.set(setting, to: value)
         return true
     }
 }

@@ -15,6 +15,8 @@ final class CameraCapture: Sendable {
         let fail: @Sendable (MediaError) -> Void
         /// Something that people should know of.
         let notice: @Sendable (String) -> Void
+        /// The camera delivers so many frames in a second now.
+        var pace: @Sendable (Double) -> Void = { _ in }
     }
 
     private typealias Job = @Sendable (CameraSession?) -> Void
@@ -24,7 +26,8 @@ final class CameraCapture: Sendable {
         var isStarted = false
         var isStopped = false
         var hasLeft = false
-        var counts: FrameCheck.Counts
+        var history: CameraSession.History
+        var pace: Double?
     }
 
     /// How long `set` waits for the driver, in seconds.
@@ -43,10 +46,10 @@ final class CameraCapture: Sendable {
     init(_ session: CameraSession, _ receiver: Receiver) {
         self.session = session
         self.receiver = receiver
-        state = Mutex(State(counts: session.counts))
+        state = Mutex(State(history: session.history))
     }
 
-    var counts: FrameCheck.Counts { state.withLock { $0.counts } }
+    var history: CameraSession.History { state.withLock { $0.history } }
 
     /// Starts to stream. Blocks as long as the driver does.
     ///
@@ -55,6 +58,7 @@ final class CameraCapture: Sendable {
         do throws(CaptureError) {
             try session.start()
         } catch {
+            state.withLock { ($0.hasLeft, $0.jobs) = (true, []) }
             session.close()
             throw MediaError(error)
         }
@@ -85,28 +89,42 @@ final class CameraCapture: Sendable {
         return end.wait(timeout: .now() + limit) == .success
     }
 
-    /// Sets controls. Does nothing after the camera has failed.
+    /// Sets controls. Does nothing after the camera has failed. Before it starts, they are set when it does, and a refused
+    /// one becomes a notice.
     ///
-    /// - Throws: `camera.control`; `camera.lost` if the driver does not respond.
-    func set(_ values: ControlValues) throws(MediaError) {
-        // Retained by the job, which may come after this gave up.
-        let box = ControlAnswer()
-        let isAccepted = state.withLock { state in
-            guard state.isStarted, !state.hasLeft else { return false }
-            state.jobs.append { session in
-                if let session {
-                    do throws(CaptureError) { try session.set(values) } catch { box.error.withLock { $0 = error } }
+    /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
+    func set(_ values: ControlValues) throws(MediaError) { try wait(for: queue(values)) }
+
+    /// Sets controls after those that were queued before. Does not block.
+    ///
+    /// - Returns: the answer to wait for. Nil before the camera starts, and after it has failed.
+    func queue(_ values: ControlValues) -> ControlAnswer? {
+        // Retained by the job, which may come after the caller gave up.
+        let answer = ControlAnswer()
+        let isAwaited = state.withLock { state in
+            guard !state.hasLeft else { return false }
+            state.jobs.append { [receiver, notices, isStarted = state.isStarted] session in
+                do throws(CaptureError) {
+                    try session?.set(values)
+                } catch {
+                    answer.error.withLock { $0 = error }
+                    if !isStarted { notices.async { receiver.notice(error.message) } }
                 }
-                box.isDone.signal()
+                answer.isDone.signal()
             }
-            return true
+            return state.isStarted
         }
-        guard isAccepted else { return }
+        guard isAwaited else { return nil }
         session.waker.wake()
-        guard box.isDone.wait(timeout: .now() + Self.answerLimit) == .success else {
+        return answer
+    }
+
+    func wait(for answer: ControlAnswer?) throws(MediaError) {
+        guard let answer else { return }
+        guard answer.isDone.wait(timeout: .now() + Self.answerLimit) == .success else {
             throw CameraNode.unresponsive(session.place.name)
         }
-        if let error = box.error.withLock({ $0 }) { throw MediaError(error) }
+        if let error = answer.error.withLock({ $0 }) { throw MediaError(error) }
     }
 
     /// Whether `requestKeyframe` has an effect.
@@ -120,9 +138,10 @@ final class CameraCapture: Sendable {
         session.waker.wake()
     }
 
-    private final class ControlAnswer: Sendable {
-        let error = Mutex<CaptureError?>(nil)
-        let isDone = DispatchSemaphore(value: 0)
+    /// The driver's answer to controls.
+    final class ControlAnswer: Sendable {
+        fileprivate let error = Mutex<CaptureError?>(nil)
+        fileprivate let isDone = DispatchSemaphore(value: 0)
     }
 
     // MARK: The camera's thread
@@ -154,8 +173,12 @@ final class CameraCapture: Sendable {
 
     private func read() throws(CaptureError) {
         let item = try session.next(within: Self.wait)
-        let counts = session.counts
-        state.withLock { $0.counts = counts }
+        let (history, pace) = (session.history, session.pace)
+        let hasNewPace = state.withLock { state in
+            defer { (state.history, state.pace) = (history, pace) }
+            return state.pace != pace
+        }
+        if let pace, hasNewPace { receiver.pace(pace) }
         switch item {
         case .frame(let frame, let time): receiver.take(frame, MediaTime(time))
         case .notice(let notice): notices.async { [receiver] in receiver.notice(notice.message) }

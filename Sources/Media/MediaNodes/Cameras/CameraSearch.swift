@@ -28,13 +28,19 @@ extension Devices {
     /// moment, in which no other program can begin to capture.
     static func choose(_ name: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
         do throws(CaptureError) {
-            let opened = try CameraSystem.machine.open(name, mayReserve: mayReserve)
-            defer { opened.device.close() }
-            guard let camera = CameraDevice(opened.place, try opened.device.formats()) else {
-                throw CaptureError(
-                    code: CaptureError.Code.noMode, call: "VIDIOC_ENUM_FMT", number: 0,
-                    "The camera \(opened.place.name) has no known format. Choose another camera.")
+            var camera: CameraDevice?
+            // A node of this process that captures may end before the planned one begins.
+            let opened = try CameraSystem.machine.open(name, mayReserve: mayReserve, mayBeOwn: true) {
+                place, device throws(CaptureError) in
+                camera = CameraDevice(place, try device.formats())
+                if camera == nil {
+                    throw CaptureError(
+                        code: CaptureError.Code.noMode, call: "VIDIOC_ENUM_FMT", number: 0,
+                        "The camera \(place.name) has no known format. Choose another camera.")
+                }
             }
+            opened.device.close()
+            guard let camera else { preconditionFailure("a camera that was opened was prepared") }
             return (camera, opened.passedOver)
         } catch {
             guard error.code == CaptureError.Code.absent else { throw MediaError(error) }
@@ -56,12 +62,16 @@ extension Devices {
 protocol CameraEnvironment: PlanEnvironment {
     /// The offers of the camera that was found at this path. Nil if it does not respond.
     func cameraOffers(_ path: String) -> [FormatOffer]?
+    /// The controls of that camera. Nil if it does not respond.
+    func deviceControls(_ path: String) -> [DeviceControl]?
     /// The parameters of a camera's H.264, read from its first keyframe. Nil if none comes in time.
     func sequenceParameters(of path: String, in mode: CaptureMode) -> SequenceParameters?
 }
 
 extension SystemEnvironment: CameraEnvironment {
     func cameraOffers(_ path: String) -> [FormatOffer]? { Self.ask(path) { device in try? device.formats() } }
+
+    func deviceControls(_ path: String) -> [DeviceControl]? { Self.ask(path) { device in try? device.controls() } }
 
     /// Those that were read before, by path and mode.
     private static let known = Mutex<[String: SequenceParameters]>([:])
@@ -110,6 +120,12 @@ extension PlanEnvironment {
     /// The offers of a camera.
     func offers(of camera: CameraDevice) -> [FormatOffer] {
         (self as? any CameraEnvironment)?.cameraOffers(camera.path) ?? camera.formats.compactMap(FormatOffer.init)
+    }
+
+    /// The controls of a camera, with their kinds if the environment has them. Nil if it does not respond.
+    func controls(of camera: CameraDevice) -> [DeviceControl]? {
+        (self as? any CameraEnvironment)?.deviceControls(camera.path)
+            ?? cameraControls(camera.path)?.map(DeviceControl.init)
     }
 }
 

@@ -20,8 +20,8 @@ struct FoundCamera {
         do throws(CaptureError) {
             outputs = try wish.outputs(of: offers, camera: "\(device.path) (\(device.name))")
             let controls = try ControlValues(of: request)
-            if !controls.values.isEmpty, let there = environment.cameraControls(device.path) {
-                try controls.check(there.map(DeviceControl.init), of: device.path)
+            if !controls.values.isEmpty, let there = environment.controls(of: device) {
+                try controls.check(there, of: device.path)
             }
         } catch {
             throw MediaError(error)

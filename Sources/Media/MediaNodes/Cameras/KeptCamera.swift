@@ -14,10 +14,7 @@ struct KeptCamera: RunningNode {
         var limits = SourceSupervisor.Limits()
         // A stand-in is a keyframe, and after it, the stream goes on with the camera's next one.
         if wish.delivered == "h264" { (limits.quiet, limits.fill) = (1, 1) }
-        // A few frame times; a slow camera is not silent between two frames.
-        limits.quiet = max(limits.quiet, 4 / wish.framesPerSecond)
-        limits.silent = max(limits.silent, limits.quiet * 2)
-        limits.pause = max(limits.pause, limits.silent * 2)
+        limits = limits.paced(wish.framesPerSecond)
         let slate = Slate(
             instance.plan.formats["video"] ?? .rawVideo(), instance.plan.device?.slate ?? [], named: instance.prefix,
             on: instance.pipeline.clock)
@@ -52,11 +49,9 @@ final class CameraDevices: SourceDevice {
         /// The name of the open camera, or of the one that was open last.
         var name: String?
         /// The cameras that the names led to.
-        var identities: [Int: String] = [:]
-        /// The controls as set last, which a camera gets whenever it opens.
-        var controls: ControlValues
-        /// Those of closed cameras.
-        var counts = FrameCheck.Counts()
+        var identities: [Int: CameraPlace.Identity] = [:]
+        /// That of closed cameras.
+        var history = CameraSession.History()
     }
 
     let names: [String]
@@ -71,7 +66,10 @@ final class CameraDevices: SourceDevice {
     private let recorded: [FixtureCamera?]
     private let notice: @Sendable (String) -> Void
     private let requests: KeyframeRequests
-    private let state: Mutex<State>
+    private let controls: CameraControls
+    /// Whether the cameras have ever delivered a frame.
+    private let hasDelivered: [AtomicBool]
+    private let state = Mutex(State())
 
     init(_ instance: NodeInstance, _ wish: CameraWish, of system: CameraSystem = .machine) {
         node = instance.node
@@ -84,7 +82,8 @@ final class CameraDevices: SourceDevice {
         let failover = instance.isGiven("failover") ? instance.text("failover") : ""
         names = [CameraNode.device(of: instance)] + (failover.isEmpty ? [] : [failover])
         recorded = names.map(system.recorded)
-        state = Mutex(State(controls: (try? ControlValues(of: instance)) ?? ControlValues()))
+        hasDelivered = names.map { _ in AtomicBool() }
+        controls = CameraControls(instance)
         let notice: @Sendable (String) -> Void = { [reporter = instance.reporter, name = instance.name] in
             reporter.warn(name, $0)
         }
@@ -92,16 +91,19 @@ final class CameraDevices: SourceDevice {
         requests = KeyframeRequests(notice)
     }
 
-    var counts: FrameCheck.Counts { state.withLock { $0.capture?.counts ?? $0.counts } }
+    var counts: FrameCheck.Counts { history.counts }
+
+    private var history: CameraSession.History { state.withLock { $0.capture?.history ?? $0.history } }
 
     func name(of candidate: Int) -> String { names[candidate] }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        let (identity, controls, counts) = state.withLock { ($0.identities[candidate], $0.controls, $0.counts) }
+        let (identity, history) = state.withLock { ($0.identities[candidate], $0.history) }
+        let values = controls.values
         let session: CameraSession
         do throws(CaptureError) {
             session = try CameraSession(
-                names[candidate], of: system, identity: identity, wish.capture, controls: controls, counts: counts)
+                names[candidate], of: system, identity: identity, wish.capture, controls: values, after: history)
         } catch {
             throw MediaError(error)
         }
@@ -121,15 +123,18 @@ final class CameraDevices: SourceDevice {
         let capture = CameraCapture(
             session,
             .init(
-                take: { [weak chain, isEncoded = wish.isEncoded] frame, time in
+                take: { [weak chain, hasDelivered = hasDelivered[candidate], isEncoded = wish.isEncoded] frame, time in
+                    hasDelivered.raise()
                     guard let timestamp = chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
                     _ = source.push(frame, of: layout, timestamp: timestamp, isKept: isEncoded)
-                }, fail: output.fail, notice: notice))
+                }, fail: output.fail, notice: notice, pace: output.pace))
         state.withLock { state in
             (state.chain, state.capture, state.candidate) = (chain, capture, candidate)
             state.name = session.place.name
-            state.identities[candidate] = session.place.name
+            state.identities[candidate] = session.place.identity
         }
+        controls.attach(capture, openedWith: values)
+        if let pace = session.pace { output.pace(pace) }
         try chain.play()
         try capture.start()
     }
@@ -139,9 +144,10 @@ final class CameraDevices: SourceDevice {
             defer { state.chain = nil }
             return (state.chain, state.capture)
         }
+        controls.detach()
         capture?.close()
         state.withLock { state in
-            state.counts = state.capture?.counts ?? state.counts
+            state.history = state.capture?.history ?? state.history
             state.capture = nil
         }
         chain?.pipeline.stop()
@@ -159,6 +165,8 @@ final class CameraDevices: SourceDevice {
         let name = state.withLock { $0.name } ?? names[candidate]
         return switch cause {
         case .absent(let error), .failed(let error): error
+        case .silent where !hasDelivered[candidate].value:
+            CameraNode.silent(name, "none arrived within \(SourceSupervisor.Limits().firstFrame.short) s")
         case .silent, .gone: CameraNode.lost(name)
         case .unresponsive: CameraNode.unresponsive(name)
         }
@@ -166,8 +174,6 @@ final class CameraDevices: SourceDevice {
 
     /// Changes a control, now if the camera is open, and whenever it opens.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) {
-        let values = try Result { () throws(CaptureError) in try ControlValues(setting, value) }.ofGraph()
-        try state.withLock { $0.capture }?.set(values)
-        state.withLock { $0.controls.merge(values) }
+        try controls.set(setting, to: value)
     }
 }

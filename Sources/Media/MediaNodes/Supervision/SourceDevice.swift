@@ -31,4 +31,6 @@ struct SourceOutput: Sendable {
     let deliver: @Sendable (MediaBuffer, MediaTime) -> Void
     /// The device has failed.
     let fail: @Sendable (MediaError) -> Void
+    /// The device delivers so many frames in a second.
+    var pace: @Sendable (Double) -> Void = { _ in }
 }

@@ -308,7 +308,8 @@ final class SourceHead: Sendable {
         do throws(MediaError) {
             let output = SourceOutput(
                 deliver: { [weak self] buffer, time in self?.deliver(buffer, at: time, of: opening) },
-                fail: { [weak self] error in self?.handle(.failed(.failed(error)), of: opening) })
+                fail: { [weak self] error in self?.handle(.failed(.failed(error)), of: opening) },
+                pace: { [weak self] rate in self?.handle(.paced(rate), of: opening) })
             try device.open(candidate, for: output)
             handle(.opened, of: opening)
         } catch {

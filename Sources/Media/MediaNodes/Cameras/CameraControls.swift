@@ -1,0 +1,71 @@
+import Cameras
+import MediaGraph
+import Synchronization
+
+/// The controls of a node as set last, which its camera has whenever it is open. Any thread.
+final class CameraControls: Sendable {
+    private struct State {
+        var values: ControlValues
+        /// The open camera.
+        var capture: CameraCapture?
+    }
+
+    private let state: Mutex<State>
+
+    init(_ values: ControlValues) { state = Mutex(State(values: values)) }
+
+    /// The controls of a node's settings.
+    convenience init(_ instance: NodeInstance) {
+        self.init((try? ControlValues(of: instance)) ?? ControlValues())
+    }
+
+    /// The values for a camera that is opened now.
+    var values: ControlValues { state.withLock { $0.values } }
+
+    /// A camera has opened with values of before, and has not started. It gets those that were set meanwhile.
+    func attach(_ capture: CameraCapture, openedWith values: ControlValues) {
+        state.withLock { state in
+            state.capture = capture
+            if state.values != values { _ = capture.queue(state.values) }
+        }
+    }
+
+    func detach() {
+        let former = state.withLock { state in
+            defer { state.capture = nil }
+            return state.capture
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    /// Changes controls, now if the camera is open, and whenever it opens. A refused value is forgotten.
+    ///
+    /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) {
+        let new = try Result { () throws(CaptureError) in try ControlValues(setting, value) }.ofGraph()
+        let (before, capture, answer) = state.withLock { state in
+            let before = state.values
+            state.values.merge(new)
+            // Under the lock, so that the camera gets values in the order in which they are kept.
+            return (before, state.capture, state.capture?.queue(new))
+        }
+        do throws(MediaError) {
+            try capture?.wait(for: answer)
+        } catch {
+            state.withLock { $0.values.replace(new, with: before) }
+            throw error
+        }
+    }
+}
+
+extension ControlValues {
+    /// Undoes `merge`, unless another value was set since.
+    fileprivate mutating func replace(_ new: ControlValues, with before: ControlValues) {
+        for value in new.values where values.contains(value) {
+            remove(value.name)
+            if let former = before.values.first(where: { $0.name == value.name }) {
+                set(former.name, to: former.value)
+            }
+        }
+    }
+}
