@@ -102,7 +102,10 @@ package struct Join: Codable, Sendable, Equatable {
 
     /// The newest version that both ends have. Throws if they have none in common.
     package func negotiatedVersion(with own: [Int] = Signalling.versions) throws(RoomError) -> Int {
-        let theirs = versions.flatMap { $0.isEmpty ? nil : $0 } ?? [version]
+        let theirs = versions ?? [version]
+        guard !theirs.isEmpty else {
+            throw RoomError(.versionUnsupported, "The list 'versions' is empty. Send \(Self.list(own)), or no list.")
+        }
         guard let newest = own.filter(theirs.contains).max() else {
             throw RoomError(
                 .versionUnsupported,
