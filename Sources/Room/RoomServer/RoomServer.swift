@@ -153,6 +153,7 @@ package final class RoomServer: Sendable {
         let routes = Routes(
             service: configuration.service, tokens: tokens,
             origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen),
+            refusals: RefusalLog(log),
             revoked: { token in directory.revoked(token) },
             statistics: { [started = EventLoop.now] in await statistics(of: hosts, since: started) })
         do throws(RoomError) {
