@@ -90,6 +90,12 @@ package final class RoomServer: Sendable {
         port = listener.port
     }
 
+    /// How many further participants the limit on open files allows, each with one connection. Nil with `ICE.full`, where
+    /// the addresses of the machine count too.
+    package var participantsByDescriptors: Int? {
+        media == nil ? nil : max(0, Descriptors.left - Descriptors.connectionReserve)
+    }
+
     /// The address for clients on this machine.
     package var url: String {
         switch configuration.host {
