@@ -220,18 +220,6 @@ import Testing
         }
     }
 
-    @Test func `a client that does not join learns why its connection closes`() async throws {
-        try await withServer { server, _ in
-            let client = try RawClient(port: server.port)
-            #expect(try client.openWebSocket(port: server.port) == 101)
-            let closed = try client.message { if case .closed = $0.message { true } else { false } }
-            guard case .closed(let closing) = closed.message else { return }
-            #expect(closing.code == "protocol.out-of-order")
-            #expect(closing.message.contains("within 10 s"))
-            #expect(client.isClosedByServer())
-        }
-    }
-
     @Test func `the log says why participants leave, and which joins are refused`() async throws {
         let log = LogLines()
         try await withServer(configured: {
@@ -284,11 +272,15 @@ import Testing
         #expect(taken.message.contains("--listen [::]:PORT"))
     }
 
-    @Test func `a client whose join is refused does not stay`() async throws {
+    @Test func `a client whose join is refused does not stay, and learns why`() async throws {
         try await withServer { server, _ in
             let client = try RawClient(port: server.port)
             #expect(try client.openWebSocket(port: server.port) == 101)
             #expect(try client.refusal(of: .join(Join(token: "made up", room: "kitchen")), id: 1) == "-11005")
+            let closed = try client.message { if case .closed = $0.message { true } else { false } }
+            guard case .closed(let closing) = closed.message else { return }
+            #expect(closing.code == "protocol.out-of-order")
+            #expect(closing.message.contains("within 10 s"))
             #expect(client.isClosedByServer())
         }
     }
