@@ -21,10 +21,16 @@ import Testing
         #expect(refused?.id == id)
     }
 
+    @Test func `an error names a missing field with the object that lacks it`() {
+        let json = #"{"type":"join","id":1,"version":1,"token":"t","room":"r","receivers":{"initial":9,"maximum":20}}"#
+        let refused = #expect(throws: MessageRefused.self) { try Envelope<ClientMessage>(json: Data(json.utf8)) }
+        #expect(refused?.error.message == "The message 'join' lacks the field 'receivers.growth'.")
+    }
+
     @Test(
         arguments: [
             (nil, [1, 2], 1), ([1, 2, 3], [1, 2], 2), ([3, 2], [1, 2], 2), ([1], [1, 2], 1), ([2, 3], [1], nil),
-            ([], [1], 1),
+            ([], [1], nil),
         ] as [([Int]?, [Int], Int?)])
     func `a connection uses the newest version that both ends have`(
         theirs: [Int]?, own: [Int], version: Int?

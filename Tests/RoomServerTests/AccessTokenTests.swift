@@ -71,15 +71,15 @@ import Testing
     private let loopback = OriginPolicy(isLoopbackOnly: true, isOpen: false)
 
     @Test func `a page of another origin is refused, a client other than a browser is not`() {
-        #expect(loopback.admitsOrigin(["host": "127.0.0.1:7880"]))
-        #expect(loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "http://127.0.0.1:7880"]))
-        #expect(loopback.admitsOrigin(["host": "localhost:7880", "origin": "https://localhost:7880"]))
-        #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "http://evil.example"]))
-        #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "null"]))
-        #expect(loopback.admitsOrigin(["host": "127.0.0.2:7880"]))
-        #expect(!loopback.admitsOrigin(["host": "127.evil.example:7880"]))
+        #expect(loopback.admits(["host": "127.0.0.1:7880"]))
+        #expect(loopback.admits(["host": "127.0.0.1:7880", "origin": "http://127.0.0.1:7880"]))
+        #expect(loopback.admits(["host": "localhost:7880", "origin": "https://localhost:7880"]))
+        #expect(!loopback.admits(["host": "127.0.0.1:7880", "origin": "http://evil.example"]))
+        #expect(!loopback.admits(["host": "127.0.0.1:7880", "origin": "null"]))
+        #expect(loopback.admits(["host": "127.0.0.2:7880"]))
+        #expect(!loopback.admits(["host": "127.evil.example:7880"]))
         // DNS rebinding: the page's own name resolves to this server.
-        #expect(!loopback.admitsOrigin(["host": "evil.example:7880", "origin": "http://evil.example:7880"]))
+        #expect(!loopback.admits(["host": "evil.example:7880", "origin": "http://evil.example:7880"]))
     }
 
     @Test func `a client whose proxy runs on this machine is not local`() {
@@ -93,17 +93,62 @@ import Testing
             var forwarded = local
             forwarded.add(name: name, value: value)
             #expect(loopback.place(of: forwarded, peerIsLoopback: true) == .elsewhere, "\(name)")
-            #expect(!loopback.admitsPageToken(forwarded, peerIsLoopback: true), "\(name)")
+            #expect(!loopback.admitsToken(forwarded, peerIsLoopback: true), "\(name)")
         }
     }
 
     @Test func `a page gets a token on loopback, and beyond it only from an open server`() {
         let mine: HTTPHeaders = ["host": "127.0.0.1:7880", "sec-fetch-site": "same-origin"]
-        #expect(loopback.admitsPageToken(mine, peerIsLoopback: true))
+        #expect(loopback.admitsToken(mine, peerIsLoopback: true))
         #expect(
-            !loopback.admitsPageToken(["host": "127.0.0.1:7880", "sec-fetch-site": "cross-site"], peerIsLoopback: true))
+            !loopback.admitsToken(["host": "127.0.0.1:7880", "sec-fetch-site": "cross-site"], peerIsLoopback: true))
         let elsewhere: HTTPHeaders = ["host": "192.0.2.1:7880"]
-        #expect(!OriginPolicy(isLoopbackOnly: false, isOpen: false).admitsPageToken(elsewhere, peerIsLoopback: false))
-        #expect(OriginPolicy(isLoopbackOnly: false, isOpen: true).admitsPageToken(elsewhere, peerIsLoopback: false))
+        #expect(!OriginPolicy(isLoopbackOnly: false, isOpen: false).admitsToken(elsewhere, peerIsLoopback: false))
+        #expect(OriginPolicy(isLoopbackOnly: false, isOpen: true).admitsToken(elsewhere, peerIsLoopback: false))
+    }
+
+    @Test func `behind a proxy on this machine, the page's address may be that of X-Forwarded-Host`() {
+        let policy = OriginPolicy(isLoopbackOnly: false, isOpen: true)
+        let proxied: HTTPHeaders = [
+            "host": "127.0.0.1:7880", "origin": "https://rooms.example", "x-forwarded-host": "rooms.example",
+        ]
+        #expect(policy.admits(proxied))
+        #expect(loopback.admits(proxied))
+        // Only a proxy on this machine is trusted, and only for the page's address.
+        #expect(!policy.admits(proxied, peerIsLoopback: false))
+        #expect(!loopback.admits(["host": "rooms.example", "x-forwarded-host": "127.0.0.1:7880"]))
+        var other = proxied
+        other.replaceOrAdd(name: "x-forwarded-host", value: "other.example")
+        #expect(!policy.admits(other))
+        #expect(loopback.place(of: ["host": "127.0.0.1", "x-forwarded-host": "a"], peerIsLoopback: true) == .elsewhere)
+    }
+
+    @Test func `a refusal names its cause`() {
+        func refusal(_ policy: OriginPolicy, _ headers: HTTPHeaders) -> String {
+            do throws(RoomError) {
+                try policy.checkPageToken(headers, peerIsLoopback: true)
+                return ""
+            } catch { return error.message }
+        }
+        let openOnLoopback = OriginPolicy(isLoopbackOnly: true, isOpen: true)
+        let here = refusal(openOnLoopback, ["host": "rooms.example"])
+        #expect(here.contains("listens on loopback") && here.contains("'rooms.example'") && !here.contains("--open"))
+        let origin = refusal(openOnLoopback, ["host": "127.0.0.1:7880", "origin": "https://rooms.example"])
+        #expect(origin.contains("'https://rooms.example'") && origin.contains("Host header"))
+        let forwarded: HTTPHeaders = ["host": "127.0.0.1:7880", "x-forwarded-for": "192.0.2.1"]
+        #expect(refusal(loopback, forwarded).hasSuffix("and with --listen and an address that other machines reach."))
+        #expect(refusal(OriginPolicy(isLoopbackOnly: false, isOpen: false), forwarded).hasSuffix("machines join."))
+        #expect(
+            refusal(openOnLoopback, ["host": "localhost", "sec-fetch-site": "cross-site"]).contains("its own page"))
+    }
+}
+
+extension OriginPolicy {
+    fileprivate func admits(_ headers: HTTPHeaders, peerIsLoopback: Bool = true) -> Bool {
+        (try? checkOrigin(headers, peerIsLoopback: peerIsLoopback)) != nil
+    }
+
+    fileprivate func admitsToken(_ headers: HTTPHeaders, peerIsLoopback: Bool) -> Bool {
+        (try? checkPageToken(headers, peerIsLoopback: peerIsLoopback)) != nil
     }
 }

@@ -46,9 +46,11 @@ import Testing
         origins: OriginPolicy(isLoopbackOnly: false, isOpen: true), revoked: { _ in },
         statistics: { ServerStatistics(seconds: 0, loops: []) })
 
-    private func signIn(_ secret: String, from address: String, at now: MonotonicTime) -> Routes.Response {
+    private func signIn(
+        _ secret: String, from address: String, headers: HTTPHeaders = [:], at now: MonotonicTime
+    ) -> Routes.Response {
         routes.answer(
-            HTTPRequestHead(version: .http1_1, method: .POST, uri: Signalling.signInPath),
+            HTTPRequestHead(version: .http1_1, method: .POST, uri: Signalling.signInPath, headers: headers),
             body: Array(#"{"serviceId":"svc","serviceSecret":"\#(secret)"}"#.utf8), from: ClientAddress(address),
             now: now)
     }
@@ -67,6 +69,78 @@ import Testing
         #expect(signIn("right", from: "192.0.2.1", at: start + .seconds(10)).status == .ok)
         // A right secret costs nothing.
         for _ in 0..<50 { #expect(signIn("right", from: "192.0.2.3", at: start).status == .ok) }
+    }
+
+    @Test func `behind a proxy on this machine, the limits count the address that the proxy added`() {
+        func attempt(_ secret: String, _ forwarded: String, peer: String = "127.0.0.1") -> HTTPResponseStatus {
+            signIn(secret, from: peer, headers: ["x-forwarded-for": forwarded], at: start).status
+        }
+        // The client's own claims come first, and change.
+        for number in 0..<10 { #expect(attempt("wrong", "198.51.100.\(number), 192.0.2.9") == .unauthorized) }
+        #expect(attempt("right", "198.51.100.77, 192.0.2.9") == .tooManyRequests)
+        #expect(attempt("right", "192.0.2.9, 192.0.2.10") == .ok)
+        #expect(signIn("right", from: "192.0.2.9", at: start).status == .tooManyRequests)
+        // Without the header, a program of this machine; with it, never.
+        #expect(signIn("right", from: "127.0.0.1", at: start).status == .ok)
+        for _ in 0..<10 { #expect(attempt("wrong", "127.0.0.1") == .unauthorized) }
+        #expect(attempt("right", "nonsense") == .tooManyRequests)
+        // Other peers are no proxies of ours.
+        #expect(attempt("right", "192.0.2.9", peer: "203.0.113.1") == .ok)
+    }
+
+    @Test func `refusals are logged, once a second for each kind`() {
+        let lines = LogLines()
+        let queue = LogQueue(lines.logger)
+        var routes = routes
+        routes.refusals = RefusalLog(queue)
+        func attempt(_ address: String, _ headers: HTTPHeaders = [:], at now: MonotonicTime) {
+            _ = routes.answer(
+                HTTPRequestHead(version: .http1_1, method: .POST, uri: Signalling.signInPath, headers: headers),
+                body: Array(#"{"serviceId":"svc","serviceSecret":"wrong"}"#.utf8), from: ClientAddress(address),
+                now: now)
+        }
+        for _ in 0..<30 { attempt("192.0.2.1", at: start) }
+        attempt("192.0.2.2", ["host": "a", "origin": "http://b"], at: start)
+        attempt("192.0.2.3", at: start + .milliseconds(999))
+        attempt("2001:db8::5", at: start + .seconds(1))
+        queue.drain()
+        #expect(lines.all.count == 4)
+        for (line, code) in zip(lines.all, ["-11003", "server.too-many-requests", "-11004", "-11003"]) {
+            #expect(line.hasPrefix("info POST /v1/sign-in refused") && line.hasSuffix("[\(code)]"), "\(line)")
+        }
+        #expect("\(ClientAddress("192.0.2.1")) \(ClientAddress("2001:db8::5"))" == "192.0.2.1 2001:db8:0:0::/64")
+    }
+
+    @Test func `statistics ask for a password, HEAD is answered like GET, and a monitor sees the server's health`() {
+        func answer(_ method: HTTPMethod, _ uri: String, _ headers: HTTPHeaders = [:]) -> Routes.Response {
+            routes.answer(
+                HTTPRequestHead(version: .http1_1, method: method, uri: uri, headers: headers), body: [],
+                from: ClientAddress("192.0.2.1"), now: start)
+        }
+        for headers: HTTPHeaders in [[:], ["authorization": "Basic c3ZjOndyb25n"]] {
+            let refused = answer(.GET, Signalling.statisticsPath, headers)
+            #expect(refused.status == .unauthorized)
+            #expect(refused.headers.map(\.0) == ["www-authenticate"])
+            #expect(refused.headers.first?.1.hasPrefix("Basic realm=") == true)
+        }
+        // A browser would ask the page's visitors for a password.
+        #expect(signIn("wrong", from: "192.0.2.1", at: start).headers.isEmpty)
+        #expect(answer(.HEAD, "/").status == .ok)
+        #expect(answer(.HEAD, "/").body == answer(.GET, "/").body)
+        #expect(answer(.GET, "/v1/health").status == .ok)
+        #expect(answer(.HEAD, "/v1/health").status == .ok)
+    }
+
+    @Test func `the page learns by POST why its WebSocket was refused`() throws {
+        func refusal(_ headers: HTTPHeaders) throws -> (HTTPResponseStatus, String) {
+            let response = routes.answer(
+                HTTPRequestHead(version: .http1_1, method: .POST, uri: Signalling.webSocketPath, headers: headers),
+                body: [], from: ClientAddress("127.0.0.1"), now: start)
+            return (response.status, try JSONDecoder().decode(Problem.self, from: Data(response.body)).code)
+        }
+        let origin = ("origin", "https://rooms.example")
+        #expect(try refusal(HTTPHeaders([("host", "127.0.0.1:7880"), origin])) == (.forbidden, "-11004"))
+        #expect(try refusal(HTTPHeaders([("host", "rooms.example"), origin])) == (.badRequest, "protocol.malformed"))
     }
 
     @Test func `the addresses of one IPv6 network count as one, and loopback as none`() {

@@ -1,7 +1,10 @@
 import Foundation
+import Glibc
+import NIOCore
 import RTP
 import RoomFixtures
 import RoomProtocol
+import TestSupport
 import Testing
 
 @testable import RoomServer
@@ -208,15 +211,76 @@ import Testing
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: joined.participant)))
             #expect(ContinuousClock.now - start < .seconds(11))
+            // It finds the reason among the pings that it has not read.
+            let closed = try silent.message { if case .closed = $0.message { true } else { false } }
+            guard case .closed(let closing) = closed.message else { return }
+            #expect(closing.reason == .disconnected)
+            #expect(closing.code == "1312")
             #expect(silent.isClosedByServer())
         }
     }
 
-    @Test func `a client whose join is refused does not stay`() async throws {
+    @Test func `the log says why participants leave, and which joins are refused`() async throws {
+        let log = LogLines()
+        try await withServer(configured: {
+            $0.log = log.logger
+            $0.messageBurst = 20
+            $0.maximumParticipants = 3
+        }) { server, grant in
+            let (polite, _) = try join(server, grant.accessToken)
+            polite.sendMessage(.leave, id: 2)
+            _ = try polite.message { $0.id == 2 }
+            let (talkative, _) = try join(server, grant.accessToken)
+            let question = talkative.frame(Array(#"{"type":"ping","id":1}"#.utf8))
+            talkative.send(Array(repeatElement(question, count: 30).joined()))
+            #expect(talkative.isClosedByServer())
+            let (broken, _) = try join(server, grant.accessToken)
+            // A ping in fragments (RFC 6455, section 5.5).
+            broken.send([0x09, 0x80, 0, 0, 0, 0])
+            #expect(broken.isClosedByServer())
+            _ = try join(server, grant.accessToken)
+            #expect(await eventually { log.all.contains("info left connection closed") })
+            let clients = try (0..<3).map { _ in try join(server, grant.accessToken).0 }
+            #expect(throws: RoomError.self) { try join(server, grant.accessToken) }
+            let (status, _) = try RawClient(port: server.port).request(
+                "POST /v1/sign-out HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer \(grant.accessToken)\r\n")
+            #expect(status == 204)
+            for client in clients { #expect(client.isClosedByServer()) }
+        }
+        let left = log.all.filter { $0.hasPrefix("info left ") }.map { $0.dropFirst(10) }
+        #expect(left.prefix(3) == ["leave", "too many requests", "protocol error"])
+        #expect(left.suffix(3) == ["signed out", "signed out", "signed out"])
+        #expect(log.all.contains { $0.hasPrefix("info join refused") && $0.hasSuffix("[server.full]") })
+    }
+
+    @Test func `a response to HEAD has no body`() async throws {
+        try await withServer { server, _ in
+            let client = try RawClient(port: server.port)
+            let head = "/ HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n"
+            let (status, body) = try client.request("HEAD \(head)")
+            #expect(status == 200)
+            #expect(body.isEmpty)
+        }
+    }
+
+    @Test func `a port that needs privileges, and a taken one, are refused with their causes`() {
+        let refused = HTTPListener.error(for: IOError(errnoCode: EACCES, reason: "bind"), host: "0.0.0.0", port: 80)
+        #expect(refused.code == .listenFailed)
+        #expect(refused.message.contains("Ports below 1024 need root or CAP_NET_BIND_SERVICE."))
+        let taken = HTTPListener.error(for: IOError(errnoCode: EADDRINUSE, reason: "bind"), host: "::", port: 80)
+        #expect(taken.code == .portInUse)
+        #expect(taken.message.contains("--listen [::]:PORT"))
+    }
+
+    @Test func `a client whose join is refused does not stay, and learns why`() async throws {
         try await withServer { server, _ in
             let client = try RawClient(port: server.port)
             #expect(try client.openWebSocket(port: server.port) == 101)
             #expect(try client.refusal(of: .join(Join(token: "made up", room: "kitchen")), id: 1) == "-11005")
+            let closed = try client.message { if case .closed = $0.message { true } else { false } }
+            guard case .closed(let closing) = closed.message else { return }
+            #expect(closing.code == "protocol.out-of-order")
+            #expect(closing.message.contains("within 10 s"))
             #expect(client.isClosedByServer())
         }
     }

@@ -186,7 +186,8 @@ import TestSupport
 
     @Test(arguments: [true, false])
     func `a client leaves the room when it closes one of its sessions`(closesUpSession: Bool) async throws {
-        try await withMedia { server, grant, loop in
+        let log = LogLines()
+        try await withMedia(configured: { $0.log = log.logger }) { server, grant, loop in
             let (watcher, _) = try join(server, grant.accessToken)
             let client = try MediaClient(server, grant, loop: loop)
             if closesUpSession {
@@ -203,6 +204,7 @@ import TestSupport
             #expect(closing.message == "The client closed its \(use) session.")
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: client.participant)))
+            #expect(await eventually { log.all.contains("info left media lost") })
         }
     }
 }

@@ -39,7 +39,7 @@ func withServer(
     await server.stop()
 }
 
-/// The lines that a server logs: level, message and error.
+/// The lines that a server logs: level, message, error and reason.
 final class LogLines: Sendable {
     private let lines = Mutex<[String]>([])
 
@@ -57,8 +57,8 @@ final class LogLines: Sendable {
         }
 
         func log(event: LogEvent) {
-            let error = event.metadata?["error"].map { " \($0)" } ?? ""
-            lines.lines.withLock { $0.append("\(event.level) \(event.message)\(error)") }
+            let details = ["error", "reason"].compactMap { event.metadata?[$0] }.map { " \($0)" }.joined()
+            lines.lines.withLock { $0.append("\(event.level) \(event.message)\(details)") }
         }
     }
 }

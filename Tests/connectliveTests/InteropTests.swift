@@ -2,14 +2,17 @@ import Foundation
 import Testing
 import TestSupport
 
-/// Other stacks at the other end: scripts in Tests/interop that print one line of JSON, and exit with 0 on success.
-private func run(_ script: String, _ arguments: [String], seconds: Double = 90) throws -> [String: Any] {
+private func script(_ name: String) -> String {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    let path = root.appendingPathComponent("interop/\(script)").path
+    return root.appendingPathComponent("interop/\(name)").path
+}
+
+/// Other stacks at the other end: scripts in Tests/interop that print one line of JSON, and exit with 0 on success.
+private func run(_ name: String, _ arguments: [String], seconds: Double = 90) throws -> [String: Any] {
     // Debian's own Python, because only it finds Debian's Python packages.
-    let program = try RunningProgram("/usr/bin/python3", [path] + arguments, folder: TemporaryFolder())
+    let program = try RunningProgram("/usr/bin/python3", [script(name)] + arguments, folder: TemporaryFolder())
     let result = try program.finish(seconds: seconds)
-    #expect(result.status == 0, "\(script): \(result.output)\(result.error)")
+    #expect(result.status == 0, "\(name): \(result.output)\(result.error)")
     let line = result.output.split(separator: "\n").last ?? ""
     return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
 }
@@ -66,6 +69,29 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect(sound.count == 3, "\(sound)")
         // The clip, the pattern, and the browser's fake microphone, which beeps once a second.
         #expect(sound.allSatisfy { ($0["audioSecondsRendered"] as? Double ?? 0) > 0.2 }, "\(sound)")
+    }
+
+    @Test(arguments: [
+        (["--open"], [], "-11004", "a proxy has to forward the Host header"),
+        (
+            ["--open"], ["--no-upgrade", "--header", "X-Forwarded-Host: 127.0.0.1:PORT"], "1305",
+            "no WebSocket gets through"
+        ),
+        ([], ["--header", "X-Forwarded-For: 192.0.2.1"], "-11004", "Start it with --open"),
+    ])
+    func `behind a proxy with a wrong setting, the page says which`(
+        serve: [String], proxy: [String], code: String, sentence: String
+    ) throws {
+        let server = try TestServer(serve)
+        let forwarding = try RunningProgram(
+            "/usr/bin/python3", [script("rewriting_proxy.py"), "--port", "\(server.port)"] + proxy,
+            folder: server.folder)
+        let port = try #require(try forwarding.waitForText("listening on").split(separator: " ").last)
+        let seen = try run(
+            "chromium.py",
+            ["--page", "http://127.0.0.1:\(port)/?room=r&join=1", "--seconds", "30", "--until-expected"]
+                + ["--expect-problem", code])
+        #expect("\(seen)".contains(sentence), "\(seen)")
     }
 
     @Test func `a browser decodes a camera's own H264 without a pause while that is unplugged and back`() throws {

@@ -93,8 +93,23 @@ import TestSupport
         (["serve", "--listen", "[fd00::5"], "a literal address of this machine"),
         (
             ["serve", "--listen", "0.0.0.0", "--public-address", "fe80::1"],
-            "--public-address fe80::1 is not an IPv4 or IPv6 address that other machines reach."
+            "--public-address \"fe80::1\" is not an IPv4 or IPv6 address that other machines reach."
         ),
+        (
+            ["serve", "--listen", "0.0.0.0", "--public-address", ""],
+            "--public-address \"\" is not an IPv4 or IPv6 address that other machines reach."
+        ),
+        (
+            ["serve", "--listen", "192.0.2.1", "--public-address", "[2001:db8::5]"],
+            "--public-address \"2001:db8::5\" needs a --listen address of its own family, such as [::]."
+        ),
+        (
+            ["serve", "--listen", "[fd00::5]", "--public-address", "203.0.113.5"],
+            "--public-address \"203.0.113.5\" needs a --listen address of its own family, such as 0.0.0.0."
+        ),
+        (["serve", "--listen", "224.0.0.1"], "a literal address of this machine"),
+        (["serve", "--listen", "255.255.255.255:7880"], "a literal address of this machine"),
+        (["serve", "--listen", "[ff02::1]"], "a literal address of this machine"),
     ])
     func `a refused value is reported with its form`(arguments: [String], sentence: String) throws {
         let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())

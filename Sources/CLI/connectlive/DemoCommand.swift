@@ -38,7 +38,15 @@ struct DemoCommand: AsyncParsableCommand {
         let interruption = Interruption()
         try FileManager.default.createDirectory(atPath: out, withIntermediateDirectories: true)
         let server = try await startServer()
-        defer { Demo.removeClip() }
+        // Without the file, the call is the same, but other commands do not find it.
+        let announcement = try? ServerAnnouncement(of: server)
+        defer {
+            announcement?.end()
+            Demo.removeClip()
+        }
+        if announcement != nil {
+            Console.say("In another terminal: connectlive publish --room \(roomName) --test-pattern")
+        }
         do {
             try await call(on: server, interruption)
         } catch {

@@ -72,8 +72,7 @@ final class Guest: RoomDelegate, Sendable {
             case .destroyed:
                 Failure(
                     code: RoomError.Code.roomReleased.number,
-                    "The server ended the room. It was stopped, or its administrator closed the room. "
-                        + "Join the room again.")
+                    "The server was stopped. Join the room again when it runs.")
             case .kicked:
                 Failure(
                     code: RoomError.Code.roomReleased.number,

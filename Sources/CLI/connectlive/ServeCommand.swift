@@ -61,7 +61,8 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else one created for this run).")
     var serviceSecret: String?
 
-    @Flag(help: "Log participants that join, publish and leave.") var verbose = false
+    @Flag(help: "Log participants that join, publish and leave, and requests that the server refuses.") var verbose =
+        false
 
     func validate() throws {
         guard ice == .lite || udpPort == nil && publicAddress.isEmpty else {
@@ -75,14 +76,33 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError(
                 "--udp-port names \(udpPort.count) ports for \(threads) threads. Give one, or one for each.")
         }
-        for address in publicAddress where !RoomServer.isReachableAddress(address) {
-            throw ValidationError(
-                "--public-address \(address) is not an IPv4 or IPv6 address that other machines reach.")
-        }
         guard publicAddress.isEmpty || !listen.isLoopback else {
             throw ValidationError(
                 "--public-address needs a --listen address that other machines reach, such as 0.0.0.0.")
         }
+        // Media at 0.0.0.0 has IPv6 too.
+        for address in try publicAddresses() where !listen.serves(address) && !listen.isEverywhere {
+            throw ValidationError(
+                "--public-address \"\(address)\" needs a --listen address of its own family, such as "
+                    + (address.contains(":") ? "[::]." : "0.0.0.0."))
+        }
+        // Plugins that are loaded later would meet the limit in the middle of their work.
+        if let error = RoomServer.raiseDescriptorLimit(threads: threads) { throw error }
+    }
+
+    /// The public addresses in their usual form, each once.
+    private func publicAddresses() throws -> [String] {
+        var addresses: [String] = []
+        for text in publicAddress {
+            let isBracketed = text.hasPrefix("[") && text.hasSuffix("]") && text.contains(":")
+            let address = RoomServer.canonicalAddress(isBracketed ? String(text.dropFirst().dropLast()) : text)
+            guard let address, RoomServer.isReachableAddress(address) else {
+                throw ValidationError(
+                    "--public-address \"\(text)\" is not an IPv4 or IPv6 address that other machines reach.")
+            }
+            if !addresses.contains(address) { addresses.append(address) }
+        }
+        return addresses
     }
 
     func run() async throws {
@@ -90,37 +110,39 @@ struct ServeCommand: AsyncParsableCommand {
         var configuration = Serving.configuration(listen, service: try service(), isOpen: open, isVerbose: verbose)
         configuration.ice = ice
         configuration.mediaPorts = udpPort
-        configuration.publicAddresses = publicAddress
+        let publicAddresses = try publicAddresses()
+        configuration.publicAddresses = publicAddresses
         configuration.threads = threads
         configuration.roomLoopSize = roomLoopSize
         let server = try await RoomServer.start(configuration)
-        let file = ServerFile(
-            server: server.url, serviceId: server.configuration.service.id,
-            serviceSecret: server.configuration.service.secret, process: getpid())
-        let path = ServerFile.defaultPath()
-        // In a container, an earlier server that was killed had the same process number.
-        let previous = (try? ServerFile.read(from: path)).flatMap { $0.isRunning && $0.process != getpid() ? $0 : nil }
+        let announcement: ServerAnnouncement
         do throws(RoomError) {
-            try file.write(to: path)
+            announcement = try ServerAnnouncement(of: server)
         } catch {
             await server.stop()
             throw error
         }
         Console.say("Serving rooms at \(server.url)")
-        if let other = Self.address(publicAddress, listen) {
+        if let other = Self.address(publicAddresses, listen) {
             Console.say(
                 "Commands on other machines need --server ws://\(other):\(server.port), and the service id and secret.")
         }
-        Console.say("Other commands of this user find it through \(path)")
-        if let previous {
-            Console.say("Until it ends, they need --server and the service for the server at \(previous.server).")
-        }
+        for line in announcement.lines { Console.say(line) }
         for line in Serving.mediaLines(server) { Console.say(line) }
-        for line in Serving.pageLines(listen, publicAddress, port: server.port, isOpen: open, query: "") {
+        for address in publicAddresses where !listen.serves(address) {
+            Console.say("Only media uses \(address): signalling at this address needs --listen [::].")
+        }
+        if let limit = server.participantsByDescriptors, limit < server.configuration.maximumParticipants {
+            Console.say(
+                "The limit on open files allows about \(limit) participants. For "
+                    + "\(server.configuration.maximumParticipants), raise it: ulimit -n \(RoomServer.usualDescriptorLimit)"
+            )
+        }
+        for line in Serving.pageLines(listen, publicAddresses, port: server.port, isOpen: open, query: "") {
             Console.say(line)
         }
         await interruption.wait(seconds: nil)
-        file.remove(from: path, restoring: previous)
+        announcement.end()
         await server.stop()
     }
 
@@ -138,18 +160,42 @@ struct ServeCommand: AsyncParsableCommand {
     /// An address for commands on other machines.
     private static func address(_ publicAddresses: [String], _ listen: ListenAddress) -> String? {
         if listen.isLoopback { return nil }
-        return (publicAddresses.first ?? listen.reachable.first).map(ListenAddress.inURL)
+        return (publicAddresses.first(where: listen.serves) ?? listen.reachable.first).map(ListenAddress.inURL)
     }
 
     private func service() throws(RoomError) -> ServiceKey {
-        let environment = ProcessInfo.processInfo.environment
-        let id = serviceId ?? environment["CONNECTLIVE_SERVICE_ID"]
-        let secret = serviceSecret ?? environment["CONNECTLIVE_SERVICE_SECRET"]
-        guard id != nil || secret != nil else { return .development() }
-        guard let id, let secret, !id.isEmpty, !secret.isEmpty else {
-            throw RoomError(
-                .serviceMissing, "A service key is an id and a secret. Set both --service-id and --service-secret.")
+        let id = Given(serviceId, option: "--service-id", variable: "CONNECTLIVE_SERVICE_ID")
+        let secret = Given(serviceSecret, option: "--service-secret", variable: "CONNECTLIVE_SERVICE_SECRET")
+        for (value, other) in [(id, secret), (secret, id)] {
+            guard let place = value.place else { continue }
+            if value.text.isEmpty {
+                throw RoomError(.serviceMissing, "\(place) is empty. Set it, or leave out the id and the secret.")
+            }
+            if other.place == nil {
+                throw RoomError(
+                    .serviceMissing,
+                    "\(place) is set, but a service key is an id and a secret. Set \(other.option) or \(other.variable) "
+                        + "too, or neither.")
+            }
         }
-        return ServiceKey(id: id, secret: secret)
+        return id.place == nil ? .development() : ServiceKey(id: id.text, secret: secret.text)
+    }
+
+    /// A value of the command line or else of the environment.
+    private struct Given {
+        let option: String
+        let variable: String
+        var text = ""
+        /// The option or the variable that has the value. Nil if none does.
+        var place: String?
+
+        init(_ value: String?, option: String, variable: String) {
+            (self.option, self.variable) = (option, variable)
+            if let value {
+                (text, place) = (value, option)
+            } else if let value = ProcessInfo.processInfo.environment[variable] {
+                (text, place) = (value, variable)
+            }
+        }
     }
 }

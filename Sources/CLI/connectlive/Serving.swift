@@ -18,8 +18,8 @@ struct ListenAddress: CustomStringConvertible {
     /// Reads `HOST:PORT`, `HOST` or `PORT`. An IPv6 host before a port is in brackets.
     init(_ text: String) throws {
         let (name, port) = Self.split(text)
-        guard let host = name == "localhost" ? "127.0.0.1" : RoomServer.canonicalAddress(name), let port = Int(port),
-            (0...65535).contains(port)
+        guard let host = name == "localhost" ? "127.0.0.1" : RoomServer.canonicalAddress(name), !Self.isGroup(host),
+            let port = Int(port), (0...65535).contains(port)
         else {
             throw ValidationError(
                 "Write HOST:PORT, HOST or PORT: a literal address of this machine, such as 192.168.1.5 or [fd00::5], and "
@@ -44,6 +44,13 @@ struct ListenAddress: CustomStringConvertible {
         }
     }
 
+    /// Whether a canonical address means several machines: multicast (RFC 5771, RFC 4291) or broadcast.
+    private static func isGroup(_ host: String) -> Bool {
+        guard host.contains(":") else { return UInt8(host.prefix { $0 != "." }).map { $0 >= 224 } ?? true }
+        let first = host.prefix { $0 != ":" }
+        return first.count == 4 && first.hasPrefix("ff")
+    }
+
     var description: String { "\(Self.inURL(host)):\(port)" }
     var isLoopback: Bool { RoomServer.isLoopback(host) }
     /// Whether it means all addresses of this machine.
@@ -56,6 +63,10 @@ struct ListenAddress: CustomStringConvertible {
         default: isLoopback ? [] : [host]
         }
     }
+
+    /// Whether TCP connections to an address of this machine, or to one that a NAT maps to it, reach a server that listens
+    /// here.
+    func serves(_ address: String) -> Bool { host == "::" || host.contains(":") == address.contains(":") }
 
     /// The host as a part of a URL.
     static func inURL(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
@@ -111,13 +122,22 @@ enum Serving {
         _ listen: ListenAddress, _ publicAddresses: [String], port: Int, isOpen: Bool, query: String
     ) -> [String] {
         func url(_ host: String) -> String { "http://\(ListenAddress.inURL(host)):\(port)/\(query)" }
-        guard !listen.isLoopback else { return ["In a browser: \(url(listen.host))"] }
+        guard !listen.isLoopback else {
+            let page = "In a browser: \(url(listen.host))"
+            guard isOpen else { return [page] }
+            return [
+                page,
+                "Only browsers of this machine can join: the server listens on loopback. For others, --open needs a "
+                    + "--listen address that other machines reach, such as 0.0.0.0.",
+            ]
+        }
         var lines = listen.isEverywhere ? ["In a browser on this machine: \(url("127.0.0.1"))"] : []
         guard isOpen else {
             let who = listen.isEverywhere ? "Browsers on other machines" : "Browsers"
             return lines + ["\(who) cannot join. Start with --open to let them in."]
         }
-        let addresses = publicAddresses + listen.reachable.filter { !publicAddresses.contains($0) }
+        let addresses =
+            publicAddresses.filter(listen.serves) + listen.reachable.filter { !publicAddresses.contains($0) }
         lines += addresses.map { "In a browser on another machine: \(url($0))" }
         if addresses.isEmpty {
             lines.append("This machine has no address that another machine could open.")

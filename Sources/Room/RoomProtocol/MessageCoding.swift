@@ -76,7 +76,9 @@ private func decodeBody<Body: Decodable>(
 
 private func explain(_ error: any Error) -> String {
     switch error as? DecodingError {
-    case .keyNotFound(let key, _): return "lacks the field '\(key.stringValue)'"
+    case .keyNotFound(let key, let context):
+        let path = (context.codingPath + [key]).map(\.stringValue).joined(separator: ".")
+        return "lacks the field '\(path)'"
     case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
         let path = context.codingPath.map(\.stringValue).joined(separator: ".")
         return path.isEmpty ? "is malformed" : "has an invalid value in '\(path)'"

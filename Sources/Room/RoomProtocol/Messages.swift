@@ -8,6 +8,8 @@ package enum Signalling {
     package static let signOutPath = "/v1/sign-out"
     package static let pageTokenPath = "/v1/page-token"
     package static let statisticsPath = "/v1/statistics"
+    /// Responds with 200 while the server runs, for monitors and proxies.
+    package static let healthPath = "/v1/health"
     /// Longest accepted message in bytes. An offer of 24 receivers has about 30 KiB.
     package static let maximumMessageLength = 256 * 1024
 }
@@ -102,7 +104,10 @@ package struct Join: Codable, Sendable, Equatable {
 
     /// The newest version that both ends have. Throws if they have none in common.
     package func negotiatedVersion(with own: [Int] = Signalling.versions) throws(RoomError) -> Int {
-        let theirs = versions.flatMap { $0.isEmpty ? nil : $0 } ?? [version]
+        let theirs = versions ?? [version]
+        guard !theirs.isEmpty else {
+            throw RoomError(.versionUnsupported, "The list 'versions' is empty. Send \(Self.list(own)), or no list.")
+        }
         guard let newest = own.filter(theirs.contains).max() else {
             throw RoomError(
                 .versionUnsupported,

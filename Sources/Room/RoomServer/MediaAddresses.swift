@@ -1,3 +1,4 @@
+internal import Glibc
 internal import PeerIO
 internal import PeerLoop
 internal import RTP
@@ -44,6 +45,9 @@ extension RoomServer {
             case .failure(let error):
                 for other in opened { await perform(on: other.port.loop) { other.port.value.close() } }
                 for loop in loops { loop.shutdown() }
+                if let port = numbers.first, error.message.contains(String(cString: strerror(EACCES))) {
+                    throw HTTPListener.privileged(port: Int(port))
+                }
                 throw RoomError(error.code == "transport.port-busy" ? .portInUse : .listenFailed, error.message)
             }
         }

@@ -90,6 +90,12 @@ package final class RoomServer: Sendable {
         port = listener.port
     }
 
+    /// How many further participants the limit on open files allows, each with one connection. Nil with `ICE.full`, where
+    /// the addresses of the machine count too.
+    package var participantsByDescriptors: Int? {
+        media == nil ? nil : max(0, Descriptors.left - Descriptors.connectionReserve)
+    }
+
     /// The address for clients on this machine.
     package var url: String {
         switch configuration.host {
@@ -153,6 +159,7 @@ package final class RoomServer: Sendable {
         let routes = Routes(
             service: configuration.service, tokens: tokens,
             origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen),
+            refusals: RefusalLog(log),
             revoked: { token in directory.revoked(token) },
             statistics: { [started = EventLoop.now] in await statistics(of: hosts, since: started) })
         do throws(RoomError) {

@@ -73,9 +73,10 @@ struct PublishCommand: AsyncParsableCommand {
     }
 
     private func publish(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
-        let guest = Guest(endsOnProblem: true)
+        let roomName = room.room
+        let guest = Guest(endsOnProblem: true) { Console.line("Connected to the room \(roomName).") }
         let room = ConnectLive.createRoom(config: config, delegate: guest)
-        room.connect(roomId: self.room.room)
+        room.connect(roomId: roomName)
         try room.publish(media)
         let status = Task { await StatusLine.run { StatusLine.publishing(await room.statistics()) } }
         defer { status.cancel() }

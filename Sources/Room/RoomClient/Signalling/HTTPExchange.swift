@@ -77,7 +77,8 @@ func unreachable(_ address: ServerAddress, _ error: any Error) -> RoomError {
             + "address.")
 }
 
-private func explain(_ error: any Error) -> String {
+/// The plain reason for a failed connection.
+func explain(_ error: any Error) -> String {
     switch error {
     case let error as NIOConnectionError:
         if error.dnsAError != nil || error.dnsAAAAError != nil { return "the host name is unknown" }

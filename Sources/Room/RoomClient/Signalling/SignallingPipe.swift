@@ -177,7 +177,8 @@ private final class SignallingHandler: ChannelInboundHandler {
         finish(
             RoomError(
                 .connectionLost,
-                "The connection to the server \(server) failed: \(error). Connect again when the server is reachable."))
+                "The connection to the server \(server) failed: \(explain(error)). Connect again when the server is reachable."
+            ))
         context.close(promise: nil)
     }
 

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import NIOHTTP1
 
 /// The origin of a connection, as limits count it: an IPv4 address, or the /64 network of an IPv6 address, because one
 /// customer has all addresses of it.
@@ -17,7 +18,20 @@ struct ClientAddress: Hashable, Sendable {
         place = text.map(Self.place) ?? .unknown
     }
 
-    /// 127.0.0.0/8 or ::1. No limit of one address holds for it, because a proxy on this machine brings everyone.
+    /// The client of a request: the peer or, if a proxy on this machine is the peer, the client that the proxy names in
+    /// `X-Forwarded-For`. The proxy appends the address that it sees; everything before it is the client's own claim.
+    init(of peer: ClientAddress, _ headers: HTTPHeaders) {
+        guard peer.isLoopback, let chain = headers[canonicalForm: "x-forwarded-for"].last else {
+            self = peer
+            return
+        }
+        let forwarded = ClientAddress(String(chain))
+        // Another proxy on this machine, whose clients share one limit.
+        self = forwarded.isLoopback ? ClientAddress(nil) : forwarded
+    }
+
+    /// 127.0.0.0/8 or ::1. No limit of one address holds for it: programs on this machine could bring the server down in
+    /// other ways, and a proxy that names no clients brings everyone.
     var isLoopback: Bool { place == .loopback }
 
     private static func place(of text: String) -> Place {
@@ -34,5 +48,16 @@ struct ClientAddress: Hashable, Sendable {
         let network = [words.0, words.1, words.2, words.3]
         let isLoopback = (network + [words.4, words.5, words.6]).allSatisfy { $0 == 0 } && words.7.bigEndian == 1
         return isLoopback ? .loopback : .six(network)
+    }
+}
+
+extension ClientAddress: CustomStringConvertible {
+    var description: String {
+        switch place {
+        case .loopback: "loopback"
+        case .four(let address): [24, 16, 8, 0].map { "\(address >> $0 & 255)" }.joined(separator: ".")
+        case .six(let network): network.map { String($0.bigEndian, radix: 16) }.joined(separator: ":") + "::/64"
+        case .unknown: "unknown"
+        }
     }
 }

@@ -29,6 +29,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private let routes: Routes
     private var head: HTTPRequestHead?
+    /// Whether the present request is HEAD, whose response has no body.
+    private var omitsBody = false
     private var body: [UInt8] = []
     private var end: Scheduled<Void>?
 
@@ -45,6 +47,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(let head):
             self.head = head
+            omitsBody = head.method == .HEAD
             body = []
         case .body(let part):
             guard head != nil else { return }
@@ -75,7 +78,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     private func respond(to head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         let response = routes.answer(
             head, body: body, from: ClientAddress(context.remoteAddress?.ipAddress),
-            now: MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds))
+            now: .current)
         guard let body = response.laterBody else { return write(response, keepAlive: head.isKeepAlive, context) }
         let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
         context.eventLoop.makeFutureWithTask(body).whenSuccess { body in
@@ -86,7 +89,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func write(_ response: Routes.Response, keepAlive: Bool, _ context: ChannelHandlerContext) {
-        var headers = HTTPHeaders(Self.securityHeaders)
+        var headers = HTTPHeaders(Self.securityHeaders + response.headers)
         if response.status != .noContent {
             headers.add(name: "content-type", value: response.contentType)
             headers.add(name: "content-length", value: String(response.body.count))
@@ -94,7 +97,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         headers.add(name: "connection", value: keepAlive ? "keep-alive" : "close")
         let responseHead = HTTPResponseHead(version: .http1_1, status: response.status, headers: headers)
         context.write(wrapOutboundOut(.head(responseHead)), promise: nil)
-        if !response.body.isEmpty {
+        if !response.body.isEmpty, !omitsBody {
             let buffer = context.channel.allocator.buffer(bytes: response.body)
             context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: nil)
         }
@@ -104,6 +107,11 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
             written.whenComplete { _ in channel.close(promise: nil) }
         }
     }
+}
+
+extension MonotonicTime {
+    /// NIO's present time.
+    static var current: MonotonicTime { MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds) }
 }
 
 extension SocketAddress {

@@ -28,7 +28,7 @@ final class HTTPListener: Sendable {
         host: String, ports: ClosedRange<Int>, routes: Routes, messagePace: Pace, delegate: any SignallingDelegate
     ) async throws(RoomError) -> HTTPListener {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let connections = Connections(messagePace: messagePace)
+        let connections = Connections(messagePace: messagePace, refusals: routes.refusals)
         var failure: (any Error)?
         for port in ports {
             do {
@@ -41,21 +41,30 @@ final class HTTPListener: Sendable {
             }
         }
         try? await group.shutdownGracefully()
-        if (failure as? IOError)?.errnoCode == EADDRINUSE {
-            throw RoomError(
+        throw error(for: failure, host: host, port: ports.lowerBound)
+    }
+
+    static func error(for failure: (any Error)?, host: String, port: Int) -> RoomError {
+        let host = host.contains(":") ? "[\(host)]" : host
+        return switch (failure as? IOError)?.errnoCode {
+        case EADDRINUSE:
+            RoomError(
                 .portInUse,
-                "Another program uses port \(ports.lowerBound) on \(host). End it, or choose another port with "
-                    + "--listen \(host.contains(":") ? "[\(host)]" : host):PORT.")
-        }
-        if (failure as? IOError)?.errnoCode == EACCES {
-            throw RoomError(
+                "Another program uses port \(port) on \(host). End it, or choose another port with --listen "
+                    + "\(host):PORT.")
+        case EACCES: privileged(port: port)
+        default:
+            RoomError(
                 .listenFailed,
-                "Cannot listen on port \(ports.lowerBound) of \(host): Permission denied. Use a port above 1023.")
+                "Cannot listen on \(host):\(port): \(reason(for: failure)). Use an address of this machine, such "
+                    + "as 127.0.0.1 or 0.0.0.0.")
         }
-        throw RoomError(
+    }
+
+    static func privileged(port: Int) -> RoomError {
+        RoomError(
             .listenFailed,
-            "Cannot listen on \(host):\(ports.lowerBound): \(reason(for: failure)). Use an address of this machine, such "
-                + "as 127.0.0.1 or 0.0.0.0.")
+            "Cannot listen on port \(port): Ports below 1024 need root or CAP_NET_BIND_SERVICE. Use a higher port.")
     }
 
     private static func reason(for failure: (any Error)?) -> String {
@@ -110,14 +119,18 @@ final class HTTPListener: Sendable {
         let upgrader = NIOWebSocketServerUpgrader(
             maxFrameSize: Signalling.maximumMessageLength, automaticErrorHandling: true,
             shouldUpgrade: { channel, head in
-                let admitted = head.uri == Signalling.webSocketPath && routes.origins.admitsOrigin(head.headers)
+                let peer = ClientAddress(channel.remoteAddress?.ipAddress)
+                let admitted =
+                    head.uri == Signalling.webSocketPath && routes.origins.admitsOrigin(head.headers, peer)
                 return channel.eventLoop.makeSucceededFuture(admitted ? HTTPHeaders() : nil)
             },
             upgradePipelineHandler: { channel, head in
                 channel.eventLoop.makeCompletedFuture {
-                    let place = routes.origins.place(
-                        of: head.headers, peerIsLoopback: ClientAddress(channel.remoteAddress?.ipAddress).isLoopback)
-                    let connection = SignallingConnection(id: connections.next(), channel: channel, place: place)
+                    let peer = ClientAddress(channel.remoteAddress?.ipAddress)
+                    let place = routes.origins.place(of: head.headers, peerIsLoopback: peer.isLoopback)
+                    let connection = SignallingConnection(
+                        id: connections.next(), channel: channel, place: place,
+                        client: ClientAddress(of: peer, head.headers), refusals: routes.refusals)
                     try channel.pipeline.syncOperations.addHandler(
                         JoinLimitHandler(connection: connection), position: .first)
                     try channel.pipeline.syncOperations.addHandlers([
@@ -145,13 +158,20 @@ final class HTTPListener: Sendable {
 private final class Connections: Sendable {
     let messagePace: Pace
     private let quota = ConnectionQuota()
+    private let refusals: RefusalLog
     private let issued = Atomic<UInt64>(0)
 
-    init(messagePace: Pace) { self.messagePace = messagePace }
+    init(messagePace: Pace, refusals: RefusalLog) {
+        self.messagePace = messagePace
+        self.refusals = refusals
+    }
 
     func admit(_ channel: any Channel) -> Bool {
         let address = ClientAddress(channel.remoteAddress?.ipAddress)
-        guard Descriptors.areLeft(besides: Descriptors.connectionReserve), quota.admit(address) else { return false }
+        guard Descriptors.areLeft(besides: Descriptors.connectionReserve), quota.admit(address) else {
+            refusals.write("connection refused", RefusingHandler.error, address, now: .current)
+            return false
+        }
         channel.closeFuture.whenComplete { _ in self.quota.release(address) }
         return true
     }

@@ -10,6 +10,8 @@ final class RefusingHandler: ChannelInboundHandler {
     /// How long a silent client may keep the connection.
     private static let deadline = TimeAmount.seconds(1)
 
+    static let error = RoomError(.serverFull, "The server has reached its limit of connections. Try later.")
+
     func channelActive(context: ChannelHandlerContext) {
         let channel = context.channel
         context.eventLoop.scheduleTask(in: Self.deadline) { channel.close(promise: nil) }
@@ -17,8 +19,7 @@ final class RefusingHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let error = RoomError(.serverFull, "The server has reached its limit of connections. Try later.")
-        let body = (try? JSONEncoder().encode(Problem(error))).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let body = (try? JSONEncoder().encode(Problem(Self.error))).map { String(decoding: $0, as: UTF8.self) } ?? ""
         let answer =
             "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
             + "content-length: \(body.utf8.count)\r\nconnection: close\r\n\r\n\(body)"

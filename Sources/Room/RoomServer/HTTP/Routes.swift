@@ -9,6 +9,7 @@ struct Routes: Sendable {
     struct Response: Sendable {
         var status: HTTPResponseStatus
         var contentType = "application/json"
+        var headers: [(String, String)] = []
         var body: [UInt8] = []
         /// Makes the body, which waits for other threads.
         var laterBody: (@Sendable () async -> [UInt8])?
@@ -21,33 +22,57 @@ struct Routes: Sendable {
     var tokens: AccessTokens
     var origins: OriginPolicy
     let limits = AccessLimits()
+    var refusals = RefusalLog()
     /// Reports a revoked token to the rooms.
     var revoked: @Sendable (String) -> Void
     var statistics: @Sendable () async -> ServerStatistics
 
-    func answer(_ head: HTTPRequestHead, body: [UInt8], from client: ClientAddress, now: MonotonicTime) -> Response {
+    /// - Parameter peer: the other end of the connection, which may be a proxy.
+    func answer(_ head: HTTPRequestHead, body: [UInt8], from peer: ClientAddress, now: MonotonicTime) -> Response {
         let path = String(head.uri.prefix { $0 != "?" })
+        let client = ClientAddress(of: peer, head.headers)
         do throws(RoomError) {
-            switch (head.method, path) {
-            case (.POST, Signalling.signInPath): return try signIn(head, body, client, now)
+            // A response to HEAD is that to GET without its body (RFC 9110, section 9.3.2).
+            switch (head.method == .HEAD ? .GET : head.method, path) {
+            case (.POST, Signalling.signInPath):
+                try check(head, peer)
+                return try signIn(body, client, now)
             case (.POST, Signalling.signOutPath): return try signOut(head)
-            case (.GET, Signalling.pageTokenPath): return try pageToken(head, client, now)
-            case (.GET, Signalling.statisticsPath): return try statistics(head, client, now)
-            case (.GET, Signalling.webSocketPath): return try refuseWebSocket(head)
+            case (.GET, Signalling.pageTokenPath):
+                try origins.checkPageToken(head.headers, peerIsLoopback: peer.isLoopback)
+                return try pageToken(head, client, now)
+            case (.GET, Signalling.statisticsPath):
+                try check(head, peer)
+                return try statistics(head, client, now)
+            case (.GET, Signalling.healthPath): return Response(status: .ok, body: Array(#"{"status":"ok"}"#.utf8))
+            // The page posts to read why its WebSocket failed: its GET would have no Origin.
+            case (.GET, Signalling.webSocketPath), (.POST, Signalling.webSocketPath):
+                try check(head, peer)
+                throw RoomError(.messageMalformed, "This path is a WebSocket. Connect with ws://.")
             case (.GET, _):
                 guard let file = WebPage.file(at: path) else { return notFound(path) }
                 return Response(status: .ok, contentType: file.contentType, body: file.bytes)
             default: return notFound(path)
             }
         } catch {
-            return failure(error)
+            refusals.write("\(head.method) \(path) refused", error, client, now: now)
+            var response = failure(error)
+            if path == Signalling.statisticsPath, response.status == .unauthorized {
+                // RFC 9110, section 11.6.1: browsers then ask for the id and the secret.
+                response.headers = [("www-authenticate", "Basic realm=\"connectlive\"")]
+            }
+            return response
         }
     }
 
+    /// Throws if the request comes from a page of another server.
+    private func check(_ head: HTTPRequestHead, _ peer: ClientAddress) throws(RoomError) {
+        try origins.checkOrigin(head.headers, peerIsLoopback: peer.isLoopback)
+    }
+
     private func signIn(
-        _ head: HTTPRequestHead, _ body: [UInt8], _ client: ClientAddress, _ now: MonotonicTime
+        _ body: [UInt8], _ client: ClientAddress, _ now: MonotonicTime
     ) throws(RoomError) -> Response {
-        guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
         try limits.admitSignIn(from: client, now: now)
         guard let request = try? JSONDecoder().decode(SignInRequest.self, from: Data(body)) else {
             throw RoomError(.messageMalformed, "Sign-in needs a JSON object with 'serviceId' and 'serviceSecret'.")
@@ -78,7 +103,6 @@ struct Routes: Sendable {
     private func statistics(
         _ head: HTTPRequestHead, _ client: ClientAddress, _ now: MonotonicTime
     ) throws(RoomError) -> Response {
-        guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
         try limits.admitSignIn(from: client, now: now)
         let authorization = (head.headers.first(name: "authorization") ?? "").split(separator: " ")
         guard authorization.count == 2, authorization[0].lowercased() == "basic",
@@ -99,29 +123,10 @@ struct Routes: Sendable {
     private func pageToken(
         _ head: HTTPRequestHead, _ client: ClientAddress, _ now: MonotonicTime
     ) throws(RoomError) -> Response {
-        guard origins.admitsPageToken(head.headers, peerIsLoopback: client.isLoopback) else {
-            throw RoomError(
-                .forbidden,
-                "This server issues tokens to its page only on its own machine. Start it with --open to let browsers "
-                    + "on other machines join.")
-        }
         try limits.admitPageToken(for: client, now: now)
         let items = URLComponents(string: head.uri)?.queryItems ?? []
         let room = try RoomName(items.first { $0.name == "room" }?.value ?? "")
         return json(try tokens.issue(.oneRoom(room), lifetime: AccessTokens.pageLifetime, now: now))
-    }
-
-    /// Refuses a WebSocket request that was not upgraded.
-    private func refuseWebSocket(_ head: HTTPRequestHead) throws(RoomError) -> Response {
-        guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
-        throw RoomError(.messageMalformed, "This path is a WebSocket. Connect with ws://.")
-    }
-
-    private var foreignOrigin: RoomError {
-        RoomError(
-            .forbidden,
-            "Only pages of this server may connect to it, and only by 127.0.0.1, [::1] or localhost if it listens there."
-        )
     }
 
     private func notFound(_ path: String) -> Response {

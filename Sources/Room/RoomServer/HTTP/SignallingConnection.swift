@@ -17,11 +17,19 @@ final class SignallingConnection: ClientConnection, Sendable {
     private let unhandled = Atomic<Int>(0)
     private let joined = Atomic<Bool>(false)
     private let ending = Atomic<Bool>(false)
+    private let client: ClientAddress
+    private let refusals: RefusalLog
+    private let cause = Mutex<String?>(nil)
 
-    init(id: UInt64, channel: any Channel, place: ClientPlace = .elsewhere) {
+    init(
+        id: UInt64, channel: any Channel, place: ClientPlace = .elsewhere, client: ClientAddress = ClientAddress(nil),
+        refusals: RefusalLog = RefusalLog()
+    ) {
         self.id = id
         self.channel = channel
         self.place = place
+        self.client = client
+        self.refusals = refusals
     }
 
     /// The host of the room that the client joins or has joined. Nil before, and after a `join` that failed.
@@ -32,6 +40,9 @@ final class SignallingConnection: ClientConnection, Sendable {
 
     /// Queues a message. If a client does not read and more than 1 MiB waits, `WebSocketHandler` closes its connection.
     func send(_ message: ServerMessage, answering id: Int? = nil) {
+        if case .error(let problem) = message, !hasJoined {
+            refusals.write("join refused", problem.error, client, now: .current)
+        }
         let channel = self.channel
         if channel.eventLoop.inEventLoop {
             channel.writeAndFlush(Self.frame(message, id, channel), promise: nil)
@@ -59,6 +70,12 @@ final class SignallingConnection: ClientConnection, Sendable {
     static func broadcast(_ message: ServerMessage, to connections: [any ClientConnection]) {
         send(message, to: connections.lazy.compactMap { $0 as? SignallingConnection })
     }
+
+    /// The reason for which the server ends the connection, for the log. Nil if the client does.
+    var endCause: String? { cause.withLock { $0 } }
+
+    /// Notes the reason before an end. The first one counts.
+    func willEnd(because reason: String) { cause.withLock { $0 = $0 ?? reason } }
 
     /// Sends the reason, then closes.
     func close(_ closing: Closing) {

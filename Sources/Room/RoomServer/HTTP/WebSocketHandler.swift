@@ -65,7 +65,10 @@ final class WebSocketHandler: ChannelInboundHandler {
         let now = Self.now
         liveness.heard(now: now)
         guard !connection.isEnding else { return }
-        guard pace.admits(now: now) else { return connection.close(Self.tooManyMessages) }
+        guard pace.admits(now: now) else {
+            connection.willEnd(because: "too many requests")
+            return connection.close(Self.tooManyMessages)
+        }
         let frame = unwrapInboundIn(data)
         switch frame.opcode {
         case .text: read(frame.unmaskedData)
@@ -82,13 +85,25 @@ final class WebSocketHandler: ChannelInboundHandler {
         reason: .disconnected,
         error: RoomError(
             .tooManyRequests, "The client sends too many messages. Send at most \(messagesPerSecond) per second."))
+    private static let silent = Closing(
+        reason: .disconnected,
+        error: RoomError(.connectionLost, "The client was silent for too long. Connect again."))
+    private static let lateToJoin = Closing(
+        reason: .disconnected,
+        error: RoomError(
+            .outOfOrder,
+            "No 'join' succeeded within \(Int(ClientLiveness.joinDeadline.seconds)) s. Connect again, and send it first."
+        ))
 
     /// Closes the connection of a client that does not read, when more than the high-water mark waits.
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if !context.channel.isWritable { context.close(promise: nil) }
+        guard !context.channel.isWritable else { return }
+        connection.willEnd(because: "does not read")
+        context.close(promise: nil)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        connection.willEnd(because: error is IOError ? "connection closed" : "protocol error")
         connection.end(.protocolError)
     }
 
@@ -98,7 +113,10 @@ final class WebSocketHandler: ChannelInboundHandler {
             if case .ping = envelope.message, connection.hasJoined {
                 return connection.send(.pong, answering: envelope.id)
             }
-            guard connection.beginHandling() else { return connection.end(.policyViolation) }
+            guard connection.beginHandling() else {
+                connection.willEnd(because: "too many requests")
+                return connection.end(.policyViolation)
+            }
             delegate.received(ClientRequest(envelope), from: connection)
         } catch {
             guard !error.isUnknownNotification else { return }
@@ -114,12 +132,12 @@ final class WebSocketHandler: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
     }
 
-    private static var now: MonotonicTime { MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds) }
+    private static var now: MonotonicTime { .current }
 
     private func closeIfSilent(_ context: ChannelHandlerContext) {
         switch liveness.verdict(now: Self.now, hasJoined: connection.hasJoined) {
         case .alive: break
-        case .gone: context.close(promise: nil)
+        case .gone: drop(context)
         case .askForMedia:
             let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
             delegate.findLastMedia(from: connection) { time in
@@ -131,10 +149,17 @@ final class WebSocketHandler: ChannelInboundHandler {
     private func heardMedia(at time: MonotonicTime, _ context: ChannelHandlerContext) {
         liveness.heardMedia(at: time)
         if Self.now >= liveness.silenceEnds {
-            context.close(promise: nil)
+            drop(context)
         } else {
             scheduleLastWatch(context)
         }
+    }
+
+    /// Sends the reason if the network takes it, and closes at once.
+    private func drop(_ context: ChannelHandlerContext) {
+        connection.willEnd(because: "silent")
+        connection.close(connection.hasJoined ? Self.silent : Self.lateToJoin)
+        context.close(promise: nil)
     }
 
     /// Schedules a check at the end of the silence, if that is before the next ping.

@@ -12,8 +12,9 @@ actor RoomHost {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let makeRooms: @Sendable (EventLoop, LoopLinks) -> Rooms
-    private lazy var rooms = makeRooms(loop, links)
+    private let makeRooms: @Sendable (EventLoop, LoopLinks, RoomLog) -> Rooms
+    private lazy var rooms = makeRooms(loop, links, log)
+    private let log: RoomLog
     private let port: LoopBound<MediaPort>?
     private let place: Int
     private let seats: Seats
@@ -32,7 +33,8 @@ actor RoomHost {
         self.place = place
         self.seats = seats
         self.port = port
-        makeRooms = { loop, links in
+        self.log = RoomLog(log)
+        makeRooms = { loop, links, log in
             Rooms(settings: makeSettings(loop), numbers: numbers, links: links) { log.write($0) }
         }
     }
@@ -64,7 +66,7 @@ actor RoomHost {
     ) {
         let isTaken = loop.execute {
             let admission = seat.map { seat, seats in Admission(room: seat.room) { seats.free(seat) } }
-            self.assumeIsolated { $0.rooms.handle(request, from: connection, admission) }
+            self.assumeIsolated { $0.handle(request, from: connection, admission) }
             connection.endHandling(hasResponse: request.hasResponse)
         }
         guard !isTaken else { return }
@@ -99,7 +101,7 @@ actor RoomHost {
     }
 
     /// Ends every participant with a reason, because the server stops. Later ones are refused.
-    func close() { rooms.close() }
+    func close() { log.leaving("server stopped") { rooms.close() } }
 
     /// Closes the port of all media, in a later turn than `close()`. Every session must have ended.
     func closePort() {
@@ -107,9 +109,16 @@ actor RoomHost {
         hosts = []
     }
 
-    private func remove(_ connection: SignallingConnection) { rooms.disconnected(connection) }
+    private func handle(_ request: ClientRequest, from connection: SignallingConnection, _ admission: Admission?) {
+        guard case .leave = request.message else { return rooms.handle(request, from: connection, admission) }
+        log.leaving("leave") { rooms.handle(request, from: connection, admission) }
+    }
 
-    private func revoke(_ token: String) { rooms.revoke(token) }
+    private func remove(_ connection: SignallingConnection) {
+        log.leaving(connection.endCause ?? "connection closed") { rooms.disconnected(connection) }
+    }
+
+    private func revoke(_ token: String) { log.leaving("signed out") { rooms.revoke(token) } }
 }
 
 extension LogQueue {

@@ -26,6 +26,21 @@ export async function pageToken(room) {
     return body.accessToken;
 }
 
+/** Why a WebSocket failed: browsers hide that from pages, but a POST to the same place is answered with the reason. */
+async function refusal(place) {
+    let response;
+    try {
+        const url = new URL(place.pathname, location.href);
+        response = await fetch(url, { method: "POST", cache: "no-store", signal: AbortSignal.timeout(answerWithin) });
+    } catch {
+        return words.serverUnreachable();
+    }
+    const body = await response.json().catch(() => null);
+    // The server has nothing against this page: it only misses the WebSocket's handshake.
+    if (body?.code === "protocol.malformed") return words.noWebSocket();
+    return body?.code ? words.refused(body.code, body.message) : words.serverUnreachable();
+}
+
 export class Signalling {
     /** Called with each message that answers no request. */
     onmessage = () => {};
@@ -61,7 +76,7 @@ export class Signalling {
             };
             socket.onclose = () => {
                 clearTimeout(timer);
-                reject(words.serverUnreachable());
+                refusal(url).then(reject);
             };
         });
     }

@@ -14,6 +14,9 @@ export const words = {
     serverUnreachable: () =>
         new Problem("1305", `The server at ${location.host} does not answer. Check that it is running and that this `
             + "machine can reach it, then try again."),
+    noWebSocket: () =>
+        new Problem("1305", `The server at ${location.host} answers, but no WebSocket gets through to it. A proxy in front of `
+            + "the server has to forward WebSocket upgrades. Try again, or report this sentence to the administrator."),
     serverVanished: () =>
         new Problem("1312", `The server at ${location.host} has gone silent, so the call ended. Check the network and `
             + "that the server is still running, then join again."),

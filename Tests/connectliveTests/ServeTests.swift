@@ -1,0 +1,114 @@
+import Foundation
+import Glibc
+import RoomFixtures
+import Testing
+import TestSupport
+
+@Suite struct ServeTests {
+    /// The lines of a server that starts and then ends, or that ends by itself.
+    private func lines(
+        _ arguments: [String], limit: Int? = nil, starts: Bool = true
+    ) throws -> (output: String, error: String) {
+        let limiting = limit.map { "ulimit -n \($0); " } ?? ""
+        let serve = try RunningProgram(
+            "/bin/bash", ["-c", limiting + "exec \"$0\" serve \"$@\"", try CommandLineTool.path] + arguments,
+            folder: TemporaryFolder())
+        if starts {
+            _ = try serve.waitForText("In a browser")
+            kill(serve.process.processIdentifier, SIGTERM)
+        }
+        let result = try serve.finish(seconds: 20)
+        return (result.output, result.error)
+    }
+
+    @Test func `an address of IPv6 is printed for media, and not as a page, if signalling has IPv4 only`() throws {
+        let arguments = ["--open", "--public-address", "[2001:DB8::5]", "--public-address", "2001:db8:0::5"]
+        let four = try lines(["--listen", "0.0.0.0:0"] + arguments).output
+        #expect(four.components(separatedBy: "2001:db8::5").count == 3, "\(four)")
+        #expect(
+            four.contains("Only media uses 2001:db8::5: signalling at this address needs --listen [::]."), "\(four)")
+        #expect(!four.contains("[2001:db8::5]"), "\(four)")
+        let six = try lines(["--listen", "[::]:0"] + arguments).output
+        #expect(six.contains("ws://[2001:db8::5]:"), "\(six)")
+        #expect(six.contains("In a browser on another machine: http://[2001:db8::5]:"), "\(six)")
+        #expect(!six.contains("Only media"), "\(six)")
+    }
+
+    @Test func `an open server on loopback says that only this machine can join`() throws {
+        let sentence = "Only browsers of this machine can join: the server listens on loopback."
+        #expect(try lines(["--listen", "127.0.0.1:0", "--open"]).output.contains(sentence))
+        #expect(try !lines(["--listen", "127.0.0.1:0"]).output.contains(sentence))
+    }
+
+    @Test(arguments: [10, 15, 25])
+    func `a limit on open files that is too low ends the server with a sentence`(limit: Int) throws {
+        let result = try lines(["--listen", "127.0.0.1:0", "--threads", "1"], limit: limit, starts: false)
+        #expect(
+            result.error
+                == "connectlive: A server with 1 thread needs 31 open files, and the limit is \(limit). Raise it: "
+                + "ulimit -n 4096 [server.full]\n")
+    }
+
+    @Test func `a server starts with the lowest limit on open files, and says how many participants fit`() throws {
+        let lowest = try lines(["--listen", "0.0.0.0:0", "--threads", "1"], limit: 31)
+        #expect(lowest.output.contains("The limit on open files allows about "), "\(lowest.error)")
+        let more = try lines(["--listen", "127.0.0.1:0", "--threads", "1"], limit: 131).output
+        let count = more.split(separator: " ").compactMap { Int($0) }.first { (90...120).contains($0) }
+        #expect(count != nil && more.contains("For 1000, raise it: ulimit -n 4096"), "\(more)")
+        #expect(try !lines(["--listen", "127.0.0.1:0", "--threads", "1"], limit: 1100).output.contains("open files"))
+    }
+
+    @Test(
+        arguments: [
+            (
+                ["CONNECTLIVE_SERVICE_ID": "id"], [],
+                "CONNECTLIVE_SERVICE_ID is set, but a service key is an id and a secret. Set --service-secret or "
+                    + "CONNECTLIVE_SERVICE_SECRET too, or neither. [1103]"
+            ),
+            (
+                [:], ["--service-secret", "s"],
+                "--service-secret is set, but a service key is an id and a secret. Set --service-id or "
+                    + "CONNECTLIVE_SERVICE_ID too, or neither. [1103]"
+            ),
+            (
+                ["CONNECTLIVE_SERVICE_ID": "id", "CONNECTLIVE_SERVICE_SECRET": ""], [],
+                "CONNECTLIVE_SERVICE_SECRET is empty. Set it, or leave out the id and the secret. [1103]"
+            ),
+        ] as [([String: String], [String], String)])
+    func `half a service key is refused with the name of its place`(
+        environment: [String: String], arguments: [String], sentence: String
+    ) throws {
+        let result = try CommandLineTool.run(
+            ["serve", "--listen", "127.0.0.1:0"] + arguments, folder: TemporaryFolder(), environment: environment)
+        #expect(result.status == 1)
+        #expect(result.error == "connectlive: \(sentence)\n")
+    }
+
+    @Test func `a publisher prints that it has joined, and that its server was stopped`() throws {
+        let server = try TestServer()
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "kitchen", "--test-pattern"], folder: server.folder)
+        _ = try publisher.waitForText("Connected to the room kitchen.")
+        kill(server.tool.process.processIdentifier, SIGTERM)
+        let result = try publisher.finish(seconds: 20)
+        #expect(result.status == 1)
+        #expect(
+            result.error.contains("The server was stopped. Join the room again when it runs. [1302]"), "\(result.error)"
+        )
+    }
+
+    @Test func `other commands find the demo's server`() throws {
+        let folder = TemporaryFolder()
+        let demo = try CommandLineTool(
+            ["demo", "--listen", "127.0.0.1:0", "--no-window", "--room", "den"], folder: folder)
+        _ = try demo.waitForText("In another terminal: connectlive publish --room den --test-pattern")
+        let publisher = try CommandLineTool(["publish", "--room", "den", "--test-pattern"], folder: folder)
+        _ = try publisher.waitForText("Connected to the room den.")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 20).status == 0)
+        demo.interrupt()
+        _ = try demo.finish(seconds: 20)
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        #expect(!files.contains { $0.hasSuffix("server.json") }, "\(files)")
+    }
+}
