@@ -32,8 +32,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The UDP port of all media, or FIRST-LAST, one for each of the --threads; the rest stays unused. 0 means any free port (default: the "
-                + "number of --listen's port, or any free port if another program uses it).",
+            "The UDP port of all media, or FIRST-LAST, one for each of the --threads; the rest stays unused. 0 means any free "
+                + "port (default: the number of --listen's port, or any free port if another program uses it).",
             valueName: "port"),
         transform: ServeCommand.ports)
     var udpPort: ClosedRange<UInt16>?

@@ -88,8 +88,8 @@ package final class RTPInputNode: NodeType, RunningNode {
             "appsrc", as: source,
             PushSource.properties.merging(
                 ["caps": .text("application/x-rtp,\(format),payload=(int)\(payloadType)")]) { $1 })
-        // In-order packets leave immediately, and so does the first one (`push`); `latency` is the longest wait for a gap. No packet is dropped because it
-        // arrived in a burst.
+        // In-order packets leave immediately, and so does the first one (`push`); `latency` is the longest wait for a gap.
+        // No packet is dropped because it arrived in a burst.
         plan.add(
             "rtpjitterbuffer", as: jitterBuffer,
             [
