@@ -108,6 +108,20 @@ import Testing
         #expect(BusFit(big, BusUser("serial:B", usb([], bus: 2), large)) == .fits)
     }
 
+    @Test func `three cameras are warned about that fit in pairs only, and cameras that reserve nothing never`() {
+        let modes = [Self.mode("YUYV", 640, 480, 30)]
+        let users = ["a", "b", "c"].map { BusUser($0, webcam, modes) }
+        #expect(BusFit.warnings([users[0]], users[1]) == [])
+        #expect(
+            BusFit.warnings(Array(users.prefix(2)), users[2]) == [
+                "a, b and c need 67.2 of the 48.0 MB/s of USB bus 1: the last one will not start. Use MJPG or smaller "
+                    + "sizes, or plug one into another USB controller."
+            ])
+        let bulk = usb([AlternateSetting(0, bytesPerSecond: 0)])
+        let huge = ["a", "b"].map { BusUser($0, bulk, [Self.mode("YUYV", 1920, 1080, 15)]) }
+        #expect(BusFit.warnings([huge[0]], huge[1]) == [])
+    }
+
     @Test func `cameras that never fit are told to use another controller`() {
         let huge = [Self.mode("YUYV", 1920, 1080, 15)]
         let (one, other) = (BusUser("a", usb([]), huge), BusUser("b", usb([]), huge))

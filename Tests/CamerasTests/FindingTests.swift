@@ -32,6 +32,23 @@ import Testing
         #expect(none?.code == "camera.absent")
     }
 
+    @Test func `the kernel's list tells without opening a device whether a name may lead to a camera`() throws {
+        let made = MadeTree()
+        try made.plug("1-1", serial: "A7")
+        try made.addVideo(0, name: "Webcam", at: "1-1")
+        let system = machine(made, [:])
+        let names = ["auto", "serial:A7", "serial:A7#2", "model:Webcam", "1-1", "/dev/video9", "fixture:nothing.json"]
+        #expect(names.filter { !system.isListed($0) } == [])
+        let other = CameraPlace.Identity("serial:B7")
+        let mayBe = [
+            system.isListed("serial:B7", identity: .init("serial:A7")), system.isListed("serial:B7"),
+            system.isListed("/dev/video0", identity: other), machine(MadeTree(), [:]).isListed("auto"),
+        ]
+        #expect(mayBe == [true, false, false, false])
+        // Nothing can be opened here.
+        #expect(!system.isThere("serial:A7"))
+    }
+
     @Test func `a path leads to the same camera when the numbers change after a replug`() throws {
         let (before, after) = (MadeTree(), MadeTree())
         for (made, numbers) in [(before, [0, 1]), (after, [1, 0])] {

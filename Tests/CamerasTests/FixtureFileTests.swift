@@ -106,6 +106,27 @@ import Testing
         #expect(error?.code == "camera.fixture")
     }
 
+    @Test func `frames in several pieces of memory are recorded as one, and play`() throws {
+        let mode = CaptureMode("NM12", FrameSize(64, 48), FrameRate(30))
+        let offers = [FormatOffer("NM12", sizes: [.init(SizeRange(mode.size), .list([FrameRate(30)]))])]
+        // Rows of 96 bytes, and padding behind the first piece.
+        let pieces = [[UInt8](repeating: 16, count: 96 * 50), [UInt8](repeating: 128, count: 96 * 24)]
+        let device = DescribedDevice(
+            offers, CaptureLayout(mode, planes: pieces.map { .init(stride: 96, bytes: $0.count) }), pieces)
+        let recorded = try CameraFixture(recording: device, in: mode, frames: 1)
+        #expect(recorded.frames?.first?.data == pieces[0].prefix(96 * 48) + pieces[1])
+        #expect(recorded.quirks?.strideAlignment == 96)
+        let clock = CaptureClock()
+        let played = try FixtureCamera(recorded, on: clock).open("f")
+        var check = FrameCheck(try played.configure(mode))
+        try played.start(buffers: 2)
+        guard case .frame(let frame) = try played.next(within: .seconds(1)) else {
+            Issue.record("no frame")
+            return
+        }
+        #expect(check.judge(frame, at: clock.now) != .damaged)
+    }
+
     @Test func `a camera that is silent while it is recorded is reported`() throws {
         let clock = CaptureClock()
         let device = try FixtureCamera(try FixtureTests.webcam(.init(.silent, at: 0.05)), on: clock).open("f")
@@ -131,23 +152,33 @@ import Testing
     }
 }
 
-/// A device with any description, which captures nothing.
+/// A device with any description, which captures the same frame again and again, or nothing.
 private final class DescribedDevice: CaptureDevice {
     let information = CaptureInformation(driver: "d", card: "c", bus: "b")
     let waker = Waker {}
     let isTaken = false
     let isStreamedHere = false
     private let offers: [FormatOffer]
+    private let layout: CaptureLayout?
+    private let pieces: [[UInt8]]
 
-    init(_ offers: [FormatOffer]) { self.offers = offers }
+    init(_ offers: [FormatOffer], _ layout: CaptureLayout? = nil, _ pieces: [[UInt8]] = []) {
+        (self.offers, self.layout, self.pieces) = (offers, layout, pieces)
+    }
 
     func formats() throws(CaptureError) -> [FormatOffer] { offers }
     func controls() throws(CaptureError) -> [DeviceControl] { [] }
     func value(of control: DeviceControl) throws(CaptureError) -> Int { 0 }
     func set(_ control: DeviceControl, to value: Int) throws(CaptureError) {}
-    func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout { CaptureLayout(mode, planes: []) }
+    func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout {
+        layout ?? CaptureLayout(mode, planes: [])
+    }
     func start(buffers: Int) throws(CaptureError) {}
-    func next(within timeout: Duration) throws(CaptureError) -> CaptureItem? { nil }
+    func next(within timeout: Duration) throws(CaptureError) -> CaptureItem? {
+        pieces.isEmpty
+            ? nil
+            : .frame(CapturedFrame(Planes(pieces), lengths: pieces.map(\.count), timestamp: .seconds(1), sequence: 0))
+    }
     func stop() {}
     func close() {}
 }

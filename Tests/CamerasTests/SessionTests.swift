@@ -263,8 +263,8 @@ import Testing
         let machine = try Machine(FixtureTests.webcam())
         let bindings = CameraBindings(file: machine.folder.file("config/cameras.json"))
         #expect(try bindings.all().isEmpty)
-        try bindings.bind("front", to: machine.name)
-        #expect(try bindings.all() == ["front": machine.name])
+        try bindings.bind("front", to: .init(machine.name))
+        #expect(try bindings.all() == ["front": .init(machine.name)])
         #expect(try machine.system.find("front").path == machine.name)
         let session = try CameraSession("front", of: machine.system, Self.wish)
         #expect(session.place.model == "Webcam")
@@ -272,10 +272,37 @@ import Testing
         #expect(#expect(throws: CaptureError.self) { try machine.system.find("front") }?.code == "camera.absent")
         for name in ["auto", "a b", "usb-1", "", "fixture:x"] {
             #expect(
-                #expect(throws: CaptureError.self) { try bindings.bind(name, to: "x") }?.code == "camera.binding")
+                #expect(throws: CaptureError.self) { try bindings.bind(name, to: .init("x")) }?.code == "camera.binding"
+            )
         }
         try "nothing".write(toFile: bindings.file, atomically: true, encoding: .utf8)
         #expect(#expect(throws: CaptureError.self) { try machine.system.find("front") }?.code == "camera.binding")
+    }
+
+    @Test func `the presets of a name are set whenever the camera opens, and a node's own values replace them`() throws
+    {
+        let machine = try Machine(FixtureTests.webcam())
+        let bindings = CameraBindings(file: machine.folder.file("config/cameras.json"))
+        try bindings.bind("front", to: .init(machine.name, controls: "brightness=90,auto_exposure=1"))
+        #expect(try bindings.all()["front"]?.controls == "brightness=90,auto_exposure=1")
+        func values(_ name: String, _ own: String = "") throws -> [Int] {
+            let session = try CameraSession(name, of: machine.system, Self.wish, controls: try ControlValues(own))
+            session.close()
+            let opened = try machine.system.open(machine.name)
+            defer { opened.device.close() }
+            let controls = try opened.device.controls()
+            return try ["brightness", "auto_exposure"].map { name in
+                try opened.device.value(of: try #require(controls.first { $0.name == name }))
+            }
+        }
+        #expect(try values("front") == [90, 1])
+        #expect(try values("front", "brightness=20") == [20, 1])
+        #expect(try values(machine.name, "brightness=30") == [30, 1])
+        #expect(try values("front") == [90, 1])
+        let refused = #expect(throws: CaptureError.self) {
+            try bindings.bind("front", to: .init(machine.name, controls: "brightness"))
+        }
+        #expect(refused?.code == "camera.control")
     }
 
     @Test func `a name that is bound while another program writes the file waits, and both are kept`() async throws {
@@ -283,22 +310,22 @@ import Testing
         let bindings = CameraBindings(file: folder.file("cameras.json"))
         let lock = open(bindings.file + ".lock", O_RDWR | O_CREAT, 0o600)
         #expect(flock(lock, LOCK_EX) == 0)
-        let binding = Task.detached { try bindings.bind("front", to: "x") }
+        let binding = Task.detached { try bindings.bind("front", to: .init("x")) }
         let isEarly = await eventually(within: 0.3) { FileManager.default.fileExists(atPath: bindings.file) }
         #expect(!isEarly)
         try #"{"back": "y"}"#.write(toFile: bindings.file, atomically: true, encoding: .utf8)
         close(lock)
         try await binding.value
-        #expect(try bindings.all() == ["front": "x", "back": "y"])
+        #expect(try bindings.all() == ["front": .init("x"), "back": .init("y")])
     }
 
     @Test func `a file is written where its links lead, and a device stays a device`() throws {
         let folder = TemporaryFolder()
         let (link, real) = (folder.file("cameras.json"), folder.file("real.json"))
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "real.json")
-        try CameraBindings(file: link).bind("front", to: "x")
+        try CameraBindings(file: link).bind("front", to: .init("x"))
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "real.json")
-        #expect(try CameraBindings(file: real).all() == ["front": "x"])
+        #expect(try CameraBindings(file: real).all() == ["front": .init("x")])
         let pipe = folder.file("pipe")
         #expect(mkfifo(pipe, 0o600) == 0)
         let reader = open(pipe, O_RDONLY | O_NONBLOCK)

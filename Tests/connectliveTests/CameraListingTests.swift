@@ -106,10 +106,12 @@ import Testing
 
     @Test func `a name is bound to a lasting name of the camera`() throws {
         typealias Bind = DevicesCommand.BindCommand
-        #expect(try Bind.lasting("serial:7C3F", of: system) == "serial:7C3F")
-        #expect(try Bind.lasting("fixture:\(folder.path)/x/../camera.json", of: system) == "fixture:\(file)")
+        let none = ControlValues()
+        #expect(try Bind.lasting("serial:7C3F", with: none, of: system) == "serial:7C3F")
+        #expect(
+            try Bind.lasting("fixture:\(folder.path)/x/../camera.json", with: none, of: system) == "fixture:\(file)")
         for camera in ["nothing", "/dev/video97", "auto"] {
-            #expect(throws: CaptureError.self) { try Bind.lasting(camera, of: system) }
+            #expect(throws: CaptureError.self) { try Bind.lasting(camera, with: none, of: system) }
         }
     }
 }

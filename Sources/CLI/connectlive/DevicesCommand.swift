@@ -27,30 +27,44 @@ struct DevicesCommand: ParsableCommand {
 
     struct BindCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "bind", abstract: "Give a camera a name of your own, such as front.",
+            commandName: "bind", abstract: "Give a camera a name of your own, such as front, with preset controls.",
             discussion: "The names are in $XDG_CONFIG_HOME/connectlive/cameras.json, or ~/.config without the variable."
         )
 
         @Argument(help: "The new name: letters, digits and dashes.") var name: String
         @Argument(help: "The camera: a name of 'devices', a path such as /dev/video0, or fixture:FILE.")
         var camera: String
+        @Option(
+            help: ArgumentHelp(
+                "Controls to set whenever the camera opens by this name, such as brightness=90,auto_exposure=1.",
+                valueName: "controls"))
+        var controls: String?
 
         func run() throws {
-            let lasting = try Self.lasting(camera, of: .machine)
-            try CameraBindings.ofUser.bind(name, to: lasting)
-            print("\(name) is \(lasting).")
+            let values = try ControlValues(controls ?? "")
+            let lasting = try Self.lasting(camera, with: values, of: .machine)
+            try CameraBindings.ofUser.bind(name, to: .init(lasting, controls: controls))
+            print("\(name) is \(lasting)\(controls.map { " with \($0)" } ?? "").")
         }
 
         /// The name of a camera that stays the same. One that is not plugged in has to be written as such a name.
-        static func lasting(_ camera: String, of system: CameraSystem) throws(CaptureError) -> String {
-            if camera.hasPrefix(CameraSystem.fixturePrefix) {
-                let file = String(camera.dropFirst(CameraSystem.fixturePrefix.count))
-                return CameraSystem.fixturePrefix + URL(fileURLWithPath: file).standardizedFileURL.path
-            }
+        ///
+        /// - Throws: `camera.control` if the camera is plugged in and does not take the values.
+        static func lasting(
+            _ camera: String, with values: ControlValues, of system: CameraSystem
+        ) throws(CaptureError) -> String {
+            let prefix = CameraSystem.fixturePrefix
+            let isRecorded = camera.hasPrefix(prefix)
+            let camera =
+                isRecorded
+                ? prefix + URL(fileURLWithPath: String(camera.dropFirst(prefix.count))).standardizedFileURL.path
+                : camera
             do throws(CaptureError) {
-                let opened = try system.open(camera, mayReserve: false)
+                let opened = try system.open(camera, mayReserve: false) { place, device throws(CaptureError) in
+                    if !values.values.isEmpty { try values.check(try device.controls(), of: place.name) }
+                }
                 opened.device.close()
-                return opened.place.name
+                return isRecorded ? camera : opened.place.name
             } catch {
                 let isLasting = ["serial:", "usb-", "model:"].contains { camera.hasPrefix($0) }
                 guard isLasting, error.isAbsence else { throw error }
@@ -73,11 +87,11 @@ struct DevicesCommand: ParsableCommand {
 private struct DevicesReport: Encodable {
     let cameras = CameraListing.all()
     /// Cameras by the names of this user.
-    let names: [String: String]
+    let names: [String: CameraBindings.Binding]
     let microphones: [AudioDevice]
     let speakers: [AudioDevice]
 
-    init(names: [String: String]) {
+    init(names: [String: CameraBindings.Binding]) {
         self.names = names
         (microphones, speakers) = Devices.sound()
     }

@@ -1,7 +1,18 @@
 internal import Foundation
 
-/// Names that a user gives to cameras, such as `front`: a file for each user.
+/// Names that a user gives to cameras, such as `front`, with preset controls: a file for each user.
 package struct CameraBindings: Sendable, Hashable {
+    /// The camera of a name. In the file it is a text, or an object if it has controls.
+    package struct Binding: Sendable, Hashable {
+        package let camera: String
+        /// Set whenever the camera opens by this name, such as `brightness=90,auto_exposure=1`.
+        package let controls: String?
+
+        package init(_ camera: String, controls: String? = nil) {
+            (self.camera, self.controls) = (camera, controls)
+        }
+    }
+
     /// The file's path.
     package let file: String
 
@@ -22,29 +33,32 @@ package struct CameraBindings: Sendable, Hashable {
     /// The names and their cameras. None without a file.
     ///
     /// - Throws: `camera.binding` for an unreadable file.
-    package func all() throws(CaptureError) -> [String: String] {
+    package func all() throws(CaptureError) -> [String: Binding] {
         guard FileManager.default.fileExists(atPath: file) else { return [:] }
         guard let data = FileManager.default.contents(atPath: file),
-            let names = try? JSONDecoder().decode([String: String].self, from: data)
+            let names = try? JSONDecoder().decode([String: Binding].self, from: data)
         else {
             throw Self.error(
-                "The file \(file) with names of cameras is unreadable. Write {\"front\": \"serial:…\"}, or remove it.")
+                "The file \(file) with names of cameras is unreadable. Write {\"front\": \"serial:…\"} or {\"front\": "
+                    + "{\"camera\": \"serial:…\", \"controls\": \"brightness=90\"}}, or remove it.")
         }
         return names
     }
 
-    /// Gives a camera a name, or removes the name if the camera is nil.
+    /// Gives a camera a name, or removes the name if the binding is nil.
     ///
-    /// - Throws: `camera.binding` for an impossible name, and if the file cannot be written.
-    package func bind(_ name: String, to camera: String?) throws(CaptureError) {
+    /// - Throws: `camera.binding` for an impossible name, and if the file cannot be written; `camera.control` for controls
+    ///   that are not names and numbers.
+    package func bind(_ name: String, to binding: Binding?) throws(CaptureError) {
         guard Self.isName(name) else {
             throw Self.error(
                 "\"\(name)\" cannot be a camera's name. Use letters, digits and dashes, such as front, and not auto.")
         }
+        _ = try ControlValues(binding?.controls ?? "")
         do {
             try FileManager.default.createDirectory(
                 at: URL(fileURLWithPath: file).deletingLastPathComponent(), withIntermediateDirectories: true)
-            try withLock(of: file) { try replace(name, with: camera) }
+            try withLock(of: file) { try replace(name, with: binding) }
         } catch let error as CaptureError {
             throw error
         } catch {
@@ -52,12 +66,12 @@ package struct CameraBindings: Sendable, Hashable {
         }
     }
 
-    private func replace(_ name: String, with camera: String?) throws {
+    private func replace(_ name: String, with binding: Binding?) throws {
         var names = try all()
-        if camera == nil, names[name] == nil {
+        if binding == nil, names[name] == nil {
             throw Self.error("No camera is named \(name). 'connectlive devices' lists the names.")
         }
-        names[name] = camera
+        names[name] = binding
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         try write(String(decoding: try encoder.encode(names), as: UTF8.self), toFile: file)
@@ -70,5 +84,33 @@ package struct CameraBindings: Sendable, Hashable {
 
     private static func error(_ message: String) -> CaptureError {
         CaptureError(code: CaptureError.Code.binding, call: "open", number: 0, message)
+    }
+}
+
+extension CameraBindings.Binding: Codable {
+    private enum Key: String, CodingKey {
+        case camera
+        case controls
+    }
+
+    package init(from decoder: any Decoder) throws {
+        if let camera = try? decoder.singleValueContainer().decode(String.self) {
+            self.init(camera)
+        } else {
+            let fields = try decoder.container(keyedBy: Key.self)
+            self.init(
+                try fields.decode(String.self, forKey: .camera),
+                controls: try fields.decodeIfPresent(String.self, forKey: .controls))
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        guard let controls else {
+            var text = encoder.singleValueContainer()
+            return try text.encode(camera)
+        }
+        var fields = encoder.container(keyedBy: Key.self)
+        try fields.encode(camera, forKey: .camera)
+        try fields.encode(controls, forKey: .controls)
     }
 }

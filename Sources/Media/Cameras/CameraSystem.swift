@@ -81,7 +81,15 @@ package struct CameraSystem: Sendable {
     /// The name that a bound name stands for, or else the name itself.
     package func bound(_ name: String) throws(CaptureError) -> String {
         guard let bindings, CameraBindings.isName(name) else { return name }
-        return try bindings.all()[name] ?? name
+        return try bindings.all()[name]?.camera ?? name
+    }
+
+    /// The controls that come with a bound name.
+    ///
+    /// - Throws: `camera.binding`, `camera.control` for an unreadable file.
+    func presets(of name: String) throws(CaptureError) -> ControlValues {
+        guard let bindings, CameraBindings.isName(name) else { return ControlValues() }
+        return try ControlValues(try bindings.all()[name]?.controls ?? "")
     }
 
     /// The target of a path, or of a link's name. Nil for another name.
@@ -166,9 +174,23 @@ package struct CameraSystem: Sendable {
 
     /// Whether a camera is there and responds.
     package func isThere(_ name: String, identity: CameraPlace.Identity? = nil) -> Bool {
-        guard let opened = try? open(name, identity: identity, mayReserve: false) else { return false }
+        guard isListed(name, identity: identity), let opened = try? open(name, identity: identity, mayReserve: false)
+        else { return false }
         opened.device.close()
         return true
+    }
+}
+
+extension CameraSystem {
+    /// False if the kernel lists no video device that `find` could return. Opens none, so it can be asked often.
+    package func isListed(_ name: String, identity: CameraPlace.Identity? = nil) -> Bool {
+        // `find` reports an unreadable file with names.
+        guard let name = try? bound(name), !name.hasPrefix(Self.fixturePrefix) else { return true }
+        let lasting = identity.flatMap { $0.name.hasPrefix("/") ? nil : $0 }
+        if Self.path(of: name) != nil, lasting == nil { return true }
+        let listed = CameraPlace.all(in: tree) { _ in true }
+        if name == Self.any { return !listed.isEmpty }
+        return listed.contains { $0.mayBe(name) || lasting.map($0.mayBe) ?? false }
     }
 }
 
@@ -176,13 +198,13 @@ package struct CameraSystem: Sendable {
 final class BusUse: Sendable {
     private let users = Mutex<[ObjectIdentifier: BusUser]>([:])
 
-    /// Adds a camera that starts. Returns a sentence for each other one with which it does not fit.
+    /// Adds a camera that starts. Returns a sentence for each problem of their bandwidth.
     func add(_ user: BusUser, _ key: ObjectIdentifier) -> [String] {
         let others = users.withLock { users in
             defer { users[key] = user }
             return Array(users.values)
         }
-        return others.sorted { $0.name < $1.name }.compactMap { BusFit.warning($0, user) }
+        return BusFit.warnings(others.sorted { $0.name < $1.name }, user)
     }
 
     func remove(_ key: ObjectIdentifier) { _ = users.withLock { $0.removeValue(forKey: key) } }

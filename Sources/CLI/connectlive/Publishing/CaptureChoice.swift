@@ -34,7 +34,7 @@ struct CaptureChoice: Equatable {
 
     /// The choice for a camera that is plugged in. Nil for one that is not, and for one that cannot be described.
     static func of(_ camera: String, size: FrameSize?, framesPerSecond: Int?) -> CaptureChoice? {
-        guard let opened = try? CameraSystem.machine.open(camera, mayReserve: false) else { return nil }
+        guard let opened = try? CameraSystem.machine.open(camera) else { return nil }
         defer { opened.device.close() }
         guard let offers = try? opened.device.formats() else { return nil }
         return CaptureChoice(of: offers, size: size ?? usualSize, framesPerSecond: framesPerSecond ?? usualRate)

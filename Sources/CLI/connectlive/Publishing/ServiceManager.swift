@@ -12,10 +12,12 @@ struct ServiceManager: Sendable {
     static func connect(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) async -> ServiceManager? {
-        guard let path = environment["NOTIFY_SOCKET"], path.hasPrefix("/") else { return nil }
+        guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@") else { return nil }
+        // "@" stands for the first byte of an abstract address (unix(7)).
+        let path = name.hasPrefix("@") ? "\0" + name.dropFirst() : name
         let bootstrap = DatagramBootstrap(group: .singletonMultiThreadedEventLoopGroup)
         guard let channel = try? await bootstrap.connect(unixDomainSocketPath: path).get() else {
-            Console.error("The service manager's socket \(path) cannot be reached, so it does not learn the state.")
+            Console.error("The service manager's socket \(name) cannot be reached, so it does not learn the state.")
             return nil
         }
         return ServiceManager(channel: channel, watchdog: watchdog(environment))

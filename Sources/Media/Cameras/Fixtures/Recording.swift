@@ -37,7 +37,8 @@ extension CameraFixture {
                 }
                 numbers.append(frame.sequence)
                 times.append(frame.timestamp)
-                kept.append(Frame(format: layout.mode.format, size: layout.mode.size, data: frame.copy()))
+                kept.append(
+                    Frame(format: layout.mode.format, size: layout.mode.size, data: frame.contiguous(in: layout)))
             case nil:
                 throw CaptureError(
                     code: CaptureError.Code.silent, call: "VIDIOC_DQBUF", number: 0,
@@ -53,12 +54,21 @@ extension CameraFixture {
         var quirks = Quirks()
         if numbers.count > 1, numbers.allSatisfy({ $0 == 0 }) { quirks.countsNothing = true }
         if times.allSatisfy({ $0 == nil }) { quirks.hasNoTimestamps = true }
-        if let bits = layout.mode.format.bitsInFirstPlane, let stride = layout.planes.first?.stride {
-            let plain = layout.mode.size.width * bits / 8
-            // The largest power of two that explains the padding.
-            if stride > plain { quirks.strideAlignment = min(stride & -stride, mostAlignment) }
+        if let row = layout.mode.rowBytes, let stride = layout.planes.first?.stride {
+            // The largest power of two that explains the padding, or the row itself.
+            let powers = (0...16).reversed().map { 1 << $0 }
+            let alignment = powers.first { (row + $0 - 1) / $0 * $0 == stride } ?? stride
+            if stride > row { quirks.strideAlignment = min(alignment, mostAlignment) }
         }
         return quirks == Quirks() ? nil : quirks
+    }
+}
+
+extension CapturedFrame {
+    /// The bytes of all planes, as a device with a single piece of memory gives them.
+    fileprivate func contiguous(in layout: CaptureLayout) -> [UInt8] {
+        guard pieces > 1, let first = layout.planes.first else { return copy() }
+        return copy().prefix(first.stride * layout.mode.size.height) + (1..<pieces).flatMap { copy(plane: $0) }
     }
 }
 

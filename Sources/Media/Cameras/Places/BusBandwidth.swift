@@ -25,6 +25,11 @@ package struct BusUser: Sendable {
         self.usb = usb
         self.modes = modes
     }
+
+    /// The bytes in a second that the bus reserves for a mode. 0 for a camera that shares what is free; nil if unknown.
+    func reserved(for mode: CaptureMode) -> Int? {
+        usb.cost(of: mode).map { $0.isReserved ? $0.bytesPerSecond : 0 }
+    }
 }
 
 extension USBPlace {
@@ -94,7 +99,7 @@ package enum BusFit: Sendable, Hashable {
             return
         }
         let capacity = min(one.usb.capacity, other.usb.capacity)
-        let costs = [one, other].map { user in user.modes.map { user.usb.cost(of: $0)?.bytesPerSecond } }
+        let costs = [one, other].map { user in user.modes.map { user.reserved(for: $0) } }
         var best: (rank: [Int], modes: (CaptureMode, CaptureMode))?
         for (first, mine) in costs[0].enumerated() {
             for (second, yours) in costs[1].enumerated() {
@@ -112,18 +117,36 @@ package enum BusFit: Sendable, Hashable {
     package static func warning(_ one: BusUser, _ other: BusUser) -> String? {
         let fit = BusFit(one, other)
         guard fit != .fits, let first = one.modes.first, let second = other.modes.first,
-            let mine = one.usb.cost(of: first), let yours = other.usb.cost(of: second)
+            let mine = one.reserved(for: first), let yours = other.reserved(for: second), mine > 0, yours > 0
         else { return nil }
         let capacity = min(one.usb.capacity, other.usb.capacity)
         let need =
-            "\(one.name) (\(first)) and \(other.name) (\(second)) need \(megabytes(mine.bytesPerSecond)) and "
-            + "\(megabytes(yours.bytesPerSecond)) of the \(megabytes(capacity)) MB/s of USB bus \(one.usb.bus)"
+            "\(one.name) (\(first)) and \(other.name) (\(second)) need \(megabytes(mine)) and "
+            + "\(megabytes(yours)) of the \(megabytes(capacity)) MB/s of USB bus \(one.usb.bus)"
         let advice =
             switch fit {
             case .fitsAs(let mine, let yours): "Use \(one.name) in \(mine) and \(other.name) in \(yours)"
             default: "Plug one into another USB controller"
             }
         return "\(need): the second one will not start. \(advice)."
+    }
+
+    /// One sentence for each problem of a camera that starts beside others: those pairs that do not fit, or else the bus
+    /// that is full with all of them.
+    package static func warnings(_ others: [BusUser], _ new: BusUser) -> [String] {
+        let pairs = others.compactMap { warning($0, new) }
+        guard pairs.isEmpty else { return pairs }
+        let users = (others.filter { $0.usb.bus == new.usb.bus } + [new])
+        let costs = users.map { user in user.modes.first.flatMap(user.reserved) ?? 0 }
+        let capacity = users.map(\.usb.capacity).min() ?? 0
+        guard costs.reduce(0, +) > capacity else { return [] }
+        let names = users.map(\.name)
+        let list = names.dropLast().joined(separator: ", ") + " and " + (names.last ?? "")
+        return [
+            "\(list) need \(megabytes(costs.reduce(0, +))) of the \(megabytes(capacity)) MB/s of USB bus "
+                + "\(new.usb.bus): the last one will not start. Use MJPG or smaller sizes, or plug one into another USB "
+                + "controller."
+        ]
     }
 }
 

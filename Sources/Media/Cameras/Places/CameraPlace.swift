@@ -160,6 +160,10 @@ extension CameraPlace {
             code: CaptureError.Code.absent, call: "open", number: 0, "The camera \(wish) \(reason). \(advice)")
     }
 
+    /// Whether a name or an identity may mean this device or another one of the same camera or model.
+    func mayBe(_ name: String) -> Bool { answers(to: Self.split(name).base) || self.name == name }
+    func mayBe(_ identity: Identity) -> Bool { mayBe(identity.name) || mayBe(identity.atPort) }
+
     private func answers(to name: String) -> Bool {
         if name == "model:\(model)" || name == model { return true }
         guard let usb else { return false }

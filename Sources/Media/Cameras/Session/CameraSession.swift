@@ -56,8 +56,8 @@ package final class CameraSession: @unchecked Sendable {
     /// Frames in a second that arrive: at first those of the mode, then as measured. Nil while it is unknown.
     package var pace: Double? { rate.pace }
 
-    /// Opens a camera, sets its controls, and chooses its mode. With `auto`, cameras without a mode are passed over. A
-    /// control that the camera refuses becomes a notice.
+    /// Opens a camera, sets its controls, and chooses its mode. The presets of a bound name are set first. With `auto`,
+    /// cameras without a mode are passed over. A control that the camera refuses becomes a notice.
     ///
     /// - Parameters:
     ///   - identity: as for `CameraSystem.find`.
@@ -69,6 +69,7 @@ package final class CameraSession: @unchecked Sendable {
     ) throws(CaptureError) {
         // Only a choice needs the check: a camera in use refuses by itself.
         let isChoice = try system.bound(name) == CameraSystem.any
+        let presets = try system.presets(of: name)
         var found: (ranked: [CaptureMode], controls: [DeviceControl], layout: CaptureLayout)?
         let opened = try system.open(name, identity: identity, mayReserve: isChoice) {
             place, device throws(CaptureError) in
@@ -87,7 +88,7 @@ package final class CameraSession: @unchecked Sendable {
         rate = RateWatch(layout)
         notices = history.notices
         notices.reopen(place.name)
-        for value in values.values {
+        for value in presets.merging(values).values {
             do throws(CaptureError) {
                 try set(value)
             } catch {

@@ -29,6 +29,17 @@ package struct ControlValues: Sendable, Hashable {
         values.append(Value(name: name, value: value))
     }
 
+    package mutating func merge(_ other: ControlValues) {
+        for value in other.values { set(value.name, to: value.value) }
+    }
+
+    /// These values and then the others, which replace those of the same name.
+    func merging(_ other: ControlValues) -> ControlValues {
+        var all = self
+        all.merge(other)
+        return all
+    }
+
     package mutating func remove(_ name: String) { values.removeAll { $0.name == name } }
 
     private static func number(_ text: Substring) -> Int? {

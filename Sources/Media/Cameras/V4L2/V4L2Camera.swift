@@ -122,6 +122,7 @@ package final class V4L2Camera: CaptureDevice {
         let end = monotonicTime() + timeout
         while true {
             stream.queueRefused()
+            // Never negative, which would mean no end.
             let left = max(end - monotonicTime(), .zero)
             // A refused buffer is offered again, so that a stream does not dry up.
             let wait = stream.hasRefused ? min(left, Self.refusedPause) : left
@@ -138,9 +139,10 @@ package final class V4L2Camera: CaptureDevice {
                 // The device reports an error, and no call names it.
                 if ready & Int32(CV4L2_ERROR) != 0 { throw CaptureError("VIDIOC_DQBUF", EIO, on: path) }
             }
-            guard monotonicTime() < end else { return nil }
+            let rest = end - monotonicTime()
+            guard rest > .zero else { return nil }
             // Some drivers report a frame that is not there, again and again.
-            if ready != 0 { _ = cv4l2_wait(-1, bell.number, nanoseconds(min(end - monotonicTime(), Self.emptyPause))) }
+            if ready != 0 { _ = cv4l2_wait(-1, bell.number, nanoseconds(min(rest, Self.emptyPause))) }
         }
     }
 

@@ -73,15 +73,16 @@ extension SystemEnvironment: CameraEnvironment {
 
     func deviceControls(_ path: String) -> [DeviceControl]? { Self.ask(path) { device in try? device.controls() } }
 
-    /// Those that were read before, by path and mode.
+    /// Those that were read before, by the camera's lasting name and mode.
     private static let known = Mutex<[String: SequenceParameters]>([:])
 
     /// While this process captures from the camera, those that were read before: an edit plans it again.
     func sequenceParameters(of path: String, in mode: CaptureMode) -> SequenceParameters? {
         let found = Self.ask(path) { device in try? SequenceParameters(of: device, in: mode) }
+        let key = "\((try? CameraSystem.machine.find(path))?.name ?? path) \(mode)"
         return Self.known.withLock { known in
-            if let found { known["\(path) \(mode)"] = found }
-            return found ?? known["\(path) \(mode)"]
+            if let found { known[key] = found }
+            return found ?? known[key]
         }
     }
 
@@ -232,9 +233,5 @@ extension ControlValues {
             self.init()
             set(setting, to: value.integer ?? 0)
         }
-    }
-
-    mutating func merge(_ other: ControlValues) {
-        for value in other.values { set(value.name, to: value.value) }
     }
 }

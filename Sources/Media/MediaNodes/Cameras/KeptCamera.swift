@@ -45,11 +45,10 @@ final class CameraDevices: SourceDevice {
     private struct State {
         var chain: DeviceChain?
         var capture: CameraCapture?
-        var candidate = 0
-        /// The name of the open camera, or of the one that was open last.
-        var name: String?
         /// The cameras that the names led to.
         var identities: [Int: CameraPlace.Identity] = [:]
+        /// Why the cameras could not be found. Nil for those that were there.
+        var absences: [Int: MediaError] = [:]
         /// That of closed cameras.
         var history = CameraSession.History()
     }
@@ -98,14 +97,21 @@ final class CameraDevices: SourceDevice {
     func name(of candidate: Int) -> String { names[candidate] }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        let (identity, history) = state.withLock { ($0.identities[candidate], $0.history) }
+        let (identity, history, absence) = state.withLock {
+            ($0.identities[candidate], $0.history, $0.absences[candidate])
+        }
+        // A search opens all cameras, which some dislike. So it is not repeated twice a second.
+        if let absence, !system.isListed(names[candidate], identity: identity) { throw absence }
         let values = controls.values
         let session: CameraSession
         do throws(CaptureError) {
             session = try CameraSession(
                 names[candidate], of: system, identity: identity, wish.capture, controls: values, after: history)
+            state.withLock { $0.absences[candidate] = nil }
         } catch {
-            throw MediaError(error)
+            let error = MediaError(error)
+            state.withLock { $0.absences[candidate] = isAbsence(error) ? error : nil }
+            throw error
         }
         if let size, session.layout.mode.size != size {
             throw MediaError(
@@ -129,8 +135,7 @@ final class CameraDevices: SourceDevice {
                     _ = source.push(frame, of: layout, timestamp: timestamp, isKept: isEncoded)
                 }, fail: output.fail, notice: notice, pace: output.pace))
         state.withLock { state in
-            (state.chain, state.capture, state.candidate) = (chain, capture, candidate)
-            state.name = session.place.name
+            (state.chain, state.capture) = (chain, capture)
             state.identities[candidate] = session.place.identity
         }
         controls.attach(capture, openedWith: values)
@@ -162,7 +167,7 @@ final class CameraDevices: SourceDevice {
     func isAbsence(_ error: MediaError) -> Bool { error.code == MediaError.Code.cameraAbsent }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        let name = state.withLock { $0.name } ?? names[candidate]
+        let name = state.withLock { $0.identities[candidate]?.name } ?? names[candidate]
         return switch cause {
         case .absent(let error), .failed(let error): error
         case .silent where !hasDelivered[candidate].value:
