@@ -86,6 +86,8 @@ struct DevicesCommand: ParsableCommand {
 
 private struct DevicesReport: Encodable {
     let cameras = CameraListing.all()
+    /// Names of cameras behind libcamera, such as a Raspberry Pi's.
+    let libraryCameras = Devices.libraryCameras()
     /// Cameras by the names of this user.
     let names: [String: CameraBindings.Binding]
     let microphones: [AudioDevice]
@@ -107,7 +109,9 @@ private struct DevicesReport: Encodable {
     }
 
     private var lines: [String] {
-        var lines = ["Cameras" + (cameras.isEmpty ? ": none" : "")] + cameras.flatMap(\.lines)
+        let isEmpty = cameras.isEmpty && libraryCameras.isEmpty
+        var lines = ["Cameras" + (isEmpty ? ": none" : "")] + cameras.flatMap(\.lines)
+        lines += libraryCameras.map { "  \($0)  (libcamera)" }
         if !names.isEmpty { lines.append("Names") }
         lines += names.sorted { $0.key < $1.key }.map { "  \($0)  \($1)" }
         for (title, devices) in [("Microphones", microphones), ("Speakers", speakers)] {

@@ -2,8 +2,21 @@ internal import CGLib
 internal import CGStreamer
 package import MediaGraph
 
-/// The sound devices of this machine, queried once without monitoring.
+/// The sound devices and libcamera's cameras of this machine, queried once without monitoring.
 package enum DeviceProbe {
+    /// The names of libcamera's cameras. Empty without its plugin.
+    package static func libraryCameras() -> [String] {
+        GStreamer.load()
+        guard let provider = gst_device_provider_factory_get_by_name("libcameraprovider") else { return [] }
+        defer { gst_object_unref(provider) }
+        let devices = gst_device_provider_get_devices(provider)
+        defer { g_list_free(devices) }
+        return items(of: devices).compactMap { item in
+            defer { gst_object_unref(item) }
+            return takeString(gst_device_get_display_name(item.assumingMemoryBound(to: GstDevice.self)))
+        }
+    }
+
     /// Microphones and loudspeakers of the first sound system that responds, without the monitors of loudspeakers.
     package static func soundDevices() -> (sources: [AudioDevice], sinks: [AudioDevice]) {
         GStreamer.load()

@@ -14,6 +14,11 @@ public enum Devices {
         return (found.sources, found.sinks)
     }
 
+    /// The names of libcamera's cameras for the `device` of a camera node. Empty without its GStreamer plugin.
+    public static func libraryCameras() -> [String] {
+        DeviceProbe.libraryCameras().map { "\(LibCamera.prefix):\($0)" }
+    }
+
     public static func firstMicrophone() -> AudioDevice? {
         let microphones = DeviceProbe.soundDevices().sources
         return microphones.first { $0.isDefault } ?? microphones.first

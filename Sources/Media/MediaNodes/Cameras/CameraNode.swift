@@ -9,7 +9,7 @@ enum CameraNode: NodeType {
     private static let cameraControl = Int(Int32.min)...Int(Int32.max)
 
     static let kind = NodeKind(
-        "camera", .capturer, "A V4L2 camera, raw or encoded by the camera",
+        "camera", .capturer, "A camera of V4L2 or libcamera, raw or encoded by the camera",
         outputs: [
             Port("video", [.rawVideo, .encodedVideo], encodings: ["I420"] + CameraWish.direct + ["h264", "mjpeg"])
         ],
@@ -17,7 +17,7 @@ enum CameraNode: NodeType {
             SettingContract(
                 "device", .text, default: "auto",
                 "A name of 'connectlive devices', such as serial:7C3F or front; a path such as /dev/video0, a name of "
-                    + "/dev/v4l/by-id, fixture:FILE for a recorded camera, or auto for the first free one"
+                    + "/dev/v4l/by-id, libcamera or libcamera:NAME, fixture:FILE for a recorded camera, or auto for the first free one"
             ),
             SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
             SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),
@@ -54,6 +54,7 @@ enum CameraNode: NodeType {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let wish = CameraWish(request)
+        if let camera = LibCamera(device(of: request)) { return try camera.plan(request, wish) }
         return wish.isKeptUp ? try planHead(request, wish) : try planBound(request, wish)
     }
 
@@ -78,6 +79,7 @@ enum CameraNode: NodeType {
             if promise.kind == .rawVideo { promise.framesPerSecond = wish.framesPerSecond }
             device.take(bound)
         } catch {
+            if let plan = LibCamera.plan(insteadOf: error, request, wish) { return plan }
             // One that is optional is left out.
             guard Devices.isAway(error), !request.node.isOptional else { throw error }
             device.absence = error.message
@@ -151,7 +153,8 @@ enum CameraNode: NodeType {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        instance.plan.device == nil ? BoundCamera(instance) : KeptCamera(instance)
+        if let camera = instance.plan.resource.flatMap(LibCamera.init) { return KeptLibCamera(instance, camera) }
+        return instance.plan.device == nil ? BoundCamera(instance) : KeptCamera(instance)
     }
 
     // MARK: Errors

@@ -190,7 +190,9 @@ struct VideoEncoderElement: Sendable {
     fileprivate static let mpp = VideoEncoderElement(
         pixelFormats: ["NV12", "I420", "YUY2", "UYVY"], isHardware: true, rate: .bitsPerSecond("bps"), keyframes: "gop",
         fixed: ["rc-mode": "cbr", "header-mode": "each-idr"])
-    fileprivate static let v4l2 = VideoEncoderElement(isHardware: true, rate: .controls)
+    /// All drivers of boards take NV12; some, such as the Raspberry Pi's, I420 too.
+    fileprivate static let v4l2 = VideoEncoderElement(
+        pixelFormats: ["NV12", "I420"], isHardware: true, rate: .controls)
 }
 
 extension Node {
