@@ -1,0 +1,118 @@
+"""Compares capturing a V4L2 camera with GStreamer's v4l2src and with ffmpeg, in the guest of `make guest`.
+
+The camera is vivid, the kernel's own virtual one. The guest counts instructions instead of time (qemu's icount): its clock
+advances by 1 ns with each instruction, so that the processor time of a process is the number of its instructions in user
+space and kernel, whatever else the host does. Each program runs alone for a while, and its start is not counted.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmark_program import build
+from figures import Failure, ROOT, head, page_parser, row, say, write_page
+
+SIZE, RATE = (640, 360), 15
+# The settings of our H.264 encoder; see VideoEncoderTable.swift.
+X264 = ("tune=zerolatency speed-preset=superfast bitrate=600 key-int-max=120 bframes=0 threads=1 vbv-buf-capacity=600 "
+        "option-string=scenecut=0").split()
+RAW = f"video/x-raw,format=NV12,width={SIZE[0]},height={SIZE[1]},framerate={RATE}/1"
+SHAPES = {
+    "frames": "NV12 frames to a sink that discards them",
+    "h264": "NV12 frames encoded as H.264 with our settings, and discarded",
+}
+
+
+def graph(shape):
+    camera = {"node": "camera", "device": "/dev/video0", "width": SIZE[0], "height": SIZE[1], "fps": RATE}
+    middle = [{"node": "h264-encoder", "bitrate": 600000, "keyframe-interval": 120}] if shape == "h264" else []
+    # An element, because a sink that reads nothing leaves the format to the camera.
+    end = {"node": "element:fakesink", "sync": False}
+    return {"chains": [[camera, *middle, end]]}
+
+
+def commands(shape, program, folder):
+    path = os.path.join(folder, f"{shape}.json")
+    with open(path, "w") as file:
+        json.dump(graph(shape), file)
+    encoder = ["!", "x264enc", *X264] if shape == "h264" else []
+    coded = ["-c:v", "libx264", "-preset", "superfast", "-tune", "zerolatency", "-b:v", "600k", "-g", "120", "-threads",
+             "1"] if shape == "h264" else ["-c:v", "copy"]
+    return {
+        "ours": [program, "run", path],
+        "gst-launch": ["gst-launch-1.0", "-q", "v4l2src", "device=/dev/video0", "!", RAW, *encoder, "!", "fakesink",
+                       "sync=false"],
+        "ffmpeg": ["ffmpeg", "-nostdin", "-loglevel", "error", "-f", "v4l2", "-input_format", "nv12", "-video_size",
+                   f"{SIZE[0]}x{SIZE[1]}", "-framerate", str(RATE), "-i", "/dev/video0", *coded, "-f", "null", "-"],
+    }
+
+
+def processor_time(process):
+    """Seconds of all threads (Documentation/scheduler/sched-stats.rst)."""
+    total = 0
+    for path in glob.glob(f"/proc/{process.pid}/task/*/schedstat"):
+        with open(path) as file:
+            total += int(file.read().split()[0])
+    return total / 1e9
+
+
+def inside(program, seconds):
+    """In the guest: prints one line of JSON."""
+    subprocess.run(["modprobe", "-d", os.environ["GUEST_MODULES"], "vivid", "node_types=0x1", "num_inputs=1",
+                    "input_types=0"], check=True)
+    # GStreamer's registry, which is made once.
+    subprocess.run(["gst-inspect-1.0", "fakesink"], check=True, stdout=subprocess.DEVNULL)
+    results = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in SHAPES:
+            for name, command in commands(shape, program, folder).items():
+                with open(os.path.join(folder, "log"), "w+") as log:
+                    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                    time.sleep(seconds)
+                    begin = processor_time(process), time.monotonic()
+                    time.sleep(seconds)
+                    end = processor_time(process), time.monotonic()
+                    if process.poll() is not None:
+                        log.seek(0)
+                        print(json.dumps({"problem": f"{name}: {log.read()[-600:]}"}))
+                        return
+                    process.terminate()
+                    process.wait()
+                if end[0] == begin[0]:
+                    print(json.dumps({"problem": f"{name} did nothing in {seconds} s"}))
+                    return
+                results.setdefault(shape, {})[name] = (end[0] - begin[0]) / (end[1] - begin[1]) / RATE
+    print(json.dumps(results))
+
+
+def main(arguments, facts):
+    parser = page_parser("capture", __doc__)
+    parser.add_argument("--seconds", type=int, default=20, help="of each program, in the guest's time")
+    options = parser.parse_args(arguments)
+    program = os.environ.get("CONNECTLIVE_PROGRAM") or build("connectlive")
+    say("booting the guest")
+    done = subprocess.run(
+        [os.path.join(ROOT, "Tests", "guest", "run"), "--count", "--seconds", "3000", sys.executable, __file__, program,
+         str(options.seconds)], capture_output=True, text=True, cwd=ROOT)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    results = json.loads(lines[-1]) if lines else {"problem": done.stderr[-600:]}
+    if "problem" in results:
+        raise Failure(results["problem"])
+    lines = [
+        f"A camera of {SIZE[0]}x{SIZE[1]} at {RATE} frames/s in NV12, made up by the kernel's vivid, in the guest of "
+        "`make guest`. Instructions of a process for each frame, in user space and kernel, in millions, over "
+        f"{options.seconds} s after its start. They are counted by the guest's processor, so a repetition gives the same.",
+        "", *head("pipeline", "ours", "gst-launch-1.0", "ffmpeg", "**ours / gst-launch**", "ours / ffmpeg")]
+    for shape, found in results.items():
+        ours, launch, other = (found[name] * 1e3 for name in ("ours", "gst-launch", "ffmpeg"))
+        lines.append(row(SHAPES[shape], f"{ours:.2f}", f"{launch:.2f}", f"{other:.2f}", f"**{ours / launch:.3f}**",
+                         f"{ours / other:.3f}"))
+    write_page(options.output, "capture", "capturing a camera", facts, lines)
+    return []
+
+
+if __name__ == "__main__":
+    inside(sys.argv[1], int(sys.argv[2]))
