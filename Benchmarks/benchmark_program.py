@@ -5,7 +5,8 @@ import subprocess
 from figures import ROOT, Failure
 
 # Each can name a program that is built already.
-VARIABLES = {"benchmarks": "BENCHMARKS_PROGRAM", "media-benchmarks": "MEDIA_BENCHMARKS_PROGRAM"}
+VARIABLES = {"benchmarks": "BENCHMARKS_PROGRAM", "media-benchmarks": "MEDIA_BENCHMARKS_PROGRAM",
+             "connectlive": "CONNECTLIVE_PROGRAM"}
 
 
 def build(product):

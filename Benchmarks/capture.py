@@ -87,7 +87,7 @@ def main(arguments, facts):
     parser = page_parser("capture", __doc__)
     parser.add_argument("--seconds", type=int, default=20, help="of each program, in the guest's time")
     options = parser.parse_args(arguments)
-    program = os.environ.get("CONNECTLIVE_PROGRAM") or build("connectlive")
+    program = build("connectlive")
     say("booting the guest")
     done = subprocess.run(
         [os.path.join(ROOT, "Tests", "guest", "run"), "--count", "--seconds", "3000", sys.executable, __file__, program,
