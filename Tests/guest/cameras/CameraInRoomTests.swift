@@ -22,9 +22,8 @@ extension GuestTests {
                 ].filter { kind == "subscribe" || $0.key != "codec" })
         }
 
-        @Test func `fifty losses at random moments end no stream of a room`() async throws {
-            let cameras = try Vivid()
-            let path = try cameras[0]
+        /// A publisher of the camera, and a viewer of the room.
+        private func call(_ path: String) async throws -> (server: RoomServer, publisher: Watched, viewer: Watched) {
             var configuration = RoomServer.Configuration(
                 service: Self.key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
             configuration.port = 0
@@ -48,6 +47,47 @@ extension GuestTests {
                 }, registry: RoomNodes.registry
             ).start()
             await eventually(within: 60, "frames") { viewer.pictures.count > 10 }
+            return (server, publisher, viewer)
+        }
+
+        /// Checks the viewer's stream, and ends all.
+        private func end(_ call: (server: RoomServer, publisher: Watched, viewer: Watched)) async {
+            let (server, publisher, viewer) = call
+            #expect(publisher.failure == nil && viewer.failure == nil)
+            #expect(viewer.lostParts.isEmpty)
+            #expect(Set(viewer.pictures.all) == ["320x180"])
+            #expect(zip(viewer.times.all, viewer.times.all.dropFirst()).allSatisfy { $0 < $1 })
+            await viewer.pipeline.stop()
+            await publisher.pipeline.stop()
+            await server.stop()
+        }
+
+        @Test func `a lossy network with a long delay carries a camera, also over its loss`() async throws {
+            let cameras = try Vivid()
+            let path = try cameras[0]
+            let call = try await call(path)
+            let network = try Driver("sch_netem")
+            // 50 ms in each direction.
+            try Program.run(
+                "tc", ["qdisc", "add", "dev", "lo", "root", "netem", "delay", "50ms", "loss", "5%", "limit", "10000"])
+            for round in 1...3 {
+                let seen = call.viewer.pictures.count
+                await eventually(within: 120, "frames of round \(round)") { call.viewer.pictures.count > seen + 60 }
+                try Camera.set("disconnect", 1, of: path)
+                await eventually(within: 60, "return \(round)") { call.publisher.deviceEvents.count == 2 * round }
+            }
+            let seen = call.viewer.pictures.count
+            await eventually(within: 120, "frames at the end") { call.viewer.pictures.count > seen + 30 }
+            try Program.run("tc", ["qdisc", "del", "dev", "lo", "root"])
+            network.unload()
+            await end(call)
+        }
+
+        @Test func `fifty losses at random moments end no stream of a room`() async throws {
+            let cameras = try Vivid()
+            let path = try cameras[0]
+            let call = try await call(path)
+            let (publisher, viewer) = (call.publisher, call.viewer)
             var random = Seeded(29)
             var before = Footprint.now
             for round in 1...Self.losses {
@@ -63,13 +103,7 @@ extension GuestTests {
             #expect(after.cameras == 1)
             #expect(after.descriptors <= before.descriptors + 2, "\(before) -> \(after)")
             #expect(after.kilobytes < before.kilobytes + 20_000, "\(before) -> \(after)")
-            #expect(publisher.failure == nil && viewer.failure == nil)
-            #expect(viewer.lostParts.isEmpty)
-            #expect(Set(viewer.pictures.all) == ["320x180"])
-            #expect(zip(viewer.times.all, viewer.times.all.dropFirst()).allSatisfy { $0 < $1 })
-            await viewer.pipeline.stop()
-            await publisher.pipeline.stop()
-            await server.stop()
+            await end(call)
         }
     }
 }
