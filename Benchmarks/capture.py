@@ -105,6 +105,10 @@ def main(arguments, facts):
         ours, launch, other = (found[name] * 1e3 for name in ("ours", "gst-launch", "ffmpeg"))
         lines.append(row(SHAPES[shape], f"{ours:.2f}", f"{launch:.2f}", f"{other:.2f}", f"**{ours / launch:.3f}**",
                          f"{ours / other:.3f}"))
+    lines += [
+        "", "The first row is the fixed price of the node: four threads that wake for each frame (the driver's reader, the "
+        "camera's own pipeline, the head that replaces the camera while it is away, the graph), the check of the frame, and "
+        "the statistics. gst-launch hands the driver's buffer to a sink that discards it."]
     write_page(options.output, "capture", "capturing a camera", facts, lines)
     return []
 
