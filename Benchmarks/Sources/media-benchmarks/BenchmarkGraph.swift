@@ -11,6 +11,10 @@ struct BenchmarkGraph {
         case raw
         /// Raw frames, encoded as VP8.
         case vp8
+        /// 720p NV12, as a camera gives it, encoded as H.264.
+        case nv12
+        /// An H.264 stream that passes into RTP packets.
+        case passing
         /// A file, decoded and encoded as H.264.
         case file
     }
@@ -33,7 +37,9 @@ struct BenchmarkGraph {
     /// Whether the clip is planned without looking into it: under valgrind that takes longer than it may.
     var isClipKnown = false
 
-    static let registry = NodeRegistry.builtIn.adding([PlainPatternNode.self, PlainEndNode.self])
+    static let registry = NodeRegistry.builtIn.adding([
+        PlainPatternNode.self, PlainStreamNode.self, PlainPacketsNode.self, PlainEndNode.self,
+    ])
 
     var graph: MediaGraph {
         let pattern = Node(
@@ -53,6 +59,23 @@ struct BenchmarkGraph {
                     pattern
                     Node("vp8-encoder", name: "encoder", settings: bitrate)
                     Node(PlainEndNode.kind.name, name: "end")
+                }
+            }
+        case .nv12:
+            MediaGraph {
+                Chain {
+                    Node(
+                        PlainPatternNode.kind.name, name: "pattern",
+                        settings: ["frames": .integer(frames), "format": "NV12", "width": 1280, "height": 720])
+                    Node("h264-encoder", name: "encoder", settings: bitrate)
+                    Node(PlainEndNode.kind.name, name: "end")
+                }
+            }
+        case .passing:
+            MediaGraph {
+                Chain {
+                    Node(PlainStreamNode.kind.name, name: "stream", settings: ["path": .text(clip)])
+                    Node(PlainPacketsNode.kind.name, name: "packets")
                 }
             }
         case .file:
@@ -125,22 +148,56 @@ extension SettingValue {
 /// A moving test pattern without anything of ours drawn into it, and with an end.
 enum PlainPatternNode: NodeType {
     static let kind = NodeKind(
-        "plain-pattern", .capturer, "Moving colour bars", outputs: [Port("out", [.rawVideo], encodings: ["I420"])],
-        settings: [SettingContract("frames", .integer(1...1_000_000), default: 300, "How many")])
+        "plain-pattern", .capturer, "Moving colour bars", outputs: [Port("out", [.rawVideo], encodings: ["I420", "NV12"])],
+        settings: [
+            SettingContract("frames", .integer(1...1_000_000), default: 300, "How many"),
+            SettingContract("format", .choice(["I420", "NV12"]), default: "I420", "Pixel format"),
+            SettingContract("width", .integer(16...8192), default: .integer(BenchmarkGraph.width), "Width"),
+            SettingContract("height", .integer(16...8192), default: .integer(BenchmarkGraph.height), "Height"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.add(
             "videotestsrc", as: "picture",
             ["pattern": "smpte75", "horizontal-speed": 2, "num-buffers": .integer(request.integer("frames"))])
-        let format = MediaFormat.rawVideo(
-            width: BenchmarkGraph.width, height: BenchmarkGraph.height, framesPerSecond: 30)
+        let (pixels, width, height) = (request.text("format"), request.integer("width"), request.integer("height"))
+        let format = MediaFormat.rawVideo(pixels, width: width, height: height, framesPerSecond: 30)
         plan.addFilter(
-            "video/x-raw,format=I420,width=\(BenchmarkGraph.width),height=\(BenchmarkGraph.height),framerate=30/1",
-            as: "format")
+            "video/x-raw,format=\(pixels),width=\(width),height=\(height),framerate=30/1", as: "format")
         plan.link("picture", "format")
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = format
+        return plan
+    }
+}
+
+/// The H.264 of a file without a container, as a camera that encodes gives it.
+enum PlainStreamNode: NodeType {
+    static let kind = NodeKind(
+        "plain-stream", .capturer, "H.264 frames", outputs: [Port("out", [.encodedVideo], encodings: ["h264"])],
+        settings: [SettingContract("path", .text, isRequired: true, "The file")])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.add("filesrc", as: "source", ["location": .text(request.text("path"))])
+        plan.append("h264parse", as: "parser")
+        plan.setOutput("out", MediaFormat(.encodedVideo, "h264", width: 1280, height: 720, framesPerSecond: 30))
+        return plan
+    }
+}
+
+/// Makes RTP packets of H.264, and drops them.
+enum PlainPacketsNode: NodeType {
+    static let kind = NodeKind(
+        "plain-packets", .renderer, "Drops its packets", inputs: [Port("in", [.encodedVideo], encodings: ["h264"])])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.add("rtph264pay", as: "payloader", ["mtu": 1180, "aggregate-mode": "zero-latency"])
+        plan.addSink()
+        plan.link("payloader", "sink")
+        plan.inputs["in"] = ElementPad("payloader")
         return plan
     }
 }
