@@ -173,6 +173,15 @@ extension MediaNodesTests {
             #expect(
                 await Self.code { try await pipeline.add { source >>> Null().named("counted") } } == "graph.invalid")
             #expect(try await pipeline.apply { source >>> Null().named("counted") }.description == "removes view")
+            // Another handle takes over the name, unless the edit fails.
+            let (before, after) = (Null().named("counted"), Snapshot(path: "/dev/null/never.png").named("counted"))
+            #expect(try await pipeline.apply { source >>> before }.description == "changes nothing")
+            #expect(await Self.code { try await pipeline.apply { source >>> after } } == "file.unwritable")
+            #expect((before.name, after.name) == ("counted", nil))
+            #expect(
+                try await pipeline.apply { source >>> Mirroring().named("counted") >>> Null() }.description
+                    == "adds null; replaces counted")
+            #expect(before.name == nil)
             await pipeline.stop()
         }
 
@@ -199,6 +208,18 @@ extension MediaNodesTests {
             #expect(again.plan.node(encoder) != nil)
             #expect(first !== again)
             await again.stop()
+        }
+
+        @Test func `a composition is planned without a pipeline, and its handles stay free`() async throws {
+            let (source, painting) = (TestPattern(), Painting(brush: Brush(luma: 1)))
+            let plan = try await MediaPipeline.plan(
+                Composition {
+                    source >>> VideoEncoder(.vp8) >>> RTPOutput { _ in }
+                    painting >>> Frames { _ in }
+                })
+            #expect(
+                Set(plan.nodes.map(\.name)) == ["test-pattern", "vp8-encoder", "rtp-output", "painting", "frames"])
+            #expect(source.name == nil)
         }
 
         @Test func `a pipeline that cannot be made takes no handle`() async throws {

@@ -8,6 +8,8 @@ final class NodeRoster: Sendable {
         var members: [String: NodeIdentity] = [:]
         /// How many edits that have not ended mention a node.
         var expected: [String: Int] = [:]
+        /// Handles whose names an edit gives to others.
+        var replaced: [String: NodeIdentity] = [:]
     }
 
     /// A composition whose nodes have names and places in the pipeline.
@@ -48,11 +50,7 @@ final class NodeRoster: Sendable {
             try seat(zip(identities, names).map { ($0, $1) }, &state)
             return names
         }
-        return Enrolment(
-            graph: composition.graph(with: names),
-            codes: Dictionary(zip(names, identities).map { ($0, $1.code) }) { first, _ in first }.compactMapValues(
-                \.self),
-            names: names)
+        return Enrolment(composition, names)
     }
 
     /// Gives handles the places of a graph's nodes with their names. Their settings replace those of the graph.
@@ -94,16 +92,21 @@ final class NodeRoster: Sendable {
             }
         }
         for (identity, name) in members {
-            state.members[name]?.leaveUnless(identity, self)
+            if let other = state.members[name], other !== identity { state.replaced[name] = other }
             state.members[name] = identity
             state.expected[name, default: 0] += 1
         }
     }
 
-    /// Called when an edit has ended, done or failed: nodes that the graph lacks lose their places.
-    func edited(_ enrolled: [String] = [], now graph: MediaGraph) {
+    /// Called when an edit has ended: nodes that the graph lacks lose their places. If the edit failed, handles whose names
+    /// it gave to others get them back.
+    func edited(_ enrolled: [String], now graph: MediaGraph, isDone: Bool = true) {
         state.withLock { state in
             for name in enrolled {
+                if let replaced = state.replaced.removeValue(forKey: name) {
+                    (isDone ? replaced : state.members[name])?.leave(self)
+                    if !isDone { state.members[name] = replaced }
+                }
                 let count = (state.expected[name] ?? 1) - 1
                 state.expected[name] = count > 0 ? count : nil
             }
@@ -115,9 +118,11 @@ final class NodeRoster: Sendable {
     }
 }
 
-extension NodeIdentity {
-    fileprivate func leaveUnless(_ other: NodeIdentity, _ roster: NodeRoster) {
-        if self !== other { leave(roster) }
+extension NodeRoster.Enrolment {
+    init(_ composition: Composition, _ names: [String]) {
+        let codes = zip(names, composition.nodes).compactMap { name, node in node.identity.code.map { (name, $0) } }
+        self.init(
+            graph: composition.graph(with: names), codes: Dictionary(codes) { first, _ in first }, names: names)
     }
 }
 

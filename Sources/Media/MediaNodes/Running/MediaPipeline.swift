@@ -123,6 +123,18 @@ public final class MediaPipeline: Sendable {
             })
     }
 
+    /// Plans a composition on this machine, without making a pipeline. The handles stay free.
+    ///
+    /// - Throws: like `init(_:)`.
+    public static func plan(_ composition: Composition) async throws(MediaError) -> GraphPlan {
+        let named = NodeRoster.Enrolment(composition, try composition.names { _ in nil })
+        return try await offPool { () throws(MediaError) in
+            let bindings = try NodeBindings(named.codes, .builtIn)
+            return try Planner(NodeRegistry.builtIn.with(bindings.own), SystemEnvironment()).plan(
+                named.graph, bound: bindings.names)
+        }
+    }
+
     /// Plans a graph on this machine, on a queue of its own. Cameras, files and network cameras may take seconds to
     /// respond.
     ///
@@ -466,11 +478,16 @@ public final class MediaPipeline: Sendable {
         _ enrolled: NodeRoster.Enrolment?, within seconds: Double,
         _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
     ) async throws(MediaError) -> GraphChange {
-        // The plan has the nodes of an edit that was done, and not those of one that failed.
-        defer { roster.edited(enrolled?.names ?? [], now: plan.source) }
         let (codes, registry) = (enrolled?.codes ?? [:], graph.registry)
-        let bindings = try await offPool { () throws(MediaError) in try NodeBindings(codes, registry) }
-        return try await edit(bindings, within: seconds, change)
+        do throws(MediaError) {
+            let bindings = try await offPool { () throws(MediaError) in try NodeBindings(codes, registry) }
+            let change = try await edit(bindings, within: seconds, change)
+            roster.edited(enrolled?.names ?? [], now: plan.source)
+            return change
+        } catch {
+            roster.edited(enrolled?.names ?? [], now: plan.source, isDone: false)
+            throw error
+        }
     }
 
     private func edit(
