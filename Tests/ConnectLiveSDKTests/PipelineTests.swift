@@ -8,6 +8,21 @@ extension SDKTests {
     /// Pipelines with rooms.
     @Suite(.timeLimit(.minutes(1)))
     struct Pipelines {
+        @Test func `the handles of rooms have all settings of their kinds`() throws {
+            let access = RoomAccess(server: "ws://a:1", serviceId: "a", serviceSecret: "b", token: "c")
+            let graph = try Composition {
+                Publish(room: "demo", access: access, label: "a")
+                Subscribe(
+                    room: "demo", participant: "a", codec: .vp8, receivesOwn: false, latency: .milliseconds(100),
+                    access: access)
+            }.graph
+            for node in graph.nodes {
+                let kind = try #require(NodeRegistry.withRooms.kind(named: node.kind))
+                #expect(Set(kind.settings.map(\.name)) == Set(node.settings.keys))
+            }
+            #expect(graph.validate(with: NodeRegistry.withRooms).filter { $0.setting != nil }.isEmpty)
+        }
+
         @Test func `handles publish into a room and subscribe, and a recording joins and leaves`() async throws {
             try await onStage { stage in
                 let folder = TemporaryFolder()

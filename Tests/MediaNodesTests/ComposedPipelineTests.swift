@@ -109,6 +109,59 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test func `every live setting has a call on the handle`() async throws {
+            let source = TestPattern(width: 320, height: 240), camera = Camera(device: "/dev/video-none")
+            let (crop, mirroring, rotate, mixer) = (Crop(left: 2), Mirroring(), Rotate(), Mixer())
+            let (volume, encoder, opus) = (Volume(), VideoEncoder(.vp8), OpusEncoder())
+            let picture = clip.replacing("media/bigbuckbunny.mp4", with: "docs/page.png")
+            let overlay = Overlay(text: "a", clock: "%H", image: Overlay.Image(path: picture))
+            let pipeline = try await MediaPipeline {
+                source >>> crop >>> mirroring >>> rotate >>> overlay >>> mixer
+                camera >>> mixer >>> encoder >>> Null()
+                source.audio >>> volume >>> opus >>> Null()
+            }
+            try await pipeline.start()
+            try await crop.setLeft(4)
+            try await crop.setRight(4)
+            try await crop.setTop(4)
+            try await crop.setBottom(4)
+            try await mirroring.setDirection(.vertical)
+            try await rotate.setDegrees(180)
+            try await overlay.setText("b")
+            try await overlay.setPosition(.center)
+            try await overlay.setX(1)
+            try await overlay.setY(1)
+            try await overlay.setFontSize(20)
+            try await overlay.setColor("#ffcc00")
+            try await overlay.setShaded(true)
+            try await overlay.setClockPosition(.top)
+            try await overlay.setImageX(1)
+            try await overlay.setImageY(1)
+            try await overlay.setImageWidth(64)
+            try await overlay.setImageHeight(64)
+            try await overlay.setImageOpacity(0.5)
+            try await mixer.setLayout(.grid)
+            try await mixer.setMain(2)
+            try await mixer.setCorner(.topLeft)
+            try await mixer.setInset(0.3)
+            try await mixer.setMargin(8)
+            try await volume.setFactor(0.5)
+            try await volume.setMuted(true)
+            try await encoder.setBitrate(.kilobitsPerSecond(300))
+            try await opus.setBitrate(.kilobitsPerSecond(32))
+            try await camera.setBrightness(1)
+            try await camera.setContrast(2)
+            try await camera.setSaturation(3)
+            try await camera.setHue(4)
+            try await camera.setControls("focus_absolute=30")
+            for node in pipeline.plan.nodes.map(\.node) {
+                let live =
+                    NodeRegistry.builtIn.kind(named: node.kind)?.settings.filter(\.isChangeable).map(\.name) ?? []
+                #expect(Set(live).isSubset(of: node.settings.keys), "\(node.kind)")
+            }
+            await pipeline.stop()
+        }
+
         @Test func `nodes whose handles stay in a composition stay through an edit`() async throws {
             let (numbers, more) = (Collected<UInt32?>(), Collected<UInt32?>())
             let source = TestPattern(width: 320, height: 240, framesPerSecond: 60)

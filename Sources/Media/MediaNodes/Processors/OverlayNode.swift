@@ -106,7 +106,13 @@ package struct OverlayNode: NodeType, RunningNode {
                     + "change. Start it with one.")
         }
         for property in present {
-            try instance.element(property.element).set(property.name, property.value)
+            let element = instance.element(property.element)
+            guard property.name == "font-desc", let upstream = element.pad("video_sink")?.peer else {
+                try element.set(property.name, property.value)
+                continue
+            }
+            // GStreamer draws without the lock that guards the font, and crashes if the font changes meanwhile.
+            upstream.whenIdle { _ = element.trySet(property.name, property.value) }
         }
         return true
     }
