@@ -337,9 +337,16 @@ extension MediaNodesTests {
                 static let summary = "Not the built-in one"
                 mutating func process(_ picture: inout MutableVideoFrame) {}
             }
-            #expect(
-                await Self.code { _ = try await MediaPipeline { TestPattern() >>> Scale() >>> Null() } }
-                    == "node.name-taken")
+            // It has the ports and settings of the built-in one.
+            struct Function: Processor {
+                static let name = "frame-function"
+                static let summary = "Not the built-in one either"
+                mutating func process(_ picture: inout MutableVideoFrame) {}
+            }
+            for node in [Composition { Scale().node }, Composition { Function().node }] {
+                #expect(
+                    await Self.code { _ = try await MediaPipeline { node } } == "node.name-taken")
+            }
         }
 
         @Test func `elements as one node have settings`() async throws {
