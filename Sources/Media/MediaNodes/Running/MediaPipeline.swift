@@ -3,7 +3,16 @@ internal import GStreamerKit
 public import MediaGraph
 import Synchronization
 
-/// Runs a graph.
+/// Runs a composition of nodes:
+///
+/// ```swift
+/// let camera = Camera(), encoder = VideoEncoder(.vp8)
+/// let pipeline = try await MediaPipeline {
+///     camera >>> Window().optional
+///     camera >>> encoder >>> Recorder(path: "talk.mkv")
+/// }
+/// try await pipeline.start()
+/// ```
 ///
 /// A pipeline is created, started and stopped once. Calls may come from any thread. Blocking work, including planning,
 /// runs on the pipeline's own queues and never on Swift's pool.
