@@ -153,22 +153,26 @@ let package = Package(
         // The code of the README
         .executableTarget(
             name: "readme", dependencies: ["ConnectLiveSDK"], path: "examples/readme", swiftSettings: strict),
+        // The README's pipeline
+        .executableTarget(
+            name: "camera-to-room", dependencies: ["ConnectLiveSDK"], path: "examples/camera-to-room",
+            swiftSettings: strict),
         // Examples that are packages too: scripts/soak builds them as such.
         // A pipeline in Swift, changed while it runs
         .executableTarget(
-            name: "compose", dependencies: ["MediaGraph", "MediaNodes"], path: "examples/compose/Sources/compose",
+            name: "compose", dependencies: ["MediaNodes"], path: "examples/compose/Sources/compose",
             swiftSettings: strict),
         // The example of a first program, which is a package too
         .executableTarget(
-            name: "hello", dependencies: ["ConnectLiveSDK", "MediaGraph"], path: "examples/hello/Sources/hello",
+            name: "hello", dependencies: ["ConnectLiveSDK"], path: "examples/hello/Sources/hello",
             swiftSettings: strict),
         // The example of docs/writing-a-capturer.md
         .executableTarget(
-            name: "own-capturer", dependencies: ["ConnectLiveSDK", "MediaGraph", "MediaNodes"],
+            name: "own-capturer", dependencies: ["ConnectLiveSDK"],
             path: "examples/own-capturer/Sources/own-capturer", swiftSettings: strict),
         // A source of encoded frames with a clock of its own
         .executableTarget(
-            name: "ivf-capturer", dependencies: ["ConnectLiveSDK", "MediaGraph", "MediaNodes"],
+            name: "ivf-capturer", dependencies: ["ConnectLiveSDK"],
             path: "examples/ivf-capturer/Sources/ivf-capturer", swiftSettings: strict),
         // Tests
         // The helpers of all tests; those of pipelines are in TestFixtures.

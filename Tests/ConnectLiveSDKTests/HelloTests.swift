@@ -80,6 +80,26 @@ extension SDKTests {
             }
         }
 
+        @Test func `the pipeline of the README publishes a camera that is not there yet`() async throws {
+            try await onStage { stage in
+                let host = Client()
+                _ = try await host.join("kitchen")
+                let program = try Running(
+                    BuiltPackage.program("camera-to-room").path, [],
+                    environment: [
+                        "CONNECTLIVE_SERVER": stage.server.url, "CONNECTLIVE_SERVICE_ID": stage.key.id,
+                        "CONNECTLIVE_SERVICE_SECRET": stage.key.secret,
+                    ])
+                let video = try await host.listener.waitForVideo()
+                let watcher = Watcher()
+                watcher.watch(video)
+                if case .failure(let error) = await host.room.subscribe(videoId: video.id) { throw error }
+                try await requireEventually("frames, or the slate") { watcher.sights.count >= 3 }
+                #expect(program.exitCode == nil)
+                try await host.leave()
+            }
+        }
+
         @Test func `the example fits on a page`() throws {
             let source = try String(
                 contentsOf: Self.package.appendingPathComponent("Sources/hello/main.swift"), encoding: .utf8)

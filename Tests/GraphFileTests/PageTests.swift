@@ -1,23 +1,20 @@
 import Foundation
 import GraphFile
-import MediaGraph
 import MediaNodes
 import Testing
 
 /// The Swift code of docs/pipelines.md. The tests of the command line check its YAML and its commands.
 @Suite struct PageTests {
     // swift-format-ignore
-    private var shown: MediaGraph {
+    private var shown: Composition {
 // begin
-let graph = MediaGraph {
-    Chain {
-        Node("test-pattern", settings: ["width": 1280, "height": 720])
-        Tee("beside", isOptional: true) { Node("window", name: "second") }
-        Node("window")
-    }
+let pattern = TestPattern(width: 1280, height: 720)
+let composition = Composition {
+    pattern >>> Window().named("second").optional
+    pattern >>> Window()
 }
 // end
-        return graph
+        return composition
     }
 
     @Test func `the page's Swift compiles, and builds the graph of its JSON`() throws {
@@ -28,7 +25,7 @@ let graph = MediaGraph {
         let json = try #require(block("json", of: page))
         let reading = GraphReading(json.utf8, catalogue: NodeRegistry.builtIn.kinds)
         #expect(reading.problems.isEmpty)
-        #expect(reading.document.graph == shown.settled(with: NodeRegistry.builtIn))
+        #expect(try reading.document.graph == shown.graph.settled(with: NodeRegistry.builtIn))
     }
 
     private func block(_ language: String, of page: String) -> Substring? {

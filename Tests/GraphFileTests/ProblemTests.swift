@@ -288,7 +288,7 @@ import Testing
         let bound = [CodeBinding.frames: Set(["veiw"])]
         let found = GraphReading(text.utf8, catalogue: NodeRegistry.builtIn.kinds, bound: bound).problems
         #expect(found.map(\.place) == [nil, GraphPlace(line: 1, column: 55)])
-        #expect(found.last?.message == "\"view\" needs a bound frames function.")
+        #expect(found.last?.message == "\"view\" needs a function of the program. Pass Frames { … }.named(\"view\").")
         #expect(found.first?.message.contains("did you mean \"view\"?") == true)
     }
 

@@ -33,7 +33,7 @@ final class Loopback: Sendable {
     /// `carry` gets each batch and the receiver's input, and may lose packets.
     init(
         codec: VideoCodec, frames: Int, bitrate: Bitrate? = nil, latency: Int = 200,
-        carry: @escaping @Sendable (RTPBatch, RTPInput) -> Void = { $1.push($0.bytes, ends: $0.ends) }
+        carry: @escaping @Sendable (RTPBatch, PacketInput) -> Void = { $1.push($0.bytes, ends: $0.ends) }
     ) async throws {
         let receiving = MediaGraph {
             Chain {

@@ -10,8 +10,8 @@ import TestSupport
         let program = try RunningProgram(BuiltPackage.program("compose").path, [], folder: folder)
         let result = try program.finish(seconds: 30)
         #expect(result.status == 0)
-        #expect(result.output.contains("adds encoder, packets"))
+        #expect(result.output.contains("adds vp8-encoder, rtp-output"))
         #expect(result.output.contains("a keyframe of"))
-        #expect(result.output.contains(/encoder delivered [1-9]\d* frames/))
+        #expect(result.output.contains(/vp8-encoder delivered [1-9]\d* frames/))
     }
 }

@@ -7,10 +7,6 @@ let package = Package(
     dependencies: [.package(name: "connectlive", path: "../..")],
     targets: [
         .executableTarget(
-            name: "compose",
-            dependencies: [
-                .product(name: "MediaNodes", package: "connectlive"),
-                .product(name: "MediaGraph", package: "connectlive"),
-            ])
+            name: "compose", dependencies: [.product(name: "MediaNodes", package: "connectlive")])
     ]
 )

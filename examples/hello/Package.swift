@@ -7,10 +7,6 @@ let package = Package(
     dependencies: [.package(name: "connectlive", path: "../..")],
     targets: [
         .executableTarget(
-            name: "hello",
-            dependencies: [
-                .product(name: "ConnectLiveSDK", package: "connectlive"),
-                .product(name: "MediaGraph", package: "connectlive"),
-            ])
+            name: "hello", dependencies: [.product(name: "ConnectLiveSDK", package: "connectlive")])
     ]
 )

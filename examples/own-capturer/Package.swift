@@ -7,11 +7,6 @@ let package = Package(
     dependencies: [.package(name: "connectlive", path: "../..")],
     targets: [
         .executableTarget(
-            name: "own-capturer",
-            dependencies: [
-                .product(name: "ConnectLiveSDK", package: "connectlive"),
-                .product(name: "MediaNodes", package: "connectlive"),
-                .product(name: "MediaGraph", package: "connectlive"),
-            ])
+            name: "own-capturer", dependencies: [.product(name: "ConnectLiveSDK", package: "connectlive")])
     ]
 )

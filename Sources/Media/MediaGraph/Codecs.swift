@@ -24,6 +24,10 @@ public struct Bitrate: Sendable, Hashable, Comparable, Codable, CustomStringConv
         Bitrate(bitsPerSecond: value * 1000)
     }
 
+    public static func megabitsPerSecond(_ value: Double) -> Bitrate {
+        Bitrate(bitsPerSecond: Int((value * 1_000_000).rounded()))
+    }
+
     public var kilobitsPerSecond: Int { bitsPerSecond / 1000 }
 
     public static func < (left: Bitrate, right: Bitrate) -> Bool {

@@ -39,6 +39,8 @@ extension MediaError.Code {
     public static let pipelineStalled = "pipeline.stalled"
     public static let nodeStuck = "node.stuck"
     public static let nodeTime = "node.time"
+    public static let nodeInUse = "node.in-use"
+    public static let nodeNotRunning = "node.not-running"
     public static let nodeNameTaken = "node.name-taken"
     public static let pipelineStopped = "pipeline.stopped"
 }

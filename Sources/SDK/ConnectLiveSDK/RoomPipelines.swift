@@ -1,11 +1,81 @@
 public import MediaNodes
 internal import RoomClient
 
+/// Publishes media into a room, as a participant of its own. Raw media is encoded first, as VP8 and Opus.
+public struct Publish: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - room: 1 to 32 letters, digits and hyphens.
+    ///   - access: the server and the credentials; nil for those of the environment or of `connectlive serve`.
+    ///   - label: free text that all participants see beside the streams.
+    public init(room: String, access: RoomAccess? = nil, label: String? = nil) {
+        var settings = RoomAccess.settings(room, access)
+        settings["label"] = label
+        handle = NodeHandle(RoomNodes.publish, settings)
+    }
+
+    public var video: NodeInput { input(named: "video") }
+    public var audio: NodeInput { input(named: "audio") }
+}
+
+/// Receives the video and audio of one participant of a room. When that one leaves, it receives the next publisher, unless
+/// it has the id of a participant.
+public struct Subscribe: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - room: 1 to 32 letters, digits and hyphens.
+    ///   - participant: the id of the participant; nil for the first publisher.
+    ///   - receivesOwn: whether to receive participants of this same program too; false avoids hearing oneself.
+    ///   - latency: the longest wait for the repair of a lost packet.
+    ///   - access: the server and the credentials; nil for those of the environment or of `connectlive serve`.
+    public init(
+        room: String, participant: String? = nil, codec: VideoCodec? = nil, receivesOwn: Bool? = nil,
+        latency: Duration? = nil, access: RoomAccess? = nil
+    ) {
+        var settings = RoomAccess.settings(room, access)
+        settings["participant"] = participant
+        settings["codec"] = codec?.rawValue
+        settings["own"] = receivesOwn
+        settings["latency"] = latency?.inMilliseconds
+        handle = NodeHandle(RoomNodes.subscribe, settings)
+    }
+
+    public var video: NodeOutput { output(named: "video") }
+    public var audio: NodeOutput { output(named: "audio") }
+}
+
+/// The server of a room, and the credentials for it. Nil values come from the environment or from `connectlive serve`.
+public struct RoomAccess: Sendable {
+    /// `ws://HOST:PORT`.
+    public var server: String?
+    public var serviceId: String?
+    public var serviceSecret: String?
+    /// An access token, instead of the secret.
+    public var token: String?
+
+    public init(
+        server: String? = nil, serviceId: String? = nil, serviceSecret: String? = nil, token: String? = nil
+    ) {
+        (self.server, self.serviceId, self.serviceSecret, self.token) = (server, serviceId, serviceSecret, token)
+    }
+
+    fileprivate static func settings(
+        _ room: String, _ access: RoomAccess?
+    ) -> [String: (any SettingRepresentable)?] {
+        [
+            "room": room, "server": access?.server, "service-id": access?.serviceId,
+            "service-secret": access?.serviceSecret, "token": access?.token,
+        ]
+    }
+}
+
 extension NodeRegistry {
-    /// The built-in nodes and the room nodes `publish` and `subscribe`.
+    /// The built-in nodes and the room nodes `publish` and `subscribe`, for graphs of files:
     ///
     /// ```swift
-    /// let pipeline = try await MediaPipeline(graph, registry: .withRooms)
+    /// let pipeline = try await MediaPipeline(document.graph, registry: .withRooms)
     /// ```
     public static var withRooms: NodeRegistry { RoomNodes.registry }
 }

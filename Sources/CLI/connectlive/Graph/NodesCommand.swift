@@ -71,7 +71,9 @@ enum NodeTable {
             lines += columns(String(repeating: " ", count: longest), values(setting), indent: 2)
         }
         if let binding = kind.binding {
-            lines += ["", "Before it runs, the program has to bind \(function(binding)) to the node's name."]
+            lines += [
+                "", "The program that runs the graph passes a handle of the node's name, with \(function(binding)).",
+            ]
         }
         return (lines + ["", "For example", "  \(example(kind))"]).joined(separator: "\n")
     }

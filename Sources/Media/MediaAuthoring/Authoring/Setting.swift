@@ -38,6 +38,9 @@ public struct Setting<Value: SettingRepresentable>: Sendable {
     }
 
     public var wrappedValue: Value { value.value }
+
+    /// The setting itself: `\.$fps` names the setting of a property `fps`.
+    public var projectedValue: Setting<Value> { self }
 }
 
 extension Setting where Value == Int {
@@ -128,12 +131,16 @@ extension SettingChoice {
 
 /// A setting of any type, found among a node's properties.
 protocol AnySetting {
+    /// Where its value is, in all copies of the node.
+    var place: ObjectIdentifier { get }
     var isRequired: Bool { get }
     func contract(named name: String) -> SettingContract
     func take(_ value: SettingValue, as name: String) throws(MediaError)
 }
 
 extension Setting: AnySetting {
+    var place: ObjectIdentifier { ObjectIdentifier(value) }
+
     func contract(named name: String) -> SettingContract {
         SettingContract(
             name, domain, default: isRequired ? nil : wrappedValue.settingValue, isRequired: isRequired,

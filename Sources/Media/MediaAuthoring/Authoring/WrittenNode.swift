@@ -1,18 +1,25 @@
 /// A node that is written in Swift: a ``Capturer``, ``Processor`` or ``Renderer``.
 ///
-/// The graph creates one value per node. Its properties with `@Setting` are its settings; they have the graph's values
-/// before any other member is called.
+/// Its properties with `@Setting` are its settings. A node of a plugin or of a graph file is created by the graph, one value
+/// per node, with the graph's settings before any other member is called. A program can also link a value that it has made
+/// itself, which may hold objects of the program.
 public protocol WrittenNode: Sendable {
     /// The name of the kind, such as `clock-face`. By default, the type's name with dashes.
     static var name: String { get }
     /// A short description, which `connectlive nodes` prints.
     static var summary: String { get }
 
-    /// Creates a node with default settings.
+    /// Creates a node with default settings. A type whose values only the program makes does not need it, and cannot be
+    /// registered as a kind.
     init()
 }
 
 extension WrittenNode {
+    /// Traps.
+    public init() {
+        preconditionFailure("\(Self.self) has no init(), so only the program can make nodes of it")
+    }
+
     public static var name: String { CustomNode.dashed(String(describing: Self.self)) }
 
     /// Creates a node with a graph's settings.
@@ -34,6 +41,11 @@ extension WrittenNode {
     /// Changes a setting while the node runs. Throws `graph.invalid` for a value of the wrong type or out of range.
     public func set(_ name: String, to value: SettingValue) throws(MediaError) {
         try settings.first { $0.name == name }?.setting.take(value, as: name)
+    }
+
+    /// The name of the setting of one of its properties, such as `value.$fps`; nil for a setting of another node.
+    public func name<Value>(of setting: Setting<Value>) -> String? {
+        settings.first { $0.setting.place == setting.place }?.name
     }
 
     /// The settings, in the order of the properties.

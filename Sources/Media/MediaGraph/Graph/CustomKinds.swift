@@ -1,7 +1,14 @@
 extension WrittenNode {
     /// A node of this kind for a graph.
-    public static func node(_ settings: [String: SettingValue] = [:], name: String? = nil) -> Node {
+    package static func node(_ settings: [String: SettingValue] = [:], name: String? = nil) -> Node {
         Node(Self.name, name: name, settings: settings)
+    }
+
+    /// The contracts for a node that is made of this value. It states all of its settings, so they have no defaults.
+    package var contractsOfValue: [SettingContract] {
+        contracts.map {
+            SettingContract($0.name, $0.domain, isChangeable: $0.isChangeable, unit: $0.unit, $0.summary)
+        }
     }
 }
 
@@ -10,12 +17,9 @@ extension CustomNode {
     /// installed elements.
     public var kind: NodeKind {
         switch self {
-        case .capturer(let type): Self.kind(of: type)
-        case .processor(let type):
-            NodeKind(
-                type.name, .processor, type.summary, inputs: [VideoFrame.port],
-                outputs: [Port("out", [.rawVideo], encodings: ["I420"])], settings: type.init().contracts)
-        case .renderer(let type): Self.kind(of: type)
+        case .capturer(let type): type.kind(type.init().contracts)
+        case .processor(let type): type.kind(type.init().contracts)
+        case .renderer(let type): type.kind(type.init().contracts)
         case .elements(let node):
             NodeKind(
                 node.name, node.group, node.summary,
@@ -25,14 +29,25 @@ extension CustomNode {
                 } ?? [])
         }
     }
+}
 
-    private static func kind<Kind: Capturer>(of type: Kind.Type) -> NodeKind {
-        NodeKind(
-            type.name, .capturer, type.summary, outputs: [Kind.Format.port], settings: type.init().contracts)
+extension Capturer {
+    package static func kind(_ settings: [SettingContract]) -> NodeKind {
+        NodeKind(name, .capturer, summary, outputs: [Format.port], settings: settings)
     }
+}
 
-    private static func kind<Kind: Renderer>(of type: Kind.Type) -> NodeKind {
-        NodeKind(type.name, .renderer, type.summary, inputs: [Kind.Media.port], settings: type.init().contracts)
+extension Processor {
+    package static func kind(_ settings: [SettingContract]) -> NodeKind {
+        NodeKind(
+            name, .processor, summary, inputs: [VideoFrame.port],
+            outputs: [Port("out", [.rawVideo], encodings: ["I420"])], settings: settings)
+    }
+}
+
+extension Renderer {
+    package static func kind(_ settings: [SettingContract]) -> NodeKind {
+        NodeKind(name, .renderer, summary, inputs: [Media.port], settings: settings)
     }
 }
 

@@ -1,5 +1,5 @@
 /// An item of `Chain { }` or `Tee { }`.
-public enum ChainItem: Sendable {
+package enum ChainItem: Sendable {
     /// The next step.
     case node(Node)
     /// A side branch that receives the same media as the next step.
@@ -12,7 +12,7 @@ public enum ChainItem: Sendable {
 ///
 /// A link without a named port uses the first output that fits and the first free input that fits. `from:port:` starts
 /// the chain at a node elsewhere in the graph, at the given output.
-public struct Chain {
+package struct Chain {
     /// The port of another chain's node at which the chain begins.
     package let start: PortReference?
     package let items: [ChainItem]
@@ -22,16 +22,16 @@ public struct Chain {
         self.items = items
     }
 
-    public init(@ChainBuilder _ build: () -> [ChainItem]) {
+    package init(@ChainBuilder _ build: () -> [ChainItem]) {
         self.init(items: build())
     }
 
-    public init(from node: String, port: String? = nil, @ChainBuilder _ build: () -> [ChainItem]) {
+    package init(from node: String, port: String? = nil, @ChainBuilder _ build: () -> [ChainItem]) {
         self.init(from: PortReference(node: node, port: port ?? ""), items: build())
     }
 
     /// Its nodes and links, which may leave ports open.
-    public var fragment: MediaGraph {
+    package var fragment: MediaGraph {
         var graph = MediaGraph()
         graph.append(items, after: start)
         return graph
@@ -71,7 +71,7 @@ extension MediaGraph {
 }
 
 /// A side branch of a chain. Its nodes receive the same media as the chain's next node.
-public struct Tee: Sendable {
+package struct Tee: Sendable {
     package let items: [ChainItem]
     let branch: String?
     let isOptional: Bool
@@ -84,7 +84,7 @@ public struct Tee: Sendable {
     ///   - branch: a name by which the branch can be removed or replaced while the graph runs.
     ///   - isOptional: whether a failure in the branch ends only the branch.
     ///   - build: the branch's nodes.
-    public init(
+    package init(
         _ branch: String? = nil, isOptional: Bool = false, @ChainBuilder _ build: () -> [ChainItem]
     ) {
         self.branch = branch
@@ -94,7 +94,7 @@ public struct Tee: Sendable {
 }
 
 /// The end of a chain that is linked to a node elsewhere in the graph.
-public struct Join: Sendable {
+package struct Join: Sendable {
     /// The node or port that is fed. An open port is empty.
     package let target: PortReference
 
@@ -102,33 +102,33 @@ public struct Join: Sendable {
         self.target = target
     }
 
-    public init(_ node: String, port: String? = nil) {
+    package init(_ node: String, port: String? = nil) {
         self.init(PortReference(node: node, port: port ?? ""))
     }
 }
 
 @resultBuilder
-public enum ChainBuilder {
-    public static func buildExpression(_ node: Node) -> [ChainItem] { [.node(node)] }
-    public static func buildExpression(_ tee: Tee) -> [ChainItem] { [.tee(tee)] }
-    public static func buildExpression(_ join: Join) -> [ChainItem] { [.join(join)] }
-    public static func buildBlock(_ parts: [ChainItem]...) -> [ChainItem] { parts.flatMap { $0 } }
-    public static func buildOptional(_ part: [ChainItem]?) -> [ChainItem] { part ?? [] }
-    public static func buildEither(first part: [ChainItem]) -> [ChainItem] { part }
-    public static func buildEither(second part: [ChainItem]) -> [ChainItem] { part }
-    public static func buildArray(_ parts: [[ChainItem]]) -> [ChainItem] { parts.flatMap { $0 } }
+package enum ChainBuilder {
+    package static func buildExpression(_ node: Node) -> [ChainItem] { [.node(node)] }
+    package static func buildExpression(_ tee: Tee) -> [ChainItem] { [.tee(tee)] }
+    package static func buildExpression(_ join: Join) -> [ChainItem] { [.join(join)] }
+    package static func buildBlock(_ parts: [ChainItem]...) -> [ChainItem] { parts.flatMap { $0 } }
+    package static func buildOptional(_ part: [ChainItem]?) -> [ChainItem] { part ?? [] }
+    package static func buildEither(first part: [ChainItem]) -> [ChainItem] { part }
+    package static func buildEither(second part: [ChainItem]) -> [ChainItem] { part }
+    package static func buildArray(_ parts: [[ChainItem]]) -> [ChainItem] { parts.flatMap { $0 } }
 }
 
 @resultBuilder
-public enum GraphBuilder {
-    public static func buildExpression(_ node: Node) -> MediaGraph { MediaGraph(nodes: [node]) }
-    public static func buildExpression(_ chain: Chain) -> MediaGraph { chain.fragment }
-    public static func buildBlock(_ parts: MediaGraph...) -> MediaGraph { buildArray(parts) }
-    public static func buildOptional(_ part: MediaGraph?) -> MediaGraph { part ?? MediaGraph() }
-    public static func buildEither(first part: MediaGraph) -> MediaGraph { part }
-    public static func buildEither(second part: MediaGraph) -> MediaGraph { part }
+package enum GraphBuilder {
+    package static func buildExpression(_ node: Node) -> MediaGraph { MediaGraph(nodes: [node]) }
+    package static func buildExpression(_ chain: Chain) -> MediaGraph { chain.fragment }
+    package static func buildBlock(_ parts: MediaGraph...) -> MediaGraph { buildArray(parts) }
+    package static func buildOptional(_ part: MediaGraph?) -> MediaGraph { part ?? MediaGraph() }
+    package static func buildEither(first part: MediaGraph) -> MediaGraph { part }
+    package static func buildEither(second part: MediaGraph) -> MediaGraph { part }
 
-    public static func buildArray(_ parts: [MediaGraph]) -> MediaGraph {
+    package static func buildArray(_ parts: [MediaGraph]) -> MediaGraph {
         var whole = MediaGraph()
         for part in parts { whole.append(part) }
         return whole

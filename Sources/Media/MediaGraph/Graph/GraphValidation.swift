@@ -228,7 +228,9 @@ private struct Validation {
             let given = bound[binding] ?? []
             let needed = Set(graph.nodes.filter { kinds.kind(named: $0.kind)?.binding == binding }.map(\.name))
             for name in needed.subtracting(given).sorted() {
-                add(.unboundCode, name, "\"\(name)\" needs a bound \(binding.rawValue) function.")
+                let message =
+                    "\"\(name)\" needs a function of the program. Pass \(binding.handle) { … }.named(\"\(name)\")."
+                add(.unboundCode, name, message)
             }
             for name in given.subtracting(needed).sorted() {
                 let names = needed.sorted()

@@ -1,21 +1,16 @@
 /// A media pipeline as a value: nodes and the links between them.
 ///
-/// Built in Swift:
+/// Its forms are a composition of handles in Swift, YAML and JSON. The composition
 ///
 /// ```swift
-/// let graph = MediaGraph {
-///     Chain {
-///         Node.testPattern("source")
-///         Tee { Node.frames("preview") }
-///         Node.videoEncoder("encoder", codec: .vp8)
-///         Node.rtpOutput("video")
-///     }
-///     Chain(from: "source", port: "audio") {
-///         Node.opusEncoder()
-///         Node.rtpOutput("audio", payloadType: 111)
-///     }
+/// let source = TestPattern(), encoder = VideoEncoder(.vp8)
+/// let composition = Composition {
+///     source >>> Window().optional
+///     source >>> encoder >>> Recorder(path: "talk.mkv")
 /// }
 /// ```
+///
+/// gives a graph, `composition.graph`, of the nodes `test-pattern`, `window`, `vp8-encoder` and `recorder`.
 ///
 /// A graph does nothing by itself: `validate()` lists its problems, and a `MediaPipeline` runs it.
 public struct MediaGraph: Sendable, Hashable, Codable {
@@ -28,7 +23,7 @@ public struct MediaGraph: Sendable, Hashable, Codable {
     }
 
     /// Ports that a chain does not name stay open until the graph is validated, planned or settled with a catalogue.
-    public init(@GraphBuilder _ build: () -> MediaGraph) {
+    package init(@GraphBuilder _ build: () -> MediaGraph) {
         self = build()
     }
 
@@ -76,8 +71,24 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         return removing(names.union(fedOnly(by: names)))
     }
 
+    /// The graph without a node, and without the nodes that only it fed or that fed only it.
+    package func removingPart(of node: String) -> MediaGraph {
+        let below = fedOnly(by: [node]).union([node])
+        return removing(below.union(feedingOnly(below)))
+    }
+
+    /// The graph with the nodes and links of another one that it lacks. An open port is any port.
+    package func adding(_ other: MediaGraph) -> MediaGraph {
+        var graph = self
+        graph.nodes += other.nodes.filter { node($0.name) == nil }
+        graph.links += other.links.filter { link in
+            !links.contains { $0.from.isOrMayBe(link.from) && $0.to.isOrMayBe(link.to) }
+        }
+        return graph
+    }
+
     /// The graph with more nodes and links. Chains may start and end at existing nodes.
-    public func adding(@GraphBuilder _ build: () -> MediaGraph) -> MediaGraph {
+    package func adding(@GraphBuilder _ build: () -> MediaGraph) -> MediaGraph {
         var graph = self
         graph.append(build())
         return graph
@@ -157,6 +168,13 @@ public struct MediaGraph: Sendable, Hashable, Codable {
             }
         }
         return graph
+    }
+}
+
+extension PortReference {
+    /// Whether this is the port, or one that the open port may become.
+    fileprivate func isOrMayBe(_ other: PortReference) -> Bool {
+        node == other.node && (port == other.port || other.port.isEmpty)
     }
 }
 

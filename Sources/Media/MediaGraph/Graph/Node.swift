@@ -24,14 +24,14 @@ public struct Node: Sendable, Hashable, Codable {
     /// Any installed GStreamer element. Its settings are the element's properties.
     ///
     /// - Parameter factory: the element's type as `gst-inspect-1.0` lists it.
-    public static func element(
+    package static func element(
         _ factory: String, name: String? = nil, _ properties: [String: SettingValue] = [:]
     ) -> Node {
         Node(NodeKind.elementPrefix + factory, name: name ?? factory, settings: properties)
     }
 
     /// The node, with a failure ending only it and the nodes that only it feeds.
-    public var optional: Node {
+    package var optional: Node {
         var node = self
         node.isOptional = true
         return node

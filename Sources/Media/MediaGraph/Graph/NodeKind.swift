@@ -1,9 +1,19 @@
-/// The type of function that a program binds to a node's name.
+/// The type of function of a program that a node calls.
 public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
     case rtpOutput
     case frames
     case audio
     case frameFunction
+
+    /// The type of the handle that brings along such a function.
+    var handle: String {
+        switch self {
+        case .rtpOutput: "RTPOutput"
+        case .frames: "Frames"
+        case .audio: "Sound"
+        case .frameFunction: "FrameFunction"
+        }
+    }
 }
 
 /// The role of a kind in a graph.

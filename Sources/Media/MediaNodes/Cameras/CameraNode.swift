@@ -27,13 +27,13 @@ enum CameraNode: NodeType {
                 "Whether to refuse a camera without a mode of at least this size and rate, instead of scaling"),
             SettingContract("mirror", .flag, default: false, "Whether to mirror raw frames"),
             SettingContract(
-                "away", .choice(["freeze", "slate", "end"]), default: "freeze",
+                "away", Camera.Away.settingDomain, default: "freeze",
                 "Output while the camera is away: the last frame, or a grey slate; end ends the node with an error"),
             SettingContract(
                 "failover", .text, "Camera that takes over while the other one is away; written like device"),
         ] + Slate.settings + [
             SettingContract(
-                "format", .choice(["auto", "raw", "mjpeg", "h264"]), default: "auto",
+                "format", Camera.Format.settingDomain, default: "auto",
                 "mjpeg and h264 pass through the camera's encoding; raw avoids both; auto needs the least work for all readers"
             ),
             SettingContract(
@@ -178,11 +178,78 @@ enum CameraNode: NodeType {
     }
 }
 
+/// A V4L2 camera in the best mode, converted to the requested size and rate, or with its own encoding.
+public struct Camera: MediaNode {
+    /// The output while the camera is away.
+    public enum Away: String, SettingChoice {
+        /// The last frame.
+        case freeze
+        /// A grey slate.
+        case slate
+        /// Nothing: the node ends with an error.
+        case end
+    }
+
+    public enum Format: String, SettingChoice {
+        /// The one that needs the least work for all readers.
+        case auto
+        case raw
+        /// The camera's own encoding, passed through.
+        case mjpeg, h264
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - device: a name of `connectlive devices`, a path such as `/dev/video0`, `fixture:FILE` for a recorded camera, or
+    ///     `auto` for the first free one.
+    ///   - isStrict: whether to refuse a camera without a mode of at least this size and rate, instead of scaling.
+    ///   - failover: a camera that takes over while the other one is away; written like `device`.
+    ///   - slateText: text of the slate, with the time in the format of strftime.
+    ///   - slateImage: the path of a PNG or JPEG file that the slate shows.
+    ///   - controls: other controls of the camera by their V4L2 names, such as `exposure_auto=1,focus_absolute=30`.
+    public init(
+        device: String? = nil, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
+        isStrict: Bool? = nil, mirror: Bool? = nil, format: Format? = nil, away: Away? = nil, failover: String? = nil,
+        slateText: String? = nil, slateImage: String? = nil, brightness: Int? = nil, contrast: Int? = nil,
+        saturation: Int? = nil, hue: Int? = nil, controls: String? = nil
+    ) {
+        handle = NodeHandle(
+            CameraNode.kind,
+            [
+                "device": device, "width": width, "height": height, "fps": framesPerSecond, "strict": isStrict,
+                "mirror": mirror, "format": format, "away": away, "failover": failover, "slate-text": slateText,
+                "slate-image": slateImage, "brightness": brightness, "contrast": contrast, "saturation": saturation,
+                "hue": hue, "controls": controls,
+            ])
+    }
+
+    /// Changes a control of the camera, within the camera's own limits.
+    ///
+    /// - Throws: `camera.control` if the camera refuses; `node.not-running`.
+    public func setBrightness(_ value: Int) async throws(MediaError) { try await change("brightness", to: value) }
+    public func setContrast(_ value: Int) async throws(MediaError) { try await change("contrast", to: value) }
+    public func setSaturation(_ value: Int) async throws(MediaError) { try await change("saturation", to: value) }
+    public func setHue(_ value: Int) async throws(MediaError) { try await change("hue", to: value) }
+    /// Changes controls by their V4L2 names, such as `exposure_auto=1,focus_absolute=30`.
+    public func setControls(_ controls: String) async throws(MediaError) { try await change("controls", to: controls) }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.Camera {
+        get throws(MediaError) { try figures(\.cameras) ?? MediaStatistics.Camera() }
+    }
+
+    /// The state of the device; nil if the node ends without it.
+    ///
+    /// - Throws: `node.not-running`.
+    public var status: SourceStatus? { get throws(MediaError) { try figures(\.sources) } }
+}
+
 extension Node {
     /// A camera. `device` is a name of `connectlive devices`, a path such as `/dev/video0`, `fixture:FILE` for a recorded
     /// camera, or `auto` for the first free one. While it is away, the last frame stays (`away`: "freeze", "slate" or
     /// "end").
-    public static func camera(
+    package static func camera(
         _ name: String = "camera", device: String? = nil, width: Int? = nil, height: Int? = nil,
         framesPerSecond: Double? = nil, mirror: Bool? = nil, away: String? = nil
     ) -> Node {

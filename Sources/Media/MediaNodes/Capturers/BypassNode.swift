@@ -131,9 +131,31 @@ extension VideoCodec {
     func isKeyframe(_ bytes: [UInt8]) -> Bool { EncodedHeader.isKeyframe(bytes.span.bytes, encoding: rawValue) }
 }
 
+/// Frames that the program pushes.
+public struct Bypass: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter codec: the codec of the frames; nil for raw I420.
+    public init(width: Int, height: Int, framesPerSecond: Double? = nil, codec: VideoCodec? = nil) {
+        handle = NodeHandle(
+            BypassNode.kind, ["format": codec?.rawValue, "width": width, "height": height, "fps": framesPerSecond])
+    }
+
+    /// Takes the frames. It belongs to the node as it runs now, so ask for it again after an edit that replaced the node.
+    ///
+    /// - Throws: `node.not-running`.
+    public var input: FrameInput {
+        get throws(MediaError) {
+            let (pipeline, name) = try running()
+            guard let input = pipeline.frameInput(name) else { throw handle.identity.notRunning(as: name) }
+            return input
+        }
+    }
+}
+
 extension Node {
     /// Frames that the program pushes into `MediaPipeline.frameInput(_:)` of this name; raw without a codec.
-    public static func bypass(
+    package static func bypass(
         _ name: String = "bypass", width: Int, height: Int, framesPerSecond: Double? = nil, codec: VideoCodec? = nil
     ) -> Node {
         Node(

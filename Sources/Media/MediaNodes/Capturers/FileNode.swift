@@ -1,6 +1,6 @@
 import Dispatch
 import GStreamerKit
-public import MediaGraph
+package import MediaGraph
 import Synchronization
 
 /// A media file of any format that GStreamer decodes, paced in real time at its own size and rate.
@@ -225,9 +225,22 @@ final class FileNode: NodeType, RunningNode {
     }
 }
 
+/// A media file, decoded, and paced in real time at its own size and rate.
+public struct File: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter loops: whether to repeat without a gap; otherwise the stream ends with the file.
+    public init(path: String, loops: Bool? = nil) {
+        handle = NodeHandle(FileNode.kind, ["path": path, "loop": loops])
+    }
+
+    public var video: NodeOutput { output(named: "video") }
+    public var audio: NodeOutput { output(named: "audio") }
+}
+
 extension Node {
     /// A media file, paced in real time at its own size and rate.
-    public static func file(_ name: String = "file", path: String, loop: Bool? = nil) -> Node {
+    package static func file(_ name: String = "file", path: String, loop: Bool? = nil) -> Node {
         Node(FileNode.kind, name, ["path": path, "loop": loop])
     }
 }

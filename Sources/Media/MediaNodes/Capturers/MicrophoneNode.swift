@@ -27,10 +27,10 @@ struct MicrophoneNode: NodeType, RunningNode {
                 "device", .text, default: "auto",
                 "Name as listed by 'connectlive devices', or auto for the default"),
             SettingContract(
-                "system", .choice(["auto", "pulse", "pipewire", "alsa"]), default: "auto",
+                "system", .choice(["auto"] + SoundSystem.allCases.map(\.rawValue)), default: "auto",
                 "The sound system; auto is the first one that responds"),
             SettingContract(
-                "away", .choice(["silence", "end"]), default: "silence",
+                "away", Microphone.Away.settingDomain, default: "silence",
                 "Output while the microphone is away: silence; end ends the node with an error"),
         ])
 
@@ -194,10 +194,34 @@ struct MicrophoneNode: NodeType, RunningNode {
     }
 }
 
+/// A microphone of PulseAudio, PipeWire or ALSA.
+public struct Microphone: MediaNode {
+    /// The output while the microphone is away.
+    public enum Away: String, SettingChoice {
+        case silence
+        /// Nothing: the node ends with an error.
+        case end
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - device: a name as listed by `Devices`, or `auto` for the default.
+    ///   - system: nil for the first one that responds.
+    public init(device: String? = nil, system: SoundSystem? = nil, away: Away? = nil) {
+        handle = NodeHandle(MicrophoneNode.kind, ["device": device, "system": system?.rawValue, "away": away])
+    }
+
+    /// The state of the device; nil if the node ends without it.
+    ///
+    /// - Throws: `node.not-running`.
+    public var status: SourceStatus? { get throws(MediaError) { try figures(\.sources) } }
+}
+
 extension Node {
     /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default. While it is away, silence
     /// plays (`away`: "silence" or "end").
-    public static func microphone(
+    package static func microphone(
         _ name: String = "microphone", device: String? = nil, away: String? = nil
     ) -> Node {
         Node(MicrophoneNode.kind, name, ["device": device, "away": away])

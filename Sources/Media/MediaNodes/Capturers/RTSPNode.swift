@@ -31,7 +31,7 @@ struct RTSPNode: NodeType, RunningNode {
                 "rtsp://user:password@host:554/path, or rtsps:// for TLS"
             ).example("rtsp://camera/stream"),
             SettingContract(
-                "transport", .choice(["tcp", "udp"]), default: "tcp",
+                "transport", RTSP.Transport.settingDomain, default: "tcp",
                 "tcp loses nothing; udp does not wait for lost packets"),
             SettingContract(
                 "latency", .integer(0...5000), default: 100, unit: "ms",
@@ -231,9 +231,39 @@ enum RTSPFailure {
     }
 }
 
+/// A network camera's encoded video and audio.
+public struct RTSP: MediaNode {
+    public enum Transport: String, SettingChoice {
+        /// Loses nothing.
+        case tcp
+        /// Does not wait for lost packets.
+        case udp
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - url: an address such as `rtsp://user:password@camera/stream`, or `rtsps://` for TLS.
+    ///   - latency: the longest delay of media: over UDP the wait for a packet, over TCP the delay that a window allows for.
+    ///   - verifiesCertificate: whether the certificate of an `rtsps://` camera has to be valid for this machine.
+    public init(
+        url: String, transport: Transport? = nil, latency: Duration? = nil, verifiesCertificate: Bool? = nil
+    ) {
+        handle = NodeHandle(
+            RTSPNode.kind,
+            [
+                "url": url, "transport": transport, "latency": latency?.inMilliseconds,
+                "verify-certificate": verifiesCertificate,
+            ])
+    }
+
+    public var video: NodeOutput { output(named: "video") }
+    public var audio: NodeOutput { output(named: "audio") }
+}
+
 extension Node {
     /// A network camera's encoded video and audio. `url` is an address such as `rtsp://user:password@camera/stream`.
-    public static func rtsp(_ name: String = "rtsp", url: String) -> Node {
+    package static func rtsp(_ name: String = "rtsp", url: String) -> Node {
         Node(RTSPNode.kind, name, ["url": url])
     }
 }

@@ -1,6 +1,6 @@
 import Dispatch
 import GStreamerKit
-public import MediaGraph
+package import MediaGraph
 
 /// The screen of an X display, a region of it, one of its windows, or a PipeWire node.
 struct ScreenNode: NodeType, RunningNode {
@@ -203,9 +203,49 @@ private struct Region: CustomStringConvertible {
     }
 }
 
+/// The screen of an X display, a region or window of it, or a PipeWire node.
+public struct Screen: MediaNode {
+    /// A region of the display, in pixels.
+    public struct Region: Sendable, Hashable {
+        public var x: Int
+        public var y: Int
+        /// Nil up to the right edge.
+        public var width: Int?
+        /// Nil down to the bottom edge.
+        public var height: Int?
+
+        public init(x: Int = 0, y: Int = 0, width: Int? = nil, height: Int? = nil) {
+            (self.x, self.y, self.width, self.height) = (x, y, width, height)
+        }
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - display: an X display such as `:0`; nil for that of the environment.
+    ///   - window: the title of a window or part of it, or its number as printed by `xwininfo`.
+    ///   - showsPointer: whether to include the mouse pointer.
+    public init(
+        display: String? = nil, window: String? = nil, region: Region? = nil, framesPerSecond: Double? = nil,
+        showsPointer: Bool? = nil
+    ) {
+        handle = NodeHandle(
+            ScreenNode.kind,
+            [
+                "display": display, "window": window, "x": region?.x, "y": region?.y, "width": region?.width,
+                "height": region?.height, "fps": framesPerSecond, "cursor": showsPointer,
+            ])
+    }
+
+    /// - Parameter pipewireNode: the number or name of a PipeWire node.
+    public init(pipewireNode: String, framesPerSecond: Double? = nil) {
+        handle = NodeHandle(ScreenNode.kind, ["pipewire-node": pipewireNode, "fps": framesPerSecond])
+    }
+}
+
 extension Node {
     /// The screen of an X display, or the window whose title contains `window`.
-    public static func screen(
+    package static func screen(
         _ name: String = "screen", display: String? = nil, window: String? = nil, framesPerSecond: Double? = nil
     ) -> Node {
         Node(ScreenNode.kind, name, ["display": display, "window": window, "fps": framesPerSecond])

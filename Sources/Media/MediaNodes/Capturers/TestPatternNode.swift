@@ -1,6 +1,6 @@
 import GStreamerKit
 import Glibc
-public import MediaGraph
+package import MediaGraph
 
 /// Scrolling colour bars with a bar-coded frame number, and a tone. In the first tenth of each second the bars flash
 /// and the tone beeps, so that their offset can be measured anywhere downstream.
@@ -113,9 +113,23 @@ private enum Tone {
     }
 }
 
+/// Moving colour bars with a bar-coded frame number, and a tone.
+public struct TestPattern: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter frames: the number of frames after which it ends; 0 for no end.
+    public init(width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil, frames: Int? = nil) {
+        handle = NodeHandle(
+            TestPatternNode.kind, ["width": width, "height": height, "fps": framesPerSecond, "frames": frames])
+    }
+
+    public var video: NodeOutput { output(named: "video") }
+    public var audio: NodeOutput { output(named: "audio") }
+}
+
 extension Node {
     /// Moving colour bars with a bar-coded frame number, and a tone. Ends after `frames` frames unless that is 0.
-    public static func testPattern(
+    package static func testPattern(
         _ name: String = "test-pattern", width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
         frames: Int? = nil
     ) -> Node {

@@ -46,9 +46,18 @@ enum AACEncoderNode: NodeType {
     }
 }
 
+/// An AAC encoder, for containers without Opus.
+public struct AACEncoder: MediaNode {
+    public var handle: NodeHandle
+
+    public init(bitrate: Bitrate? = nil) {
+        handle = NodeHandle(AACEncoderNode.kind, ["bitrate": bitrate?.bitsPerSecond])
+    }
+}
+
 extension Node {
     /// An AAC encoder, for containers without Opus.
-    public static func aacEncoder(_ name: String = "aac-encoder") -> Node {
+    package static func aacEncoder(_ name: String = "aac-encoder") -> Node {
         Node(AACEncoderNode.kind, name)
     }
 }

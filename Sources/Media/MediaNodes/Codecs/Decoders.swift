@@ -1,5 +1,5 @@
 import GStreamerKit
-public import MediaGraph
+package import MediaGraph
 
 /// Decodes video of any codec.
 enum VideoDecoderNode: NodeType {
@@ -88,14 +88,28 @@ extension NodeInstance {
     }
 }
 
+/// A decoder of video of any codec. The planner inserts one where a node needs it.
+public struct VideoDecoder: MediaNode {
+    public var handle: NodeHandle
+
+    public init() { handle = NodeHandle(VideoDecoderNode.kind) }
+}
+
+/// A decoder of audio of any codec. The planner inserts one where a node needs it.
+public struct AudioDecoder: MediaNode {
+    public var handle: NodeHandle
+
+    public init() { handle = NodeHandle(AudioDecoderNode.kind) }
+}
+
 extension Node {
     /// A decoder of video of any codec.
-    public static func videoDecoder(_ name: String = "video-decoder") -> Node {
+    package static func videoDecoder(_ name: String = "video-decoder") -> Node {
         Node(VideoDecoderNode.kind, name)
     }
 
     /// A decoder of audio of any codec.
-    public static func audioDecoder(_ name: String = "audio-decoder") -> Node {
+    package static func audioDecoder(_ name: String = "audio-decoder") -> Node {
         Node(AudioDecoderNode.kind, name)
     }
 }

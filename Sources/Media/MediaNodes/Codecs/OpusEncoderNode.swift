@@ -39,9 +39,27 @@ enum OpusEncoderNode: NodeType {
     }
 }
 
+/// An Opus encoder.
+public struct OpusEncoder: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter expectedLossPercent: the expected packet loss, for the error correction.
+    public init(bitrate: Bitrate? = nil, expectedLossPercent: Int? = nil) {
+        handle = NodeHandle(
+            OpusEncoderNode.kind, ["bitrate": bitrate?.bitsPerSecond, "expected-loss": expectedLossPercent])
+    }
+
+    /// Changes the bitrate.
+    ///
+    /// - Throws: `graph.invalid` for a bitrate out of range; `node.not-running`.
+    public func setBitrate(_ bitrate: Bitrate) async throws(MediaError) {
+        try await change("bitrate", to: bitrate.bitsPerSecond)
+    }
+}
+
 extension Node {
     /// An Opus encoder. `expectedLossPercent` is the expected packet loss, for the error correction.
-    public static func opusEncoder(
+    package static func opusEncoder(
         _ name: String = "opus-encoder", bitrate: Bitrate? = nil, expectedLossPercent: Int? = nil
     ) -> Node {
         Node(

@@ -195,21 +195,75 @@ struct VideoEncoderElement: Sendable {
         pixelFormats: ["NV12", "I420"], isHardware: true, rate: .controls)
 }
 
+/// A video encoder at a constant bitrate. Its kind is `vp8-encoder`, `h264-encoder`, `vp9-encoder` or `av1-encoder`.
+public struct VideoEncoder: MediaNode {
+    public enum Codec: String, Sendable, Hashable, CaseIterable {
+        case vp8
+        /// Constrained baseline.
+        case h264
+        /// For recordings.
+        case vp9, av1
+
+        fileprivate var row: EncodedVideo {
+            switch self {
+            case .vp8: .vp8
+            case .h264: .h264
+            case .vp9: .vp9
+            case .av1: .av1
+            }
+        }
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - bitrate: nil for that of `VideoBitrate`, for the size and rate that arrive.
+    ///   - keyframeInterval: the most frames between keyframes without a request.
+    ///   - element: the GStreamer element to use; nil for the first usable one, hardware first.
+    public init(
+        _ codec: Codec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil, element: String? = nil
+    ) {
+        handle = NodeHandle(
+            VideoEncoderNode.kind(of: codec.row),
+            ["bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval, "element": element])
+    }
+
+    /// Changes the bitrate from the next frame on.
+    ///
+    /// - Throws: `graph.invalid` for a bitrate out of range; `node.not-running`.
+    public func setBitrate(_ bitrate: Bitrate) async throws(MediaError) {
+        try await change("bitrate", to: bitrate.bitsPerSecond)
+    }
+
+    /// Makes the next frame a keyframe. Does not block.
+    ///
+    /// - Throws: `node.not-running`.
+    public func requestKeyframe() throws(MediaError) {
+        let (pipeline, name) = try running()
+        try pipeline.requestKeyframe(name)
+    }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.VideoEncoder {
+        get throws(MediaError) { try figures(\.encoders) ?? MediaStatistics.VideoEncoder() }
+    }
+}
+
 extension Node {
     /// A video encoder. Without a bitrate, `VideoBitrate` determines it for the size and rate that arrive.
-    public static func videoEncoder(
+    package static func videoEncoder(
         _ name: String? = nil, codec: VideoCodec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil
     ) -> Node {
         videoEncoder(codec == .vp8 ? .vp8 : .h264, name, bitrate, keyframeInterval)
     }
 
     /// An AV1 encoder, for recordings; bitrate as for `videoEncoder`.
-    public static func av1Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
+    package static func av1Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
         videoEncoder(.av1, name, bitrate)
     }
 
     /// A VP9 encoder, for recordings; bitrate as for `videoEncoder`.
-    public static func vp9Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
+    package static func vp9Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
         videoEncoder(.vp9, name, bitrate)
     }
 

@@ -1,4 +1,4 @@
-package import MediaGraph
+import MediaGraph
 package import MediaTesting
 
 extension Conformance {

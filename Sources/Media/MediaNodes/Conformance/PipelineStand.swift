@@ -1,5 +1,5 @@
 import GStreamerKit
-package import MediaGraph
+import MediaGraph
 package import MediaTesting
 import Synchronization
 

@@ -4,18 +4,30 @@ import Synchronization
 
 /// Runs a Swift capturer.
 enum CapturerHost {
+    /// The graph makes a value for each node.
     static func implementation<Kind: Capturer>(_ type: Kind.Type) -> NodeImplementation {
+        implementation(Kind.kind(type.init().contracts)) { (settings) throws(MediaError) in try Kind(settings) }
+    }
+
+    /// The program has made the value.
+    static func implementation<Kind: Capturer>(_ value: Kind) -> NodeImplementation {
+        implementation(Kind.kind(value.contractsOfValue)) { _ in value }
+    }
+
+    private static func implementation<Kind: Capturer>(
+        _ kind: NodeKind, _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+    ) -> NodeImplementation {
         NodeImplementation(
-            kind: CustomNode.capturer(type).kind,
+            kind: kind,
             plan: { (request) throws(MediaError) in
-                let format = try Self.format(of: try Kind(request.node.settings), request.name)
+                let format = try Self.format(of: try value(request.node.settings), request.name)
                 var plan = NodePlan(request.node)
                 try plan.addPushed(format.media, request.environment)
                 if format.media.kind == .encodedVideo { plan.copiesPerFrame = 1 }
                 return plan
             },
             activate: { (instance) throws(MediaError) in
-                let capturer = try Kind(instance.plan.node.settings)
+                let capturer = try value(instance.plan.node.settings)
                 let format = try Self.format(of: capturer, instance.name)
                 instance.awaitFirstBuffer(at: instance.element("source").source)
                 let sink = PipelineSink(instance, format.media)

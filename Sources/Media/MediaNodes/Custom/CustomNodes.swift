@@ -10,9 +10,7 @@ extension NodeRegistry {
             let implementation = try NodeImplementation(node)
             let name = implementation.kind.name
             guard registry.kind(named: name) == nil else {
-                throw MediaError(
-                    code: MediaError.Code.nodeNameTaken,
-                    message: "A node called \(name) exists already. Choose another name for one of them.")
+                throw CustomNode.nameTaken(name)
             }
             registry = registry.adding([implementation])
         }
@@ -20,6 +18,14 @@ extension NodeRegistry {
     }
 
     public func adding(_ nodes: CustomNode...) throws(MediaError) -> NodeRegistry { try adding(nodes) }
+}
+
+extension CustomNode {
+    static func nameTaken(_ name: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.nodeNameTaken,
+            message: "A node called \(name) exists already. Choose another name for one of them.")
+    }
 }
 
 extension NodeImplementation {

@@ -4,15 +4,27 @@ import Synchronization
 
 /// Runs a Swift processor, like a frame function.
 enum ProcessorHost {
+    /// The graph makes a value for each node.
     static func implementation<Kind: Processor>(_ type: Kind.Type) -> NodeImplementation {
+        implementation(Kind.kind(type.init().contracts)) { (settings) throws(MediaError) in try Kind(settings) }
+    }
+
+    /// The program has made the value.
+    static func implementation<Kind: Processor>(_ value: Kind) -> NodeImplementation {
+        implementation(Kind.kind(value.contractsOfValue)) { _ in value }
+    }
+
+    private static func implementation<Kind: Processor>(
+        _ kind: NodeKind, _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+    ) -> NodeImplementation {
         NodeImplementation(
-            kind: CustomNode.processor(type).kind,
+            kind: kind,
             plan: { (request) throws(MediaError) in
-                _ = try Kind(request.node.settings)
+                _ = try value(request.node.settings)
                 return try FrameFunctionNode.plan(request)
             },
             activate: { (instance) throws(MediaError) in
-                let processor = try Kind(instance.plan.node.settings)
+                let processor = try value(instance.plan.node.settings)
                 let reporter = instance.reporter
                 let name = instance.name
                 let state = Mutex<Kind?>(processor)

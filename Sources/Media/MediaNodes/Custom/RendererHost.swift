@@ -6,11 +6,23 @@ enum RendererHost {
     /// How many frames or buffers may wait for a busy renderer.
     private static let waiting = 2
 
+    /// The graph makes a value for each node.
     static func implementation<Kind: Renderer>(_ type: Kind.Type) -> NodeImplementation {
+        implementation(Kind.kind(type.init().contracts)) { (settings) throws(MediaError) in try Kind(settings) }
+    }
+
+    /// The program has made the value.
+    static func implementation<Kind: Renderer>(_ value: Kind) -> NodeImplementation {
+        implementation(Kind.kind(value.contractsOfValue)) { _ in value }
+    }
+
+    private static func implementation<Kind: Renderer>(
+        _ kind: NodeKind, _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+    ) -> NodeImplementation {
         NodeImplementation(
-            kind: CustomNode.renderer(type).kind,
+            kind: kind,
             plan: { (request) throws(MediaError) in
-                _ = try Kind(request.node.settings)
+                _ = try value(request.node.settings)
                 var plan = NodePlan.sink(request)
                 if Kind.Media.port.kinds == [.rawVideo] {
                     // Without this, the sink would accept any format.
@@ -22,7 +34,7 @@ enum RendererHost {
                 return plan
             },
             activate: { (instance) throws(MediaError) in
-                let renderer = try Kind(instance.plan.node.settings)
+                let renderer = try value(instance.plan.node.settings)
                 let (stream, input) = AsyncStream.makeStream(
                     of: Kind.Media.self, bufferingPolicy: .bufferingNewest(waiting))
                 instance.element("sink").sink.onEndOfStream { input.finish() }

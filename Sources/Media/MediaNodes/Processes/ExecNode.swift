@@ -2,7 +2,7 @@ import ChildProcesses
 import Dispatch
 import FrameSocket
 import GStreamerKit
-public import MediaGraph
+package import MediaGraph
 import Synchronization
 
 /// A program that writes its frames to its standard output. The capture time of a frame is its complete arrival.
@@ -236,9 +236,32 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     }
 }
 
+/// Frames that a program writes to its standard output: raw frames without gaps, Annex B for H.264, or successive JPEGs.
+public struct Exec: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - command: the program and its arguments, split like a shell command; no shell runs.
+    ///   - framesPerSecond: the maximum frame rate.
+    ///   - format: the program's output, such as `NV12` or `h264`.
+    ///   - restarts: whether to restart the program when it ends; otherwise the stream ends with it.
+    ///   - timeout: the time without a frame after which the program is restarted.
+    public init(
+        command: String, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil, format: String? = nil,
+        restarts: Bool? = nil, timeout: Duration? = nil
+    ) {
+        handle = NodeHandle(
+            ExecNode.kind,
+            [
+                "command": command, "width": width, "height": height, "fps": framesPerSecond, "format": format,
+                "restart": restarts, "timeout": timeout?.inSeconds,
+            ])
+    }
+}
+
 extension Node {
     /// Frames that a program writes to its standard output.
-    public static func exec(
+    package static func exec(
         _ name: String = "exec", command: String, width: Int? = nil, height: Int? = nil,
         framesPerSecond: Double? = nil, format: String? = nil
     ) -> Node {

@@ -2,7 +2,7 @@ import Dispatch
 import FrameSocket
 import GStreamerKit
 import Glibc
-public import MediaGraph
+package import MediaGraph
 import Synchronization
 
 /// Frames of a program that connects to a socket, such as a shared screen.
@@ -158,9 +158,32 @@ enum RuntimeFolder {
     }
 }
 
+/// Frames of a program that connects to a Unix socket: docs/frame-socket.md.
+public struct Feed: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - socket: the path to listen on; nil for one that is named after the node.
+    ///   - framesPerSecond: the maximum frame rate.
+    ///   - format: the format of the frames, such as `NV12` or `h264`.
+    ///   - scales: whether to accept raw frames of other sizes, and scale them.
+    ///   - timeout: the time without a frame after which a warning is reported.
+    public init(
+        socket: String? = nil, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
+        format: String? = nil, scales: Bool? = nil, timeout: Duration? = nil
+    ) {
+        handle = NodeHandle(
+            FeedNode.kind,
+            [
+                "socket": socket, "width": width, "height": height, "fps": framesPerSecond, "format": format,
+                "scale": scales, "timeout": timeout?.inSeconds,
+            ])
+    }
+}
+
 extension Node {
     /// Frames of a program that connects to a Unix socket. `socket` is its path; by default, it is named after the node.
-    public static func feed(
+    package static func feed(
         _ name: String = "feed", socket: String? = nil, width: Int? = nil, height: Int? = nil,
         framesPerSecond: Double? = nil, format: String? = nil
     ) -> Node {

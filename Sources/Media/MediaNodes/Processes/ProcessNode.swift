@@ -2,7 +2,7 @@ import ChildProcesses
 import Dispatch
 import FrameSocket
 import GStreamerKit
-public import MediaGraph
+package import MediaGraph
 
 /// A program that the graph starts, and that sends its frames over an inherited socket.
 final class ProcessNode: NodeType, FedNode, ProgramOwner {
@@ -118,9 +118,34 @@ extension Program {
     }
 }
 
+/// Frames of a program that starts with the graph, and again when it ends. It sends them over a socket and shared memory:
+/// docs/frame-socket.md. Its kind is `process`.
+public struct CapturerProcess: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - command: the program and its arguments, split like a shell command; no shell runs.
+    ///   - framesPerSecond: the maximum frame rate.
+    ///   - format: the format that the program has to send, such as `NV12` or `h264`.
+    ///   - scales: whether to accept raw frames of other sizes, and scale them.
+    ///   - restarts: whether to restart the program when it ends; otherwise the stream ends with it.
+    ///   - timeout: the time without a frame after which the program is restarted.
+    public init(
+        command: String, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil, format: String? = nil,
+        scales: Bool? = nil, restarts: Bool? = nil, timeout: Duration? = nil
+    ) {
+        handle = NodeHandle(
+            ProcessNode.kind,
+            [
+                "command": command, "width": width, "height": height, "fps": framesPerSecond, "format": format,
+                "scale": scales, "restart": restarts, "timeout": timeout?.inSeconds,
+            ])
+    }
+}
+
 extension Node {
     /// Frames of a program that starts with the graph, and again when it ends.
-    public static func process(
+    package static func process(
         _ name: String = "process", command: String, width: Int? = nil, height: Int? = nil,
         framesPerSecond: Double? = nil, format: String? = nil
     ) -> Node {

@@ -145,19 +145,63 @@ package enum AudioMixerNode: NodeType {
     }
 }
 
+/// Measures the level of each audio channel.
+public struct Level: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter interval: the length of the audio that one value covers.
+    public init(interval: Duration? = nil) {
+        handle = NodeHandle(LevelNode.kind, ["interval": interval?.inSeconds])
+    }
+
+    /// The levels of the last interval, left before right; empty before it.
+    ///
+    /// - Throws: `node.not-running`.
+    public var levels: [MediaStatistics.ChannelLevel] { get throws(MediaError) { try figures(\.levels) ?? [] } }
+}
+
+/// Changes the volume of audio.
+public struct Volume: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter factor: for samples: 0 is silence, 1 is unchanged, 2 is 6 dB louder.
+    public init(_ factor: Double? = nil, isMuted: Bool? = nil) {
+        handle = NodeHandle(VolumeNode.kind, ["volume": factor, "mute": isMuted])
+    }
+
+    /// Changes the factor for samples.
+    ///
+    /// - Throws: `graph.invalid` for a factor out of range; `node.not-running`.
+    public func setFactor(_ factor: Double) async throws(MediaError) { try await change("volume", to: factor) }
+    public func setMuted(_ isMuted: Bool) async throws(MediaError) { try await change("mute", to: isMuted) }
+}
+
+/// Mixes audio. An input that stalls or ends does not stop the others.
+public struct AudioMixer: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter latency: the longest delay of an input after the first one.
+    public init(latency: Duration? = nil) {
+        handle = NodeHandle(AudioMixerNode.kind, ["latency": latency?.inMilliseconds])
+    }
+
+    /// An input by its number, from 1. Inputs without a number are filled in the order of the links.
+    public func input(_ number: Int) -> NodeInput { input(named: "in\(number)") }
+}
+
 extension Node {
     /// Measures the level of audio over each `interval`, in seconds.
-    public static func level(_ name: String = "level", interval: Double? = nil) -> Node {
+    package static func level(_ name: String = "level", interval: Double? = nil) -> Node {
         Node(LevelNode.kind, name, ["interval": interval])
     }
 
     /// Multiplies samples by `volume`.
-    public static func volume(_ name: String = "volume", volume: Double? = nil, mute: Bool? = nil) -> Node {
+    package static func volume(_ name: String = "volume", volume: Double? = nil, mute: Bool? = nil) -> Node {
         Node(VolumeNode.kind, name, ["volume": volume, "mute": mute])
     }
 
     /// Mixes the audio of the inputs `in1`, `in2` and so on.
-    public static func audioMixer(_ name: String = "audio-mixer") -> Node {
+    package static func audioMixer(_ name: String = "audio-mixer") -> Node {
         Node(AudioMixerNode.kind, name)
     }
 }

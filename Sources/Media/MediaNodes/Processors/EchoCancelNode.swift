@@ -18,10 +18,10 @@ package final class EchoCancelNode: NodeType, RunningNode {
         outputs: [Port("out", [.rawAudio]), Port("played-out", [.rawAudio], isRequired: false)],
         settings: [
             SettingContract(
-                "suppression", .choice(["low", "moderate", "high"]), default: "low",
+                "suppression", EchoCancel.Suppression.settingDomain, default: "low",
                 "Strength of the echo suppression; each step costs the voice 1 dB while both sides speak"),
             SettingContract(
-                "noise-suppression", .choice(["off", "low", "moderate", "high", "very-high"]), default: "moderate",
+                "noise-suppression", EchoCancel.NoiseSuppression.settingDomain, default: "moderate",
                 "Strength of the noise suppression"),
             SettingContract(
                 "gain-control", .flag, default: false, "Whether to raise or lower the voice to the target level"),
@@ -170,9 +170,55 @@ package final class EchoCancelNode: NodeType, RunningNode {
     }
 }
 
+/// Removes the audio that is played from the audio of a microphone, suppresses noise and controls the gain:
+///
+/// ```swift
+/// microphone >>> echo >>> voice
+/// received >>> echo.played
+/// echo.playedOut >>> Speaker()
+/// ```
+public struct EchoCancel: MediaNode {
+    public enum Suppression: String, SettingChoice {
+        case low, moderate, high
+    }
+
+    public enum NoiseSuppression: String, SettingChoice {
+        case off, low, moderate, high
+        case veryHigh = "very-high"
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - suppression: each step costs the voice 1 dB while both sides speak.
+    ///   - gainControl: whether to raise or lower the voice to the target level.
+    ///   - targetLevel: the peak level that the gain control aims at, in dBFS.
+    ///   - delay: the time from playing audio until the microphone records it; nil to measure it.
+    public init(
+        suppression: Suppression? = nil, noiseSuppression: NoiseSuppression? = nil, gainControl: Bool? = nil,
+        targetLevel: Int? = nil, delay: Duration? = nil
+    ) {
+        handle = NodeHandle(
+            EchoCancelNode.kind,
+            [
+                "suppression": suppression, "noise-suppression": noiseSuppression, "gain-control": gainControl,
+                "target-level": targetLevel, "delay": delay?.inMilliseconds,
+            ])
+    }
+
+    /// The audio to play, which passes unchanged to `playedOut`.
+    public var played: NodeInput { input(named: "played") }
+    public var playedOut: NodeOutput { output(named: "played-out") }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.EchoCanceller {
+        get throws(MediaError) { try figures(\.echoCancellers) ?? MediaStatistics.EchoCanceller() }
+    }
+}
+
 extension Node {
     /// Removes the audio that passes from `played` to `played-out` from the audio of `in`.
-    public static func echoCancel(
+    package static func echoCancel(
         _ name: String = "echo-cancel", suppression: String? = nil, noiseSuppression: String? = nil,
         gainControl: Bool? = nil
     ) -> Node {

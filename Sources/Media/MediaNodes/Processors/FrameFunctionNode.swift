@@ -62,9 +62,25 @@ package final class FrameFunctionNode: NodeType, RunningNode {
     }
 }
 
+/// Passes each frame to a function, which may change it in place.
+public struct FrameFunction: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter change: called for each frame, one call after the other, on a GStreamer thread. Return soon and never
+    ///   block. To stop the pipeline, start a Task.
+    public init(_ change: @escaping @Sendable (inout MutableVideoFrame) -> Void) {
+        handle = NodeHandle(FrameFunctionNode.kind, code: .frameFunction(change))
+    }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.FrameFunction {
+        get throws(MediaError) { try figures(\.frameFunctions) ?? MediaStatistics.FrameFunction() }
+    }
+}
+
 extension Node {
     /// Passes each frame to the function that the program has bound to `name`.
-    public static func frameFunction(_ name: String) -> Node {
+    package static func frameFunction(_ name: String) -> Node {
         Node(FrameFunctionNode.kind, name)
     }
 }

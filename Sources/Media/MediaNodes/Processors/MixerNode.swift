@@ -12,7 +12,7 @@ package final class MixerNode: NodeType, RunningNode {
         inputs: [Port("in", [.rawVideo], encodings: ["I420"], isRepeated: true)], outputs: .rawVideoOut,
         settings: [
             SettingContract(
-                "layout", .choice(["picture-in-picture", "grid"]), default: "picture-in-picture", isChangeable: true,
+                "layout", Mixer.Layout.settingDomain, default: "picture-in-picture", isChangeable: true,
                 "One input fills the frame with the others inset, or all have the same size"),
             SettingContract(
                 "width", .integer(64...8192), unit: "pixels",
@@ -27,7 +27,7 @@ package final class MixerNode: NodeType, RunningNode {
                 "main", .integer(1...1000), default: 1, isChangeable: true,
                 "Number of the input that fills the frame; if it is missing, the first available one"),
             SettingContract(
-                "corner", .choice(["top-left", "top-right", "bottom-left", "bottom-right"]), default: "bottom-right",
+                "corner", Mixer.Corner.settingDomain, default: "bottom-right",
                 isChangeable: true, "Corner of the insets"),
             SettingContract(
                 "inset", .number(0.05...0.5), default: 0.25, isChangeable: true,
@@ -159,9 +159,61 @@ extension NodePlan {
     }
 }
 
+/// Combines several videos into one. An input that stalls or ends does not stop the others.
+public struct Mixer: MediaNode {
+    public enum Layout: String, SettingChoice {
+        /// One input fills the frame, with the others inset.
+        case pictureInPicture = "picture-in-picture"
+        /// All have the same size.
+        case grid
+    }
+
+    public enum Corner: String, SettingChoice {
+        case topLeft = "top-left"
+        case topRight = "top-right"
+        case bottomLeft = "bottom-left"
+        case bottomRight = "bottom-right"
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - width: nil for that of the first input.
+    ///   - height: nil for that of the first input.
+    ///   - framesPerSecond: nil for that of the fastest input.
+    ///   - main: the number of the input that fills the frame, from 1.
+    ///   - corner: the corner of the insets.
+    ///   - inset: the width of an inset, as a fraction of the frame.
+    ///   - margin: pixels between insets and edges.
+    public init(
+        _ layout: Layout? = nil, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
+        main: Int? = nil, corner: Corner? = nil, inset: Double? = nil, margin: Int? = nil
+    ) {
+        handle = NodeHandle(
+            MixerNode.kind,
+            [
+                "layout": layout, "width": width, "height": height, "fps": framesPerSecond, "main": main,
+                "corner": corner, "inset": inset, "margin": margin,
+            ])
+    }
+
+    /// An input by its number, from 1. Inputs without a number are filled in the order of the links.
+    public func input(_ number: Int) -> NodeInput { input(named: "in\(number)") }
+
+    /// - Throws: `node.not-running`, as all setters.
+    public func setLayout(_ layout: Layout) async throws(MediaError) { try await change("layout", to: layout) }
+    /// Changes the number of the input that fills the frame.
+    public func setMain(_ number: Int) async throws(MediaError) { try await change("main", to: number) }
+    public func setCorner(_ corner: Corner) async throws(MediaError) { try await change("corner", to: corner) }
+    /// Changes the width of an inset, as a fraction of the frame.
+    public func setInset(_ fraction: Double) async throws(MediaError) { try await change("inset", to: fraction) }
+    /// Changes the pixels between insets and edges.
+    public func setMargin(_ pixels: Int) async throws(MediaError) { try await change("margin", to: pixels) }
+}
+
 extension Node {
     /// Combines the video of the inputs `in1`, `in2` and so on. `layout` is `picture-in-picture` or `grid`.
-    public static func mixer(
+    package static func mixer(
         _ name: String = "mixer", layout: String? = nil, width: Int? = nil, height: Int? = nil,
         framesPerSecond: Double? = nil
     ) -> Node {

@@ -3,17 +3,14 @@ public import MediaGraph
 
 /// Writes text, the time or an image over frames, in place.
 package struct OverlayNode: NodeType, RunningNode {
-    private static let corners = [
-        "top-left", "top", "top-right", "left", "center", "right", "bottom-left", "bottom", "bottom-right",
-    ]
-
     package static let kind = NodeKind(
         "overlay", .processor, "Draws text, the time or an image over frames", inputs: .rawVideoIn,
         outputs: .rawVideoOut,
         settings: [
             SettingContract("text", .text, default: "", isChangeable: true, "The text; may have several lines"),
             SettingContract(
-                "position", .choice(corners), default: "bottom-left", isChangeable: true, "Place of the text"),
+                "position", Overlay.Position.settingDomain, default: "bottom-left", isChangeable: true,
+                "Place of the text"),
             SettingContract(
                 "x", .integer(-8192...8192), default: 0, isChangeable: true, unit: "pixels",
                 "Offset to the right of that place"),
@@ -33,7 +30,8 @@ package struct OverlayNode: NodeType, RunningNode {
                 "clock", .text, "Format of the time (default: no clock)"
             ).written(#"(?:[\s\S]*%[\s\S]*)?"#, "a format of strftime, such as %H:%M:%S"),
             SettingContract(
-                "clock-position", .choice(corners), default: "top-right", isChangeable: true, "Place of the clock"),
+                "clock-position", Overlay.Position.settingDomain, default: "top-right", isChangeable: true,
+                "Place of the clock"),
             SettingContract("image", .text, "A PNG or JPEG file to draw over the frame"),
             SettingContract(
                 "image-x", .integer(-8192...8192), default: 16, isChangeable: true, unit: "pixels",
@@ -108,7 +106,13 @@ package struct OverlayNode: NodeType, RunningNode {
                     + "change. Start it with one.")
         }
         for property in present {
-            try instance.element(property.element).set(property.name, property.value)
+            let element = instance.element(property.element)
+            guard property.name == "font-desc", let upstream = element.pad("video_sink")?.peer else {
+                try element.set(property.name, property.value)
+                continue
+            }
+            // GStreamer draws without the lock that guards the font, and crashes if the font changes meanwhile.
+            upstream.whenIdle { _ = element.trySet(property.name, property.value) }
         }
         return true
     }
@@ -172,9 +176,99 @@ package struct OverlayNode: NodeType, RunningNode {
     }
 }
 
+/// Draws text, the time or an image over frames.
+public struct Overlay: MediaNode {
+    /// A place in the frame.
+    public enum Position: String, SettingChoice {
+        case topLeft = "top-left"
+        case top
+        case topRight = "top-right"
+        case left, center, right
+        case bottomLeft = "bottom-left"
+        case bottom
+        case bottomRight = "bottom-right"
+    }
+
+    /// A PNG or JPEG file to draw over the frame.
+    public struct Image: Sendable {
+        public var path: String
+        /// Its left edge in pixels; negative counts from the right.
+        public var x: Int?
+        /// Its top edge in pixels; negative counts from the bottom.
+        public var y: Int?
+        /// In pixels; nil for its own.
+        public var width: Int?
+        /// In pixels; nil for its own.
+        public var height: Int?
+        /// From 0 (invisible) to 1.
+        public var opacity: Double?
+
+        public init(
+            path: String, x: Int? = nil, y: Int? = nil, width: Int? = nil, height: Int? = nil, opacity: Double? = nil
+        ) {
+            (self.path, self.x, self.y, self.width, self.height, self.opacity) = (path, x, y, width, height, opacity)
+        }
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - text: may have several lines.
+    ///   - x: pixels to the right of the position.
+    ///   - y: pixels below the position.
+    ///   - fontSize: in points on a frame 640 pixels wide; grows with the frame.
+    ///   - color: red, green and blue as `#rrggbb`.
+    ///   - isShaded: whether to darken the frame behind the text.
+    ///   - clock: a format of strftime, such as `%H:%M:%S`.
+    public init(
+        text: String? = nil, position: Position? = nil, x: Int? = nil, y: Int? = nil, fontSize: Int? = nil,
+        color: String? = nil, isShaded: Bool? = nil, clock: String? = nil, clockPosition: Position? = nil,
+        image: Image? = nil
+    ) {
+        handle = NodeHandle(
+            OverlayNode.kind,
+            [
+                "text": text, "position": position, "x": x, "y": y, "font-size": fontSize, "color": color,
+                "shaded": isShaded, "clock": clock, "clock-position": clockPosition, "image": image?.path,
+                "image-x": image?.x, "image-y": image?.y, "image-width": image?.width, "image-height": image?.height,
+                "image-opacity": image?.opacity,
+            ])
+    }
+
+    /// - Throws: `node.not-running`, as all setters.
+    public func setText(_ text: String) async throws(MediaError) { try await change("text", to: text) }
+    public func setPosition(_ position: Position) async throws(MediaError) {
+        try await change("position", to: position)
+    }
+    /// Changes the pixels to the right of the position.
+    public func setX(_ pixels: Int) async throws(MediaError) { try await change("x", to: pixels) }
+    /// Changes the pixels below the position.
+    public func setY(_ pixels: Int) async throws(MediaError) { try await change("y", to: pixels) }
+    /// Changes the font size, in points on a frame 640 pixels wide.
+    public func setFontSize(_ points: Int) async throws(MediaError) { try await change("font-size", to: points) }
+    /// Changes the color of the text, such as `#ffcc00`.
+    public func setColor(_ color: String) async throws(MediaError) { try await change("color", to: color) }
+    public func setShaded(_ isShaded: Bool) async throws(MediaError) { try await change("shaded", to: isShaded) }
+    public func setClockPosition(_ position: Position) async throws(MediaError) {
+        try await change("clock-position", to: position)
+    }
+    /// Changes the left edge of the image, in pixels; negative counts from the right.
+    public func setImageX(_ pixels: Int) async throws(MediaError) { try await change("image-x", to: pixels) }
+    /// Changes the top edge of the image, in pixels; negative counts from the bottom.
+    public func setImageY(_ pixels: Int) async throws(MediaError) { try await change("image-y", to: pixels) }
+    /// Changes the width of the image, in pixels; 0 is its own.
+    public func setImageWidth(_ pixels: Int) async throws(MediaError) { try await change("image-width", to: pixels) }
+    /// Changes the height of the image, in pixels; 0 is its own.
+    public func setImageHeight(_ pixels: Int) async throws(MediaError) { try await change("image-height", to: pixels) }
+    /// Changes the opacity of the image, from 0 (invisible) to 1.
+    public func setImageOpacity(_ opacity: Double) async throws(MediaError) {
+        try await change("image-opacity", to: opacity)
+    }
+}
+
 extension Node {
     /// Draws over frames. `clock` is a format of strftime, `image` the path of a PNG or JPEG file.
-    public static func overlay(
+    package static func overlay(
         _ name: String = "overlay", text: String? = nil, position: String? = nil, clock: String? = nil,
         image: String? = nil
     ) -> Node {

@@ -234,7 +234,7 @@ enum MirrorNode: FlipNode {
         "mirror", .processor, "Mirrors frames horizontally or vertically", inputs: .rawVideoIn, outputs: .rawVideoOut,
         settings: [
             SettingContract(
-                "direction", .choice(["horizontal", "vertical", "none"]), default: "horizontal", isChangeable: true,
+                "direction", Mirroring.Direction.settingDomain, default: "horizontal", isChangeable: true,
                 "Whether to swap left and right, or top and bottom")
         ])
 
@@ -292,43 +292,129 @@ private struct RunningFlip: RunningNode {
     }
 }
 
+/// Crops frames at their edges, or to an aspect ratio.
+public struct Crop: MediaNode {
+    public var handle: NodeHandle
+
+    /// Removes pixels at the edges.
+    public init(left: Int? = nil, right: Int? = nil, top: Int? = nil, bottom: Int? = nil) {
+        handle = NodeHandle(CropNode.kind, ["left": left, "right": right, "top": top, "bottom": bottom])
+    }
+
+    /// Crops to an aspect ratio such as `16:9`, and keeps the middle.
+    public init(shape: String) {
+        handle = NodeHandle(CropNode.kind, ["shape": shape])
+    }
+
+    /// Changes the number of pixels to remove at an edge.
+    ///
+    /// - Throws: `graph.invalid` for a number out of range; `node.not-running`.
+    public func setLeft(_ pixels: Int) async throws(MediaError) { try await change("left", to: pixels) }
+    public func setRight(_ pixels: Int) async throws(MediaError) { try await change("right", to: pixels) }
+    public func setTop(_ pixels: Int) async throws(MediaError) { try await change("top", to: pixels) }
+    public func setBottom(_ pixels: Int) async throws(MediaError) { try await change("bottom", to: pixels) }
+}
+
+/// Changes the frame size or frame rate. Nil values stay unchanged.
+public struct Scale: MediaNode {
+    public var handle: NodeHandle
+
+    public init(width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil) {
+        handle = NodeHandle(ScaleNode.kind, ["width": width, "height": height, "fps": framesPerSecond])
+    }
+}
+
+/// Changes the frame rate.
+public struct Rate: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter repeats: whether to repeat frames if too few arrive, at one frame of latency; nil only if the input rate
+    ///   is lower or unknown.
+    public init(framesPerSecond: Double, repeats: Bool? = nil) {
+        handle = NodeHandle(RateNode.kind, ["fps": framesPerSecond, "repeat": repeats])
+    }
+}
+
+/// Changes the pixel format. The planner inserts one where a node needs it.
+public struct Convert: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter pixelFormat: GStreamer's name of the output format, such as `NV12`.
+    public init(pixelFormat: String? = nil) {
+        handle = NodeHandle(ConvertNode.kind, ["pixel-format": pixelFormat])
+    }
+}
+
+/// Mirrors frames. Its kind is `mirror`.
+public struct Mirroring: MediaNode {
+    public enum Direction: String, SettingChoice {
+        /// Swaps left and right.
+        case horizontal
+        /// Swaps top and bottom.
+        case vertical
+        case none
+    }
+
+    public var handle: NodeHandle
+
+    public init(_ direction: Direction? = nil) { handle = NodeHandle(MirrorNode.kind, ["direction": direction]) }
+
+    /// - Throws: `node.not-running`.
+    public func setDirection(_ direction: Direction) async throws(MediaError) {
+        try await change("direction", to: direction)
+    }
+}
+
+/// Rotates frames clockwise.
+public struct Rotate: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter degrees: 0, 90, 180 or 270.
+    public init(degrees: Int? = nil) { handle = NodeHandle(RotateNode.kind, ["degrees": degrees]) }
+
+    /// Changes the angle to 0, 90, 180 or 270 degrees.
+    ///
+    /// - Throws: `graph.invalid` for another angle; `node.not-running`.
+    public func setDegrees(_ degrees: Int) async throws(MediaError) { try await change("degrees", to: degrees) }
+}
+
 extension Node {
     /// Removes pixels at the edges.
-    public static func crop(
+    package static func crop(
         _ name: String = "crop", left: Int? = nil, right: Int? = nil, top: Int? = nil, bottom: Int? = nil
     ) -> Node {
         Node(CropNode.kind, name, ["left": left, "right": right, "top": top, "bottom": bottom])
     }
 
     /// Crops to an aspect ratio such as `16:9`, and keeps the middle.
-    public static func crop(_ name: String = "crop", shape: String) -> Node {
+    package static func crop(_ name: String = "crop", shape: String) -> Node {
         Node(CropNode.kind, name, ["shape": shape])
     }
 
     /// Changes the size or frame rate. Nil values stay unchanged.
-    public static func scale(
+    package static func scale(
         _ name: String = "scale", width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil
     ) -> Node {
         Node(ScaleNode.kind, name, ["width": width, "height": height, "fps": framesPerSecond])
     }
 
     /// Changes the frame rate. Without `repeats`, frames are repeated only if too few arrive.
-    public static func rate(_ name: String = "rate", framesPerSecond: Double, repeats: Bool? = nil) -> Node {
+    package static func rate(_ name: String = "rate", framesPerSecond: Double, repeats: Bool? = nil) -> Node {
         Node(RateNode.kind, name, ["fps": framesPerSecond, "repeat": repeats])
     }
 
     /// Changes the pixel format. The planner inserts it where a node does not accept a format.
-    public static func convert(_ name: String = "convert", pixelFormat: String? = nil) -> Node {
+    package static func convert(_ name: String = "convert", pixelFormat: String? = nil) -> Node {
         Node(ConvertNode.kind, name, ["pixel-format": pixelFormat])
     }
 
     /// Mirrors frames. `direction` is `horizontal`, `vertical` or `none`.
-    public static func mirror(_ name: String = "mirror", direction: String? = nil) -> Node {
+    package static func mirror(_ name: String = "mirror", direction: String? = nil) -> Node {
         Node(MirrorNode.kind, name, ["direction": direction])
     }
 
     /// Rotates frames clockwise by 0, 90, 180 or 270 degrees.
-    public static func rotate(_ name: String = "rotate", degrees: Int? = nil) -> Node {
+    package static func rotate(_ name: String = "rotate", degrees: Int? = nil) -> Node {
         Node(RotateNode.kind, name, ["degrees": degrees])
     }
 }

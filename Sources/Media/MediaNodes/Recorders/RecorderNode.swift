@@ -483,9 +483,37 @@ final class RecorderNode: NodeType, RunningNode {
     }
 }
 
+/// Records video and audio to a file. Raw media is encoded first.
+public struct Recorder: MediaNode {
+    public enum Format: String, SettingChoice {
+        /// By the file's extension: .webm, .mp4, .m3u8, otherwise Matroska.
+        case auto
+        /// `mp4` is fragmented.
+        case matroska, mp4, webm, hls
+    }
+
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - path: the file to write, which replaces an existing one; for HLS the playlist, with its segments beside it.
+    ///   - segment: the length of HLS segments, in whole seconds.
+    public init(path: String, format: Format? = nil, segment: Duration? = nil) {
+        handle = NodeHandle(
+            RecorderNode.kind, ["path": path, "format": format, "segment": segment.map { Int($0.inSeconds.rounded()) }])
+    }
+
+    public var video: NodeInput { input(named: "video") }
+    public var audio: NodeInput { input(named: "audio") }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.Recorder {
+        get throws(MediaError) { try figures(\.recorders) ?? MediaStatistics.Recorder() }
+    }
+}
+
 extension Node {
     /// Records its inputs `video` and `audio`. The file's extension selects the container.
-    public static func recorder(_ name: String = "recorder", path: String) -> Node {
+    package static func recorder(_ name: String = "recorder", path: String) -> Node {
         Node(RecorderNode.kind, name, ["path": path])
     }
 }

@@ -91,7 +91,7 @@ enum SpeakerNode: NodeType {
         inputs: .rawAudioIn,
         settings: [
             SettingContract(
-                "system", .choice(["auto", "pulse", "pipewire", "alsa"]), default: "auto",
+                "system", .choice(["auto"] + SoundSystem.allCases.map(\.rawValue)), default: "auto",
                 "Sound system; auto is the first one that responds, and without one, audio is only measured"),
             SettingContract(
                 "device", .text, default: "",
@@ -165,14 +165,47 @@ enum SpeakerNode: NodeType {
     }
 }
 
+/// Passes audio to a function.
+public struct Sound: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter receive: called for each chunk of audio, 10 to 25 ms long, one call after the other, on a GStreamer
+    ///   thread. Return soon and never block. To stop the pipeline, start a Task.
+    public init(_ receive: @escaping @Sendable (AudioChunk) -> Void) {
+        handle = NodeHandle(SoundNode.kind, code: .audio(receive))
+    }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.AudioRenderer {
+        get throws(MediaError) { try figures(\.audioRenderers) ?? MediaStatistics.AudioRenderer() }
+    }
+}
+
+/// Plays audio if there is a device, and measures it in any case.
+public struct Speaker: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - device: the name of the output in the sound system; nil for its default output.
+    ///   - system: nil for the first one that responds.
+    public init(device: String? = nil, system: SoundSystem? = nil) {
+        handle = NodeHandle(SpeakerNode.kind, ["device": device, "system": system?.rawValue])
+    }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.AudioRenderer {
+        get throws(MediaError) { try figures(\.audioRenderers) ?? MediaStatistics.AudioRenderer() }
+    }
+}
+
 extension Node {
     /// Passes audio to the function that the program has bound to `name`.
-    public static func sound(_ name: String) -> Node {
+    package static func sound(_ name: String) -> Node {
         Node(SoundNode.kind, name)
     }
 
     /// Plays audio if there is a device, and measures it in any case.
-    public static func speaker(_ name: String = "speaker") -> Node {
+    package static func speaker(_ name: String = "speaker") -> Node {
         Node(SpeakerNode.kind, name)
     }
 }

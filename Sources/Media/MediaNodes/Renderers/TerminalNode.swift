@@ -1,7 +1,7 @@
 import Dispatch
 import GStreamerKit
 import Glibc
-public import MediaGraph
+package import MediaGraph
 import Synchronization
 
 /// Shows frames in the program's terminal, or in another, as coloured half blocks.
@@ -130,9 +130,24 @@ private final class TerminalScreen: Sendable {
     }
 }
 
+/// Shows frames in the terminal as coloured half blocks.
+public struct Terminal: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - columns: the width in characters; nil for that of the terminal.
+    ///   - rows: the height in characters; nil for that of the terminal.
+    ///   - framesPerSecond: the highest frame rate.
+    ///   - device: another terminal, such as `/dev/pts/3`.
+    public init(columns: Int? = nil, rows: Int? = nil, framesPerSecond: Int? = nil, device: String? = nil) {
+        handle = NodeHandle(
+            TerminalNode.kind, ["columns": columns, "rows": rows, "fps": framesPerSecond, "device": device])
+    }
+}
+
 extension Node {
     /// Shows frames in the terminal.
-    public static func terminal(_ name: String = "terminal") -> Node {
+    package static func terminal(_ name: String = "terminal") -> Node {
         Node(TerminalNode.kind, name)
     }
 }

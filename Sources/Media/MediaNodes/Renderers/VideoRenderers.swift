@@ -183,19 +183,54 @@ final class Counter: Sendable {
     var count: Int { value.load(ordering: .relaxed) }
 }
 
+/// Passes each frame to a function.
+public struct Frames: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameter receive: called for each frame, one call after the other, on a GStreamer thread. Return soon and never
+    ///   block. To stop the pipeline, start a Task.
+    public init(_ receive: @escaping @Sendable (VideoFrame) -> Void) {
+        handle = NodeHandle(FramesNode.kind, code: .frames(receive))
+    }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.VideoRenderer {
+        get throws(MediaError) { try figures(\.videoRenderers) ?? MediaStatistics.VideoRenderer() }
+    }
+}
+
+/// Writes one frame to a PNG or JPEG file.
+public struct Snapshot: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - path: the file to write, which ends in .png, .jpg or .jpeg.
+    ///   - frame: the number of the frame, counted from 1.
+    public init(path: String, frame: Int? = nil) {
+        handle = NodeHandle(SnapshotNode.kind, ["path": path, "frame": frame])
+    }
+}
+
+/// Counts and drops frames or audio of any format.
+public struct Null: MediaNode {
+    public var handle: NodeHandle
+
+    public init() { handle = NodeHandle(NullNode.kind) }
+}
+
 extension Node {
     /// Passes frames to the function that the program has bound to `name`.
-    public static func frames(_ name: String) -> Node {
+    package static func frames(_ name: String) -> Node {
         Node(FramesNode.kind, name)
     }
 
     /// Writes frame number `frame`, counted from 1, to a PNG or JPEG file.
-    public static func snapshot(_ name: String = "snapshot", path: String, frame: Int? = nil) -> Node {
+    package static func snapshot(_ name: String = "snapshot", path: String, frame: Int? = nil) -> Node {
         Node(SnapshotNode.kind, name, ["path": path, "frame": frame])
     }
 
     /// Counts and drops video or audio.
-    public static func null(_ name: String = "null") -> Node {
+    package static func null(_ name: String = "null") -> Node {
         Node(NullNode.kind, name)
     }
 }

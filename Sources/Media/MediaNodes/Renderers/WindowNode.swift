@@ -76,9 +76,21 @@ extension NodeInstance {
     }
 }
 
+/// Shows frames in a window of an X display.
+public struct Window: MediaNode {
+    public var handle: NodeHandle
+
+    public init(title: String? = nil) { handle = NodeHandle(WindowNode.kind, ["title": title]) }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.VideoRenderer {
+        get throws(MediaError) { try figures(\.videoRenderers) ?? MediaStatistics.VideoRenderer() }
+    }
+}
+
 extension Node {
     /// Shows frames in a window.
-    public static func window(_ name: String = "window", title: String? = nil) -> Node {
+    package static func window(_ name: String = "window", title: String? = nil) -> Node {
         Node(WindowNode.kind, name, ["title": title])
     }
 }

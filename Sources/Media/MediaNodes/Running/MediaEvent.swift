@@ -25,6 +25,22 @@ public enum MediaEvent: Sendable {
     /// Another device has taken over for the one that a source lost. The source returns to that one when it can.
     case deviceFailedOver(node: String, device: String)
 
+    /// Whether the event is about a node: `camera` of `.deviceLost(node: "camera", …)`, for example.
+    public func isAbout(_ node: some MediaNode) -> Bool { node.name.map(nodes.contains) ?? false }
+
+    /// The names of the nodes that the event is about.
+    private var nodes: [String] {
+        switch self {
+        case .ended: []
+        case .failed(let error): [error.node].compactMap(\.self)
+        case .partFailed(let error, let nodes): nodes + [error.node].compactMap(\.self)
+        case .warning(let node, _): [node].compactMap(\.self)
+        case .keyframeNeeded(let node), .firstFrame(let node), .deviceWaiting(let node, _), .deviceLost(let node, _),
+            .deviceReturned(let node), .deviceFailedOver(let node, _):
+            [node]
+        }
+    }
+
     /// The source of an event of a device, and why it shows stand-ins after the event; nil if it shows the device's media.
     /// Nil for other events.
     package var source: (node: String, absence: MediaError?)? {

@@ -3,7 +3,16 @@ internal import GStreamerKit
 public import MediaGraph
 import Synchronization
 
-/// Runs a graph.
+/// Runs a composition of nodes:
+///
+/// ```swift
+/// let camera = Camera(), encoder = VideoEncoder(.vp8)
+/// let pipeline = try await MediaPipeline {
+///     camera >>> Window().optional
+///     camera >>> encoder >>> Recorder(path: "talk.mkv")
+/// }
+/// try await pipeline.start()
+/// ```
 ///
 /// A pipeline is created, started and stopped once. Calls may come from any thread. Blocking work, including planning,
 /// runs on the pipeline's own queues and never on Swift's pool.
@@ -35,12 +44,69 @@ public final class MediaPipeline: Sendable {
     /// The callers of `pause` that wait for the start; nil unless it is in progress.
     private let awaitingStart = Mutex<[@Sendable () -> Void]?>(nil)
 
-    /// Plans the graph on this machine and creates its elements. Nothing runs yet.
+    /// The handles of the nodes.
+    let roster: NodeRoster
+
+    /// Plans a composition on this machine and creates its elements. Nothing runs yet.
     ///
     /// - Throws: `graph.invalid` with all problems of the graph; `element.missing` with the Debian package of a
-    ///   GStreamer element that is not installed; or the error of a node's device, such as `camera.absent`.
+    ///   GStreamer element that is not installed; the error of a node's device, such as `camera.absent`; or `node.in-use`
+    ///   for a handle of another pipeline that has not stopped.
+    public convenience init(_ composition: Composition) async throws(MediaError) {
+        try await self.init(composition, limits: Limits())
+    }
+
+    /// Plans a composition like `init(_:)`:
+    ///
+    /// ```swift
+    /// let pipeline = try await MediaPipeline { camera >>> Window() }
+    /// ```
+    public convenience init(@CompositionBuilder _ compose: () -> Composition) async throws(MediaError) {
+        try await self.init(compose())
+    }
+
+    /// Plans a graph of names, such as that of a file, on this machine, and creates its elements. Nothing runs yet.
+    ///
+    /// - Parameters:
+    ///   - nodes: handles that take the places of the graph's nodes with their names, such as
+    ///     `Frames { … }.named("preview")`. Their settings replace those of the graph. A node that calls a function of
+    ///     the program needs one.
+    ///   - registry: the kinds of nodes; `NodeRegistry.withRooms` of ConnectLiveSDK has `publish` and `subscribe`.
+    /// - Throws: the errors of `init(_:)`; `graph.invalid` also for a handle that has no place in the graph.
     public convenience init(
-        _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
+        _ graph: MediaGraph, nodes: [any MediaNode] = [], registry: NodeRegistry = .builtIn
+    ) async throws(MediaError) {
+        let roster = NodeRoster()
+        try await self.init(roster, try roster.enroll(nodes, in: graph), registry)
+    }
+
+    /// Tests shorten the limits, and step the clock.
+    convenience init(
+        _ composition: Composition, registry: NodeRegistry = .builtIn, limits: Limits,
+        clock: PipelineClock = .monotonic
+    ) async throws(MediaError) {
+        let roster = NodeRoster()
+        try await self.init(roster, try roster.enroll(composition), registry, limits: limits, clock: clock)
+    }
+
+    private convenience init(
+        _ roster: NodeRoster, _ enrolled: NodeRoster.Enrolment, _ registry: NodeRegistry, limits: Limits = Limits(),
+        clock: PipelineClock = .monotonic
+    ) async throws(MediaError) {
+        self.init(
+            try await offPool { () throws(MediaError) in
+                let bindings = try NodeBindings(enrolled.codes, registry)
+                let plan = try Planner(registry.with(bindings.own), SystemEnvironment()).plan(
+                    enrolled.graph, bound: bindings.names)
+                return try GraphEditor(plan, bindings, registry, limits, clock)
+            }, roster)
+        roster.pipeline.set(self)
+        roster.edited(enrolled.names, now: enrolled.graph)
+    }
+
+    /// Plans a graph of names, whose functions are bound to these names.
+    package convenience init(
+        _ graph: MediaGraph, bindings: NodeBindings, registry: NodeRegistry = .builtIn
     ) async throws(MediaError) {
         try await self.init(graph, bindings: bindings, registry: registry, limits: Limits())
     }
@@ -58,12 +124,24 @@ public final class MediaPipeline: Sendable {
     }
 
     /// Creates the elements of a plan. Nothing runs yet. Throws like `init(_:bindings:registry:)`.
-    public convenience init(
+    package convenience init(
         _ plan: GraphPlan, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
     ) async throws(MediaError) {
         self.init(
             try await offPool { () throws(MediaError) in try GraphEditor(plan, bindings, registry, Limits(), .monotonic)
             })
+    }
+
+    /// Plans a composition on this machine, without making a pipeline. The handles stay free.
+    ///
+    /// - Throws: like `init(_:)`.
+    public static func plan(_ composition: Composition) async throws(MediaError) -> GraphPlan {
+        let named = NodeRoster.Enrolment(composition, try composition.names { _ in nil })
+        return try await offPool { () throws(MediaError) in
+            let bindings = try NodeBindings(named.codes, .builtIn)
+            return try Planner(NodeRegistry.builtIn.with(bindings.own), SystemEnvironment()).plan(
+                named.graph, bound: bindings.names)
+        }
     }
 
     /// Plans a graph on this machine, on a queue of its own. Cameras, files and network cameras may take seconds to
@@ -78,8 +156,9 @@ public final class MediaPipeline: Sendable {
         try await offPool { () throws(MediaError) in try Planner(registry, environment).plan(graph, bound: bound) }
     }
 
-    private init(_ editor: GraphEditor) {
+    private init(_ editor: GraphEditor, _ roster: NodeRoster = NodeRoster()) {
         self.editor = editor
+        self.roster = roster
     }
 
     var graph: RunningGraph { editor.graph }
@@ -90,8 +169,11 @@ public final class MediaPipeline: Sendable {
     /// The running plan: that of the initializer, with all edits since.
     public var plan: GraphPlan { graph.plan }
 
-    /// All events from now on, for one reader. Ends when the pipeline has stopped, or has failed to start. A reader that
-    /// leaves 1000 events unread loses the oldest.
+    /// The events of the pipeline, for one reader: each use of this property begins another one, and all of them get every
+    /// event. The first one begins with the events since the pipeline was made, the others with the next event. Ends when
+    /// the pipeline has stopped, or has failed to start.
+    ///
+    /// A reader that leaves 1000 events unread loses the oldest. While nothing reads, the latest 100 are kept.
     public var events: AsyncStream<MediaEvent> { reporter.listen() }
 
     public var state: State {
@@ -230,9 +312,11 @@ public final class MediaPipeline: Sendable {
 
     /// Stops the pipeline: frames that are being encoded are still passed on, then all threads end.
     ///
-    /// May be called repeatedly. After it returns, no function of the bindings is called. If a driver or file system
-    /// blocks a node beyond the timeout, the rest of that node is released when it responds.
+    /// May be called repeatedly. After it returns, no function of the program is called, and the handles may join another
+    /// pipeline. If a driver or file system blocks a node beyond the timeout, the rest of that node is released when it
+    /// responds.
     public func stop() async {
+        defer { roster.end() }
         let former = phase.withLock { phase in
             defer { phase = .stopped }
             return phase
@@ -308,7 +392,7 @@ public final class MediaPipeline: Sendable {
     }
 
     /// Requests a keyframe from a video encoder. Throws `graph.invalid` if no video encoder has this name.
-    public func requestKeyframe(_ node: String) throws(MediaError) {
+    package func requestKeyframe(_ node: String) throws(MediaError) {
         if let encoder = find(VideoEncoderNode.self, node) { return encoder.requestKeyframe() }
         guard plan.node(node) == nil else {
             throw Self.invalid("\"\(node)\" is not a video encoder, and only video encoders make keyframes.", node)
@@ -317,8 +401,8 @@ public final class MediaPipeline: Sendable {
     }
 
     /// The input of an RTP input node; nil if there is no such node with this name.
-    public func rtpInput(_ node: String) -> RTPInput? {
-        find(RTPInputNode.self, node).map(RTPInput.init)
+    package func rtpInput(_ node: String) -> PacketInput? {
+        find(RTPInputNode.self, node).map(PacketInput.init)
     }
 
     /// Statistics since the start.
@@ -336,18 +420,87 @@ public final class MediaPipeline: Sendable {
 
     /// Replaces the running graph by another one, as one transaction. New nodes are built beside the old ones. When
     /// they have delivered their first frame, they replace the old ones, at a keyframe if media is encoded. Nodes that
-    /// stay lose no frame.
+    /// stay, because the composition has their handles, lose no frame.
     ///
-    /// - Parameters:
-    ///   - bindings: functions for new nodes. Existing bindings stay; those of removed nodes are released.
-    ///   - seconds: the timeout for the new nodes' first frames.
+    /// - Parameter seconds: the timeout for the new nodes' first frames.
     /// - Returns: the changes.
     /// - Throws: the reason why the graph was not replaced. It then runs unchanged. `graph.invalid`, an error of a new
-    ///   node's device, or `graph.edit-failed` if a new node delivered no frame in time. Also the reason why a node
-    ///   refused a new value of a live setting: only this setting is then unchanged.
+    ///   node's device, `graph.edit-failed` if a new node delivered no frame in time, or `node.in-use`. Also the reason why
+    ///   a node refused a new value of a live setting: only this setting is then unchanged.
+    @discardableResult
+    public func apply(_ composition: Composition, within seconds: Double = 2) async throws(MediaError) -> GraphChange {
+        let enrolled = try roster.enroll(composition, beside: plan.expanded)
+        return try await edit(enrolled, within: seconds) { _ in enrolled.graph }
+    }
+
+    /// Replaces the running graph like `apply(_:within:)`.
     @discardableResult
     public func apply(
-        _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), within seconds: Double = 2
+        within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
+    ) async throws(MediaError) -> GraphChange {
+        try await apply(compose(), within: seconds)
+    }
+
+    /// Adds nodes and links to the running graph, as one transaction like `apply`:
+    ///
+    /// ```swift
+    /// try await pipeline.add { encoder >>> Recorder(path: "talk.mkv") }
+    /// ```
+    @discardableResult
+    public func add(
+        within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
+    ) async throws(MediaError) -> GraphChange {
+        let enrolled = try roster.enroll(compose(), beside: plan.expanded, isWhole: false)
+        return try await edit(enrolled, within: seconds) { $0.adding(enrolled.graph) }
+    }
+
+    /// Removes a node from the running graph, and the nodes that only it fed or that fed only it. A recording is completed.
+    ///
+    /// - Throws: `node.not-running` if the node is not in this pipeline's graph; otherwise like `apply`.
+    @discardableResult
+    public func remove(_ node: some MediaNode) async throws(MediaError) -> GraphChange {
+        let (pipeline, name) = try node.running()
+        guard pipeline === self else { throw node.handle.identity.notRunning(as: nil) }
+        return try await edit(nil, within: 2) { $0.removingPart(of: name) }
+    }
+
+    /// Replaces the running graph like `apply(_:within:)` by a graph of names, such as that of a file.
+    ///
+    /// - Parameter nodes: handles that take the places of new nodes with their names, as for a new pipeline.
+    @discardableResult
+    public func apply(
+        _ graph: MediaGraph, nodes: [any MediaNode] = [], within seconds: Double = 2
+    ) async throws(MediaError) -> GraphChange {
+        let enrolled = try roster.enroll(nodes, in: graph)
+        return try await edit(enrolled, within: seconds) { _ in enrolled.graph }
+    }
+
+    /// Replaces the running graph by a graph of names. Functions of removed nodes are released.
+    @discardableResult
+    package func apply(
+        _ graph: MediaGraph, bindings: NodeBindings, within seconds: Double = 2
+    ) async throws(MediaError) -> GraphChange {
+        try await edit(bindings, within: seconds) { _ in graph }
+    }
+
+    private func edit(
+        _ enrolled: NodeRoster.Enrolment?, within seconds: Double,
+        _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
+    ) async throws(MediaError) -> GraphChange {
+        let (codes, registry) = (enrolled?.codes ?? [:], graph.registry)
+        do throws(MediaError) {
+            let bindings = try await offPool { () throws(MediaError) in try NodeBindings(codes, registry) }
+            let change = try await edit(bindings, within: seconds, change)
+            roster.edited(enrolled?.names ?? [], now: plan.source)
+            return change
+        } catch {
+            roster.edited(enrolled?.names ?? [], now: plan.source, isDone: false)
+            throw error
+        }
+    }
+
+    private func edit(
+        _ bindings: NodeBindings, within seconds: Double, _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
     ) async throws(MediaError) -> GraphChange {
         guard state == .running else {
             throw MediaError(
@@ -356,13 +509,14 @@ public final class MediaPipeline: Sendable {
         }
         let runs = self.graph
         return try await editor.edit(seconds: seconds, bringing: bindings) { running throws(MediaError) in
+            let graph = change(running.source)
             let bound = runs.context.bound.bindings.only(for: graph, runs.registry).names
             return try Planner(runs.registry, SystemEnvironment()).plan(graph, bound: bound, running: running)
         }
     }
 
     /// Changes the bitrate of an encoder. Throws like `set` for its setting `bitrate`.
-    public func setBitrate(_ bitrate: Bitrate, _ node: String) async throws(MediaError) {
+    package func setBitrate(_ bitrate: Bitrate, _ node: String) async throws(MediaError) {
         try await set(node, "bitrate", to: .integer(bitrate.bitsPerSecond))
     }
 
@@ -370,7 +524,7 @@ public final class MediaPipeline: Sendable {
     ///
     /// - Throws: `graph.invalid` for an unknown node or setting or an invalid value; `graph.setting-fixed` for a
     ///   setting that is not live. `apply` replaces the node instead.
-    public func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
+    package func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
         try check(node, setting, to: value)
         try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
     }

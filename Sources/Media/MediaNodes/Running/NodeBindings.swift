@@ -1,22 +1,24 @@
-public import MediaGraph
+package import MediaGraph
 
 /// The functions of the program that nodes call, by the names of the nodes.
 ///
 /// All of them run on a GStreamer thread, one call after the other for each node. Return soon and never block. To stop
 /// the pipeline from one of them, start a Task.
-public struct NodeBindings: Sendable {
+package struct NodeBindings: Sendable {
     /// Called once for each encoded frame.
-    public var rtpOutputs: [String: @Sendable (RTPBatch) -> Void] = [:]
+    package var rtpOutputs: [String: @Sendable (RTPBatch) -> Void] = [:]
     /// Called for each frame.
-    public var frames: [String: @Sendable (VideoFrame) -> Void] = [:]
+    package var frames: [String: @Sendable (VideoFrame) -> Void] = [:]
     /// Called for each chunk of audio, 10 to 25 ms long.
-    public var audio: [String: @Sendable (AudioChunk) -> Void] = [:]
+    package var audio: [String: @Sendable (AudioChunk) -> Void] = [:]
     /// Called for each frame, to change it in place.
-    public var frameFunctions: [String: @Sendable (inout MutableVideoFrame) -> Void] = [:]
+    package var frameFunctions: [String: @Sendable (inout MutableVideoFrame) -> Void] = [:]
+    /// Kinds that single nodes bring along.
+    package var own: [String: NodeImplementation] = [:]
     /// Called for each event; see `MediaEvent`.
-    public var events: (@Sendable (MediaEvent) -> Void)?
+    package var events: (@Sendable (MediaEvent) -> Void)?
 
-    public init() {}
+    package init() {}
 
     /// Adds the bindings of `more`, but not its events.
     mutating func merge(_ more: NodeBindings) {
@@ -24,6 +26,7 @@ public struct NodeBindings: Sendable {
         frames.merge(more.frames) { $1 }
         audio.merge(more.audio) { $1 }
         frameFunctions.merge(more.frameFunctions) { $1 }
+        own.merge(more.own) { $1 }
     }
 
     /// The bindings that nodes of a graph call, without those for a former node of the same name but another kind. With
@@ -38,12 +41,13 @@ public struct NodeBindings: Sendable {
         bindings.frames = kept(frames, .frames)
         bindings.audio = kept(audio, .audio)
         bindings.frameFunctions = kept(frameFunctions, .frameFunction)
+        bindings.own = own.filter { graph.node($0.key) != nil || passing?.contains($0.key) == false }
         return bindings
     }
 
     /// The nodes that have bindings.
     var nodes: Set<String> {
-        names.values.reduce(into: []) { $0.formUnion($1) }
+        names.values.reduce(into: Set(own.keys)) { $0.formUnion($1) }
     }
 
     var names: BoundNames {

@@ -5,6 +5,8 @@ public import MediaGraph
 public struct NodeRegistry: PlanningCatalogue {
     private var order: [String] = []
     private var implementations: [String: NodeImplementation] = [:]
+    /// The kinds that single nodes bring along, by the nodes' names.
+    private var own: [String: NodeImplementation] = [:]
 
     package init(_ types: [any NodeType.Type]) {
         for type in types { add(NodeImplementation(type)) }
@@ -44,6 +46,14 @@ public struct NodeRegistry: PlanningCatalogue {
         return registry
     }
 
+    /// This registry with kinds that single nodes bring along, by the nodes' names. Two of them may have one kind with
+    /// different objects of the application.
+    func with(_ own: [String: NodeImplementation]) -> NodeRegistry {
+        var registry = self
+        registry.own = own
+        return registry
+    }
+
     private mutating func add(_ implementation: NodeImplementation) {
         let name = implementation.kind.name
         if implementations[name] == nil { order.append(name) }
@@ -53,8 +63,11 @@ public struct NodeRegistry: PlanningCatalogue {
     public var kinds: [NodeKind] { order.compactMap { implementations[$0]?.kind } }
 
     public func kind(named name: String) -> NodeKind? {
-        implementation(of: name)?.kind
+        implementation(of: name)?.kind ?? own.values.first { $0.kind.name == name }?.kind
     }
+
+    /// Whether a kind is in the registry itself, rather than brought along by a node.
+    func isListed(_ kind: String) -> Bool { implementations[kind] != nil }
 
     public func reasonForLack(of name: String) -> String? {
         if let factory = Self.factory(of: name) { return ElementFactory.reasonForLack(of: factory) }
@@ -78,28 +91,33 @@ public struct NodeRegistry: PlanningCatalogue {
     public func input(
         _ port: String, of node: Node, running: NodePlan?, on environment: any PlanEnvironment
     ) -> Port? {
-        guard let implementation = implementation(of: node.kind), let found = implementation.kind.input(port) else {
+        guard let implementation = implementation(of: node), let found = implementation.kind.input(port) else {
             return nil
         }
         return implementation.input(found, node, running, environment)
     }
 
     public func output(repeating input: String, of node: Node) -> String? {
-        implementation(of: node.kind)?.repeatedInputs[input]
+        implementation(of: node)?.repeatedInputs[input]
     }
 
     public func otherFiles(writtenBy node: Node) -> [String] {
-        implementation(of: node.kind)?.otherFiles(node) ?? []
+        implementation(of: node)?.otherFiles(node) ?? []
     }
 
     public func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard let implementation = implementation(of: request.kind.name) else {
+        guard let implementation = implementation(of: request.node) else {
             preconditionFailure("no node type plans a \(request.kind.name)")
         }
         return try implementation.plan(request)
     }
 
-    func implementation(of kind: String) -> NodeImplementation? {
+    func implementation(of node: Node) -> NodeImplementation? {
+        if let own = own[node.name], own.kind.name == node.kind { return own }
+        return implementation(of: node.kind)
+    }
+
+    private func implementation(of kind: String) -> NodeImplementation? {
         implementations[kind] ?? Self.factory(of: kind).flatMap(ElementKinds.implementation)
     }
 }
@@ -118,7 +136,7 @@ package struct NodeImplementation: Sendable {
 }
 
 extension NodeImplementation {
-    init(_ type: any NodeType.Type) {
+    package init(_ type: any NodeType.Type) {
         self.init(
             kind: type.kind, input: { port, node, _, _ in type.input(port, of: node) },
             repeatedInputs: type.repeatedInputs, otherFiles: { type.otherFiles(writtenBy: $0) },

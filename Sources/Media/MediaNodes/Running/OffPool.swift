@@ -1,4 +1,4 @@
-package import MediaGraph
+import MediaGraph
 
 /// Runs `body`, which may block, on a thread of its own. Swift's pool has only as many threads as the machine has cores,
 /// so a blocked thread would be missing there.

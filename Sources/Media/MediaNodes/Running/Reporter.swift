@@ -1,4 +1,4 @@
-package import MediaGraph
+import MediaGraph
 import Synchronization
 
 /// Reports from the nodes of one pipeline to the pipeline: readiness, failures, events.
@@ -16,6 +16,8 @@ package final class Reporter: Sendable {
         var isClosed = false
         var listeners: [Int: AsyncStream<MediaEvent>.Continuation] = [:]
         var listenersMade = 0
+        /// The latest events, for the first listener; nil once there was one.
+        var unheard: [MediaEvent]? = []
         var onSettled: (@Sendable (MediaError?) -> Void)?
         var onClosed: [@Sendable () -> Void] = []
         /// Handles failures that do not end the whole graph. True if it did.
@@ -33,11 +35,17 @@ package final class Reporter: Sendable {
 
         init(_ events: (@Sendable (MediaEvent) -> Void)?) {
             self.events = events
+            if events != nil { state.withLock { $0.unheard = nil } }
         }
 
         func emit(_ event: MediaEvent) {
             events?(event)
-            for listener in state.withLock({ $0.listeners.values }) { listener.yield(event) }
+            let listeners = state.withLock { state in
+                state.unheard?.append(event)
+                if let count = state.unheard?.count, count > Reporter.unheardEvents { state.unheard?.removeFirst() }
+                return state.listeners.values
+            }
+            for listener in listeners { listener.yield(event) }
         }
     }
 
@@ -132,12 +140,17 @@ package final class Reporter: Sendable {
 
     /// The number of events that a slow reader may leave unread.
     private static let unreadEvents = 1000
+    /// The number of events that are kept before the first reader.
+    fileprivate static let unheardEvents = 100
 
-    /// All further events. Ends when nothing more is reported.
+    /// All further events, for the first listener also those before. Ends when nothing more is reported.
     func listen() -> AsyncStream<MediaEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: MediaEvent.self, bufferingPolicy: .bufferingNewest(Self.unreadEvents))
         let number = shared.state.withLock { state -> Int? in
+            // Under the lock, so that later events stay behind them.
+            for event in state.unheard ?? [] { continuation.yield(event) }
+            state.unheard = nil
             if state.isClosed { return nil }
             state.listenersMade += 1
             state.listeners[state.listenersMade] = continuation

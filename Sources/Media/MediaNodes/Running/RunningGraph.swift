@@ -66,12 +66,12 @@ final class RunningGraph: Sendable {
     }
 
     let context: PipelineContext
-    let registry: NodeRegistry
+    private let kinds: NodeRegistry
     private let state: Mutex<State>
 
     init(_ plan: GraphPlan, _ registry: NodeRegistry, _ context: PipelineContext) throws(MediaError) {
         self.context = context
-        self.registry = registry
+        kinds = registry
         state = Mutex(State(plan: plan))
         for node in plan.nodes { _ = try make(node, in: plan, prefix: node.name, .live) }
         for link in plan.links {
@@ -83,6 +83,9 @@ final class RunningGraph: Sendable {
     }
 
     // MARK: Queries
+
+    /// The kinds, with those that nodes bring along.
+    var registry: NodeRegistry { kinds.with(context.bound.bindings.own) }
 
     var plan: GraphPlan { state.withLock { $0.plan } }
 
@@ -187,7 +190,7 @@ final class RunningGraph: Sendable {
     private func make(
         _ plan: NodePlan, in whole: GraphPlan, prefix: String, _ stage: Stage
     ) throws(MediaError) -> NodeInstance {
-        guard let implementation = registry.implementation(of: plan.node.kind) else {
+        guard let implementation = registry.implementation(of: plan.node) else {
             preconditionFailure("no node type runs a \(plan.node.kind)")
         }
         do throws(MediaError) {

@@ -1,5 +1,5 @@
 import Dispatch
-package import MediaGraph
+import MediaGraph
 
 /// Tells the nodes that show media outside of this process which of their inputs carry stand-ins, because the device of
 /// a source that feeds them is away. Follows the graph's edits.

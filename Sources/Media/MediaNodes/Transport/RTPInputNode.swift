@@ -199,11 +199,12 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 }
 
-/// The input for the RTP packets of one stream: decrypted, in any order, with duplicates.
+/// The input for the RTP packets of one stream, which ``RTPInput`` has while it runs: decrypted packets, in any order, with
+/// duplicates.
 ///
 /// Calls never block and may come from any thread, also concurrently. Packets are dropped and counted if the input's
 /// queue is full or the pipeline is not running.
-public struct RTPInput: Sendable {
+public struct PacketInput: Sendable {
     let node: RTPInputNode
 
     /// Pushes one packet, which is copied.
@@ -244,9 +245,57 @@ final class TimestampMap: Sendable {
     }
 }
 
+/// Receives the RTP packets of a stream from the program, and assembles frames.
+public struct RTPInput: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - latency: the longest wait for the repair of a lost packet.
+    ///   - capacity: the most packets that wait; further ones are dropped and counted.
+    public init(
+        _ codec: VideoCodec, payloadType: UInt8? = nil, latency: Duration? = nil, capacity: Int? = nil
+    ) {
+        self.init(codec.rawValue, payloadType, latency, capacity)
+    }
+
+    /// - Parameters:
+    ///   - latency: the longest wait for a late packet.
+    ///   - capacity: the most packets that wait; further ones are dropped and counted.
+    public init(
+        _ codec: AudioCodec, payloadType: UInt8 = 111, latency: Duration = .milliseconds(60), capacity: Int? = nil
+    ) {
+        self.init(codec.rawValue, payloadType, latency, capacity)
+    }
+
+    private init(_ codec: String, _ payloadType: UInt8?, _ latency: Duration?, _ capacity: Int?) {
+        handle = NodeHandle(
+            RTPInputNode.kind,
+            [
+                "codec": codec, "payload-type": payloadType.map { Int($0) }, "latency": latency?.inMilliseconds,
+                "capacity": capacity,
+            ])
+    }
+
+    /// Takes the packets. It belongs to the node as it runs now, so ask for it again after an edit that replaced the node.
+    ///
+    /// - Throws: `node.not-running`.
+    public var input: PacketInput {
+        get throws(MediaError) {
+            let (pipeline, name) = try running()
+            guard let input = pipeline.rtpInput(name) else { throw handle.identity.notRunning(as: name) }
+            return input
+        }
+    }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.RTPInput {
+        get throws(MediaError) { try figures(\.rtpInputs) ?? MediaStatistics.RTPInput() }
+    }
+}
+
 extension Node {
     /// Receives the RTP packets of a video stream. `latency` is the longest wait for a repair, in milliseconds.
-    public static func rtpInput(
+    package static func rtpInput(
         _ name: String, codec: VideoCodec, payloadType: UInt8? = nil, latency: Int? = nil
     ) -> Node {
         let type = payloadType.map { Int($0) }
@@ -254,7 +303,7 @@ extension Node {
     }
 
     /// Receives the RTP packets of an audio stream. `latency` is the longest wait for a late packet, in milliseconds.
-    public static func rtpInput(
+    package static func rtpInput(
         _ name: String, codec: AudioCodec, payloadType: UInt8 = 111, latency: Int = 60
     ) -> Node {
         Node(

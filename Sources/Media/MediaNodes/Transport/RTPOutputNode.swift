@@ -140,9 +140,33 @@ func rtpTimestamp(of packet: RawSpan) -> UInt32? {
     return UInt32(bigEndian: packet.unsafeLoadUnaligned(fromByteOffset: 4, as: UInt32.self))
 }
 
+/// Passes the RTP packets of each encoded frame to a function.
+public struct RTPOutput: MediaNode {
+    public var handle: NodeHandle
+
+    /// - Parameters:
+    ///   - ssrc: nil for a random one.
+    ///   - mtu: the largest packet, in bytes.
+    ///   - send: called once for each encoded frame, one call after the other, on a GStreamer thread. Return soon and never
+    ///     block. To stop the pipeline, start a Task.
+    public init(
+        payloadType: UInt8? = nil, ssrc: UInt32? = nil, mtu: Int? = nil, _ send: @escaping @Sendable (RTPBatch) -> Void
+    ) {
+        handle = NodeHandle(
+            RTPOutputNode.kind,
+            ["payload-type": payloadType.map { Int($0) }, "ssrc": ssrc.map { Int($0) }, "mtu": mtu],
+            code: .rtpOutput(send))
+    }
+
+    /// - Throws: `node.not-running`.
+    public var statistics: MediaStatistics.RTPOutput {
+        get throws(MediaError) { try figures(\.rtpOutputs) ?? MediaStatistics.RTPOutput() }
+    }
+}
+
 extension Node {
     /// Passes RTP packets to the function that the program has bound to `name`.
-    public static func rtpOutput(
+    package static func rtpOutput(
         _ name: String, payloadType: UInt8? = nil, ssrc: UInt32? = nil, mtu: Int? = nil
     ) -> Node {
         Node(

@@ -6,7 +6,7 @@ internal import RoomProtocol
 final class PipelineRunner: DecodingTask {
     private struct RunningPipeline: Decoding {
         let pipeline: MediaPipeline
-        let input: RTPInput
+        let input: PacketInput
 
         func push(_ packet: RawSpan) { input.push(packet) }
         var statistics: MediaStatistics { pipeline.statistics }

@@ -6,4 +6,7 @@ package enum RoomNodes {
 
     /// The built-in nodes and the room nodes.
     package static let registry = NodeRegistry.builtIn.adding(types)
+
+    package static let publish = NodeImplementation(PublishNode.self)
+    package static let subscribe = NodeImplementation(SubscribeNode.self)
 }

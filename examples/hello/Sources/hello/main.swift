@@ -2,7 +2,6 @@
 // Start `connectlive serve` on the same machine first.
 import ConnectLiveSDK
 import Foundation
-import MediaGraph
 import Synchronization
 
 let framesShown = Mutex(0)

@@ -2,22 +2,18 @@
 // Start `connectlive serve` on the same machine first.
 import ConnectLiveSDK
 import Foundation
-import MediaGraph
-import MediaNodes
 
 /// A source with its own pace, clock and encoder, like many devices. It repeats the file.
 struct IVFCapturer: Capturer {
     static let summary = "The VP8 of an IVF file, repeated"
-    @Setting("The file") var path: String
+    let file: IVFFile
 
-    func format() throws -> EncodedPictureFormat {
-        let file = try IVFFile(path: path)
-        return EncodedPictureFormat(
+    func format() -> EncodedPictureFormat {
+        EncodedPictureFormat(
             .vp8, width: file.width, height: file.height, framesPerSecond: file.framesPerSecond)
     }
 
     func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
-        let file = try IVFFile(path: path)
         // The file's clock starts at 0. The graph's runs since boot, so each time is shifted.
         var start = output.now
         var index = 0
@@ -113,15 +109,10 @@ guard arguments.count > 1 else {
     print("usage: ivf-capturer FILE [ROOM] [SECONDS]")
     exit(2)
 }
-let graph = MediaGraph {
-    Chain {
-        IVFCapturer.node(["path": .text(arguments[1])])
-        Node("publish", settings: ["room": .text(arguments.count > 2 ? arguments[2] : "demo")])
-    }
-}
+let room = arguments.count > 2 ? arguments[2] : "demo"
 do {
-    let registry = try NodeRegistry.withRooms.adding(.capturer(IVFCapturer.self))
-    let pipeline = try await MediaPipeline(graph, registry: registry)
+    let capturer = IVFCapturer(file: try IVFFile(path: arguments[1]))
+    let pipeline = try await MediaPipeline { capturer >>> Publish(room: room) }
     try await pipeline.start()
     print("Publishing. Open the page that the server printed.")
     try await Task.sleep(for: .seconds(arguments.count > 3 ? Double(arguments[3]) ?? 60 : 60))

@@ -1,0 +1,93 @@
+public import MediaGraph
+
+precedencegroup LinkPrecedence {
+    associativity: left
+    higherThan: AssignmentPrecedence
+}
+
+/// Links an output to an input: `camera >>> encoder >>> publish`.
+infix operator >>> : LinkPrecedence
+
+/// Something that gives media: a node, one of its outputs, or a route that ends in a node.
+public protocol Upstream: Sendable {
+    var route: Route { get }
+}
+
+/// Something that takes media: a node, or one of its inputs.
+public protocol Downstream: Sendable {
+    var entry: NodeInput { get }
+}
+
+/// One output of a node, such as `file.audio`. A node without a named output gives the first one that fits.
+public struct NodeOutput: Upstream {
+    let node: NodeHandle
+    /// Empty if it is open.
+    let port: String
+
+    init(_ node: NodeHandle, _ port: String = "") {
+        self.node = node
+        self.port = port
+    }
+
+    public var route: Route { Route(Composition(node), end: self) }
+}
+
+/// One input of a node, such as `recorder.video`. A node without a named input takes media at the first one that fits and
+/// is free.
+public struct NodeInput: Downstream {
+    let node: NodeHandle
+    /// Empty if it is open.
+    let port: String
+
+    init(_ node: NodeHandle, _ port: String = "") {
+        self.node = node
+        self.port = port
+    }
+
+    public var entry: NodeInput { self }
+}
+
+extension MediaNode {
+    /// An output by the name of the kind's contract.
+    package func output(named port: String) -> NodeOutput { NodeOutput(handle, port) }
+
+    /// An input by the name of the kind's contract.
+    package func input(named port: String) -> NodeInput { NodeInput(handle, port) }
+}
+
+/// Nodes that are linked one after the other. It ends in an output, to which more can be linked.
+public struct Route: Upstream {
+    let composition: Composition
+    let end: NodeOutput
+
+    init(_ composition: Composition, end: NodeOutput) {
+        self.composition = composition
+        self.end = end
+    }
+
+    public var route: Route { self }
+}
+
+/// Links the end of a route to an input. Saying the same link twice links once.
+public func >>> (source: some Upstream, target: some Downstream) -> Route {
+    let (route, entry) = (source.route, target.entry)
+    var composition = route.composition
+    composition.add(entry.node)
+    composition.link(route.end, to: entry)
+    return Route(composition, end: NodeOutput(entry.node))
+}
+
+// MARK: Values as nodes
+
+/// A capturer of the application begins a route. Each mention of the value is a node of its own; `node` makes a handle.
+public func >>> (source: some Capturer, target: some Downstream) -> Route { source.node >>> target }
+
+/// A processor of the application continues a route. Each mention of the value is a node of its own.
+public func >>> (source: some Upstream, target: some Processor) -> Route { source >>> target.node }
+
+/// A renderer of the application ends a route. Each mention of the value is a node of its own.
+public func >>> (source: some Upstream, target: some Renderer) -> Route { source >>> target.node }
+
+public func >>> (source: some Capturer, target: some Processor) -> Route { source.node >>> target.node }
+
+public func >>> (source: some Capturer, target: some Renderer) -> Route { source.node >>> target.node }

@@ -1,0 +1,163 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// The handles of one pipeline, by the names of their nodes.
+final class NodeRoster: Sendable {
+    private struct State {
+        var members: [String: NodeIdentity] = [:]
+        /// How many edits that have not ended mention a node.
+        var expected: [String: Int] = [:]
+        /// Handles whose names an edit gives to others.
+        var replaced: [String: NodeIdentity] = [:]
+    }
+
+    /// A composition whose nodes have names and places in the pipeline.
+    struct Enrolment: Sendable {
+        let graph: MediaGraph
+        let codes: [String: NodeCode]
+        /// The names of all mentioned nodes.
+        let names: [String]
+    }
+
+    let pipeline = WeakBox<MediaPipeline>()
+    private let state = Mutex(State())
+
+    private let hasEnded = AtomicBool()
+
+    /// Whether the pipeline has stopped, so that its handles may join another one.
+    var isOver: Bool { hasEnded.value }
+
+    func end() { hasEnded.raise() }
+
+    /// Gives the nodes of a composition names and places, until `edited`.
+    ///
+    /// - Parameters:
+    ///   - running: the running graph, with inserted nodes.
+    ///   - isWhole: whether the composition replaces that graph, rather than adds to it.
+    /// - Throws: `graph.invalid` for a name that is not free; `node.in-use` for a node of another pipeline.
+    func enroll(
+        _ composition: Composition, beside running: MediaGraph = MediaGraph(), isWhole: Bool = true
+    ) throws(MediaError) -> Enrolment {
+        let identities = composition.nodes.map(\.identity)
+        let there = Set(running.nodes.map(\.name))
+        let names = try state.withLock { (state) throws(MediaError) in
+            let names = try composition.names(
+                inUse: there.union(state.members.keys), blocked: isWhole ? Set(state.expected.keys) : there
+            ) { identity in
+                identity.seat.flatMap { state.members[$0.name] === identity ? $0.name : nil }
+            }
+            try seat(zip(identities, names).map { ($0, $1) }, &state)
+            return names
+        }
+        return Enrolment(composition, names)
+    }
+
+    /// Gives handles the places of a graph's nodes with their names. Their settings replace those of the graph.
+    ///
+    /// - Throws: `graph.invalid` for a handle without a name, or without a node of this name and of its kind.
+    func enroll(_ nodes: [any MediaNode], in graph: MediaGraph) throws(MediaError) -> Enrolment {
+        var graph = graph
+        var members: [(NodeIdentity, String)] = []
+        for handle in nodes.map(\.handle) {
+            guard let name = handle.givenName ?? handle.identity.seat?.name else {
+                throw Composition.invalid(
+                    "A \(handle.identity.plainName) for a node of the graph has no name. Give it that of the node, with "
+                        + "named(_:).")
+            }
+            guard let index = graph.nodes.firstIndex(where: { $0.name == name && $0.kind == handle.identity.kind })
+            else {
+                throw Composition.invalid("The graph has no \(handle.identity.plainName) named \"\(name)\".")
+            }
+            graph.nodes[index].settings.merge(handle.identity.settings) { $1 }
+            graph.nodes[index].isOptional = graph.nodes[index].isOptional || handle.isOptional
+            members.append((handle.identity, name))
+        }
+        try state.withLock { (state) throws(MediaError) in try seat(members, &state) }
+        let codes = members.compactMap { identity, name in identity.code.map { (name, $0) } }
+        return Enrolment(
+            graph: graph, codes: Dictionary(codes) { first, _ in first }, names: members.map(\.1))
+    }
+
+    private func seat(_ members: [(NodeIdentity, String)], _ state: inout State) throws(MediaError) {
+        for (identity, name) in members {
+            guard identity.sit(in: self, as: name) else {
+                // Those that have a place since before this edit keep it.
+                for (identity, name) in members where state.members[name] !== identity { identity.leave(self) }
+                throw MediaError(
+                    code: MediaError.Code.nodeInUse,
+                    message:
+                        "This \(identity.plainName) is part of another pipeline. Stop that one first, or make another "
+                        + "\(identity.plainName).")
+            }
+        }
+        for (identity, name) in members {
+            if let other = state.members[name], other !== identity { state.replaced[name] = other }
+            state.members[name] = identity
+            state.expected[name, default: 0] += 1
+        }
+    }
+
+    /// Called when an edit has ended: nodes that the graph lacks lose their places. If the edit failed, handles whose names
+    /// it gave to others get them back.
+    func edited(_ enrolled: [String], now graph: MediaGraph, isDone: Bool = true) {
+        state.withLock { state in
+            for name in enrolled {
+                if let replaced = state.replaced.removeValue(forKey: name) {
+                    (isDone ? replaced : state.members[name])?.leave(self)
+                    if !isDone { state.members[name] = replaced }
+                }
+                let count = (state.expected[name] ?? 1) - 1
+                state.expected[name] = count > 0 ? count : nil
+            }
+            for (name, identity) in state.members where graph.node(name) == nil && state.expected[name] == nil {
+                identity.leave(self)
+                state.members[name] = nil
+            }
+        }
+    }
+}
+
+extension NodeRoster.Enrolment {
+    init(_ composition: Composition, _ names: [String]) {
+        let codes = zip(names, composition.nodes).compactMap { name, node in node.identity.code.map { (name, $0) } }
+        self.init(
+            graph: composition.graph(with: names), codes: Dictionary(codes) { first, _ in first }, names: names)
+    }
+}
+
+extension NodeBindings {
+    /// The code that nodes bring along. Making it may block.
+    ///
+    /// - Throws: `node.name-taken` if a kind of the application has the name of another one; or the reason why a kind
+    ///   cannot be made.
+    init(_ codes: [String: NodeCode], _ registry: NodeRegistry) throws(MediaError) {
+        self.init()
+        for (name, code) in codes {
+            switch code {
+            case .rtpOutput(let function): rtpOutputs[name] = function
+            case .frames(let function): frames[name] = function
+            case .audio(let function): audio[name] = function
+            case .frameFunction(let function): frameFunctions[name] = function
+            case .kind(let implementation):
+                if registry.kind(named: implementation.kind.name) == nil { own[name] = implementation }
+            case .own(let make):
+                let implementation = try make()
+                let kind = implementation.kind
+                // Nodes with different objects may share a kind.
+                let known = registry.kind(named: kind.name) ?? own.values.first { $0.kind.name == kind.name }?.kind
+                if let known, !known.isTwin(of: kind) || registry.isListed(kind.name) {
+                    throw CustomNode.nameTaken(kind.name)
+                }
+                own[name] = implementation
+            }
+        }
+    }
+}
+
+extension NodeKind {
+    /// Whether nodes of both kinds can be planned alike.
+    fileprivate func isTwin(of other: NodeKind) -> Bool {
+        inputs == other.inputs && outputs == other.outputs && settings.map(\.name) == other.settings.map(\.name)
+    }
+}

@@ -1,0 +1,2 @@
+// One import is enough for rooms and pipelines.
+@_exported public import MediaNodes
