@@ -1,7 +1,7 @@
 /// A control of a camera that has an integer value, or none (`VIDIOC_QUERY_EXT_CTRL`). Texts, arrays and structures are
 /// not listed.
 package struct DeviceControl: Sendable, Hashable {
-    package enum Kind: String, Sendable, Hashable, Codable {
+    package enum Kind: String, Sendable, Hashable, Encodable, CaseIterable {
         case integer, boolean
         /// A choice of names.
         case menu
@@ -22,7 +22,7 @@ package struct DeviceControl: Sendable, Hashable {
 
         package init(_ value: Int, _ name: String) {
             self.value = value
-            self.name = name
+            self.name = name.cleaned
         }
     }
 
@@ -54,7 +54,7 @@ package struct DeviceControl: Sendable, Hashable {
         isVolatile: Bool = false
     ) {
         self.identifier = identifier
-        self.title = title
+        self.title = title.cleaned
         self.kind = kind
         minimum = range.lowerBound
         maximum = range.upperBound

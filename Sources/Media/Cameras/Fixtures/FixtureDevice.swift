@@ -132,7 +132,7 @@ final class FixtureDevice: CaptureDevice {
                 bell.silence()
                 return .woken
             }
-            if !camera.faults(.failing, after: stream.start, until: now).isEmpty {
+            if camera.fault(.failing) != nil || !camera.faults(.failing, after: stream.start, until: now).isEmpty {
                 throw CaptureError("VIDIOC_DQBUF", EIO, on: path)
             }
             if let event = nextEvent(now) { return event }

@@ -47,6 +47,6 @@ extension CameraFixture {
                 "The recorded camera \(file) cannot be read. Check the path: 'connectlive camera record' writes such a file."
             )
         }
-        try self.init(json: text)
+        try self.init(json: text, of: file)
     }
 }
