@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test func `what a file cannot say is left out of a recording, which is read again`() throws {
-        let device = DescribedDevice([
+        let device = try DescribedDevice([
             FormatOffer(
                 "YUYV",
                 sizes: [
@@ -179,7 +179,7 @@ import Testing
         #expect(sizes[0].rates == [FrameRate(30)] && sizes[1].fastest == FrameRate(1000))
         // A camera of which nothing is left cannot be recorded.
         let error = #expect(throws: CaptureError.self) {
-            try CameraFixture(recording: DescribedDevice([]), in: FixtureTests.Stand.mode, frames: 0)
+            try CameraFixture(recording: try DescribedDevice([]), in: FixtureTests.Stand.mode, frames: 0)
         }
         #expect(error?.code == "camera.fixture")
     }
@@ -189,7 +189,7 @@ import Testing
         let offers = [FormatOffer("NM12", sizes: [.init(SizeRange(mode.size), .list([FrameRate(30)]))])]
         // Rows of 96 bytes, and padding behind the first piece.
         let pieces = [[UInt8](repeating: 16, count: 96 * 50), [UInt8](repeating: 128, count: 96 * 24)]
-        let device = DescribedDevice(
+        let device = try DescribedDevice(
             offers, CaptureLayout(mode, planes: pieces.map { .init(stride: 96, bytes: $0.count) }), pieces)
         let recorded = try CameraFixture(recording: device, in: mode, frames: 1)
         #expect(recorded.frames?.first?.data == pieces[0].prefix(96 * 48) + pieces[1])
@@ -224,7 +224,7 @@ import Testing
     @Test func `a mode that the driver does not list is recorded with it`() throws {
         let (listed, chosen) = (FrameSize(640, 480), CaptureMode("GREY", FrameSize(8, 8), FrameRate(30)))
         let bytes = [[UInt8](repeating: 0, count: 64)]
-        let device = DescribedDevice(
+        let device = try DescribedDevice(
             [FormatOffer("GREY", sizes: [.init(SizeRange(listed), .list([FrameRate(30)]))])],
             CaptureLayout(chosen, planes: [.init(stride: 8, bytes: 64)]), bytes)
         let recorded = try CameraFixture(recording: device, in: chosen, frames: 1)
@@ -259,14 +259,15 @@ import Testing
 /// A device with any description, which captures the same frame again and again, or nothing.
 private final class DescribedDevice: CaptureDevice {
     let information = CaptureInformation(driver: "d", card: "c", bus: "b")
-    let waker = Waker {}
+    let waker: Waker
     let isTaken = false
     let isStreamedHere = false
     private let offers: [FormatOffer]
     private let layout: CaptureLayout?
     private let pieces: [[UInt8]]
 
-    init(_ offers: [FormatOffer], _ layout: CaptureLayout? = nil, _ pieces: [[UInt8]] = []) {
+    init(_ offers: [FormatOffer], _ layout: CaptureLayout? = nil, _ pieces: [[UInt8]] = []) throws {
+        waker = try Waker("described")
         (self.offers, self.layout, self.pieces) = (offers, layout, pieces)
     }
 

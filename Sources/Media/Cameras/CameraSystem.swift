@@ -204,15 +204,23 @@ final class CameraOwners: Sendable {
     private let owners = Mutex<[ObjectIdentifier: (path: String, name: String)]>([:])
 
     func add(_ name: String, at path: String, _ key: ObjectIdentifier) {
-        owners.withLock { $0[key] = (path, name) }
+        owners.withLock { $0[key] = (Self.file(path), name) }
+    }
+
+    /// The path of a recorded camera may be written in several ways.
+    private static func file(_ path: String) -> String {
+        let prefix = CameraSystem.fixturePrefix
+        return path.hasPrefix(prefix)
+            ? URL(fileURLWithPath: String(path.dropFirst(prefix.count))).standardizedFileURL.path : path
     }
 
     func remove(_ key: ObjectIdentifier) { _ = owners.withLock { $0.removeValue(forKey: key) } }
 
     /// The error with the node that captures, if it is one of this process.
     func explain(_ error: CaptureError, at place: CameraPlace) -> CaptureError {
+        let path = Self.file(place.path)
         guard error.code == CaptureError.Code.busy,
-            let name = owners.withLock({ $0.values.first { $0.path == place.path }?.name })
+            let name = owners.withLock({ $0.values.first { $0.path == path }?.name })
         else { return error }
         return CaptureError(
             code: error.code, call: error.call, number: error.number,

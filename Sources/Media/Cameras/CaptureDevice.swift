@@ -104,14 +104,3 @@ package enum CaptureItem: Sendable {
     /// `waker` was used.
     case woken
 }
-
-/// Ends the wait of a device's `next`. Any thread.
-package final class Waker: Sendable {
-    private let ring: @Sendable () -> Void
-
-    package init(_ ring: @escaping @Sendable () -> Void) {
-        self.ring = ring
-    }
-
-    package func wake() { ring() }
-}

@@ -102,7 +102,7 @@ package struct FrameRate: Sendable, Hashable, Codable, Comparable, CustomStringC
     }
 
     package init(from decoder: any Decoder) throws {
-        self = try decoded(decoder, "a rate in frames/s such as 30 or 30000/1001", FrameRate.init)
+        self = try decoded(decoder, "a rate in frames/s such as 30 or 30000/1001, at most 1000", FrameRate.init)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -235,20 +235,16 @@ package struct CaptureLayout: Sendable, Hashable {
 
     /// The rate is nil if the driver does not report one.
     package let mode: CaptureMode
-    package let field: FrameField
+    /// Whether a frame has all its lines, in order.
+    package let isProgressive: Bool
     /// The pieces of memory of a frame. Most formats have one, also for several colour planes.
     package let planes: [Plane]
 
-    package init(_ mode: CaptureMode, field: FrameField = .progressive, planes: [Plane]) {
+    package init(_ mode: CaptureMode, isProgressive: Bool = true, planes: [Plane]) {
         self.mode = mode
-        self.field = field
+        self.isProgressive = isProgressive
         self.planes = planes
     }
-}
-
-/// The lines that a buffer has (`enum v4l2_field`).
-package enum FrameField: Sendable, Hashable {
-    case progressive, top, bottom, interlaced, sequential, alternating, unknown
 }
 
 private func greatestCommonDivisor(_ one: Int, _ other: Int) -> Int {

@@ -14,7 +14,7 @@ extension CameraFixture {
         func unreadable(_ reason: String) -> CaptureError {
             CaptureError(
                 code: CaptureError.Code.fixture, call: "open", number: 0,
-                "The recorded camera\(file.map { " \($0)" } ?? "") is unreadable: \(reason). Correct the file; "
+                "The recorded camera\(file.map { " \($0)" } ?? "") is unreadable: \(reason)\(reason.hasSuffix("?") ? "" : ".") Correct the file; "
                     + "docs/camera-fixtures.md has its format.")
         }
         do {
@@ -47,7 +47,7 @@ extension CameraFixture {
         } catch {
             let reason = (error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String ?? ""
             guard let place = reason.firstMatch(of: #/ around character ([0-9]+)/#).flatMap({ Int($0.1) }) else {
-                throw Unreadable(words: "it is not JSON: it ends too early, or a number is too large")
+                throw Unreadable(words: reason.contains("end of file") ? "it ends too early" : "a number is too large")
             }
             let before = json.utf8.prefix(max(place - 1, 0))
             let line = before.count { $0 == UInt8(ascii: "\n") } + 1
@@ -160,7 +160,9 @@ extension CameraFixture {
                         ? "\(place).identifier: several controls have \(control.identifier)" : nil)
             }
             ?? first(frames ?? [], "frames") { frame, place in
-                has(frame.format, frame.size) ? nil : "\(place): the camera has no \(frame.format) in \(frame.size)"
+                has(frame.format, frame.size)
+                    ? frame.data.isEmpty ? "\(place).data is empty" : nil
+                    : "\(place): the camera has no \(frame.format) in \(frame.size)"
             } ?? first(faults ?? [], "faults") { problem(of: $0, at: $1) }
     }
 

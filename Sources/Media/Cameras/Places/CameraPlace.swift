@@ -73,7 +73,7 @@ extension CameraPlace {
     /// - Parameter captures: whether a device captures video. sysfs does not tell it: a UVC camera has a second device for
     ///   metadata with the same name.
     package static func all(
-        in tree: DeviceTree = .system, captures: (_ path: String) -> Bool = Self.opensAsCamera
+        in tree: DeviceTree = .system, captures: (_ path: String) -> Bool
     ) -> [CameraPlace] {
         let folder = "class/video4linux"
         let numbers = tree.entries(of: folder).compactMap { $0.hasPrefix("video") ? Int($0.dropFirst(5)) : nil }
@@ -83,17 +83,6 @@ extension CameraPlace {
             return Found(tree, "\(folder)/video\(number)", path)
         }
         return named(found)
-    }
-
-    /// Whether V4L2 can open a path as a camera. A camera that another program uses can be opened too.
-    package static func opensAsCamera(_ path: String) -> Bool {
-        do throws(CaptureError) {
-            try V4L2Backend().open(path).close()
-            return true
-        } catch {
-            // A camera of another user is a camera.
-            return error.code == CaptureError.Code.denied || error.code == CaptureError.Code.busy
-        }
     }
 
     private struct Found {

@@ -40,7 +40,7 @@ package struct FrameCheck: Sendable {
         leastBytes = layout.leastBytes
         size = layout.mode.size
         isJPEG = layout.mode.format.isJPEG
-        isProgressive = layout.field == .progressive
+        isProgressive = layout.isProgressive
         self.counts = counts
     }
 
