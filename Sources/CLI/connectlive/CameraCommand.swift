@@ -85,7 +85,13 @@ struct CameraCommand: ParsableCommand {
             let opened = try system.open(camera) { place, device throws(CaptureError) in
                 guard wish.frames > 0 else { return }
                 let offers = try device.formats()
-                mode = try CaptureWish(wish.size, wish.rate, formats: formats).choose(from: offers, of: place.name)
+                do throws(CaptureError) {
+                    mode = try CaptureWish(wish.size, wish.rate, formats: formats).choose(from: offers, of: place.name)
+                } catch {
+                    throw CaptureError(
+                        code: error.code, call: error.call, number: error.number,
+                        "\(error.message) With --frames 0, its description alone is recorded.")
+                }
             }
             defer { opened.device.close() }
             let fixture = try CameraFixture(
