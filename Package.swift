@@ -95,7 +95,7 @@ let package = Package(
             resources: [.embedInCode("element-packages.txt")]),
         target("FrameSocket", on: "Media", ["CLinux"]),
         target("ChildProcesses", on: "Media", ["CLinux"]),
-        target("Cameras", on: "Media", ["CV4L2"]),
+        target("Cameras", on: "Media", ["MediaGraph", "CV4L2"]),
         target(
             "MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit", "FrameSocket", "ChildProcesses", "Cameras"] + kit),
         target("PluginLoader", on: "Media", [authoring]),

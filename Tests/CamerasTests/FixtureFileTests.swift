@@ -1,5 +1,6 @@
 import Cameras
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct FixtureFileTests {
@@ -16,24 +17,100 @@ import Testing
 
     @Test(arguments: [
         (#"{"size": "64", "rates": []}"#, "", "formats[0].sizes[0].size"),
-        (#"{"rates": ["30"]}"#, "", "a size needs size, or from and to"),
-        (#"{"from": "9x9", "to": "8x8"}"#, "", "from 9x9 is larger than to 8x8"),
-        (#"{"size": "64x48", "rates": ["fast"]}"#, "", "a rate such as 30"),
+        (#"{"rates": ["30"]}"#, "", "formats[0].sizes[0]: it needs size, or from and to"),
+        (#"{"from": "9x9", "to": "8x8"}"#, "", "formats[0].sizes[0]: from 9x9 is larger than to 8x8"),
+        (#"{"size": "64x48", "rates": ["fast"]}"#, "", "is not a rate in frames/s such as 30"),
         (#"{"size": "64x48"}"#, #", "faults": [{"fault": "explodes", "at": 1}]"#, "faults[0].fault"),
         (#"{"size": "64x48"}"#, #", "faults": [{"fault": "late", "at": 1}]"#, "late needs by"),
         (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 2, "until": 1}]"#, "later than at"),
         (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent"}]"#, "faults[0].at is missing"),
-        (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 1e300}]"#, "faults[0].at is not"),
+        (
+            #"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 1e300}]"#,
+            "faults[0].at is more than 1000000000 seconds"
+        ),
         (#"{"size": "64x48", "rates": ["2000"]}"#, "", "above 1000"),
         (#"{"size": "64x48"}"#, #", "timing": {"firstFrame": -1}"#, "firstFrame"),
         (#"{"size": "64x48"}"#, #", "quirks": {"strideAlignment": 9223372036854775807}"#, "strideAlignment"),
         (#"{"size": "64x48"}"#, #", "quirks": {"strideAlignment": 0}"#, "strideAlignment"),
-        ("nonsense", "", "JSON"),
+        ("nonsense", "", "it is not JSON at line 1, column 97"),
+        (#"{"size": "64x48"}], "#, "", "it is not JSON"),
+        (
+            #"{"size": "64x48"}"#, #", "timing": {"firstFrame": 1e308}"#,
+            "firstFrame is not from 0 to 1000000000 seconds"
+        ),
+        (#"{"size": "64x48"}"#, #", "timing": {"firstFrame": "0"}"#, "timing.firstFrame is not a number"),
+        (#"{"size": "64x48"}"#, #", "controls": {}"#, "controls is not a list"),
+        (#"{"size": "64x48"}"#, #", "frames": [null]"#, "frames[0] is null"),
+        (#"{"size": 64}"#, "", "formats[0].sizes[0].size is not a text"),
+        (#"{"size": "20000x48"}"#, "", "with sides of 1 to 16384"),
+        (
+            #"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 1, "untill": 2}]"#,
+            "faults[0].untill is not a field"
+        ),
+        (#"{"size": "64x48"}"#, #", "faults": [{"fault": "silent", "at": 1, "by": 2}]"#, "faults[0]: silent has no by"),
+        (
+            #"{"size": "64x48"}"#, #", "faults": [{"fault": "refusedControl", "at": 1, "control": "hue"}]"#,
+            "faults[0].control: the camera has no control hue"
+        ),
+        (#"{"size": "64x48", "slowest": "30", "fastest": "5"}"#, "", "sizes[0]: slowest 30 is above fastest 5"),
+        (#"{"size": "64x48", "slowest": "30"}"#, "", "sizes[0]: it needs both slowest and fastest"),
+        (#"{"size": "64x48", "to": "64x48"}"#, "", "sizes[0]: it needs size, or from and to"),
+        (
+            #"{"size": "64x48"}"#, #", "frames": [{"format": "NV12", "size": "64x48", "data": ""}]"#,
+            "frames[0]: the camera has no NV12"
+        ),
+        (#"{"size": "64x48"}"#, #", "frames": [{"format": "YUYV", "size": "9x9", "data": ""}]"#, "has no YUYV in 9x9"),
+        (
+            #"{"size": "64x48"}"#, controls(#""kind": "int""#),
+            #"controls[0].kind: "int" is not a kind of control: integer"#
+        ),
+        (#"{"size": "64x48"}"#, controls(#""kind": "integer""#), "controls[0].minimum is missing"),
+        (
+            #"{"size": "64x48"}"#, controls(#""kind": "integer", "minimum": 0, "maximum": 9, "standard": 10"#),
+            "controls[0].standard 10 is not from 0 to 9"
+        ),
+        (
+            #"{"size": "64x48"}"#,
+            controls(#""kind": "menu", "minimum": 0, "maximum": 9, "standard": 0, "items": {"x": "y"}"#),
+            #"controls[0].items: "x" is not a whole number"#
+        ),
+        (
+            #"{"size": "64x48"}"#,
+            controls(#""kind": "button"}, {"identifier": 1, "title": "Other", "kind": "button""#),
+            "controls[0].identifier: several controls have 1"
+        ),
+        (#"{"size": "64x48"}"#, controls(#""kind": "button", "identifier": 99999999999"#), "a number is too large"),
     ])
     func `an unreadable file is refused with the place`(size: String, rest: String, words: String) {
         let refused = #expect(throws: CaptureError.self) { try read(size, rest) }
         #expect(refused?.code == "camera.fixture")
         #expect(refused?.message.contains(words) == true, "\(refused as Any)")
+    }
+
+    private static func controls(_ fields: String) -> String {
+        fields.contains("identifier\": 9")
+            ? #", "controls": [{"title": "Gain", \#(fields)}]"#
+            : #", "controls": [{"identifier": 1, "title": "Gain", \#(fields)}]"#
+    }
+
+    @Test func `a file's error names the file, and a button needs no limits`() throws {
+        let folder = TemporaryFolder()
+        try "{}".write(toFile: folder.file("camera.json"), atomically: true, encoding: .utf8)
+        let error = #expect(throws: CaptureError.self) { try CameraFixture(file: folder.file("camera.json")) }
+        #expect(error?.message.contains("The recorded camera \(folder.file("camera.json")) is unreadable: ") == true)
+        let fixture = try read(#"{"size": "64x48"}"#, Self.controls(#""kind": "button""#))
+        let device = try FixtureCamera(fixture, on: CaptureClock()).open("f")
+        try device.set(try #require(try device.controls().first), to: 1)
+    }
+
+    @Test func `texts of a device cannot control a terminal`() throws {
+        var fixture = try read(
+            #"{"size": "64x48"}"#, #", "controls": [{"identifier": 1, "title": "Gain\u0007", "kind": "button"}]"#)
+        fixture.card = "evil\u{1b}[31m\nname" + String(repeating: "x", count: 1000)
+        let device = try FixtureCamera(fixture, on: CaptureClock()).open("f")
+        #expect(
+            device.information.card.hasPrefix("evil\u{fffd}[31m\u{fffd}name") && device.information.card.count == 129)
+        #expect(try device.controls().map(\.title) == ["Gain\u{fffd}"])
     }
 
     @Test func `a text that is written is read again`() throws {
@@ -66,6 +143,7 @@ import Testing
         #expect(recorded.timing == original.timing)
         #expect(recorded.controls == original.controls)
         #expect(recorded.frames?.count == 3)
+        #expect(recorded.frames?.map { $0.data[0] } == [0, 1, 2])
         let again = try CameraFixture(json: recorded.json)
         #expect(again == recorded)
         func play(_ fixture: CameraFixture) throws -> [[UInt8]] {
@@ -80,7 +158,7 @@ import Testing
     }
 
     @Test func `what a file cannot say is left out of a recording, which is read again`() throws {
-        let device = DescribedDevice([
+        let device = try DescribedDevice([
             FormatOffer(
                 "YUYV",
                 sizes: [
@@ -101,7 +179,7 @@ import Testing
         #expect(sizes[0].rates == [FrameRate(30)] && sizes[1].fastest == FrameRate(1000))
         // A camera of which nothing is left cannot be recorded.
         let error = #expect(throws: CaptureError.self) {
-            try CameraFixture(recording: DescribedDevice([]), in: FixtureTests.Stand.mode, frames: 0)
+            try CameraFixture(recording: try DescribedDevice([]), in: FixtureTests.Stand.mode, frames: 0)
         }
         #expect(error?.code == "camera.fixture")
     }
@@ -111,7 +189,7 @@ import Testing
         let offers = [FormatOffer("NM12", sizes: [.init(SizeRange(mode.size), .list([FrameRate(30)]))])]
         // Rows of 96 bytes, and padding behind the first piece.
         let pieces = [[UInt8](repeating: 16, count: 96 * 50), [UInt8](repeating: 128, count: 96 * 24)]
-        let device = DescribedDevice(
+        let device = try DescribedDevice(
             offers, CaptureLayout(mode, planes: pieces.map { .init(stride: 96, bytes: $0.count) }), pieces)
         let recorded = try CameraFixture(recording: device, in: mode, frames: 1)
         #expect(recorded.frames?.first?.data == pieces[0].prefix(96 * 48) + pieces[1])
@@ -125,6 +203,32 @@ import Testing
             return
         }
         #expect(check.judge(frame, at: clock.now) != .damaged)
+    }
+
+    @Test func `damaged frames are not recorded, and a camera that gives no others is reported`() throws {
+        let clock = CaptureClock()
+        func record(_ fault: CameraFixture.Fault, _ damaged: (Int) -> Void = { _ in }) throws -> CameraFixture {
+            let device = try FixtureCamera(try FixtureTests.webcam(fault), on: clock).open("f")
+            return try CameraFixture(
+                recording: device, in: FixtureTests.Stand.mode, frames: 3, of: "front", on: clock, damaged: damaged)
+        }
+        var damaged = 0
+        let recorded = try record(.init(.corrupt, at: 0, until: 0.09)) { damaged = $0 }
+        #expect(damaged == 2 && recorded.frames?.map { $0.data[0] } == [2, 3, 4])
+        let error = #expect(throws: CaptureError.self) { try record(.init(.cut, at: 0)) }
+        #expect(error?.code == "camera.silent")
+        #expect(error?.message.contains("The camera front delivered 0 of 3 frames; ") == true)
+        #expect(error?.message.contains("were damaged") == true)
+    }
+
+    @Test func `a mode that the driver does not list is recorded with it`() throws {
+        let (listed, chosen) = (FrameSize(640, 480), CaptureMode("GREY", FrameSize(8, 8), FrameRate(30)))
+        let bytes = [[UInt8](repeating: 0, count: 64)]
+        let device = try DescribedDevice(
+            [FormatOffer("GREY", sizes: [.init(SizeRange(listed), .list([FrameRate(30)]))])],
+            CaptureLayout(chosen, planes: [.init(stride: 8, bytes: 64)]), bytes)
+        let recorded = try CameraFixture(recording: device, in: chosen, frames: 1)
+        #expect(recorded.formats[0].sizes.map(\.size) == [listed, chosen.size])
     }
 
     @Test func `a camera that is silent while it is recorded is reported`() throws {
@@ -155,14 +259,15 @@ import Testing
 /// A device with any description, which captures the same frame again and again, or nothing.
 private final class DescribedDevice: CaptureDevice {
     let information = CaptureInformation(driver: "d", card: "c", bus: "b")
-    let waker = Waker {}
+    let waker: Waker
     let isTaken = false
     let isStreamedHere = false
     private let offers: [FormatOffer]
     private let layout: CaptureLayout?
     private let pieces: [[UInt8]]
 
-    init(_ offers: [FormatOffer], _ layout: CaptureLayout? = nil, _ pieces: [[UInt8]] = []) {
+    init(_ offers: [FormatOffer], _ layout: CaptureLayout? = nil, _ pieces: [[UInt8]] = []) throws {
+        waker = try Waker("described")
         (self.offers, self.layout, self.pieces) = (offers, layout, pieces)
     }
 

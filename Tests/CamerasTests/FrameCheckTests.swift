@@ -74,10 +74,11 @@ struct Planes: CapturedFrame.Memory {
     }
 
     @Test func `a JPEG of another size than the mode's is damaged`() {
-        func isUsable(_ bytes: [UInt8], _ field: FrameField = .progressive) -> Bool {
+        func isUsable(_ bytes: [UInt8], isProgressive: Bool = true) -> Bool {
             var check = FrameCheck(
                 CaptureLayout(
-                    CaptureMode("MJPG", FrameSize(64, 44), nil), field: field, planes: [.init(stride: 0, bytes: 64)]))
+                    CaptureMode("MJPG", FrameSize(64, 44), nil), isProgressive: isProgressive,
+                    planes: [.init(stride: 0, bytes: 64)]))
             let frame = CapturedFrame(Planes([bytes]), lengths: [bytes.count], timestamp: nil, sequence: 0)
             return check.judge(frame, at: .seconds(5)) != .damaged
         }
@@ -88,7 +89,7 @@ struct Planes: CapturedFrame.Memory {
         #expect(!isUsable(Self.jpeg(64, 30_000, before: tables)))
         #expect(!isUsable(Self.jpeg(64, 0)))
         #expect(!isUsable(Self.jpeg(64, 22)))
-        #expect(isUsable(Self.jpeg(64, 22), .interlaced))
+        #expect(isUsable(Self.jpeg(64, 22), isProgressive: false))
         for end in 4..<25 { _ = isUsable(Array(Self.jpeg(64, 44, before: tables).prefix(end))) }
     }
 

@@ -89,7 +89,7 @@ import Testing
 
     @Test func `a camera without a readable format is refused with the formats that it has`() {
         let refused = #expect(throws: CaptureError.self) { try chosen("640x480", FrameRate(30), ["RGB"]) }
-        #expect(refused?.message.contains("none of the formats RGB, only H264, MJPG, YUY2.") == true)
+        #expect(refused?.message.contains("does not offer RGB, only H264, MJPG, YUY2.") == true)
         let none = #expect(throws: CaptureError.self) { try chosen("640x480", FrameRate(30), Self.all, []) }
         #expect(none?.code == "camera.no-mode")
     }

@@ -234,7 +234,10 @@ import Testing
         var fixture = try FixtureTests.webcam()
         fixture.faults = (0..<30).flatMap { round -> [CameraFixture.Fault] in
             let start = Double(round) * 2
-            return [.init(.corrupt, at: start + 0.5, until: start + 0.6), .init(.failing, at: start + 1.5)]
+            return [
+                .init(.corrupt, at: start + 0.5, until: start + 0.6),
+                .init(.failing, at: start + 1.5, until: start + 1.501),
+            ]
         }
         let machine = try Machine(fixture)
         var (history, notices) = (CameraSession.History(), [CameraNotice.Kind]())
@@ -279,6 +282,63 @@ import Testing
         #expect(#expect(throws: CaptureError.self) { try machine.system.find("front") }?.code == "camera.binding")
     }
 
+    @Test func `a file of names is readable for others, and binding again returns the former camera`() throws {
+        let folder = TemporaryFolder()
+        let bindings = CameraBindings(file: folder.file("cameras.json"))
+        let mask = umask(0o077)
+        defer { umask(mask) }
+        #expect(try bindings.bind("front", to: .init("serial:1", controls: "gain=2")) == nil)
+        #expect(try bindings.bind("front", to: .init("serial:2"))?.description == "serial:1 with gain=2")
+        let mode = try FileManager.default.attributesOfItem(atPath: bindings.file)[.posixPermissions] as? Int
+        #expect(mode == 0o644)
+        let unknown = #expect(throws: CaptureError.self) { try bindings.bind("fornt", to: nil) }
+        #expect(unknown?.message.contains(#"No camera is named fornt; did you mean "front"?"#) == true)
+    }
+
+    @Test func `a misspelt name, an empty one and one that leads to a name are reported as such`() throws {
+        let machine = try Machine(FixtureTests.webcam())
+        try CameraBindings(file: machine.folder.file("config/cameras.json")).bind("front", to: .init(machine.name))
+        func refused(_ name: String) -> String? {
+            #expect(throws: CaptureError.self) { try machine.system.find(name) }?.message
+        }
+        #expect(
+            refused("fornt")
+                == #"No camera is named fornt; did you mean "front"? 'connectlive devices' lists the names."#)
+        #expect(refused("other") == "No camera is named other. 'connectlive devices' lists the names.")
+        #expect(refused("")?.hasPrefix("The camera's name is empty.") == true)
+        #expect(refused("serial:7")?.hasPrefix("The camera serial:7 is not plugged in.") == true)
+        try #"{"a": "b", "b": "a", "c": "c", "d": ""}"#
+            .write(toFile: machine.folder.file("config/cameras.json"), atomically: true, encoding: .utf8)
+        #expect(refused("a")?.hasPrefix("The name a leads to the name b, not to a camera: ") == true)
+        #expect(refused("c")?.hasPrefix("The name c leads to the name c,") == true)
+        #expect(refused("d")?.hasPrefix("The name d leads to nothing,") == true)
+    }
+
+    @Test func `a camera that another node of this program reads is refused with that node's name`() throws {
+        let machine = try Machine(FixtureTests.webcam())
+        let first = try CameraSession(machine.name, of: machine.system, Self.wish, owner: "left")
+        let second = try CameraSession(machine.name, of: machine.system, Self.wish, owner: "right")
+        try first.start()
+        let late = #expect(throws: CaptureError.self) { try second.start() }
+        let third = #expect(throws: CaptureError.self) {
+            try CameraSession(machine.name, of: machine.system, Self.wish, owner: "third")
+        }
+        for error in [late, third] {
+            #expect(error?.code == "camera.busy")
+            #expect(error?.message.contains(#"is in use by the node "left" of this program"#) == true)
+        }
+        first.close()
+        try second.start()
+    }
+
+    @Test func `a misspelt control is refused with the one that was meant`() throws {
+        let controls = [DeviceControl(1, "Auto Exposure", .menu, 0...3, standard: 3)]
+        let error = #expect(throws: CaptureError.self) {
+            try ControlValues("auto_exposrue=1").check(controls, of: "front")
+        }
+        #expect(error?.message.contains("has no control auto_exposrue; did you mean auto_exposure?") == true)
+    }
+
     @Test func `the presets of a name are set whenever the camera opens, and a node's own values replace them`() throws
     {
         let machine = try Machine(FixtureTests.webcam())
@@ -315,7 +375,7 @@ import Testing
         #expect(!isEarly)
         try #"{"back": "y"}"#.write(toFile: bindings.file, atomically: true, encoding: .utf8)
         close(lock)
-        try await binding.value
+        _ = try await binding.value
         #expect(try bindings.all() == ["front": .init("x"), "back": .init("y")])
     }
 

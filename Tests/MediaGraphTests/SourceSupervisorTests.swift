@@ -252,8 +252,9 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         #expect(bench.words == ["lost", "failedOver"])
         bench.stream(6)
         #expect(bench.looks == [0])
+        // A device that comes just after a look is not missed for long.
         bench.send(.disappeared(0))
-        bench.stream(11)
+        bench.stream(1)
         #expect(bench.looks == [0, 0])
         bench.send(.appeared(0))
         #expect(bench.isClosing)
@@ -261,6 +262,22 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         #expect(bench.outstanding == [0])
         bench.stream(1)
         #expect(bench.words == ["lost", "failedOver", "returned"])
+    }
+
+    @Test func `the cause that is shown is that of the last attempt`() {
+        var bench = Bench()
+        let busy = MediaError(code: "camera.busy", message: "Another program reads it.")
+        bench.send(.started)
+        bench.stream(1)
+        bench.send(.failed(.failed(broken)))
+        bench.send(.closed)
+        #expect(bench.supervisor.cause == .failed(broken))
+        bench.pass(0.5)
+        bench.send(.openFailed(.failed(busy)))
+        #expect(bench.supervisor.cause == .failed(busy))
+        bench.pass(0.5)
+        bench.stream(1)
+        #expect(bench.supervisor.cause == nil && bench.words == ["lost", "returned"])
     }
 
     @Test func `the source returns less and less often to a wished device that is there and does not work`() {

@@ -253,13 +253,19 @@ extension MediaNodesTests {
         @Test func `a relay gives up retrying`() throws {
             // A camera that comes back after six hours is used within minutes.
             let hours = 6 * 3600.0
-            let camera = try SupervisedCamera([.init(.failing, at: 5), .init(.busy, at: 5.001, until: hours)])
+            let camera = try SupervisedCamera([
+                .init(.failing, at: 5, until: 5.001), .init(.busy, at: 5.001, until: hours),
+            ])
             camera.run(until: hours + 700)
             #expect(camera.status == .streaming)
         }
 
         @Test func `minutes of failures flood no log`() throws {
-            let faults = (0..<240).map { CameraFixture.Fault(.failing, at: Double($0) / 2 + 0.2) }
+            // No attempt falls on a failure, as it would at intervals of half a second.
+            let faults = (0..<240).map { number in
+                let start = Double(number) * 0.49 + 0.2
+                return CameraFixture.Fault(.failing, at: start, until: start + 0.001)
+            }
             let camera = try SupervisedCamera(faults)
             camera.run(until: 120)
             // The camera is tried less and less often, not with each of its 240 failures.

@@ -194,7 +194,8 @@ extension MediaNodesTests {
             let plan = try planned(settings, nil, absent)
             #expect(plan.formats["video"] == .rawVideo(width: 1280, height: 720, framesPerSecond: 30))
             #expect(plan.elements.map(\.factory) == ["appsrc"] && plan.device?.elements.isEmpty == true)
-            #expect(plan.notes == ["waits for: front; wished 1280x720 at 30 (It is not there.)"])
+            let advice = "Without a camera, use a test pattern or a file."
+            #expect(plan.notes == ["waits for: front; requested 1280x720 at 30 (It is not there. \(advice))"])
             let there = try planned(settings, [format("YUY2", 1280, 720, [10])])
             #expect(there.elements == plan.elements && there.formats == plan.formats, "the promise is the same")
             #expect(there.device?.waiting == nil && there.device?.elements.first?.factory == "appsrc")

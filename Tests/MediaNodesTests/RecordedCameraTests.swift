@@ -163,6 +163,68 @@ extension MediaNodesTests {
             #expect(notices.count == 0)
         }
 
+        @Test func `a control of a camera that is away is judged by the camera that was there`() async throws {
+            let run = try await RecordedRun([.init(.unplugged, at: 0.7, until: 1000)], ["brightness": 7])
+            try await run.pipeline.start()
+            await eventually("the loss") { run.events == ["lost camera.lost"] }
+            for (setting, value) in [("brightness", .integer(900)), ("controls", .text("nope=1"))]
+                as [(String, SettingValue)]
+            {
+                let refused = await #expect(throws: MediaError.self) {
+                    try await run.pipeline.set("camera", setting, to: value)
+                }
+                #expect(refused?.code == "camera.control")
+            }
+            try await run.pipeline.set("camera", "brightness", to: 9)
+            await run.pipeline.stop()
+        }
+
+        @Test func `a camera whose frames are all damaged is reported as such`() async throws {
+            let run = try await RecordedRun([.init(.corrupt, at: 0)])
+            try await run.pipeline.start()
+            await eventually("the warning") { run.events == ["waiting camera.silent"] }
+            #expect(run.status?.cause?.contains("delivers damaged frames only") == true, "\(run.status as Any)")
+            await run.pipeline.stop()
+        }
+
+        @Test func `a replacement that cannot be is refused, and one that is there or away is noted`() async throws {
+            let other = TemporaryFolder()
+            func notes(_ failover: String) async throws -> [String] {
+                let run = try await RecordedRun([], ["failover": .text(failover)])
+                return run.pipeline.plan.node("camera")?.notes ?? []
+            }
+            for failover in ["fixture:\(other.file("nothing.json"))", "libcamera"] {
+                await #expect(throws: MediaError.self) { try await notes(failover) }
+            }
+            #expect(
+                try await notes("serial:NOPE").contains {
+                    $0.contains("serial:NOPE takes over, which is not available now")
+                })
+            try #"""
+            {"version": 1, "driver": "d", "card": "Other", "bus": "usb-1",
+             "formats": [{"format": "YUYV", "sizes": [{"size": "64x48", "rates": ["30"]}]}]}
+            """#.write(toFile: other.file("other.json"), atomically: true, encoding: .utf8)
+            let name = "fixture:\(other.file("other.json"))"
+            #expect(try await notes(name).contains { $0.contains("takes over, which is there") })
+            let graph = MediaGraph {
+                Chain {
+                    Node("camera", settings: ["device": .text(name), "failover": .text(name)])
+                    Node.null("end")
+                }
+            }
+            let same = await #expect(throws: MediaError.self) { try await MediaPipeline(graph) }
+            #expect(same?.code == "graph.invalid" && same?.message.contains("the same camera as device") == true)
+        }
+
+        @Test func `a slate's image that is not one is refused`() async throws {
+            let folder = TemporaryFolder()
+            try "text".write(toFile: folder.file("slate.png"), atomically: true, encoding: .utf8)
+            let error = await #expect(throws: MediaError.self) {
+                try await RecordedRun([], ["slate-image": .text(folder.file("slate.png"))])
+            }
+            #expect(error?.message.contains("neither a PNG nor a JPEG image") == true)
+        }
+
         @Test func `a graph may press a button of its camera`() async throws {
             let run = try await RecordedRun([], ["controls": "reset=1,brightness=9"])
             try await run.pipeline.start()

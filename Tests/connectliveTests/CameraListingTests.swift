@@ -95,8 +95,10 @@ import Testing
     }
 
     @Test func `a recorded camera is a camera, with the frames and the timing of the first one`() throws {
-        let recorded = try CameraCommand.RecordCommand.record(
-            "fixture:\(file)", of: system, FrameSize(640, 480), FrameRate(20), frames: 3)
+        let (recorded, summary) = try CameraCommand.RecordCommand.record(
+            "fixture:\(file)", of: system,
+            .init(size: FrameSize(640, 480), rate: FrameRate(20), format: "YUYV", frames: 3))
+        #expect(summary == "3 frames of YUYV 64x48 at 30 frames/s")
         #expect(recorded.card == "Webcam" && recorded.frames?.count == 3)
         #expect(recorded.timing?.firstFrame == 0.5)
         let copy = folder.file("copy.json")
@@ -110,7 +112,8 @@ import Testing
         #expect(try Bind.lasting("serial:7C3F", with: none, of: system) == "serial:7C3F")
         #expect(
             try Bind.lasting("fixture:\(folder.path)/x/../camera.json", with: none, of: system) == "fixture:\(file)")
-        for camera in ["nothing", "/dev/video97", "auto"] {
+        #expect(try Bind.lasting("1-1.2", with: none, of: system) == "1-1.2")
+        for camera in ["nothing", "/dev/video97", "auto", "", "fixture:\(folder.path)/nothing.json"] {
             #expect(throws: CaptureError.self) { try Bind.lasting(camera, with: none, of: system) }
         }
     }

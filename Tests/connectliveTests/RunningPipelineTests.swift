@@ -49,7 +49,7 @@ extension TemporaryFolder {
         let run = try Run(Run.pattern, ["--seconds", "7", "--report", "report.json"])
         let result = try run.tool.finish(seconds: 40)
         #expect(result.status == 0, "\(result.error)")
-        let line = #/end +vp8 320x240 +\d+\.\d fps +\d+ kbit\/s +\d+ dropped +latency \d/#
+        let line = #/end +vp8 320x240 +\d+\.\d frames\/s +\d+ kbit\/s +\d+ dropped +latency \d/#
         #expect(result.error.contains(line), "\(result.error)")
         #expect(result.output.contains(#/PLANNED +MEASURED/#))
         #expect(result.output.contains(#/encodes +1 +1/#), "\(result.output)")
@@ -58,6 +58,39 @@ extension TemporaryFolder {
                 with: Data(contentsOf: URL(fileURLWithPath: run.folder.file("report.json")))) as? [String: Any])
         #expect((report["outputs"] as? [[String: Any]])?.first?["name"] as? String == "end")
         #expect((report["counts"] as? [[String: Any]])?.isEmpty == false)
+    }
+
+    @Test func `the report of a camera that is away at the end has the plan that ran`() throws {
+        let folder = TemporaryFolder()
+        try folder.write(
+            #"""
+            {"version": 1, "driver": "d", "card": "Webcam", "bus": "usb-1",
+             "formats": [{"format": "NV12", "sizes": [{"size": "64x48", "rates": ["30"]}]}],
+             "faults": [{"fault": "corrupt", "at": 0, "until": 0.5}, {"fault": "unplugged", "at": 2}]}
+            """#, to: "camera.json")
+        let graph = """
+            chains:
+              - - {node: camera, name: camera, device: "fixture:camera.json", width: 64, height: 48, fps: 30}
+                - {node: "null", name: end}
+            """
+        let run = try Run(graph, ["--seconds", "3.5", "--report", "report.json"], in: folder)
+        let result = try run.tool.finish(seconds: 40)
+        #expect(result.status == 0, "\(result.error)")
+        #expect(result.error.contains("camera lost its device"), "\(result.error)")
+        #expect(result.output.contains(#/end +NV12 64x48/#), "\(result.output)")
+        #expect(result.output.contains(#/camera, damaged +0 +\d/#), "\(result.output)")
+        let report = try String(contentsOfFile: folder.file("report.json"), encoding: .utf8)
+        #expect(report.contains(#/"damaged" : [1-9]/#), "\(report)")
+    }
+
+    @Test func `two running pipelines are told apart with the option that names one`() throws {
+        let first = try Run()
+        let second = try Run(in: first.folder)
+        let result = try first.command("set", "encoder.bitrate=1000000")
+        #expect(result.status == 1)
+        #expect(result.error.contains("Choose one by its process number with --to: "), "\(result.error)")
+        _ = try second.end()
+        _ = try first.end()
     }
 
     @Test func `an omitted optional node is reported at the start, with its reason and code`() throws {
@@ -181,7 +214,7 @@ extension TemporaryFolder {
               - [test-pattern, {node: "null", name: end}]
             """
         let run = try Run(graph, in: folder)
-        _ = try run.tool.waitForText(" fps ")
+        _ = try run.tool.waitForText(" frames/s ")
         let result = try run.end()
         #expect(result.status == 0)
         #expect(result.error.contains("\"stuck\" could not be closed within 10 s"), "\(result.error)")

@@ -46,6 +46,8 @@ import TestSupport
 
     @Test(arguments: [
         (["valdate", "x"], "There is no command \"valdate\"; did you mean \"validate\"?"),
+        (["devices", "unbnd", "front"], "There is no command \"unbnd\"; did you mean \"unbind\"?"),
+        (["camera", "rec"], "There is no command \"rec\"; did you mean \"record\"?"),
         (["dance", "--fast"], "There is no command \"dance\"."),
     ])
     func `an unknown command is reported with the one that was probably meant`(
@@ -53,7 +55,8 @@ import TestSupport
     ) throws {
         let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
         #expect(result.status == 2)
-        #expect(result.error == "connectlive: \(sentence)\n  See 'connectlive --help' for all commands.\n")
+        let parent = ["devices", "camera"].first { $0 == arguments[0] }.map { " \($0)" } ?? ""
+        #expect(result.error == "connectlive: \(sentence)\n  See 'connectlive\(parent) --help' for all commands.\n")
     }
 
     @Test(arguments: [
@@ -141,6 +144,6 @@ import TestSupport
         #expect(text.error.isEmpty)
         let json = try CommandLineTool.run(["devices", "--json"], folder: folder)
         let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
-        #expect(object?.keys.sorted() == ["cameras", "microphones", "names", "speakers"])
+        #expect(object?.keys.sorted() == ["cameras", "libraryCameras", "microphones", "names", "speakers"])
     }
 }

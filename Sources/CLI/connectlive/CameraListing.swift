@@ -43,9 +43,9 @@ struct CameraListing: Encodable {
 
     /// The cameras that are plugged in. One that cannot be described has no modes, and the reason instead.
     static func all() -> [CameraListing] {
-        CameraPlace.all().map { place in
+        CameraSystem.machine.places().map { place in
             do throws(CaptureError) {
-                let device = try V4L2Backend().open(place.path)
+                let device = try CameraSystem.machine.open(place)
                 defer { device.close() }
                 return CameraListing(place, try device.formats(), try device.controls())
             } catch {

@@ -32,7 +32,8 @@ struct DevicesCommand: ParsableCommand {
         )
 
         @Argument(help: "The new name: letters, digits and dashes.") var name: String
-        @Argument(help: "The camera: a name of 'devices', a path such as /dev/video0, or fixture:FILE.")
+        @Argument(
+            help: "The camera: a name of 'devices', a port such as 1-1.2, a path such as /dev/video0, or fixture:FILE.")
         var camera: String
         @Option(
             help: ArgumentHelp(
@@ -43,8 +44,10 @@ struct DevicesCommand: ParsableCommand {
         func run() throws {
             let values = try ControlValues(controls ?? "")
             let lasting = try Self.lasting(camera, with: values, of: .machine)
-            try CameraBindings.ofUser.bind(name, to: .init(lasting, controls: controls))
-            print("\(name) is \(lasting)\(controls.map { " with \($0)" } ?? "").")
+            let binding = CameraBindings.Binding(lasting, controls: controls)
+            let former = try CameraBindings.ofUser.bind(name, to: binding)
+            let change = former.flatMap { $0 == binding ? nil : " It was \($0)." } ?? ""
+            print("\(name) is \(binding).\(change)".printable)
         }
 
         /// The name of a camera that stays the same. One that is not plugged in has to be written as such a name.
@@ -54,11 +57,13 @@ struct DevicesCommand: ParsableCommand {
             _ camera: String, with values: ControlValues, of system: CameraSystem
         ) throws(CaptureError) -> String {
             let prefix = CameraSystem.fixturePrefix
+            // A name does not lead to another name, which could change.
+            var camera = try system.bound(camera)
             let isRecorded = camera.hasPrefix(prefix)
-            let camera =
-                isRecorded
-                ? prefix + URL(fileURLWithPath: String(camera.dropFirst(prefix.count))).standardizedFileURL.path
-                : camera
+            if isRecorded {
+                let file = URL(fileURLWithPath: String(camera.dropFirst(prefix.count)))
+                camera = prefix + file.standardizedFileURL.path
+            }
             do throws(CaptureError) {
                 let opened = try system.open(camera, mayReserve: false) { place, device throws(CaptureError) in
                     if !values.values.isEmpty { try values.check(try device.controls(), of: place.name) }
@@ -66,7 +71,9 @@ struct DevicesCommand: ParsableCommand {
                 opened.device.close()
                 return isRecorded ? camera : opened.place.name
             } catch {
-                let isLasting = ["serial:", "usb-", "model:"].contains { camera.hasPrefix($0) }
+                let isLasting =
+                    isRecorded || CameraPlace.isKernelPort(camera)
+                    || ["serial:", "usb-", "model:"].contains { camera.hasPrefix($0) }
                 guard isLasting, error.isAbsence else { throw error }
                 return camera
             }

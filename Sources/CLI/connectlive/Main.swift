@@ -41,17 +41,34 @@ enum Main {
             print(text)
             Foundation.exit(0)
         }
-        if let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-"), !commands.contains(word) {
-            Console.error("There is no command \"\(word)\"\(word.suggestion(among: commands))")
-            Console.line("  See 'connectlive --help' for all commands.")
+        if let (command, word) = unknownCommand(of: Array(CommandLine.arguments.dropFirst())) {
+            Console.error("There is no command \"\(word)\"\(word.suggestion(among: names(of: command)))")
+            let isRoot = command is ConnectLiveCommand.Type
+            let name = isRoot ? "" : command.configuration.commandName.map { " \($0)" } ?? ""
+            Console.line("  See 'connectlive\(name) --help' for all commands.")
             Foundation.exit(2)
         }
         Console.error(text.hasPrefix("Error: ") ? String(text.dropFirst(7)) : text)
         Foundation.exit(code == .validationFailure ? 2 : code.rawValue)
     }
 
-    private static let commands: [String] =
-        ConnectLiveCommand.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
+    /// The first word that should be a command and is none, with the command above it.
+    private static func unknownCommand(
+        of arguments: [String]
+    ) -> (above: any ParsableCommand.Type, word: String)? {
+        var command: any ParsableCommand.Type = ConnectLiveCommand.self
+        for word in arguments {
+            guard !command.configuration.subcommands.isEmpty, !word.hasPrefix("-"), word != "help" else { return nil }
+            guard let next = command.configuration.subcommands.first(where: { $0.configuration.commandName == word })
+            else { return (command, word) }
+            command = next
+        }
+        return nil
+    }
+
+    private static func names(of command: any ParsableCommand.Type) -> [String] {
+        command.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
+    }
 }
 
 struct ConnectLiveCommand: AsyncParsableCommand {

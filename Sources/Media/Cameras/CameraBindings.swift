@@ -1,4 +1,6 @@
 internal import Foundation
+internal import Glibc
+internal import MediaGraph
 
 /// Names that a user gives to cameras, such as `front`, with preset controls: a file for each user.
 package struct CameraBindings: Sendable, Hashable {
@@ -45,11 +47,28 @@ package struct CameraBindings: Sendable, Hashable {
         return names
     }
 
+    /// The binding of a name. Nil for another name.
+    ///
+    /// - Throws: `camera.binding` for an unreadable file, and for a name that leads to no camera.
+    func binding(of name: String) throws(CaptureError) -> Binding? {
+        let names = try all()
+        guard let binding = names[name] else { return nil }
+        if binding.camera.isEmpty || names[binding.camera] != nil {
+            let target = binding.camera.isEmpty ? "to nothing" : "to the name \(binding.camera)"
+            throw Self.error(
+                "The name \(name) leads \(target), not to a camera: \(file). Give it a camera with 'connectlive devices "
+                    + "bind \(name) NAME'.")
+        }
+        return binding
+    }
+
     /// Gives a camera a name, or removes the name if the binding is nil.
     ///
+    /// - Returns: the binding that the name had before.
     /// - Throws: `camera.binding` for an impossible name, and if the file cannot be written; `camera.control` for controls
     ///   that are not names and numbers.
-    package func bind(_ name: String, to binding: Binding?) throws(CaptureError) {
+    @discardableResult
+    package func bind(_ name: String, to binding: Binding?) throws(CaptureError) -> Binding? {
         guard Self.isName(name) else {
             throw Self.error(
                 "\"\(name)\" cannot be a camera's name. Use letters, digits and dashes, such as front, and not auto.")
@@ -58,7 +77,7 @@ package struct CameraBindings: Sendable, Hashable {
         do {
             try FileManager.default.createDirectory(
                 at: URL(fileURLWithPath: file).deletingLastPathComponent(), withIntermediateDirectories: true)
-            try withLock(of: file) { try replace(name, with: binding) }
+            return try withLock(of: file) { try replace(name, with: binding) }
         } catch let error as CaptureError {
             throw error
         } catch {
@@ -66,15 +85,21 @@ package struct CameraBindings: Sendable, Hashable {
         }
     }
 
-    private func replace(_ name: String, with binding: Binding?) throws {
+    private func replace(_ name: String, with binding: Binding?) throws -> Binding? {
         var names = try all()
-        if binding == nil, names[name] == nil {
-            throw Self.error("No camera is named \(name). 'connectlive devices' lists the names.")
+        let former = names[name]
+        if binding == nil, former == nil {
+            throw Self.error(
+                "No camera is named \(name)\(name.suggestion(among: names.keys)) 'connectlive devices' lists the names."
+            )
         }
         names[name] = binding
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         try write(String(decoding: try encoder.encode(names), as: UTF8.self), toFile: file)
+        // Services of other users read the names, which are no secret.
+        chmod(file, 0o644)
+        return former
     }
 
     /// Whether a text is a possible name, which no other name of a camera is.
@@ -85,6 +110,10 @@ package struct CameraBindings: Sendable, Hashable {
     private static func error(_ message: String) -> CaptureError {
         CaptureError(code: CaptureError.Code.binding, call: "open", number: 0, message)
     }
+}
+
+extension CameraBindings.Binding: CustomStringConvertible {
+    package var description: String { camera + (controls.map { " with \($0)" } ?? "") }
 }
 
 extension CameraBindings.Binding: Codable {

@@ -26,6 +26,7 @@ package struct CameraSystem: Sendable {
     private let bindings: CameraBindings?
     private let shelf: FixtureShelf
     let buses = BusUse()
+    let owners = CameraOwners()
 
     package init(
         _ backend: any CaptureBackend, tree: DeviceTree = .system, bindings: CameraBindings? = nil,
@@ -60,9 +61,14 @@ package struct CameraSystem: Sendable {
     /// - Throws: `camera.absent`, `camera.unusable`, `camera.fixture`, `camera.binding`.
     package func find(_ name: String, identity: CameraPlace.Identity? = nil) throws(CaptureError) -> CameraPlace {
         let name = try bound(name)
+        if name.isEmpty {
+            throw CaptureError(
+                code: CaptureError.Code.absent, call: "open", number: 0,
+                "The camera's name is empty. Choose one of 'connectlive devices'.")
+        }
         if name.hasPrefix(Self.fixturePrefix) {
             let camera = try shelf.camera(String(name.dropFirst(Self.fixturePrefix.count)))
-            return CameraPlace(name: name, path: name, model: camera.fixture.card, usb: nil)
+            return CameraPlace(name: name, path: name, model: camera.fixture.card.cleaned, usb: nil)
         }
         // A path is the identity of a camera without a place in sysfs, as in a container.
         if let identity, !identity.name.hasPrefix("/") {
@@ -75,13 +81,13 @@ package struct CameraSystem: Sendable {
             return CameraPlace.all(in: tree) { $0 == path }.first
                 ?? CameraPlace(name: name, path: path, model: path, usb: nil)
         }
-        return try CameraPlace.find(name, among: places())
+        return try CameraPlace.find(name, among: places(), names: try bindings?.all().keys.sorted() ?? [])
     }
 
     /// The name that a bound name stands for, or else the name itself.
     package func bound(_ name: String) throws(CaptureError) -> String {
         guard let bindings, CameraBindings.isName(name) else { return name }
-        return try bindings.all()[name]?.camera ?? name
+        return try bindings.binding(of: name)?.camera ?? name
     }
 
     /// The controls that come with a bound name.
@@ -89,7 +95,7 @@ package struct CameraSystem: Sendable {
     /// - Throws: `camera.binding`, `camera.control` for an unreadable file.
     func presets(of name: String) throws(CaptureError) -> ControlValues {
         guard let bindings, CameraBindings.isName(name) else { return ControlValues() }
-        return try ControlValues(try bindings.all()[name]?.controls ?? "")
+        return try ControlValues(try bindings.binding(of: name)?.controls ?? "")
     }
 
     /// The target of a path, or of a link's name. Nil for another name.
@@ -133,8 +139,7 @@ package struct CameraSystem: Sendable {
             }
             return Opened(place: place, device: device, passedOver: passedOver)
         }
-        let wished = try bound(name)
-        guard wished == Self.any else { return try opened(try find(name, identity: identity), []) }
+        guard try bound(name) == Self.any else { return try opened(try find(name, identity: identity), []) }
         var refused: CaptureError?
         var passedOver: [String] = []
         let places = places()
@@ -191,6 +196,36 @@ extension CameraSystem {
         let listed = CameraPlace.all(in: tree) { _ in true }
         if name == Self.any { return !listed.isEmpty }
         return listed.contains { $0.mayBe(name) || lasting.map($0.mayBe) ?? false }
+    }
+}
+
+/// The nodes of this process that capture, by their cameras.
+final class CameraOwners: Sendable {
+    private let owners = Mutex<[ObjectIdentifier: (path: String, name: String)]>([:])
+
+    func add(_ name: String, at path: String, _ key: ObjectIdentifier) {
+        owners.withLock { $0[key] = (Self.file(path), name) }
+    }
+
+    /// The path of a recorded camera may be written in several ways.
+    private static func file(_ path: String) -> String {
+        let prefix = CameraSystem.fixturePrefix
+        return path.hasPrefix(prefix)
+            ? URL(fileURLWithPath: String(path.dropFirst(prefix.count))).standardizedFileURL.path : path
+    }
+
+    func remove(_ key: ObjectIdentifier) { _ = owners.withLock { $0.removeValue(forKey: key) } }
+
+    /// The error with the node that captures, if it is one of this process.
+    func explain(_ error: CaptureError, at place: CameraPlace) -> CaptureError {
+        let path = Self.file(place.path)
+        guard error.code == CaptureError.Code.busy,
+            let name = owners.withLock({ $0.values.first { $0.path == path }?.name })
+        else { return error }
+        return CaptureError(
+            code: error.code, call: error.call, number: error.number,
+            "The camera \(place.name) is in use by the node \"\(name)\" of this program. Connect both branches to that "
+                + "node, or choose another camera.")
     }
 }
 

@@ -27,12 +27,12 @@ package final class CaptureClock: Sendable {
         time.withLock { $0 += duration }
     }
 
-    /// Waits until a time, or until the bell rings.
-    func wait(until end: Duration, _ bell: Bell) {
+    /// Waits until a time, or until the waker is used.
+    func wait(until end: Duration, _ waker: Waker) {
         if isVirtual {
             time.withLock { $0 = max($0, end) }
         } else {
-            _ = cv4l2_wait(-1, bell.number, nanoseconds(max(end - now, .zero)))
+            _ = cv4l2_wait(-1, waker.number, nanoseconds(max(end - now, .zero)))
         }
     }
 }

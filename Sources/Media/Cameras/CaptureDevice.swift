@@ -57,7 +57,7 @@ package protocol CaptureDevice: AnyObject {
 
     /// Makes buffers, maps and queues them, and starts to stream (`VIDIOC_REQBUFS`, `VIDIOC_QBUF`, `VIDIOC_STREAMON`).
     ///
-    /// - Parameter buffers: the wished number. The driver may make more or fewer, at least one.
+    /// - Parameter buffers: the requested number. The driver may make more or fewer, at least one.
     /// - Throws: `camera.busy`, `camera.bandwidth`, `camera.lost`, `camera.failed`. The device then does not stream.
     func start(buffers: Int) throws(CaptureError)
 
@@ -86,9 +86,9 @@ package struct CaptureInformation: Sendable, Hashable {
     package let bus: String
 
     package init(driver: String, card: String, bus: String) {
-        self.driver = driver
-        self.card = card
-        self.bus = bus
+        self.driver = driver.cleaned
+        self.card = card.cleaned
+        self.bus = bus.cleaned
     }
 }
 
@@ -103,15 +103,4 @@ package enum CaptureItem: Sendable {
     case sourceChanged
     /// `waker` was used.
     case woken
-}
-
-/// Ends the wait of a device's `next`. Any thread.
-package final class Waker: Sendable {
-    private let ring: @Sendable () -> Void
-
-    package init(_ ring: @escaping @Sendable () -> Void) {
-        self.ring = ring
-    }
-
-    package func wake() { ring() }
 }

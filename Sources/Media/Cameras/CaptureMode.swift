@@ -28,7 +28,7 @@ package struct FrameSize: Sendable, Hashable, Codable, CustomStringConvertible {
     package var description: String { "\(width)x\(height)" }
 
     package init(from decoder: any Decoder) throws {
-        self = try decoded(decoder, "a size such as 1280x720", FrameSize.init)
+        self = try decoded(decoder, "a size such as 1280x720, with sides of 1 to \(Self.longest)", FrameSize.init)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -102,7 +102,7 @@ package struct FrameRate: Sendable, Hashable, Codable, Comparable, CustomStringC
     }
 
     package init(from decoder: any Decoder) throws {
-        self = try decoded(decoder, "a rate such as 30 or 30000/1001", FrameRate.init)
+        self = try decoded(decoder, "a rate in frames/s such as 30 or 30000/1001, at most 1000", FrameRate.init)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -197,7 +197,7 @@ package struct FormatOffer: Sendable, Hashable {
 
     package init(_ format: FourCC, description: String = "", isEmulated: Bool = false, sizes: [Size]) {
         self.format = format
-        self.description = description
+        self.description = description.cleaned
         self.isEmulated = isEmulated
         self.sizes = sizes
     }
@@ -235,30 +235,16 @@ package struct CaptureLayout: Sendable, Hashable {
 
     /// The rate is nil if the driver does not report one.
     package let mode: CaptureMode
-    package let field: FrameField
+    /// Whether a frame has all its lines, in order.
+    package let isProgressive: Bool
     /// The pieces of memory of a frame. Most formats have one, also for several colour planes.
     package let planes: [Plane]
 
-    package init(_ mode: CaptureMode, field: FrameField = .progressive, planes: [Plane]) {
+    package init(_ mode: CaptureMode, isProgressive: Bool = true, planes: [Plane]) {
         self.mode = mode
-        self.field = field
+        self.isProgressive = isProgressive
         self.planes = planes
     }
-}
-
-/// The lines that a buffer has (`enum v4l2_field`).
-package enum FrameField: Sendable, Hashable {
-    case progressive, top, bottom, interlaced, sequential, alternating, unknown
-}
-
-/// Decodes a text.
-private func decoded<Value>(_ decoder: any Decoder, _ form: String, _ read: (String) -> Value?) throws -> Value {
-    let text = try decoder.singleValueContainer().decode(String.self)
-    guard let value = read(text) else {
-        throw DecodingError.dataCorrupted(
-            .init(codingPath: decoder.codingPath, debugDescription: "\"\(text)\" is not \(form)"))
-    }
-    return value
 }
 
 private func greatestCommonDivisor(_ one: Int, _ other: Int) -> Int {

@@ -23,13 +23,12 @@ package final class CapturedFrame: Sendable {
     package let isCorrupt: Bool
     /// For encoded frames: whether the driver marks a keyframe. Many drivers never do.
     package let isKeyframe: Bool
-    package let field: FrameField
     /// The buffers that the device had left for further frames when it gave this one.
     package let spare: Int
 
     package init(
         _ memory: any Memory, lengths: [Int], timestamp: Duration?, sequence: UInt32, isCorrupt: Bool = false,
-        isKeyframe: Bool = false, field: FrameField = .progressive, spare: Int = 0
+        isKeyframe: Bool = false, spare: Int = 0
     ) {
         self.memory = memory
         self.lengths = lengths
@@ -37,7 +36,6 @@ package final class CapturedFrame: Sendable {
         self.sequence = sequence
         self.isCorrupt = isCorrupt
         self.isKeyframe = isKeyframe
-        self.field = field
         self.spare = spare
     }
 

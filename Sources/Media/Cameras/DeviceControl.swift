@@ -1,7 +1,7 @@
 /// A control of a camera that has an integer value, or none (`VIDIOC_QUERY_EXT_CTRL`). Texts, arrays and structures are
 /// not listed.
 package struct DeviceControl: Sendable, Hashable {
-    package enum Kind: String, Sendable, Hashable, Codable {
+    package enum Kind: String, Sendable, Hashable, Encodable, CaseIterable {
         case integer, boolean
         /// A choice of names.
         case menu
@@ -22,7 +22,7 @@ package struct DeviceControl: Sendable, Hashable {
 
         package init(_ value: Int, _ name: String) {
             self.value = value
-            self.name = name
+            self.name = name.cleaned
         }
     }
 
@@ -43,18 +43,13 @@ package struct DeviceControl: Sendable, Hashable {
     /// Without effect now, because another control overrides it (`V4L2_CTRL_FLAG_INACTIVE`): an exposure time while the
     /// exposure is automatic.
     package var isInactive: Bool
-    /// Not changeable while the device streams (`V4L2_CTRL_FLAG_GRABBED`).
-    package var isGrabbed: Bool
-    /// The device changes the value itself, without an event (`V4L2_CTRL_FLAG_VOLATILE`).
-    package let isVolatile: Bool
 
     package init(
         _ identifier: UInt32, _ title: String, _ kind: Kind, _ range: ClosedRange<Int>, step: Int = 1, standard: Int,
-        items: [Item] = [], isReadOnly: Bool = false, isInactive: Bool = false, isGrabbed: Bool = false,
-        isVolatile: Bool = false
+        items: [Item] = [], isReadOnly: Bool = false, isInactive: Bool = false
     ) {
         self.identifier = identifier
-        self.title = title
+        self.title = title.cleaned
         self.kind = kind
         minimum = range.lowerBound
         maximum = range.upperBound
@@ -63,8 +58,6 @@ package struct DeviceControl: Sendable, Hashable {
         self.items = items
         self.isReadOnly = isReadOnly
         self.isInactive = isInactive
-        self.isGrabbed = isGrabbed
-        self.isVolatile = isVolatile
     }
 
     /// The title in lower case, with an underscore for other characters than letters and digits:

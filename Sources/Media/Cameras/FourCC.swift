@@ -23,12 +23,7 @@ package struct FourCC: Sendable, Hashable, Codable, CustomStringConvertible, Exp
     }
 
     package init(from decoder: any Decoder) throws {
-        let text = try decoder.singleValueContainer().decode(String.self)
-        guard let code = FourCC(text: text) else {
-            throw DecodingError.dataCorrupted(
-                .init(codingPath: decoder.codingPath, debugDescription: "\"\(text)\" is not a code of four characters"))
-        }
-        self = code
+        self = try decoded(decoder, "a code of four characters", FourCC.init(text:))
     }
 
     package func encode(to encoder: any Encoder) throws {

@@ -44,9 +44,12 @@ extension CaptureWish {
         let candidates = candidates(offers)
         guard let best = candidates.first else {
             let there = Set(offers.map { $0.format.name ?? $0.format.description }).sorted().joined(separator: ", ")
+            let lack =
+                formats.count == 1
+                ? "does not offer \(formats[0])" : "offers none of the formats \(formats.joined(separator: ", "))"
             throw Self.refusal(
-                "The camera \(camera) offers none of the formats \(formats.joined(separator: ", ")), only "
-                    + "\(there.isEmpty ? "none" : there). Choose another camera or format.")
+                "The camera \(camera) \(lack)\(there.isEmpty ? "" : ", only \(there)"). Choose another camera or format."
+            )
         }
         guard isRequired, best.isTooSlow || best.isTooSmall else { return best.mode }
         let nearest = candidates.prefix(3).map { $0.mode.description }.joined(separator: ", ")

@@ -36,8 +36,12 @@ extension PushSource {
         _ frame: some LentFrame, _ planes: FramePlanes?, timestamp: UInt64, isCopied: Bool = false
     ) -> Bool {
         guard let buffer = isCopied ? copy(of: frame) : loan(of: frame) else { return false }
-        if let planes { addPlanes(planes.planes, planes.pixelFormat, planes.width, planes.height, to: buffer) }
-        return push(buffer, at: timestamp)
+        guard let planes else { return push(buffer, at: timestamp) }
+        addPlanes(planes.planes, planes.pixelFormat, planes.width, planes.height, to: buffer)
+        guard let aligned = aligned(buffer, planes.planes, planes.pixelFormat, planes.width, planes.height) else {
+            return false
+        }
+        return push(aligned, at: timestamp)
     }
 
     private func loan(of frame: some LentFrame) -> UnsafeMutablePointer<GstBuffer>? {

@@ -63,7 +63,8 @@ extension PushSource {
         }
         gst_buffer_append_memory(buffer, wrapped)
         addPlanes(planes, pixelFormat, width, height, to: buffer)
-        return push(buffer, at: timestamp)
+        guard let aligned = aligned(buffer, planes, pixelFormat, width, height) else { return false }
+        return push(aligned, at: timestamp)
     }
 }
 

@@ -25,7 +25,7 @@ public struct MediaStatistics: Sendable, Equatable {
 
     public init() {}
 
-    public struct Camera: Sendable, Equatable {
+    public struct Camera: Sendable, Hashable, Codable {
         /// Frames that the camera numbered but did not deliver, because the bus or the machine was too slow.
         public var lost = 0
         /// Frames that were dropped, because the driver marked them as corrupt or they were incomplete.

@@ -25,6 +25,8 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     public var latency: Double?
     /// The state of a source whose device may come and go. Nil for other nodes.
     public var source: SourceStatus?
+    /// The frames of a camera that went wrong. Nil for other nodes.
+    public var camera: MediaStatistics.Camera?
     /// Seconds since counting began: at the start of the watch, or when the node was added.
     public var secondsCounted = 0.0
     /// The levels of a level meter's last interval, left before right. Empty for other nodes.

@@ -241,7 +241,7 @@ extension GuestTests {
         {
             let driver = try Driver("vivid", "n_devs=2")
             defer { driver.unload() }
-            let places = CameraPlace.all()
+            let places = CameraSystem.machine.places()
             #expect(places.map(\.name) == ["model:vivid-000-vid-cap", "model:vivid-001-vid-cap"])
             for place in places { #expect(try Devices.camera(place.name).path == place.path) }
             #expect(throws: MediaError.self) { try Devices.camera("model:vivid-002-vid-cap") }

@@ -21,10 +21,12 @@ final class ControlClient {
     }
 
     /// Attaches while `body` runs. `name` is a process number or a socket path. Nil means the only running pipeline.
+    ///
+    /// - Parameter flag: the option for the name. Nil if it is an argument.
     static func attached<Result>(
-        to name: String?, _ body: (ControlClient) async throws -> Result
+        to name: String?, by flag: String? = nil, _ body: (ControlClient) async throws -> Result
     ) async throws -> Result {
-        let path = try RunningPipelines().find(name)
+        let path = try RunningPipelines().find(name, by: flag)
         let channel: NIOAsyncChannel<LineDecoder.InboundOut, ByteBuffer>
         do {
             channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -66,7 +66,9 @@ struct RunningPipelines {
     }
 
     /// Returns the socket to attach to: that of the named process, the named path, or the only running one.
-    func find(_ name: String?) throws -> String {
+    ///
+    /// - Parameter flag: the option that names it. Nil if it is an argument.
+    func find(_ name: String?, by flag: String? = nil) throws -> String {
         let running = list()
         if let name {
             guard let pid = Int(name) else { return name }
@@ -89,7 +91,8 @@ struct RunningPipelines {
         guard running.count == 1 else {
             throw CommandFailure(
                 code: "control.several-running",
-                "\(running.count) pipelines are running. Choose one by its process number: \(Self.numbers(running)).")
+                "\(running.count) pipelines are running. Choose one by its process number"
+                    + "\(flag.map { " with \($0)" } ?? ""): \(Self.numbers(running)).")
         }
         return only.path
     }

@@ -50,7 +50,7 @@ struct SetCommand: AsyncParsableCommand {
     @Option(help: "Process number or control socket (default: the only running pipeline).") var to: String?
 
     func run() async throws {
-        try await ControlClient.attached(to: to) { client in
+        try await ControlClient.attached(to: to, by: "--to") { client in
             // Check all changes before applying any.
             for change in changes where changes.count > 1 {
                 let request = ControlRequest.check(node: change.node, setting: change.setting, change.value)

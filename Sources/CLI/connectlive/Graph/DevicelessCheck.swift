@@ -97,6 +97,7 @@ struct DevicelessCheck {
         func reasonForLack(ofElement factory: String) -> String { system.reasonForLack(ofElement: factory) }
         func file(_ path: String) throws(MediaError) -> MediaFileInfo { try system.file(path) }
         func obstacle(toReading path: String) -> String? { system.obstacle(toReading: path) }
+        func obstacle(toShowing path: String) -> String? { system.obstacle(toShowing: path) }
         func obstacle(toWriting path: String) -> String? { system.obstacle(toWriting: path) }
         func fileIdentity(_ path: String) -> String? { system.fileIdentity(path) }
         func program(_ name: String) -> String? { system.program(name) }

@@ -24,7 +24,7 @@ struct ApplyCommand: AsyncParsableCommand {
         let document = try graph.document()
         let edit: AppliedEdit
         do {
-            edit = try await ControlClient.attached(to: to) { client in
+            edit = try await ControlClient.attached(to: to, by: "--to") { client in
                 try await client.ask(.apply(document.graph, deadline: deadline), for: AppliedEdit.self)
             }
         } catch let problem as ControlProblem {

@@ -37,10 +37,17 @@ struct Comparison: Encodable {
         var measured: Int
     }
 
+    /// The frames of a camera that went wrong.
+    struct Camera: Encodable {
+        var name: String
+        var frames: MediaStatistics.Camera
+    }
+
     var seconds: Double
     var outputs: [Output]
     var counts: [Count]
     var meters: [Meter]
+    var cameras: [Camera]
 
     /// Compares two samples. `hasEnded`: whether the sources ended the run. It then ends with the last frame, whose
     /// interval has not passed: 60 frames at 30 frames/s take 59 intervals.
@@ -59,6 +66,7 @@ struct Comparison: Encodable {
                 dropped: output.dropped)
         }
         meters = now.nodes.filter { !$0.levels.isEmpty }.map { Meter(name: $0.node, levels: $0.levels) }
+        cameras = now.nodes.compactMap { node in node.camera.map { Camera(name: node.node, frames: $0) } }
         counts = [
             Count(what: "nodes", planned: plan.nodes.count, measured: now.nodes.count),
             Count(what: "encodes", planned: plan.encoders.count, measured: Self.changes(plan, now, to: Self.encoded)),
@@ -110,10 +118,32 @@ struct Comparison: Encodable {
             if others > 0 { table.add("\(output.name), dropped upstream", "0", "\(others)") }
         }
         for meter in meters { table.add("\(meter.name), level", "", Figures.levels(meter.levels)) }
+        for camera in cameras {
+            for (what, frames) in [
+                ("lost", camera.frames.lost), ("damaged", camera.frames.damaged),
+                ("wrong timestamps", camera.frames.wrongTimestamps),
+            ] where frames > 0 {
+                table.add("\(camera.name), \(what)", "0", "\(frames)")
+            }
+        }
         for count in counts where count.planned > 0 || count.measured > 0 {
             table.add(count.what, "\(count.planned)", "\(count.measured)")
         }
         let lines = table.lines()
         return [style.faint(lines[0])] + lines.dropFirst()
+    }
+}
+
+extension GraphPlan {
+    /// This plan with the latencies that another plan of the same graph measured, for nodes with the same elements.
+    func withLatencies(of measured: GraphPlan?) -> GraphPlan {
+        var plan = self
+        for place in plan.nodes.indices {
+            guard let other = measured?.node(plan.nodes[place].name),
+                other.elements.map(\.factory) == plan.nodes[place].elements.map(\.factory)
+            else { continue }
+            plan.nodes[place].latency = other.latency
+        }
+        return plan
     }
 }

@@ -88,7 +88,7 @@ struct PlanPage {
         if !untouched.isEmpty { table.add("passthrough", untouched.joined(separator: ", ")) }
         let copies = plan.nodes.filter { $0.copiesPerFrame > 0 }
         let copyWords = copies.map { "\($0.name) \(Figures.count($0.copiesPerFrame, "time"))" }
-        table.add("copied in Swift", copyWords.isEmpty ? "none" : copyWords.joined(separator: ", ") + " per frame")
+        table.add("copied", copyWords.isEmpty ? "none" : copyWords.joined(separator: ", ") + " per frame")
         table.add("elements", "\(plan.elementCount)")
         return table.lines()
     }

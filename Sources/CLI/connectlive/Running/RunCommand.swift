@@ -122,8 +122,10 @@ struct RunCommand: AsyncParsableCommand {
             if let report { try Self.write(Comparison(live.plan, from: beginning, to: last), to: report) }
             return
         }
-        // Measuring the codecs earlier would have delayed the start.
-        let plan = (try? await PlanCommand.plan(live.graph, measuringCosts: true)) ?? live.plan
+        // Measuring the codecs earlier would have delayed the start. The graph ran as it was planned then: a camera that is
+        // away now would be planned otherwise.
+        let measured = try? await PlanCommand.plan(live.graph, measuringCosts: true)
+        let plan = live.plan.withLatencies(of: measured)
         let comparison = Comparison(plan, from: first, to: last, hasEnded: hasEnded)
         let screen = Screenful(.standardOutput)
         screen.show(comparison.lines(Style(hasColours: screen.hasColours)))
@@ -162,7 +164,7 @@ struct RunCommand: AsyncParsableCommand {
             case .interrupted: return (display.first, false, nil)
             case .event(.failed(let error)), .couldNotStart(let error): return (display.first, false, error)
             case .event(let event):
-                if let words = Self.words(of: event) { display.say(words) }
+                if let words = Self.words(of: event, isFirst: display.isFirstArrival(event)) { display.say(words) }
             case .logged(let line): display.say(Self.words(of: line))
             }
         }
@@ -174,13 +176,15 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// The line for an event that does not end the run but that the user should see.
-    private static func words(of event: MediaEvent) -> String? {
+    ///
+    /// - Parameter isFirst: whether a device arrives that was not lost before.
+    private static func words(of event: MediaEvent, isFirst: Bool = false) -> String? {
         switch event {
         case .partFailed(let error, let nodes): "Continuing without \(nodes.joined(separator: ", ")): \(error)"
         case .warning(let node, let message): "\(node.map { "\($0): " } ?? "")\(message)"
         case .deviceWaiting(let node, let cause): "\(node) waits for its device: \(cause)"
         case .deviceLost(let node, let cause): "\(node) lost its device and shows a stand-in: \(cause)"
-        case .deviceReturned(let node): "\(node) has its device again"
+        case .deviceReturned(let node): "\(node) has its device\(isFirst ? "" : " again")"
         case .deviceFailedOver(let node, let device): "\(node) continues with \(device)"
         case .ended, .failed, .keyframeNeeded, .firstFrame: nil
         }
@@ -218,8 +222,19 @@ private struct RunDisplay {
     private let screen = Screenful(.standardError)
     private(set) var first: PipelineStatistics?
     private var last: PipelineStatistics?
+    /// The nodes whose device had not come yet.
+    private var waiting: Set<String> = []
 
     init(_ live: LiveRun) { self.live = live }
+
+    mutating func isFirstArrival(_ event: MediaEvent) -> Bool {
+        switch event {
+        case .deviceWaiting(let node, _): waiting.insert(node)
+        case .deviceReturned(let node): return waiting.remove(node) != nil
+        default: break
+        }
+        return false
+    }
 
     mutating func begin() {
         first = live.statistics

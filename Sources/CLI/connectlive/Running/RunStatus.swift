@@ -16,7 +16,7 @@ enum RunStatus {
             let video = output.arrivals.first(where: \.isVideo)
             table.add(
                 output.name, media(output),
-                video?.measured.framesPerSecond.map { "\(Figures.number($0, 1)) fps" } ?? "",
+                video?.measured.framesPerSecond.map { "\(Figures.number($0, 1)) frames/s" } ?? "",
                 rate(output), "\(output.dropped) dropped",
                 output.latency.map { "latency \(Figures.milliseconds($0 * 1000))" } ?? "")
         }

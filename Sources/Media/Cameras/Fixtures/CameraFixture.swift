@@ -35,10 +35,11 @@ package struct CameraFixture: Sendable, Hashable, Codable {
         package var identifier: UInt32
         package var title: String
         package var kind: DeviceControl.Kind
-        package var minimum: Int
-        package var maximum: Int
+        /// A button has neither limits nor a standard value.
+        package var minimum: Int?
+        package var maximum: Int?
         package var step: Int?
-        package var standard: Int
+        package var standard: Int?
         /// The names of a menu's items by their values.
         package var items: [String: String]?
         package var isReadOnly: Bool?
@@ -93,7 +94,7 @@ package struct CameraFixture: Sendable, Hashable, Codable {
 
     /// Something that goes wrong, in seconds since the camera was made.
     package struct Fault: Sendable, Hashable, Codable {
-        package enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
+        package enum Kind: String, Sendable, Hashable, Encodable, CaseIterable {
             /// The device is gone. Its controls have their standard values when it is back.
             case unplugged
             /// Another program captures: `EBUSY`.
@@ -104,7 +105,7 @@ package struct CameraFixture: Sendable, Hashable, Codable {
             case silent
             /// Frames arrive `by` seconds after their capture.
             case late
-            /// Frames are lost; their numbers are missing.
+            /// Each frame is lost; their numbers are missing.
             case dropping
             /// Frames carry the driver's mark for corrupt data.
             case corrupt
@@ -114,7 +115,7 @@ package struct CameraFixture: Sendable, Hashable, Codable {
             case shiftedTime
             /// The rate is `rate`, unless the control `control` has the value `value`.
             case slow
-            /// The stream ends with `EIO`.
+            /// Each stream ends with `EIO`.
             case failing
             /// Setting the control `control`, or any one, fails.
             case refusedControl
@@ -151,93 +152,7 @@ package struct CameraFixture: Sendable, Hashable, Codable {
 
 }
 
-// MARK: Files
-
 extension CameraFixture {
-    /// Reads a file's text.
-    ///
-    /// - Throws: `camera.fixture` with the place of the fault in the text.
-    package init(json: String) throws(CaptureError) {
-        do {
-            self = try JSONDecoder().decode(CameraFixture.self, from: Data(json.utf8))
-        } catch let error as DecodingError {
-            throw Self.unreadable(Self.sentence(error))
-        } catch {
-            throw Self.unreadable("\(error)")
-        }
-        if let problem { throw Self.unreadable(problem) }
-    }
-
-    /// The file's text, the same for the same camera.
-    package var json: String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        // A fixture has no values that JSON lacks.
-        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) + "\n" } ?? ""
-    }
-
-    private static func unreadable(_ reason: String) -> CaptureError {
-        CaptureError(
-            code: CaptureError.Code.fixture, call: "open", number: 0,
-            "The recorded camera is unreadable: \(reason). Correct the file; docs/camera-fixtures.md has its format.")
-    }
-
-    private static func sentence(_ error: DecodingError) -> String {
-        func place(_ path: [any CodingKey]) -> String {
-            path.map { $0.intValue.map { "[\($0)]" } ?? "." + $0.stringValue }.joined().drop { $0 == "." } + ""
-        }
-        switch error {
-        case .keyNotFound(let key, let context): return "\(place(context.codingPath + [key])) is missing"
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
-            let at = place(context.codingPath)
-            return (at.isEmpty ? "" : at + ": ") + context.debugDescription.trimmedOfStops
-        @unknown default: return "\(error)"
-        }
-    }
-
-    /// The longest time, in seconds, and the fastest rate that a camera plays.
-    static let (longest, fastest) = (1e9, 1000.0)
-    static let mostAlignment = 65_536
-
-    /// The first contradiction of the file, as a sentence without its end.
-    private var problem: String? {
-        if version != 1 { return "version is \(version), and this program reads 1" }
-        if formats.isEmpty { return "formats is empty" }
-        for (index, format) in formats.enumerated() {
-            for size in format.sizes where size.size == nil && (size.from == nil || size.to == nil) {
-                return "formats[\(index)].sizes: a size needs size, or from and to"
-            }
-            for case (let from?, let to?) in format.sizes.map({ ($0.from, $0.to) })
-            where from.width > to.width || from.height > to.height {
-                return "formats[\(index)].sizes: from \(from) is larger than to \(to)"
-            }
-        }
-        let sizes = formats.flatMap(\.sizes)
-        let rates =
-            sizes.flatMap { ($0.rates ?? []) + [$0.slowest, $0.fastest].compactMap(\.self) }
-            + (faults ?? []).compactMap(\.rate)
-        if let rate = rates.first(where: { $0.perSecond > Self.fastest }) { return "the rate \(rate) is above 1000" }
-        if let first = timing?.firstFrame, !(0...Self.longest).contains(first) {
-            return "timing.firstFrame is negative"
-        }
-        if let alignment = quirks?.strideAlignment, !(1...Self.mostAlignment).contains(alignment) {
-            return "quirks.strideAlignment is not from 1 to \(Self.mostAlignment)"
-        }
-        for control in controls ?? [] where control.minimum > control.maximum {
-            return "controls: the minimum of \(control.title) is larger than its maximum"
-        }
-        for (index, fault) in (faults ?? []).enumerated() {
-            for (name, time) in [("at", fault.at), ("until", fault.until), ("by", fault.by)] {
-                if let time, !(abs(time) <= Self.longest) { return "faults[\(index)].\(name) is not a usual time" }
-            }
-            if fault.until.map({ !($0 > fault.at) }) ?? false {
-                return "faults[\(index)].until has to be later than at"
-            }
-            if let needed = fault.missing { return "faults[\(index)]: \(fault.fault.rawValue) needs \(needed)" }
-        }
-        return nil
-    }
-
     // MARK: As values of the seam
 
     var offers: [FormatOffer] {
@@ -264,27 +179,9 @@ extension CameraFixture {
                 Int(value).map { DeviceControl.Item($0, name) }
             }
             return DeviceControl(
-                control.identifier, control.title, control.kind, control.minimum...control.maximum,
-                step: control.step ?? 1, standard: control.standard, items: items.sorted { $0.value < $1.value },
+                control.identifier, control.title, control.kind, (control.minimum ?? 0)...(control.maximum ?? 0),
+                step: control.step ?? 1, standard: control.standard ?? 0, items: items.sorted { $0.value < $1.value },
                 isReadOnly: control.isReadOnly ?? false)
         }
     }
-}
-
-extension CameraFixture.Fault {
-    /// The name of a field that this kind lacks.
-    fileprivate var missing: String? {
-        switch fault {
-        case .late, .shiftedTime: by == nil ? "by" : nil
-        case .slow: rate == nil ? "rate" : nil
-        case .changedControl: control == nil ? "control" : value == nil ? "value" : nil
-        case .changedSource: size == nil ? "size" : nil
-        default: nil
-        }
-    }
-}
-
-extension String {
-    /// Without full stops at its end.
-    fileprivate var trimmedOfStops: String { String(reversed().drop { $0 == "." }.reversed()) }
 }

@@ -8,7 +8,6 @@ final class FixtureDevice: CaptureDevice {
     private let camera: FixtureCamera
     private let path: String
     private let opened: Duration
-    private let bell: Bell
     private var isOpen = true
     private var layout: CaptureLayout?
     private var stream: FixtureStream?
@@ -16,14 +15,14 @@ final class FixtureDevice: CaptureDevice {
     private var reported: Duration
 
     let information: CaptureInformation
-    var waker: Waker { Waker { [bell] in bell.ring() } }
+    let waker: Waker
 
     init(_ camera: FixtureCamera, _ path: String) throws(CaptureError) {
         self.camera = camera
         self.path = path
         opened = camera.clock.now
         reported = opened
-        bell = try Bell(path)
+        waker = try Waker(path)
         let fixture = camera.fixture
         information = CaptureInformation(driver: fixture.driver, card: fixture.card, bus: fixture.bus)
     }
@@ -128,11 +127,11 @@ final class FixtureDevice: CaptureDevice {
         while true {
             let now = camera.clock.now
             try check("VIDIOC_DQBUF")
-            if bell.isRinging {
-                bell.silence()
+            if waker.isAwake {
+                waker.silence()
                 return .woken
             }
-            if !camera.faults(.failing, after: stream.start, until: now).isEmpty {
+            if camera.fault(.failing) != nil || !camera.faults(.failing, after: stream.start, until: now).isEmpty {
                 throw CaptureError("VIDIOC_DQBUF", EIO, on: path)
             }
             if let event = nextEvent(now) { return event }
@@ -140,7 +139,7 @@ final class FixtureDevice: CaptureDevice {
             if let frame = stream.next(now) { return .frame(frame) }
             if now >= end { return nil }
             let next = [end, stream.nextArrival, camera.nextChange(after: now)].compactMap(\.self).min() ?? end
-            camera.clock.wait(until: min(next, end), bell)
+            camera.clock.wait(until: min(next, end), waker)
         }
     }
 

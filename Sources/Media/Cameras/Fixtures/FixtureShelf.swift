@@ -38,15 +38,13 @@ extension CameraFixture {
     ///
     /// - Throws: `camera.fixture`.
     package init(file: String) throws(CaptureError) {
-        let text: String
-        do {
-            text = try String(contentsOfFile: file, encoding: .utf8)
-        } catch {
+        guard let data = FileManager.default.contents(atPath: file) else {
             throw CaptureError(
                 code: CaptureError.Code.fixture, call: "open", number: 0,
                 "The recorded camera \(file) cannot be read. Check the path: 'connectlive camera record' writes such a file."
             )
         }
-        try self.init(json: text)
+        // Other bytes than UTF-8 are no JSON either.
+        try self.init(json: String(decoding: data, as: UTF8.self), of: file)
     }
 }

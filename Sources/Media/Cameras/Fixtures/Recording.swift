@@ -1,37 +1,49 @@
 extension CameraFixture {
-    /// Describes an open device, and records its first frames in a mode. Blocks until they are there.
+    /// Describes an open device, and records its first undamaged frames in a mode. Blocks until they are there.
     ///
     /// - Parameters:
+    ///   - mode: nil for a description alone.
+    ///   - name: the device's name for errors. Nil for that of its model.
     ///   - count: frames to keep. 0 records the description alone.
     ///   - timeout: for each frame.
     ///   - clock: that of the frames' timestamps.
+    ///   - damaged: called with the number of damaged frames if there were any.
     /// - Throws: the device's errors, and `camera.silent` if a frame does not arrive in time.
     package init(
-        recording device: any CaptureDevice, in mode: CaptureMode, frames count: Int, timeout: Duration = .seconds(5),
-        on clock: CaptureClock = .monotonic
+        recording device: any CaptureDevice, in mode: CaptureMode?, frames count: Int, of name: String? = nil,
+        timeout: Duration = .seconds(5), on clock: CaptureClock = .monotonic, damaged: (Int) -> Void = { _ in }
     ) throws(CaptureError) {
         let information = device.information
         self.init(
             driver: information.driver, card: information.card, bus: information.bus,
             formats: try device.formats().compactMap(Format.init), controls: try device.controls().map(Control.init))
-        if count > 0 { try record(device, in: mode, frames: count, timeout, clock) }
+        if let mode, count > 0 {
+            let lost = try record(device, in: mode, frames: count, of: name ?? card, timeout, clock)
+            if lost > 0 { damaged(lost) }
+        }
         // A file that is not a camera is refused here, not where it is read.
         _ = try CameraFixture(json: json)
     }
 
+    /// Returns the number of damaged frames.
     private mutating func record(
-        _ device: any CaptureDevice, in mode: CaptureMode, frames count: Int, _ timeout: Duration,
+        _ device: any CaptureDevice, in mode: CaptureMode, frames count: Int, of name: String, _ timeout: Duration,
         _ clock: CaptureClock
-    ) throws(CaptureError) {
+    ) throws(CaptureError) -> Int {
         let layout = try device.configure(mode)
+        try layout.check(of: name)
+        var check = FrameCheck(layout)
+        let end = clock.now + timeout * (count + 1)
         try device.start(buffers: 4)
         defer { device.stop() }
         let start = clock.now
         var (numbers, times): ([UInt32], [Duration?]) = ([], [])
         var kept: [Frame] = []
         while kept.count < count {
-            switch try device.next(within: timeout) {
+            let limit = max(min(timeout, end - clock.now), .zero)
+            switch limit > .zero ? try device.next(within: limit) : nil {
             case .frame(let frame):
+                guard check.judge(frame, at: clock.now) != .damaged else { continue }
                 if kept.isEmpty, let time = frame.timestamp, time > start {
                     timing = Timing(firstFrame: ((time - start) / .milliseconds(1)).rounded() / 1000)
                 }
@@ -40,14 +52,36 @@ extension CameraFixture {
                 kept.append(
                     Frame(format: layout.mode.format, size: layout.mode.size, data: frame.contiguous(in: layout)))
             case nil:
-                throw CaptureError(
-                    code: CaptureError.Code.silent, call: "VIDIOC_DQBUF", number: 0,
-                    "The camera \(card) delivered \(kept.count) of \(count) frames. Choose another mode.")
+                throw Self.silent(name, check.counts.damaged, kept.count, of: count)
             case .controlChanged, .sourceChanged, .woken: continue
             }
         }
         self.frames = kept
         quirks = Self.quirks(layout, numbers, times)
+        offer(layout.mode)
+        return check.counts.damaged
+    }
+
+    private static func silent(_ name: String, _ damaged: Int, _ kept: Int, of count: Int) -> CaptureError {
+        let cause = damaged > 0 ? "; \(damaged) others were damaged" : ""
+        let advice =
+            damaged > 0
+            ? "Check its cable and hub, or choose MJPG or a smaller size" : "Choose another size, rate or format"
+        return CaptureError(
+            code: CaptureError.Code.silent, call: "VIDIOC_DQBUF", number: 0,
+            "The camera \(name) delivered \(kept) of \(count) frames\(cause). \(advice), or record its description alone with "
+                + "--frames 0.")
+    }
+
+    /// Adds a mode that a driver chose and does not list.
+    private mutating func offer(_ mode: CaptureMode) {
+        guard !has(mode.format, mode.size) else { return }
+        let size = Size(size: mode.size, rates: mode.rate.map { [$0] } ?? [])
+        if let place = formats.firstIndex(where: { $0.format == mode.format }) {
+            formats[place].sizes.append(size)
+        } else {
+            formats.append(Format(format: mode.format, sizes: [size]))
+        }
     }
 
     private static func quirks(_ layout: CaptureLayout, _ numbers: [UInt32], _ times: [Duration?]) -> Quirks? {
@@ -99,9 +133,13 @@ extension CameraFixture.Format {
 
 extension CameraFixture.Control {
     fileprivate init(_ control: DeviceControl) {
+        let hasValue = control.kind != .button
+        // Some drivers have a standard value beyond their limits.
+        let standard = min(max(control.standard, control.minimum), control.maximum)
         self.init(
-            identifier: control.identifier, title: control.title, kind: control.kind, minimum: control.minimum,
-            maximum: control.maximum, step: control.step == 1 ? nil : control.step, standard: control.standard,
+            identifier: control.identifier, title: control.title, kind: control.kind,
+            minimum: hasValue ? control.minimum : nil, maximum: hasValue ? control.maximum : nil,
+            step: control.step == 1 ? nil : control.step, standard: hasValue ? standard : nil,
             items: control.items.isEmpty
                 ? nil : Dictionary(control.items.map { ("\($0.value)", $0.name) }) { first, _ in first },
             isReadOnly: control.isReadOnly ? true : nil)

@@ -1,3 +1,5 @@
+internal import MediaGraph
+
 /// A camera of this machine: its names, and its place on a bus.
 package struct CameraPlace: Sendable, Hashable {
     /// A name that stays the same when devices are plugged in another order, and over reboots: the name to write down.
@@ -71,7 +73,7 @@ extension CameraPlace {
     /// - Parameter captures: whether a device captures video. sysfs does not tell it: a UVC camera has a second device for
     ///   metadata with the same name.
     package static func all(
-        in tree: DeviceTree = .system, captures: (_ path: String) -> Bool = Self.opensAsCamera
+        in tree: DeviceTree = .system, captures: (_ path: String) -> Bool
     ) -> [CameraPlace] {
         let folder = "class/video4linux"
         let numbers = tree.entries(of: folder).compactMap { $0.hasPrefix("video") ? Int($0.dropFirst(5)) : nil }
@@ -81,17 +83,6 @@ extension CameraPlace {
             return Found(tree, "\(folder)/video\(number)", path)
         }
         return named(found)
-    }
-
-    /// Whether V4L2 can open a path as a camera. A camera that another program uses can be opened too.
-    package static func opensAsCamera(_ path: String) -> Bool {
-        do throws(CaptureError) {
-            try V4L2Backend().open(path).close()
-            return true
-        } catch {
-            // A camera of another user is a camera.
-            return error.code == CaptureError.Code.denied || error.code == CaptureError.Code.busy
-        }
     }
 
     private struct Found {
@@ -144,8 +135,11 @@ extension CameraPlace {
     /// The camera with a name: `name`, or its port as the kernel or V4L2 writes it, its model, or a serial number
     /// without the port if only one camera has it.
     ///
+    /// - Parameter names: those that the user gave, for the message.
     /// - Throws: `camera.absent`, also if several cameras match; the message lists the names to choose from.
-    package static func find(_ wish: String, among places: [CameraPlace]) throws(CaptureError) -> CameraPlace {
+    package static func find(
+        _ wish: String, among places: [CameraPlace], names: [String] = []
+    ) throws(CaptureError) -> CameraPlace {
         if let exact = places.first(where: { $0.name == wish }) { return exact }
         let (base, use) = split(wish)
         let matches = places.filter { $0.answers(to: base) }
@@ -154,10 +148,21 @@ extension CameraPlace {
             if matches.indices.contains(use - 1) { return matches[use - 1] }
         }
         let others = (matches.isEmpty ? places : matches).map(\.name)
+        if matches.isEmpty, CameraBindings.isName(wish) {
+            throw CaptureError(
+                code: CaptureError.Code.absent, call: "open", number: 0,
+                "No camera is named \(wish)\(wish.suggestion(among: (names + others).sorted())) 'connectlive devices' lists "
+                    + "the names.")
+        }
         let reason = matches.isEmpty ? "is not plugged in" : "is a name of several cameras"
         let advice = others.isEmpty ? "Plug it in." : "Use \(others.joined(separator: " or "))."
         throw CaptureError(
             code: CaptureError.Code.absent, call: "open", number: 0, "The camera \(wish) \(reason). \(advice)")
+    }
+
+    /// Whether a text is the port of a USB device as the kernel counts it, such as `1-1.2`.
+    package static func isKernelPort(_ text: String) -> Bool {
+        text.wholeMatch(of: #/[0-9]+-[0-9]+(\.[0-9]+)*(#[1-9][0-9]*)?/#) != nil
     }
 
     /// Whether a name or an identity may mean this device or another one of the same camera or model.

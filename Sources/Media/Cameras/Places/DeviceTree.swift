@@ -23,12 +23,12 @@ package struct DeviceTree: Sendable, Hashable {
         return names.sorted()
     }
 
-    /// A file's text without the line's end. Nil without such a file, and for an empty one.
+    /// A file's first line. Nil without such a file, and for an empty one.
     func text(_ file: String) -> String? {
         guard let bytes = bytes(file) else { return nil }
         let letters = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first.map(String.init)
         let trimmed = letters.map { String($0.drop { $0 == " " }) } ?? ""
-        return trimmed.isEmpty ? nil : trimmed
+        return trimmed.isEmpty ? nil : trimmed.cleaned
     }
 
     /// A file's bytes, at most 64 KiB. Nil without such a file.

@@ -26,9 +26,11 @@ package final class CameraSession: @unchecked Sendable {
     package let waker: Waker
     private let system: CameraSystem
     private let device: any CaptureDevice
+    /// The node that captures, for the messages of others.
+    private let owner: String
     /// The modes that serve the wish, the best first.
     private let ranked: [CaptureMode]
-    private let controls: [DeviceControl]
+    package let controls: [DeviceControl]
     /// The values of controls that were set, by identifier.
     private var settings: [UInt32: Int] = [:]
     private var check: FrameCheck
@@ -61,11 +63,12 @@ package final class CameraSession: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - identity: as for `CameraSystem.find`.
+    ///   - owner: the node that captures, for the messages of others.
     ///   - history: that of an earlier session, which goes on.
     /// - Throws: the errors of `CameraSystem.open`, `CaptureWish.choose` and `CaptureDevice.configure`.
     package init(
         _ name: String, of system: CameraSystem, identity: CameraPlace.Identity? = nil, _ wish: CaptureWish,
-        controls values: ControlValues = ControlValues(), after history: History = History()
+        controls values: ControlValues = ControlValues(), owner: String = "", after history: History = History()
     ) throws(CaptureError) {
         // Only a choice needs the check: a camera in use refuses by itself.
         let isChoice = try system.bound(name) == CameraSystem.any
@@ -76,13 +79,13 @@ package final class CameraSession: @unchecked Sendable {
             let offers = try device.formats()
             let mode = try wish.choose(from: offers, of: place.name)
             let controls = try device.controls()
-            let layout = try device.configure(mode)
+            let layout = try Self.configure(device, mode, at: place, of: system)
             try layout.check(of: place.name)
             try wish.check(layout.mode, of: place.name)
             found = (wish.ranked(offers), controls, layout)
         }
         guard let found else { preconditionFailure("a camera that was opened was prepared") }
-        (place, device, self.system) = (opened.place, opened.device, system)
+        (place, device, self.system, self.owner) = (opened.place, opened.device, system, owner)
         (ranked, controls, layout, waker) = (found.ranked, found.controls, found.layout, opened.device.waker)
         check = FrameCheck(layout, counts: history.counts)
         rate = RateWatch(layout)
@@ -99,6 +102,16 @@ package final class CameraSession: @unchecked Sendable {
 
     deinit { close() }
 
+    private static func configure(
+        _ device: any CaptureDevice, _ mode: CaptureMode, at place: CameraPlace, of system: CameraSystem
+    ) throws(CaptureError) -> CaptureLayout {
+        do throws(CaptureError) {
+            return try device.configure(mode)
+        } catch {
+            throw system.owners.explain(error, at: place)
+        }
+    }
+
     /// Starts to stream.
     ///
     /// - Throws: the errors of `CaptureDevice.start`. For a bus without room, the message has the modes that fit.
@@ -112,11 +125,14 @@ package final class CameraSession: @unchecked Sendable {
             try device.start(buffers: Self.buffers)
         } catch {
             system.buses.remove(ObjectIdentifier(self))
-            guard error.code == CaptureError.Code.bandwidth, !conflicts.isEmpty else { throw error }
+            guard error.code == CaptureError.Code.bandwidth, !conflicts.isEmpty else {
+                throw system.owners.explain(error, at: place)
+            }
             throw CaptureError(
                 code: error.code, call: error.call, number: error.number,
                 ([error.message] + conflicts).joined(separator: " "))
         }
+        if !owner.isEmpty { system.owners.add(owner, at: place.path, ObjectIdentifier(self)) }
         for conflict in conflicts { notices.add(CameraNotice(.bus, conflict)) }
     }
 
@@ -175,6 +191,7 @@ package final class CameraSession: @unchecked Sendable {
     /// Stops and closes the camera. Frames that are still held stay readable.
     package func close() {
         system.buses.remove(ObjectIdentifier(self))
+        system.owners.remove(ObjectIdentifier(self))
         device.close()
     }
 
@@ -218,7 +235,7 @@ package final class CameraSession: @unchecked Sendable {
     }
 
     private func fell(to rate: Double) -> CameraNotice {
-        let wished = layout.mode.rate?.short ?? "all"
+        let requested = layout.mode.rate?.short ?? "all"
         let actual = FrameRate("\((rate * 10).rounded() / 10)")?.short ?? "\(rate)"
         let prevention = controls.first { $0.identifier == Self.slowsInTheDark }
         let isPreventable = prevention.map { (try? device.value(of: $0)) == 1 } ?? false
@@ -229,7 +246,7 @@ package final class CameraSession: @unchecked Sendable {
                 "Give it more light, or set a shorter exposure."
             }
         return CameraNotice(
-            .rateFell, "The camera \(place.name) delivers \(actual) of \(wished) frames/s. \(advice)")
+            .rateFell, "The camera \(place.name) delivers \(actual) of \(requested) frames/s. \(advice)")
     }
 
     private func changed(_ identifier: UInt32, _ value: Int?) {

@@ -1,3 +1,5 @@
+internal import MediaGraph
+
 /// Values for controls of a camera, by their names.
 package struct ControlValues: Sendable, Hashable {
     package struct Value: Sendable, Hashable {
@@ -10,7 +12,7 @@ package struct ControlValues: Sendable, Hashable {
 
     package init() {}
 
-    /// Parses `exposure_auto=1,focus_absolute=30`. Throws `camera.control` for other forms.
+    /// Parses `auto_exposure=1,focus_absolute=30`. Throws `camera.control` for other forms.
     package init(_ text: String) throws(CaptureError) {
         for part in text.split(separator: ",") {
             guard let match = part.wholeMatch(of: #/ *([A-Za-z0-9_]+) *= *([+\-A-Za-z0-9]+) */#),
@@ -18,7 +20,7 @@ package struct ControlValues: Sendable, Hashable {
             else {
                 throw Self.refused(
                     "\"\(part.drop { $0 == " " })\" is not a control with a value. Write name=number, such as "
-                        + "exposure_auto=1,focus_absolute=30.")
+                        + "auto_exposure=1,focus_absolute=30.")
             }
             values.append(Value(name: match.1.lowercased(), value: value))
         }
@@ -65,12 +67,15 @@ extension ControlValues.Value {
     /// The control, which takes the value.
     func control(among there: [DeviceControl], of camera: String) throws(CaptureError) -> DeviceControl {
         guard let control = there.first(where: { $0.name == name }) else {
-            let names = there.filter { !$0.isReadOnly }.map(\.name).joined(separator: ", ")
+            let names = there.filter { !$0.isReadOnly }.map(\.name)
             throw ControlValues.refused(
                 "The camera \(camera) has no control \(name)"
                     + (names.isEmpty
                         ? ", nor any other that can be set. Leave it out."
-                        : ", only \(names). Choose one of these."))
+                        : name.nearest(among: names).map {
+                            "; did you mean \($0)? 'connectlive devices' lists its controls."
+                        }
+                            ?? ", only \(names.joined(separator: ", ")). Choose one of these."))
         }
         if control.isReadOnly {
             throw ControlValues.refused("The control \(name) of the camera \(camera) is read-only. Leave it out.")

@@ -5,6 +5,8 @@ package struct FrameCheck: Sendable {
         package var lost = 0
         /// Frames that the driver marked as corrupt, and incomplete ones.
         package var damaged = 0
+        /// Those of them that came since the last usable one.
+        package var damagedLately = 0
         /// Frames whose timestamp was replaced.
         package var wrongTimes = 0
 
@@ -38,7 +40,7 @@ package struct FrameCheck: Sendable {
         leastBytes = layout.leastBytes
         size = layout.mode.size
         isJPEG = layout.mode.format.isJPEG
-        isProgressive = layout.field == .progressive
+        isProgressive = layout.isProgressive
         self.counts = counts
     }
 
@@ -49,8 +51,10 @@ package struct FrameCheck: Sendable {
         number = frame.sequence
         guard !frame.isCorrupt, isComplete(frame) else {
             counts.damaged += 1
+            counts.damagedLately += 1
             return .damaged
         }
+        counts.damagedLately = 0
         return .usable(time(of: frame, now))
     }
 

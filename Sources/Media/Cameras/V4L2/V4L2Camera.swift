@@ -14,18 +14,16 @@ package struct V4L2Backend: CaptureBackend {
 package final class V4L2Camera: CaptureDevice {
     package let path: String
     package let information: CaptureInformation
-    private let bell: Bell
+    package let waker: Waker
     /// Nil once the device is closed.
     private var descriptor: V4L2Descriptor?
     private let type: UInt32
     private var layout: CaptureLayout?
     private var stream: V4L2Stream?
 
-    package var waker: Waker { Waker { [bell] in bell.ring() } }
-
     package init(_ path: String) throws(CaptureError) {
         self.path = path
-        bell = try Bell(path)
+        waker = try Waker(path)
         let opened = cv4l2_open(path)
         guard opened >= 0 else { throw CaptureError("open", -opened, on: path) }
         let descriptor = V4L2Descriptor(taking: opened, path)
@@ -126,10 +124,10 @@ package final class V4L2Camera: CaptureDevice {
             let left = max(end - monotonicTime(), .zero)
             // A refused buffer is offered again, so that a stream does not dry up.
             let wait = stream.hasRefused ? min(left, Self.refusedPause) : left
-            let ready = cv4l2_wait(descriptor.number, bell.number, nanoseconds(wait))
+            let ready = cv4l2_wait(descriptor.number, waker.number, nanoseconds(wait))
             try descriptor.check("poll", ready)
             if ready & Int32(CV4L2_BELL) != 0 {
-                bell.silence()
+                waker.silence()
                 return .woken
             }
             if ready & Int32(CV4L2_GONE) != 0 { throw CaptureError("VIDIOC_DQBUF", ENODEV, on: path) }
@@ -142,7 +140,7 @@ package final class V4L2Camera: CaptureDevice {
             let rest = end - monotonicTime()
             guard rest > .zero else { return nil }
             // Some drivers report a frame that is not there, again and again.
-            if ready != 0 { _ = cv4l2_wait(-1, bell.number, nanoseconds(min(rest, Self.emptyPause))) }
+            if ready != 0 { _ = cv4l2_wait(-1, waker.number, nanoseconds(min(rest, Self.emptyPause))) }
         }
     }
 
@@ -206,20 +204,20 @@ final class V4L2Descriptor: Sendable {
     }
 }
 
-/// A descriptor that other threads make readable.
-final class Bell: Sendable {
+/// Ends the wait of a device's `next`, by a descriptor that any thread makes readable.
+package final class Waker: Sendable {
     let number: Int32
 
-    init(_ path: String) throws(CaptureError) {
+    package init(_ path: String) throws(CaptureError) {
         number = cv4l2_bell()
         guard number >= 0 else { throw CaptureError("eventfd", -number, on: path) }
     }
 
     deinit { Glibc.close(number) }
 
-    func ring() { cv4l2_ring(number) }
+    package func wake() { cv4l2_ring(number) }
     func silence() { cv4l2_silence(number) }
-    var isRinging: Bool { cv4l2_wait(-1, number, 0) & Int32(CV4L2_BELL) != 0 }
+    var isAwake: Bool { cv4l2_wait(-1, number, 0) & Int32(CV4L2_BELL) != 0 }
 }
 
 /// Since the start of `CLOCK_MONOTONIC`.

@@ -84,9 +84,8 @@ extension V4L2Descriptor {
         return controls
     }
 
-    /// V4L2_CTRL_FLAG_DISABLED, _GRABBED, _READ_ONLY, _INACTIVE and _VOLATILE.
-    private static let (disabled, grabbed, readOnly, inactive, volatile): (UInt32, UInt32, UInt32, UInt32, UInt32) =
-        (0x1, 0x2, 0x4, 0x10, 0x80)
+    /// V4L2_CTRL_FLAG_DISABLED, _READ_ONLY and _INACTIVE.
+    private static let (disabled, readOnly, inactive): (UInt32, UInt32, UInt32) = (0x1, 0x4, 0x10)
 
     private func control(_ found: cv4l2_control) -> DeviceControl? {
         guard found.flags & Self.disabled == 0, found.has_payload == 0, let kind = DeviceControl.Kind(type: found.type)
@@ -100,8 +99,7 @@ extension V4L2Descriptor {
                 ? Int(UInt32(truncatingIfNeeded: found.default_value)) : Int(found.default_value),
             items: kind == .menu || kind == .integerMenu
                 ? items(of: found.identifier, kind, minimum, maximum) : [],
-            isReadOnly: found.flags & Self.readOnly != 0, isInactive: found.flags & Self.inactive != 0,
-            isGrabbed: found.flags & Self.grabbed != 0, isVolatile: found.flags & Self.volatile != 0)
+            isReadOnly: found.flags & Self.readOnly != 0, isInactive: found.flags & Self.inactive != 0)
     }
 
     private func items(of identifier: UInt32, _ kind: DeviceControl.Kind, _ first: Int, _ last: Int)
@@ -144,6 +142,9 @@ extension FrameRate {
 }
 
 extension CaptureLayout {
+    /// `V4L2_FIELD_NONE`
+    private static let progressiveField: UInt32 = 1
+
     init(of found: cv4l2_layout, rate: FrameRate?) {
         let (strides, bytes) = (found.strides, found.bytes)
         let planes = withUnsafeBytes(of: strides) { strides in
@@ -154,22 +155,7 @@ extension CaptureLayout {
         }
         self.init(
             CaptureMode(FourCC(code: found.code), FrameSize(Int(found.width), Int(found.height)), rate),
-            field: FrameField(code: found.field), planes: planes)
-    }
-}
-
-extension FrameField {
-    /// `enum v4l2_field`
-    init(code: UInt32) {
-        switch code {
-        case 1: self = .progressive
-        case 2: self = .top
-        case 3: self = .bottom
-        case 4, 8, 9: self = .interlaced
-        case 5, 6: self = .sequential
-        case 7: self = .alternating
-        default: self = .unknown
-        }
+            isProgressive: found.field == Self.progressiveField, planes: planes)
     }
 }
 

@@ -71,7 +71,7 @@ final class V4L2Stream: Sendable {
             Lent(stream: self, index: Int(buffer.index), ranges: ranges), lengths: ranges.map(\.count),
             timestamp: Self.timestamp(of: buffer), sequence: buffer.sequence,
             isCorrupt: buffer.flags & Self.corrupt != 0, isKeyframe: buffer.flags & Self.keyframe != 0,
-            field: FrameField(code: buffer.field), spare: buffers.count - lent)
+            spare: buffers.count - lent)
     }
 
     /// V4L2_BUF_FLAG_ERROR, _KEYFRAME, _TIMESTAMP_MASK and _TIMESTAMP_MONOTONIC.

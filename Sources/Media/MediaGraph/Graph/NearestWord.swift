@@ -8,7 +8,7 @@ extension String {
     }
 
     /// The candidate that was probably meant, or nil: the one with the fewest typing errors, else the only one that
-    /// contains this word, such as `vp8-encoder` for `vp8`.
+    /// begins with this word or contains it as a part, such as `vp8-encoder` for `vp8`.
     public func nearest(among candidates: some Sequence<String>) -> String? {
         guard !isEmpty, utf8.count <= Self.longestComparedWord else { return nil }
         let word = Array(lowercased())
@@ -19,6 +19,8 @@ extension String {
         {
             return best.name
         }
+        let beginnings = scored.filter { word.count > 2 && $0.name.lowercased().hasPrefix(lowercased()) }
+        if beginnings.count == 1 { return beginnings[0].name }
         let parts = scored.filter { $0.name.lowercased().split(separator: "-").contains { Array($0) == word } }
         return parts.count == 1 ? parts[0].name : nil
     }

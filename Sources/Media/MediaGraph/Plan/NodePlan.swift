@@ -162,7 +162,7 @@ public struct NodePlan: Sendable, Hashable, Codable {
 public struct DevicePlan: Sendable, Hashable, Codable {
     /// The device that the settings name, such as `/dev/video0` or `auto`.
     public var name: String
-    /// The wished format, such as "1280x720 at 30".
+    /// The requested format, such as "1280x720 at 30".
     public var wish: String
     /// The elements between the device and the node's own, as the device is now. They run in a pipeline of their own, and
     /// are made again whenever the device is bound. Empty if it is not there.
@@ -187,10 +187,11 @@ public struct DevicePlan: Sendable, Hashable, Codable {
         elements.first { $0.name == name }
     }
 
-    /// "waits for: front; wished 1280x720 at 30". Nil if the device is there.
+    /// "waits for: front; requested 1280x720 at 30". Nil if the device is there.
     public var waiting: String? {
         guard elements.isEmpty else { return nil }
-        return "waits for: \(name == "auto" ? "any device" : name); wished \(wish)" + (absence.map { " (\($0))" } ?? "")
+        return "waits for: \(name == "auto" ? "any device" : name); requested \(wish)"
+            + (absence.map { " (\($0))" } ?? "")
     }
 }
 

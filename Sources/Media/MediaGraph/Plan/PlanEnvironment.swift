@@ -17,6 +17,8 @@ public protocol PlanEnvironment: Sendable {
     func file(_ path: String) throws(MediaError) -> MediaFileInfo
     /// The reason why a file cannot be read, found without reading it; nil if there seems to be none.
     func obstacle(toReading path: String) -> String?
+    /// The reason why a file is not a PNG or JPEG image, found by its first bytes; nil if it seems to be one.
+    func obstacle(toShowing path: String) -> String?
     /// The reason why a path cannot be written, found without writing; nil if there seems to be none.
     func obstacle(toWriting path: String) -> String?
     /// A text that is equal for all paths to the same file, which need not exist. Nil for a path that several nodes may
@@ -71,6 +73,8 @@ extension PlanEnvironment {
 
 extension PlanEnvironment {
     public func obstacle(toReading path: String) -> String? { nil }
+
+    public func obstacle(toShowing path: String) -> String? { obstacle(toReading: path) }
 
     public func obstacle(toWriting path: String) -> String? { nil }
 

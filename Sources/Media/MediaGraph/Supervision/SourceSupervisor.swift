@@ -153,6 +153,8 @@ package struct SourceSupervisor: Sendable {
     private var isOpened = false
     private var hasStreamed = false
     private var standing = Standing.starting
+    /// Why the last attempt failed. Of a replacement only if the wished device has not failed.
+    private var latest: Cause?
     private var told = Standing.starting
     private var eventRate: RateLimit
     private var backoff: Backoff
@@ -200,7 +202,7 @@ package struct SourceSupervisor: Sendable {
     /// Why no device delivers; nil while one does or opens for the first time.
     package var cause: Cause? {
         switch standing {
-        case .waiting(let cause), .lost(let cause): cause
+        case .waiting(let cause), .lost(let cause): latest ?? cause
         case .starting, .live: nil
         }
     }
@@ -243,7 +245,7 @@ package struct SourceSupervisor: Sendable {
         }
         (candidate, failures, hasStreamed, isFilling, worked) = (0, 0, false, false, 0)
         (refusals, failedReturns, isReturning) = (0, 0, false)
-        (standing, told) = (.starting, .starting)
+        (standing, told, latest) = (.starting, .starting, nil)
         nextFill = now + .seconds(limits.firstStandIn)
         open(now, &actions)
     }
@@ -288,7 +290,7 @@ package struct SourceSupervisor: Sendable {
         if case .live(candidate) = standing {} else if isFilling || hasStreamed { actions.append(.requestKeyframe) }
         if phase == .opening { since = now }
         (phase, lastFrame, isFilling, hasStreamed, look) = (.streaming, now, false, true, nil)
-        standing = .live(candidate)
+        (standing, latest) = (.live(candidate), nil)
     }
 
     private mutating func appeared(_ found: Int, _ now: MediaTime) {
@@ -325,6 +327,7 @@ package struct SourceSupervisor: Sendable {
 
     /// Notes why the source is not live.
     private mutating func stand(_ cause: Cause) {
+        if candidate == 0 || latest == nil { latest = cause }
         if !hasStreamed {
             // The wished device's cause says most.
             if candidate == 0 || standing == .starting { standing = .waiting(cause) }
@@ -399,7 +402,7 @@ package struct SourceSupervisor: Sendable {
                 (phase, isSwitchingBack, isReturning, failures, look) = (.lost, true, true, 0, nil)
                 actions.append(.close)
             } else if look.map({ $0.isThere != nil && now >= $0.next }) ?? true {
-                look = Look(candidate: 0, next: now + .seconds(limits.steady))
+                look = Look(candidate: 0, next: now + .seconds(limits.poll))
                 actions.append(.look(0))
             }
         default: break

@@ -58,7 +58,7 @@ final class BoundCamera: RunningNode {
         let values = controls.values
         let session: CameraSession
         do throws(CaptureError) {
-            session = try CameraSession(device, of: .machine, wish.capture, controls: values)
+            session = try CameraSession(device, of: .machine, wish.capture, controls: values, owner: name)
         } catch {
             throw MediaError(error)
         }
@@ -111,10 +111,18 @@ final class BoundCamera: RunningNode {
     func stopped() { watchdog.stop() }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.cameras[name] = .init(capture.camera.withLock { $0 }?.history.counts ?? FrameCheck.Counts())
+        statistics.cameras[name] = .init(counts)
     }
 
-    var stalled: MediaError? { CameraNode.silent(device, "none arrived within \(Limits().start.short) s") }
+    private var counts: FrameCheck.Counts {
+        capture.camera.withLock { $0 }?.history.counts ?? FrameCheck.Counts()
+    }
+
+    var stalled: MediaError? {
+        CameraNode.isDamaged(counts)
+            ? CameraNode.damaged(device, counts)
+            : CameraNode.silent(device, "none arrived within \(Limits().start.short) s")
+    }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         try controls.set(setting, to: value)

@@ -51,6 +51,10 @@ final class CameraCapture: Sendable {
 
     var history: CameraSession.History { state.withLock { $0.history } }
 
+    var cameraName: String { session.place.name }
+
+    var controls: [DeviceControl] { session.controls }
+
     /// Starts to stream. Blocks as long as the driver does.
     ///
     /// - Throws: `camera.busy`, `camera.bandwidth` and others of the driver. The camera is closed then.

@@ -8,6 +8,8 @@ final class CameraControls: Sendable {
         var values: ControlValues
         /// The open camera.
         var capture: CameraCapture?
+        /// The controls of the camera that was open last.
+        var known: (camera: String, controls: [DeviceControl])?
     }
 
     private let state: Mutex<State>
@@ -26,6 +28,7 @@ final class CameraControls: Sendable {
     func attach(_ capture: CameraCapture, openedWith values: ControlValues) {
         state.withLock { state in
             state.capture = capture
+            state.known = (capture.cameraName, capture.controls)
             if state.values != values { _ = capture.queue(state.values) }
         }
     }
@@ -38,11 +41,16 @@ final class CameraControls: Sendable {
         withExtendedLifetime(former) {}
     }
 
-    /// Changes controls, now if the camera is open, and whenever it opens. A refused value is forgotten.
+    /// Changes controls, now if the camera is open, and whenever it opens. A refused value is forgotten. While the camera
+    /// is away, the controls of the last opening decide; before the first one, every value is kept.
     ///
     /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) {
         let new = try Result { () throws(CaptureError) in try ControlValues(setting, value) }.ofGraph()
+        let known = state.withLock { $0.capture == nil ? $0.known : nil }
+        if let known {
+            try Result { () throws(CaptureError) in try new.check(known.controls, of: known.camera) }.ofGraph()
+        }
         let (before, capture, answer) = state.withLock { state in
             let before = state.values
             state.values.merge(new)

@@ -49,7 +49,7 @@ enum CameraNode: NodeType {
                 "Other controls of the camera, by their V4L2 names"
             ).written(
                 "(?:\(controlPattern)(?:,\(controlPattern))*,?)?",
-                "names and values, such as exposure_auto=1,focus_absolute=30"),
+                "names and values, such as auto_exposure=1,focus_absolute=30"),
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -86,6 +86,8 @@ enum CameraNode: NodeType {
             (bound.resource, bound.latency) = (device.name, 1 / wish.framesPerSecond)
             bound.notes = [device.waiting ?? ""]
         }
+        let replacement = try FoundCamera.failover(of: request, beside: bound.resource)
+        if let replacement { bound.notes.append(replacement) }
         device.slate = try Slate.plan(request, promise)
         var plan = NodePlan(request.node)
         SourceHead.plan(&plan, promise, caps: promise.pushedCaps, latency: 1 / wish.framesPerSecond)
@@ -165,6 +167,17 @@ enum CameraNode: NodeType {
             message:
                 "The camera \(device) opened but delivered no frames: \(reason.trimmedSentence). Plug it in again, or "
                 + "choose another size or camera.")
+    }
+
+    /// Whether a camera delivers, and every frame is damaged.
+    static func isDamaged(_ counts: FrameCheck.Counts) -> Bool { counts.damagedLately > 1 }
+
+    static func damaged(_ device: String, _ counts: FrameCheck.Counts) -> MediaError {
+        MediaError(
+            code: MediaError.Code.cameraSilent,
+            message:
+                "The camera \(device) delivers damaged frames only: the last \(counts.damagedLately) were dropped. Check "
+                + "its cable and hub, or choose MJPG or a smaller size.")
     }
 
     static func lost(_ device: String) -> MediaError {

@@ -43,11 +43,7 @@ extension Devices {
             guard let camera else { preconditionFailure("a camera that was opened was prepared") }
             return (camera, opened.passedOver)
         } catch {
-            guard error.code == CaptureError.Code.absent else { throw MediaError(error) }
-            throw MediaError(
-                code: error.code,
-                message: "\(error.message) Without a camera, use the test pattern or a file: test-pattern or file in a "
-                    + "graph, --test-pattern or --file with publish.")
+            throw MediaError(error)
         }
     }
 

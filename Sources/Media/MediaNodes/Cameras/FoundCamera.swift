@@ -13,7 +13,7 @@ struct FoundCamera {
     /// - Throws: `camera.absent` and others of the search, `camera.no-mode`, `camera.control`.
     init(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) {
         let environment = request.environment
-        let found = try environment.camera(CameraNode.device(of: request))
+        let found = try Self.camera(of: request)
         device = found.camera
         let offers = environment.offers(of: device)
         var outputs: [CameraOutput]
@@ -44,6 +44,17 @@ struct FoundCamera {
         (self.wish, self.choice, self.passedOver) = (wish.delivering(output.format.encoding), choice, passedOver)
     }
 
+    private static func camera(of request: NodeRequest) throws(MediaError) -> CameraChoice {
+        do throws(MediaError) {
+            return try request.environment.camera(CameraNode.device(of: request))
+        } catch {
+            guard error.code == MediaError.Code.cameraAbsent else { throw error }
+            throw MediaError(
+                code: error.code, message: "\(error.message) Without a camera, use a test pattern or a file.",
+                cause: error.cause)
+        }
+    }
+
     /// Notes the camera, its mode, and the choice.
     func note(in plan: inout NodePlan) {
         let mode = output.mode
@@ -51,6 +62,35 @@ struct FoundCamera {
         plan.notes.append("\(device.path) (\(device.name)) in the mode \(mode.caps): \(mode.reason(for: wish))")
         plan.passedOver += passedOver
         plan.note(choice)
+    }
+}
+
+extension FoundCamera {
+    /// One sentence about the camera that takes over. Nil without one.
+    ///
+    /// - Parameter path: that of the camera it takes over from, if that is there.
+    /// - Throws: `camera.fixture` and others for a camera that cannot come; `graph.invalid` for the same camera.
+    static func failover(of request: NodeRequest, beside path: String?) throws(MediaError) -> String? {
+        let name = request.isGiven("failover") ? request.text("failover") : ""
+        guard !name.isEmpty else { return nil }
+        let device = CameraNode.device(of: request)
+        func invalid(_ reason: String) -> MediaError {
+            MediaError(
+                code: MediaError.Code.graphInvalid,
+                message: "failover \(reason). Name another camera, or leave it out.")
+        }
+        if LibCamera(name) != nil { throw invalid("is not available for \(name), only for cameras of V4L2") }
+        if name == device, name != CameraSystem.any { throw invalid("is \(name), the same camera as device") }
+        do throws(MediaError) {
+            let found = try request.environment.camera(name).camera
+            if found.path == path, device != CameraSystem.any {
+                throw invalid("is \(name), the same camera as device: \(found.path)")
+            }
+            return "while it is away, \(name) takes over, which is there: \(found.path) (\(found.name))"
+        } catch {
+            guard Devices.isAway(error) else { throw error }
+            return "while it is away, \(name) takes over, which is not available now: \(error.message)"
+        }
     }
 }
 

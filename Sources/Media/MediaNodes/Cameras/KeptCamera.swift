@@ -106,7 +106,8 @@ final class CameraDevices: SourceDevice {
         let session: CameraSession
         do throws(CaptureError) {
             session = try CameraSession(
-                names[candidate], of: system, identity: identity, wish.capture, controls: values, after: history)
+                names[candidate], of: system, identity: identity, wish.capture, controls: values, owner: node.name,
+                after: history)
             state.withLock { $0.absences[candidate] = nil }
         } catch {
             let error = MediaError(error)
@@ -170,6 +171,7 @@ final class CameraDevices: SourceDevice {
         let name = state.withLock { $0.identities[candidate]?.name } ?? names[candidate]
         return switch cause {
         case .absent(let error), .failed(let error): error
+        case .silent where CameraNode.isDamaged(counts): CameraNode.damaged(name, counts)
         case .silent where !hasDelivered[candidate].value:
             CameraNode.silent(name, "none arrived within \(SourceSupervisor.Limits().firstFrame.short) s")
         case .silent, .gone: CameraNode.lost(name)

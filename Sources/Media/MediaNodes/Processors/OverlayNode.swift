@@ -62,7 +62,7 @@ package struct OverlayNode: NodeType, RunningNode {
         if !request.text("clock").isEmpty { elements.append(("clock", "clockoverlay")) }
         let image = request.text("image")
         if !image.isEmpty {
-            if let obstacle = request.environment.obstacle(toReading: image) {
+            if let obstacle = request.environment.obstacle(toShowing: image) {
                 throw unreadable(image, of: request.name, obstacle)
             }
             elements.append(("image", "gdkpixbufoverlay"))

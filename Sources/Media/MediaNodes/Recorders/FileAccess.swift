@@ -40,6 +40,16 @@ enum FileAccess {
         return access(path, R_OK) == 0 ? nil : "you may not read it"
     }
 
+    /// Why a file is not a PNG or JPEG image, found by its first bytes. Nil if it seems to be one.
+    static func obstacleToShowing(_ path: String) -> String? {
+        if let obstacle = obstacleToReading(path) { return obstacle }
+        let file = FileHandle(forReadingAtPath: path)
+        defer { try? file?.close() }
+        let beginning = Array((try? file?.read(upToCount: 8)) ?? Data())
+        let isImage = beginning.starts(with: [0x89, 0x50, 0x4e, 0x47]) || beginning.starts(with: [0xff, 0xd8, 0xff])
+        return isImage ? nil : "it is neither a PNG nor a JPEG image"
+    }
+
     /// Device and inode of a regular file. Of a file that does not exist yet, those of its folder and its name. Nil for
     /// devices, pipes and sockets, and if they cannot be determined.
     static func identity(_ path: String) -> String? {

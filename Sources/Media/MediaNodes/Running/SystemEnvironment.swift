@@ -30,6 +30,8 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func obstacle(toReading path: String) -> String? { FileAccess.obstacleToReading(path) }
 
+    public func obstacle(toShowing path: String) -> String? { FileAccess.obstacleToShowing(path) }
+
     public func obstacle(toWriting path: String) -> String? { FileAccess.expectedObstacle(path) }
 
     public func fileIdentity(_ path: String) -> String? { FileAccess.identity(path) }

@@ -56,7 +56,7 @@ final class Slate: Sendable {
                     isEncoded ? "I420" : format.encoding, width: format.width, height: format.height,
                     framesPerSecond: framesPerSecond)), as: "size")
         if let image {
-            if let obstacle = request.environment.obstacle(toReading: image) {
+            if let obstacle = request.environment.obstacle(toShowing: image) {
                 throw OverlayNode.unreadable(image, of: request.name, obstacle)
             }
             try request.environment.require("gdkpixbufoverlay")

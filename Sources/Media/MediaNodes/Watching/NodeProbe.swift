@@ -181,6 +181,7 @@ final class NodeProbe: Sendable {
         node.running?.report(into: &measured, as: node.name)
         statistics.levels = measured.levels[node.name] ?? []
         statistics.source = measured.sources[node.name]
+        statistics.camera = measured.cameras[node.name]
         // A stopped pad has no caps any more.
         let now = exits.first?.end.pad.settledCaps?.structures.first.flatMap(MediaFormat.init)
         statistics.format = state.withLock { state in
