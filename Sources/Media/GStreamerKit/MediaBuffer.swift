@@ -44,6 +44,12 @@ package final class MediaBuffer: @unchecked Sendable {
 
     package var byteCount: Int { Int(gst_buffer_get_size(buffer)) }
 
+    /// In nanoseconds.
+    package var duration: UInt64? {
+        let time = buffer.pointee.duration
+        return time == UInt.max ? nil : UInt64(time)
+    }
+
     /// A copy of the bytes.
     package var bytes: [UInt8] {
         var bytes: [UInt8] = []

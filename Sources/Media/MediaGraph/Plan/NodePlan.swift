@@ -168,6 +168,9 @@ public struct DevicePlan: Sendable, Hashable, Codable {
     /// are made again whenever the device is bound. Empty if it is not there.
     public var elements: [ElementPlan] = []
     public var links: [ElementLink] = []
+    /// The elements behind which the media of the node's outputs leaves, the most important output first. Empty if that is
+    /// the last element.
+    public var outputs: [String] = []
     /// The elements that draw the slate, one after the other. Empty for a grey one.
     public var slate: [ElementPlan] = []
     /// The reason why the device cannot be bound now.
