@@ -91,6 +91,9 @@ package struct PushSource: Sendable {
         return push(packet, timestamp: timestamp)
     }
 
+    /// The caps of further data.
+    package var format: Caps? { gst_app_src_get_caps(source).map(Caps.init(takingOwnership:)) }
+
     /// Sets the caps of further data.
     package func setFormat(_ caps: Caps) {
         gst_app_src_set_caps(source, caps.pointer)

@@ -192,8 +192,7 @@ public struct DevicePlan: Sendable, Hashable, Codable {
 
     /// "waits for: front; wished 1280x720 at 30". Nil if the device is there.
     public var waiting: String? {
-        guard elements.isEmpty else { return nil }
-        return "waits for: \(name == "auto" ? "any device" : name); wished \(wish)" + (absence.map { " (\($0))" } ?? "")
+        absence.map { "waits for: \(name == "auto" ? "any device" : name); wished \(wish) (\($0))" }
     }
 }
 

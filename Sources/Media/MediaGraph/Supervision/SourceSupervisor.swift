@@ -181,7 +181,7 @@ package struct SourceSupervisor: Sendable {
     private var failedReturns = 0
     private var isReturning = false
     /// Whether the open device is silent on purpose.
-    private var isResting = false
+    package private(set) var isResting = false
     private var look: Look?
     /// Whether `started` came while a device was still closing.
     private var startsAgain = false

@@ -12,7 +12,8 @@ struct KeptNetworkCamera: RunningNode {
         device = NetworkCameraDevice(instance, ports)
         head = SourceHead(
             instance, device, ports.map { Self.output($0, of: instance) },
-            endsWithLoss: instance.text("away") == "end", limits: Self.limits(hasAudio: ports.contains("audio")))
+            withoutDevice: instance.text("away") == "end" ? .ends : .goesOn,
+            limits: Self.limits(hasAudio: ports.contains("audio")))
         for port in ports {
             // Usually the jitter buffer would answer.
             instance.element("\(port)-source").source.answerLatencyQueries(
@@ -102,7 +103,7 @@ private final class NetworkCameraDevice: SourceDevice {
         let following = SourceOutput(
             deliver: { [weak self] buffer, time, track in
                 self?.note(time)
-                output.deliver(buffer, time, track)
+                return output.deliver(buffer, time, track)
             }, fail: output.fail)
         let chain = try DeviceChain(device, named: prefix, on: clock, for: following) { [address] failure, isFed in
             isFed

@@ -76,7 +76,7 @@ final class DeviceChain: Sendable {
             try last.link(end)
             end.sink.takeBuffers { buffer, time in
                 fault.feed()
-                output.deliver(buffer, time, track)
+                _ = output.deliver(buffer, time, track)
             }
         }
     }

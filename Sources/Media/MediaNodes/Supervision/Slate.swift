@@ -155,6 +155,7 @@ final class Slate: Sendable {
                         return state.drawn
                     }
                     withExtendedLifetime(former) {}
+                    return true
                 }, fail: { _ in })
             guard
                 let made = try? DeviceChain(

@@ -21,20 +21,19 @@ final class SourceHead: Sendable {
         var tracks: [SourceTrack]
         var isReady = false
         var isFinished = false
+        /// Whether the device announced a rest.
+        var isResting = false
         /// That of the last event, if it has not been resolved since.
         var absence: MediaError?
     }
 
     private static let shortestAlarm = 0.001
-    /// How long `finish` waits for a device to close, in seconds.
-    private static let closingLimit = 2.0
 
     private let name: String
     private let reporter: Reporter
     private let pipeline: WeakBox<Pipeline>
     private let device: any SourceDevice
-    /// Whether a loss ends the node.
-    private let endsWithLoss: Bool
+    private let withoutDevice: WithoutDevice
     private let state: Mutex<State>
     /// Timers.
     private let queue = DispatchQueue(label: "media.source")
@@ -43,6 +42,16 @@ final class SourceHead: Sendable {
     /// Opening and closing.
     private let devices = DispatchQueue(label: "media.device")
     private let timer = Mutex<Timeout?>(nil)
+
+    /// The node's behaviour while its device is away.
+    enum WithoutDevice {
+        /// Shows stand-ins.
+        case goesOn
+        /// Fails.
+        case ends
+        /// Waits for the device, and fails when it is lost.
+        case endsWithLoss
+    }
 
     /// An output of the node, with the element that `plan` added for it.
     struct Output {
@@ -53,19 +62,19 @@ final class SourceHead: Sendable {
 
     /// - Parameters:
     ///   - outputs: the first one decides whether the device delivers.
-    ///   - endsWithLoss: whether the node fails when the device is not there or lost, instead of going on.
+    ///   - isAwaited: whether the graph's start waits for the first frame or stand-in.
     init(
         _ instance: NodeInstance, _ device: any SourceDevice, candidates: Int = 1, _ outputs: [Output],
-        endsWithLoss: Bool = false, limits: SourceSupervisor.Limits
+        withoutDevice: WithoutDevice = .goesOn, isAwaited: Bool = true, limits: SourceSupervisor.Limits
     ) {
         (name, reporter) = (instance.name, instance.reporter)
         pipeline = WeakBox(instance.pipeline)
-        (self.device, self.endsWithLoss) = (device, endsWithLoss)
+        (self.device, self.withoutDevice) = (device, withoutDevice)
         let tracks = outputs.map {
             SourceTrack(PushSource(instance.element($0.element)), instance.plan.formats[$0.port], $0.standIn)
         }
         state = Mutex(State(supervisor: SourceSupervisor(candidates: candidates, limits: limits), tracks: tracks))
-        reporter.await(name)
+        if isAwaited { reporter.await(name) }
         for (index, track) in tracks.enumerated() where track.repeater != nil {
             track.source.element.source.onUpstreamEvent { [weak self] event in
                 if let self, case .forceKeyUnit = event { self.state.withLock { self.askForKeyframe(index, &$0) } }
@@ -85,6 +94,7 @@ final class SourceHead: Sendable {
             default: Encoding.named(format.encoding)?.repeater == nil ? .rawPictures : PushQueue.encodedLimits
             }
         PushQueue.plan(&plan, caps: caps, limits, holding: format, as: element)
+        guard latency > 0 else { return }
         plan.elements[plan.elements.count - 1].properties["min-latency"] = .integer(Int(latency * 1e9))
     }
 
@@ -111,7 +121,7 @@ final class SourceHead: Sendable {
         timer.withLock { $0 = nil }
         let isClosed = DispatchSemaphore(value: 0)
         devices.async { isClosed.signal() }
-        if isClosed.wait(timeout: .now() + Self.closingLimit) == .timedOut {
+        if isClosed.wait(timeout: .now() + device.closingLimit) == .timedOut {
             reporter.warn(
                 name, "\(device.name(of: 0)) does not close, because its driver is not responding. The rest continues.")
         }
@@ -148,30 +158,28 @@ final class SourceHead: Sendable {
 
     /// Passes a frame on. Called on a thread of the device.
     ///
-    /// - Parameter format: that of this frame and the ones after it; nil if it has not changed.
     /// - Returns: whether the frame was passed on.
-    @discardableResult
     func deliver(
-        _ buffer: MediaBuffer, at time: MediaTime, of opening: Int, to track: Int = 0, format: Caps? = nil
+        _ buffer: MediaBuffer, at time: MediaTime, of opening: Int, to track: Int = 0
     ) -> Bool {
         let passed = state.withLock { state -> SourceTrack.Passed? in
             guard state.opening == opening, state.supervisor.phase != .stopped, state.supervisor.phase != .lost,
                 track < state.tracks.count
             else { return nil }
-            return pass(buffer, at: time, to: track, format, &state)
+            return pass(buffer, at: time, to: track, &state)
         }
         withExtendedLifetime(passed?.former) {}
         return passed?.isPushed ?? false
     }
 
     private func pass(
-        _ buffer: MediaBuffer, at time: MediaTime, to track: Int, _ format: Caps?, _ state: inout State
+        _ buffer: MediaBuffer, at time: MediaTime, to track: Int, _ state: inout State
     ) -> SourceTrack.Passed? {
         let isLead = track == 0
         // A stand-in of encoded video goes on until it can end.
         if isLead, state.tracks[0].repeater == nil { handle(.frame, &state) }
         guard let start = runningTime(min(time, GStreamer.now)) else { return nil }
-        let passed = state.tracks[track].pass(buffer, at: start, format: format)
+        let passed = state.tracks[track].pass(buffer, at: start)
         if isLead, state.tracks[0].repeater != nil, !passed.isDropped || !state.supervisor.isFilling {
             handle(.frame, &state)
         }
@@ -196,9 +204,10 @@ final class SourceHead: Sendable {
     }
 
     /// The device has ended deliberately: so does the stream.
-    private func end(_ opening: Int) {
+    func end(_ opening: Int? = nil) {
         let tracks = state.withLock { state -> [SourceTrack] in
-            guard state.opening == opening, !state.isFinished, state.supervisor.phase != .stopped else { return [] }
+            guard opening == nil || state.opening == opening, !state.isFinished, state.supervisor.phase != .stopped
+            else { return [] }
             handle(.stopped, &state)
             isReady(&state)
             return state.tracks
@@ -206,14 +215,28 @@ final class SourceHead: Sendable {
         for track in tracks { track.source.endOfStream() }
     }
 
+    private func rest(_ rests: Bool, _ opening: Int) {
+        state.withLock { state in
+            guard state.opening == opening else { return }
+            state.isResting = rests
+            if rests { for track in state.tracks.indices { state.tracks[track].release() } }
+            handle(.rests(rests), &state)
+        }
+    }
+
+    private func interrupt() {
+        state.withLock { state in for track in state.tracks.indices { state.tracks[track].interrupt() } }
+    }
+
     // MARK: Actions
 
     /// Performs the supervisor's actions. None of them blocks, so they keep their order under the lock.
     private func handle(_ input: SourceSupervisor.Input, _ state: inout State) {
+        let isStreaming = state.supervisor.phase == .streaming
         let actions = state.supervisor.handle(input, at: GStreamer.now)
         for action in actions { perform(action, &state) }
-        // The time of a frame only moves the deadline back.
-        if case .frame = input, actions.isEmpty, state.alarm != nil { return }
+        // The time of a further frame only moves the deadline back.
+        if case .frame = input, isStreaming, actions.isEmpty, state.alarm != nil { return }
         setAlarm(&state)
     }
 
@@ -221,6 +244,7 @@ final class SourceHead: Sendable {
         switch action {
         case .open(let candidate):
             state.opening += 1
+            state.isResting = false
             for track in state.tracks.indices { state.tracks[track].open() }
             let opening = state.opening
             devices.async { [weak self] in self?.open(candidate, opening) }
@@ -245,11 +269,13 @@ final class SourceHead: Sendable {
         do throws(MediaError) {
             let output = SourceOutput(
                 deliver: { [weak self] buffer, time, track in
-                    self?.deliver(buffer, at: time, of: opening, to: track)
+                    self?.deliver(buffer, at: time, of: opening, to: track) ?? false
                 },
                 fail: { [weak self] error in self?.handle(.failed(.failed(error)), of: opening) },
                 pace: { [weak self] rate in self?.handle(.paced(rate), of: opening) },
-                end: { [weak self] in self?.end(opening) })
+                end: { [weak self] in self?.end(opening) },
+                rests: { [weak self] in self?.rest($0, opening) },
+                interrupt: { [weak self] in self?.interrupt() })
             try device.open(candidate, for: output)
             handle(.opened, of: opening)
         } catch {
@@ -259,7 +285,7 @@ final class SourceHead: Sendable {
     }
 
     private func fill(_ state: inout State) {
-        guard !endsWithLoss, let now = runningTime(GStreamer.now) else { return }
+        guard withoutDevice == .goesOn, let now = runningTime(GStreamer.now) else { return }
         let interval = state.supervisor.limits.fill
         for track in state.tracks.indices {
             if state.tracks[track].fill(at: now, isLead: track == 0, interval: interval), track == 0 {
@@ -271,8 +297,9 @@ final class SourceHead: Sendable {
     private func report(_ event: SourceSupervisor.Event, _ state: inout State) {
         let candidate = state.supervisor.candidate
         func error(_ cause: SourceSupervisor.Cause) -> MediaError { self.error(cause, candidate).about(name) }
-        if endsWithLoss {
+        if withoutDevice != .goesOn {
             switch event {
+            case .waiting where withoutDevice == .endsWithLoss: return
             case .waiting(let cause), .lost(let cause):
                 let error = error(cause)
                 // Nothing follows.
@@ -316,6 +343,9 @@ final class SourceHead: Sendable {
     private func alarm() {
         state.withLock { state in
             state.alarm = nil
+            // Nothing is expected of a device whose frames nobody takes.
+            let rests = state.isResting || pipeline.value?.isPaused == true
+            if rests != state.supervisor.isResting { handle(.rests(rests), &state) }
             handle(.timePassed, &state)
         }
     }

@@ -63,9 +63,13 @@ struct SourceTrack: Sendable {
     private var askedAt: MediaTime?
     /// Frames that stood in for those of the device.
     private(set) var standIns = 0
+    /// The promised format, and the present one.
+    private let promised: Caps?
+    private var format: Caps?
 
     init(_ source: PushSource, _ format: MediaFormat?, _ standIn: StandIn) {
         (self.source, self.standIn) = (source, standIn)
+        promised = source.format
         codec = format.flatMap { Encoding.named($0.encoding) }
         repeater = codec?.repeater
         repeater?.interrupt()
@@ -75,9 +79,15 @@ struct SourceTrack: Sendable {
     private var isFull: Bool { source.waiting >= PushQueue.encodedLimits.frames ?? .max }
 
     /// The device is being opened again.
-    mutating func open() { hasArrived = false }
+    mutating func open() {
+        hasArrived = false
+        interrupt()
+    }
 
-    /// The device closes: its memory is given back.
+    /// Frames of the device were left out.
+    mutating func interrupt() { repeater?.interrupt() }
+
+    /// The device closes, or may need its memory back.
     mutating func release() { last = last?.copied }
 
     /// Forgets the last frame, and returns it.
@@ -106,18 +116,18 @@ struct SourceTrack: Sendable {
     }
 
     /// Passes a frame on that was captured at `start`, later than the one before.
-    mutating func pass(_ frame: MediaBuffer, at start: UInt64, format: Caps? = nil) -> Passed {
+    mutating func pass(_ frame: MediaBuffer, at start: UInt64) -> Passed {
         hasArrived = true
         guard case .silence(let silence) = standIn else {
-            return repeater == nil ? pass(picture: frame, at: start, format) : pass(encoded: frame, at: start)
+            return repeater == nil ? pass(picture: frame, at: start) : pass(encoded: frame, at: start)
         }
         return Passed(isPushed: pass(sound: frame, at: start, silence))
     }
 
-    private mutating func pass(picture frame: MediaBuffer, at start: UInt64, _ format: Caps?) -> Passed {
+    private mutating func pass(picture frame: MediaBuffer, at start: UInt64) -> Passed {
         standIn.slate?.hide()
         let timestamp = later(start)
-        if let format { source.setFormat(format) }
+        use(frame.format)
         let isPushed = source.push(frame, timestamp: timestamp)
         if isPushed { note(timestamp) }
         defer { last = frame }
@@ -165,6 +175,13 @@ struct SourceTrack: Sendable {
         if isStandIn { standIns += 1 }
     }
 
+    /// Sets the format of the next frame; nil for the promised one.
+    private mutating func use(_ format: Caps?) {
+        guard format !== self.format else { return }
+        self.format = format
+        if let caps = format ?? promised { source.setFormat(caps) }
+    }
+
     private func later(_ time: UInt64) -> UInt64 { lastTime.map { max(time, $0 + Self.step) } ?? time }
 
     // MARK: Stand-ins
@@ -188,7 +205,9 @@ struct SourceTrack: Sendable {
             guard !isFull, let frame = keyframe(orSlate: slate) else { return false }
             isPushed = source.push(frame.span.bytes, timestamp: timestamp)
         } else {
+            if !isStandIn { release() }
             guard let frame = slate ?? last else { return false }
+            use(frame.format)
             isPushed = source.repeat(frame, timestamp: timestamp)
         }
         if isPushed { note(timestamp, isStandIn: true) }
