@@ -348,6 +348,39 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test("An encoded feed repeats its last keyframe while its feeder is away, and goes on with a keyframe")
+        func encodedComesAndGoes() async throws {
+            let folder = TemporaryFolder()
+            let pictures = try await EncodedPictures.make("vp8", count: 8)
+            let seen = Seen()
+            let node = feed(folder, ["format": "vp8", "width": 320, "height": 240, "timeout": 60])
+            let pipeline = try await MediaPipeline(fed(node), seen: seen)
+            try await pipeline.start()
+            func put(_ bytes: [UInt8], _ feed: FrameFeed) throws {
+                #expect(
+                    try feed.send(isKeyframe: true, waiting: 5) { slot in
+                        for index in bytes.indices {
+                            slot.storeBytes(of: bytes[index], toByteOffset: index, as: UInt8.self)
+                        }
+                        return bytes.count
+                    })
+            }
+            let first = try connect(folder)
+            for picture in pictures { try put(picture, first) }
+            await eventually("all frames: \(seen.story)") { seen.barCodes.last == 7 }
+            first.finish("enough")
+            await eventually("its keyframe again") { seen.barCodes.suffix(2) == [0, 0] }
+            let second = try connect(folder)
+            try put(pictures[1], second)
+            await eventually("the wish") { (try? second.events().contains(.keyframeWanted)) == true }
+            for picture in pictures { try put(picture, second) }
+            await eventually("all frames again: \(seen.story)") { seen.barCodes.last == 7 }
+            let repeated = seen.barCodes.drop { $0 != 0 }.dropFirst(8)
+            #expect(Array(repeated.drop { $0 == 0 }) == Array(1...7), "nothing but keyframes between the feeders")
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty)
+        }
+
         @Test("Connecting and disconnecting feeders leaks no thread, descriptor or memory")
         func manyFeeders() async {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {

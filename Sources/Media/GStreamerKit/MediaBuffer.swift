@@ -60,6 +60,15 @@ package final class MediaBuffer: @unchecked Sendable {
 
     package var byteCount: Int { Int(gst_buffer_get_size(buffer)) }
 
+    /// In nanoseconds, as the buffer's element stated it.
+    package var timestamp: UInt64? {
+        let time = buffer.pointee.pts
+        return time == UInt.max ? nil : UInt64(time)
+    }
+
+    /// Whether decoding cannot begin with it.
+    package var isDelta: Bool { buffer.pointee.mini_object.flags & GST_BUFFER_FLAG_DELTA_UNIT.rawValue != 0 }
+
     /// In nanoseconds.
     package var duration: UInt64? {
         let time = buffer.pointee.duration
