@@ -33,6 +33,17 @@ extension MediaNodesTests {
                 ["aacparse", "avdec_aac"]),
         ]
 
+        @Test func `an impossible format has no silence`() {
+            for (encoding, rate, channels) in [
+                ("pcmu", 0, 1), ("pcma", 8000, 0), ("pcmu", Int.max, 1), ("pcma", 8000, Int.max), ("aac", 12_345, 1),
+                ("aac", 48_000, 6), ("flac", 48_000, 2),
+            ] {
+                #expect(
+                    EncodedSilence(
+                        MediaFormat(.encodedAudio, encoding, sampleRate: rate, channels: channels)) == nil)
+            }
+        }
+
         @Test(arguments: cases)
         func `a decoder plays silence of the right length`(_ test: Case) async throws {
             let silence = try #require(EncodedSilence(test.format))

@@ -64,7 +64,8 @@ extension NetworkCameraStream {
         return units.lazy.filter { $0.first.map { $0 & 0x1f == 7 } ?? false }.compactMap {
             SequenceParameters(unit: $0)
         }
-        .first.map { ($0.width, $0.height) }
+        .first { (1...16_384).contains($0.width) && (1...16_384).contains($0.height) }
+        .map { ($0.width, $0.height) }
     }
 
     /// npt=0-12.5 (RFC 2326, 3.6)

@@ -4,8 +4,8 @@ package struct EncodedSilence: Sendable, Hashable {
     /// The length of the frame, in nanoseconds.
     package let duration: UInt64
 
-    /// Nil for an encoding whose silence is not known here, and for AAC without a standard sample rate and one or two
-    /// channels. AAC is framed as ADTS.
+    /// Nil for an encoding whose silence is not known here, and for an impossible rate or number of channels. AAC needs a
+    /// standard sample rate and one or two channels, and is framed as ADTS.
     package init?(_ format: MediaFormat) {
         let channels = format.channels ?? 1
         switch format.encoding {
@@ -15,9 +15,10 @@ package struct EncodedSilence: Sendable, Hashable {
         case "pcmu", "pcma":
             // ITU-T G.711: the smallest positive value, for 20 ms.
             let (rate, zero): (Int, UInt8) = (format.sampleRate ?? 8000, format.encoding == "pcmu" ? 0xff : 0xd5)
-            let samples = max(1, rate / 50)
+            guard (50...192_000).contains(rate), (1...8).contains(channels) else { return nil }
+            let samples = rate / 50
             frame = Array(repeating: zero, count: samples * channels)
-            duration = UInt64(samples) * 1_000_000_000 / UInt64(max(1, rate))
+            duration = UInt64(samples) * 1_000_000_000 / UInt64(rate)
         case "aac":
             let rate = format.sampleRate ?? 48_000
             guard let index = Self.rates.firstIndex(of: rate), (1...2).contains(channels) else { return nil }
