@@ -244,8 +244,8 @@ extension ExecNode: SourceDevice {
         }
     }
 
-    /// Its own timeout decides.
-    func isThere(_ candidate: Int) -> Bool { true }
+    /// Nothing but its frames tells.
+    func isThere(_ candidate: Int) -> Bool { false }
 
     func isAbsence(_ error: MediaError) -> Bool { false }
 

@@ -178,8 +178,8 @@ extension FeedNode: SourceDevice {
     /// The connection of a feeder that is only silent stays.
     func close() { hub.output.close() }
 
-    /// Its own timeout decides.
-    func isThere(_ candidate: Int) -> Bool { true }
+    /// Nothing but its frames tells.
+    func isThere(_ candidate: Int) -> Bool { false }
 
     func isAbsence(_ error: MediaError) -> Bool { error.code == "feed.absent" }
 

@@ -157,8 +157,8 @@ extension ProcessNode: SourceDevice {
         }
     }
 
-    /// Its own timeout decides.
-    func isThere(_ candidate: Int) -> Bool { true }
+    /// Nothing but its frames tells.
+    func isThere(_ candidate: Int) -> Bool { false }
 
     func isAbsence(_ error: MediaError) -> Bool { false }
 
