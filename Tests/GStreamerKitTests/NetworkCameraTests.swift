@@ -52,6 +52,28 @@ import Testing
         #expect(camera.count == 2)
     }
 
+    @Test("The parameter sets tell the size, and a range the length of a stream")
+    func parameterSets() throws {
+        // Those of x264 for 320x240.
+        let camera = NetworkCamera(
+            sessionDescription: """
+                v=0\r
+                a=range:npt=0-12.5\r
+                m=video 0 RTP/AVP 96\r
+                a=rtpmap:96 H264/90000\r
+                a=fmtp:96 packetization-mode=1;sprop-parameter-sets=Z0LADdoFB+wFqDAwNSgAAAMACAAAAwD0eKFV,aM48gA==;x=1\r
+                m=audio 0 RTP/AVP 0\r
+                a=range:npt=now-\r
+
+                """)
+        #expect(camera.video?.width == 320 && camera.video?.height == 240 && camera.video?.length == 12.5)
+        #expect(camera.audio?.length == nil)
+        let broken = NetworkCamera(
+            sessionDescription:
+                "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=fmtp:96 sprop-parameter-sets=Z0LA,!!\n")
+        #expect(broken.video?.width == nil)
+    }
+
     @Test(
         "A malformed description gives its readable parts",
         arguments: [

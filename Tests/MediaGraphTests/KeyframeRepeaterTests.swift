@@ -96,7 +96,7 @@ private struct MadeUpStream {
 private final class Repeated {
     private var repeater = KeyframeRepeater()
 
-    func pass(_ frame: [UInt8]) -> KeyframeRepeater.Passing { repeater.pass(frame) }
+    func pass(_ frame: [UInt8]) -> Passing { repeater.pass(frame) }
     func standIn() -> [UInt8]? { repeater.standIn() }
     func show(slate frame: [UInt8]) -> Bool { repeater.show(slate: frame) }
     func interrupt() { repeater.interrupt() }

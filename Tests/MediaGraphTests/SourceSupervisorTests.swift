@@ -101,6 +101,51 @@ private let absent = MediaError(code: "camera.absent", message: "There is no cam
 private let broken = MediaError(code: "camera.lost", message: "It stopped.")
 
 @Suite struct SourceSupervisorTests {
+    @Test func `a device that announced a rest is not lost however long it is, and its silence counts afterwards`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.send(.opened)
+        bench.stream(1)
+        bench.send(.rests(true))
+        bench.beginTrack()
+        bench.pass(3600)
+        #expect(bench.supervisor.phase == .silent && bench.events.isEmpty && bench.looks.isEmpty)
+        #expect(bench.longestGap < 0.5, "the last frame stays")
+        bench.send(.rests(false))
+        bench.pass(4.9)
+        #expect(bench.supervisor.losses == 0)
+        bench.pass(0.2)
+        #expect(bench.words == ["lost"])
+    }
+
+    @Test func `a device that rests before its first frame is not lost either`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.send(.opened)
+        bench.send(.rests(true))
+        bench.pass(600)
+        #expect(bench.supervisor.phase == .opening && bench.events.isEmpty && bench.fills > 0)
+        bench.send(.rests(false))
+        bench.pass(8.1)
+        #expect(bench.words == ["waiting"])
+    }
+
+    @Test func `devices that failed together are not opened together`() {
+        func opens(_ chance: Double) -> [Double] {
+            var limits = SourceSupervisor.Limits()
+            limits.chance = chance
+            var bench = Bench(limits)
+            bench.send(.started)
+            let start = bench.now
+            for _ in 0..<4 {
+                bench.send(.openFailed(.failed(broken)))
+                bench.pass(10)
+            }
+            return bench.opens.map { $0.seconds(since: start) }
+        }
+        #expect(zip(opens(0), opens(1)).dropFirst().allSatisfy { $0 < $1 })
+    }
+
     @Test func `a slow device is not silent between two frames, and its silence is noticed all the same`() {
         var bench = Bench()
         bench.send(.started)

@@ -90,7 +90,7 @@ private enum Built {
     static func rtsp() async throws {
         let server = try Fixture.rtspServer()
         let rehearsal = Rehearsal(
-            settings: ["url": .text(server.answer.url + "/h264")],
+            settings: ["url": .text(server.answer.url + "/h264"), "away": "end"],
             failing: [
                 ["url": .text(server.answer.url + "/nothing")], ["url": "rtsp://127.0.0.1:1/h264"], ["url": "camera"],
             ],
@@ -120,7 +120,7 @@ private enum Built {
             ],
             failing: [
                 ["command": "/nonexistent/camera"], ["command": "/bin/false"],
-                ["command": "/bin/sh -c 'echo no camera >&2; exit 1'", "restart": true],
+                ["command": "/bin/sh -c 'echo no camera >&2; exit 1'", "away": "end", "restart": true],
             ],
             vanish: {
                 for program in MediaNodesTests.ProcessTests.children(of: getpid()) { kill(program, SIGKILL) }

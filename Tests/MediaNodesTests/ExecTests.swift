@@ -185,10 +185,10 @@ extension MediaNodesTests {
                 "sys.stdout.buffer.write(b'\\xff\\xd8\\xff\\xc0\\0\\x0b\\x08\\0\\x10\\0\\x10\\1\\1\\x11\\0\\xff\\xd9' * 9); sys.stdout.flush(); time.sleep(100)"
             ),
             ("no H.264", "process.bad-output", "h264", "sys.stdout.buffer.write(b'x' * (1 << 25)); time.sleep(100)"),
-            ("nothing", "feed.silent", "I420", "time.sleep(100)"),
+            ("nothing", "process.silent", "I420", "time.sleep(100)"),
             ("too much", "feed.too-fast", "I420", "while True: sys.stdout.buffer.write(bytes(320 * 240 * 3 // 2))"),
             (
-                "half a frame", "feed.silent", "I420",
+                "half a frame", "process.silent", "I420",
                 "sys.stdout.buffer.write(bytes(1000)); sys.stdout.flush(); time.sleep(100)"
             ),
         ]
@@ -202,7 +202,7 @@ extension MediaNodesTests {
             writeFile(Array("import sys, time\n\(wrong.program)\n".utf8), to: folder.path + "/wrong.py")
             // A program is also silent while it writes megabytes without a frame. The first message must not depend on
             // how fast they are read.
-            let timeout = wrong.code == "feed.silent" ? 1 : 60
+            let timeout = wrong.code == "process.silent" ? 1 : 60
             let program = exec(
                 "python3 '\(folder.path)/wrong.py'", ["format": .text(wrong.format), "timeout": .integer(timeout)])
             try await expectHarmless(program, toldAs: wrong.code, within: 60)

@@ -17,9 +17,13 @@ extension MediaNodesTests {
                 ].merging(more) { $1 })
         }
 
-        private func running() async throws -> (TemporaryFolder, Seen, MediaPipeline) {
+        /// Without `away`, a grey slate shows until the first feeder sends.
+        private func running(
+            away: String? = nil
+        ) async throws -> (TemporaryFolder, Seen, MediaPipeline) {
             let (folder, seen) = (TemporaryFolder(), Seen())
-            let pipeline = try await MediaPipeline(fed(feed(folder)), seen: seen)
+            let settings = away.map { ["away": SettingValue.text($0)] } ?? [:]
+            let pipeline = try await MediaPipeline(fed(feed(folder, settings)), seen: seen)
             try await pipeline.start()
             return (folder, seen, pipeline)
         }
@@ -35,31 +39,43 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("The graph runs without a feeder; feeders may connect repeatedly, and frames keep their times")
+        @Test("The graph runs without a feeder; feeders may leave and return, and frames keep their times")
         func comesAndGoes() async throws {
             let (folder, seen, pipeline) = try await running()
             let control = try #require(pipeline.frameFeed("feed"))
             let statuses = Collected<FrameFeedControl.Status>()
             control.onStatus { statuses.append($0) }
             #expect(control.state.status == .notAvailable)
+            await eventually("a slate") { !seen.pictures.all.isEmpty }
             for round in 0..<3 {
                 var feed: FrameFeed? = try connect(folder, name: "screen \(round)")
                 let time = FrameFeed.now
                 #expect(try send(UInt8(100 + round), try #require(feed), at: time))
-                await eventually("the frame") { seen.pictures.count == round + 1 }
-                #expect(seen.pictures.all.last?.brightness == Double(100 + round))
-                #expect(seen.pictures.all.last?.time == MediaTime(nanoseconds: time))
+                func shown() -> [Seen.Picture] { seen.pictures.all.filter { $0.brightness == Double(100 + round) } }
+                await eventually("the frame") { !shown().isEmpty }
+                // A stand-in of the same time comes first.
+                let lateness = try #require(shown().first).time.milliseconds(since: MediaTime(nanoseconds: time))
+                #expect((0...2).contains(lateness))
                 await eventually("the status") {
                     control.state.status == .started && control.state.feeder == "screen \(round)"
                 }
                 if round == 1 { feed?.finish("enough") }
                 feed = nil
                 await eventually("its end") { control.state.status == .closed }
+                let count = shown().count
+                await eventually("the frame stays") { shown().count > count + 1 }
             }
             #expect(statuses.all == [.ready, .started, .closed, .ready, .started, .closed, .ready, .started, .closed])
             #expect(control.state.received == 3 && control.state.taken == 3)
-            #expect(seen.warnings("feed.lost").count == 2, "the one that said good-bye is not lost")
-            #expect(pipeline.state == .running)
+            await eventually("the losses: \(seen.story)") {
+                // Events that follow each other fast are reported later.
+                seen.deviceEvents.filter { $0 != "returned" } == [
+                    "waiting feed.absent", "lost feed.lost", "lost feed.absent", "lost feed.lost",
+                ]
+            }
+            #expect(pipeline.absences["feed"]?.code == "feed.lost" && pipeline.state == .running)
+            let times = seen.pictures.all.map(\.time)
+            #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
             await pipeline.stop()
             #expect(access(folder.path + "/feed.sock", F_OK) != 0, "the socket goes with the graph")
         }
@@ -120,7 +136,7 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             let seen = Seen()
             let gate = Gate()
-            let graph = fed(feed(folder))
+            let graph = fed(feed(folder, ["away": "end"]))
             var bindings = seen.bindings(of: graph)
             bindings.frames["view"] = { [pictures = seen.pictures] frame in
                 pictures.append(Seen.Picture(frame))
@@ -142,7 +158,7 @@ extension MediaNodesTests {
 
         @Test("A second feeder is refused with a message, and the first continues")
         func busy() async throws {
-            let (folder, seen, pipeline) = try await running()
+            let (folder, seen, pipeline) = try await running(away: "end")
             let feed = try connect(folder)
             #expect(try send(100, feed))
             let error = #expect(throws: FrameSocketError.self) { _ = try connect(folder) }
@@ -163,7 +179,7 @@ extension MediaNodesTests {
                 feed.finish("enough")
                 return true
             }
-            await eventually("a frame") { seen.pictures.count == 1 }
+            await eventually("a frame") { seen.pictures.all.contains { $0.brightness == 100 } }
             #expect(seen.warnings("feed.lost").isEmpty, "\(seen.story)")
             for path in ["/nonexistent/feed.sock", "/tmp/" + String(repeating: "x", count: 120)] {
                 #expect(await failure(of: fed(feed(folder, ["socket": .text(path)])))?.code == "feed.unavailable")
@@ -173,7 +189,7 @@ extension MediaNodesTests {
 
         @Test("A feeder that is refused repeatedly does not keep a valid one out")
         func refused() async throws {
-            let (folder, seen, pipeline) = try await running()
+            let (folder, seen, pipeline) = try await running(away: "end")
             for _ in 0..<3 {
                 let wrong = try FrameFeed(
                     socket: folder.path + "/feed.sock", format: FrameFormat(.nv12, width: 64, height: 48))
@@ -280,7 +296,7 @@ extension MediaNodesTests {
             #expect((1...most).contains(count), "\(count) of \(most)")
             #expect(seen.warnings("feed.lost").count <= most, "\(seen.story)")
             await eventually("that one is let in") { (try? send(100, try connect(folder))) == true }
-            await eventually("the frame") { seen.pictures.count == 1 }
+            await eventually("the frame") { seen.pictures.all.contains { $0.brightness == 100 } }
             await pipeline.stop()
         }
 
@@ -288,15 +304,15 @@ extension MediaNodesTests {
         func flooding() async throws {
             let (folder, seen, pipeline) = try await running()
             let start = ContinuousClock.now
+            let control = try #require(pipeline.frameFeed("feed"))
             for count in 1...60 {
                 await eventually("feeder \(count)") { (try? send(100, try connect(folder))) == true }
-                await eventually("its frame") { seen.pictures.count == count }
+                await eventually("its frame") { control.state.taken == count }
             }
-            let control = try #require(pipeline.frameFeed("feed"))
             await eventually("the last one's end") { control.state.status == .closed }
             await pipeline.stop()
             let said = seen.warnings("feed.lost").count + seen.warnings("feed.busy").count
-            #expect((20...21 + Int((ContinuousClock.now - start) / .seconds(1))).contains(said), "\(said)")
+            #expect(said <= 26 + Int((ContinuousClock.now - start) / .seconds(1)), "\(said)")
         }
 
         @Test("An encoded feed gets a keyframe request, and passes from the keyframe on", arguments: ["mjpeg", "vp8"])
@@ -304,7 +320,8 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             let pictures = try await EncodedPictures.make(format, count: 8)
             let seen = Seen()
-            let node = feed(folder, ["format": .text(format), "width": 320, "height": 240])
+            let node = feed(
+                folder, ["format": .text(format), "width": 320, "height": 240, "away": "end", "timeout": 60])
             let pipeline = try await MediaPipeline(fed(node), seen: seen)
             try await pipeline.start()
             let feed = try connect(folder)
@@ -327,8 +344,41 @@ extension MediaNodesTests {
             #expect(seen.barCodes == Array(0..<UInt32(pictures.count)))
             #expect(try put([0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]))
             await eventually("that it is refused: \(seen.story)") { !seen.warnings("feed.format").isEmpty }
-            #expect(pipeline.state == .running)
+            await eventually("the end of a node that needs its feeder") { seen.failures.first?.code == "feed.format" }
             await pipeline.stop()
+        }
+
+        @Test("An encoded feed repeats its last keyframe while its feeder is away, and goes on with a keyframe")
+        func encodedComesAndGoes() async throws {
+            let folder = TemporaryFolder()
+            let pictures = try await EncodedPictures.make("vp8", count: 8)
+            let seen = Seen()
+            let node = feed(folder, ["format": "vp8", "width": 320, "height": 240, "timeout": 60])
+            let pipeline = try await MediaPipeline(fed(node), seen: seen)
+            try await pipeline.start()
+            func put(_ bytes: [UInt8], _ feed: FrameFeed) throws {
+                #expect(
+                    try feed.send(isKeyframe: true, waiting: 5) { slot in
+                        for index in bytes.indices {
+                            slot.storeBytes(of: bytes[index], toByteOffset: index, as: UInt8.self)
+                        }
+                        return bytes.count
+                    })
+            }
+            let first = try connect(folder)
+            for picture in pictures { try put(picture, first) }
+            await eventually("all frames: \(seen.story)") { seen.barCodes.last == 7 }
+            first.finish("enough")
+            await eventually("its keyframe again") { seen.barCodes.suffix(2) == [0, 0] }
+            let second = try connect(folder)
+            try put(pictures[1], second)
+            await eventually("the wish") { (try? second.events().contains(.keyframeWanted)) == true }
+            for picture in pictures { try put(picture, second) }
+            await eventually("all frames again: \(seen.story)") { seen.barCodes.last == 7 }
+            let repeated = seen.barCodes.drop { $0 != 0 }.dropFirst(8)
+            #expect(Array(repeated.drop { $0 == 0 }) == Array(1...7), "nothing but keyframes between the feeders")
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty)
         }
 
         @Test("Connecting and disconnecting feeders leaks no thread, descriptor or memory")

@@ -51,11 +51,15 @@ enum Feeder {
 }
 
 extension Seen {
-    /// The warnings about a node, without those about its program's end.
+    /// The warnings and the causes of losses with this code.
     func warnings(_ code: String) -> [String] {
         events.all.compactMap { event in
-            guard case .warning(_, let message) = event, message.hasSuffix("[\(code)]") else { return nil }
-            return message
+            switch event {
+            case .warning(_, let message) where message.hasSuffix("[\(code)]"): message
+            case .deviceWaiting(_, let cause) where cause.code == code: "\(cause)"
+            case .deviceLost(_, let cause) where cause.code == code: "\(cause)"
+            default: nil
+            }
         }
     }
 

@@ -205,7 +205,7 @@ extension MediaNodesTests {
         @Test("Frames of files and live sources reach the encoder in their original memory")
         func noCopies() async throws {
             try await expectNoCopy(
-                Node.file("source", path: clip), written: { $0.element("convert").sink })
+                Node.file("source", path: clip), written: { $0.element("video-entry").sink })
             try await expectNoCopy(
                 Node.testPattern("source", width: 320, height: 240), written: { $0.element("picture").source })
         }

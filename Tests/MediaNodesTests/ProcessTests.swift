@@ -180,7 +180,7 @@ extension MediaNodesTests {
                     + "hello(descriptors=[m]); drain()",
                 ownHello: true),
             Wrong(what: "shares too little", code: "feed.memory", program: "hello(slots=5); drain()", ownHello: true),
-            Wrong(what: "never says hello", code: "feed.silent", program: "time.sleep(1000)", ownHello: true),
+            Wrong(what: "never says hello", code: "process.silent", program: "time.sleep(1000)", ownHello: true),
             Wrong(
                 what: "states times that cannot be", code: "feed.bad-time",
                 program: "frame(0, stated=1); frame(1, stated=time.monotonic_ns() + 10**12); drain()"),
@@ -219,14 +219,14 @@ extension MediaNodesTests {
             _ = try? await starting.value
         }
 
-        @Test("A program that sends nothing fails the start, with its last output")
+        @Test("A program that sends nothing fails the start of a node that ends with it, with its last output")
         func silent() async throws {
             let error = await failure(
                 of: fed(
                     clock([
                         "command":
                             "/usr/bin/python3 -c 'import sys, time; print(\"no camera\", file=sys.stderr); time.sleep(100)'",
-                        "timeout": 60,
+                        "timeout": 60, "away": "end",
                     ])))
             #expect(error?.code == "process.silent")
             #expect(error?.message.contains("its last output was \"no camera\"") == true)
@@ -373,6 +373,7 @@ extension MediaNodesTests {
             try await pipeline.start()
             await eventually(within: 20, "both sizes: \(seen.story)") { seen.pictures.count >= 3 }
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
+            #expect(seen.deviceEvents.isEmpty)
             await pipeline.stop()
         }
     }

@@ -153,13 +153,16 @@ extension MediaNodesTests {
             #expect(refused?.code == "rtsp.unreachable")
             #expect(refused?.message.contains("geheim") == false)
             #expect(refused?.message.contains(place) == true)
+            #expect(refused?.message.hasSuffix("To start without it, set video, width, height, audio.") == true)
         }
 
-        @Test("A camera that disappears during capture is an error with its name")
+        @Test("A camera that ends the node with its loss is an error with its name")
         func lost() async throws {
             let server = try Fixture.rtspServer()
             let seen = Seen()
-            let pipeline = try await MediaPipeline(watching(server.answer.url + "/vp8", audio: false), seen: seen)
+            var graph = watching(server.answer.url + "/vp8", audio: false)
+            graph.nodes[0].settings["away"] = "end"
+            let pipeline = try await MediaPipeline(graph, seen: seen)
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.count > 3 }
             server.end()
@@ -167,6 +170,92 @@ extension MediaNodesTests {
             #expect(seen.failures.first?.code == "rtsp.lost")
             #expect(seen.failures.first?.message.contains(server.answer.url) == true)
             await pipeline.stop()
+        }
+
+        @Test("A graph starts without its camera, and goes on while the camera is away, with silence")
+        func comesAndGoes() async throws {
+            let first = try Fixture.rtspServer()
+            let url = first.answer.url
+            let port = String(try #require(url.split(separator: ":").last))
+            first.end()
+            var graph = watching(url + "/h264-opus")
+            #expect(throws: MediaError.self) { try plan(url + "/h264-opus") }
+            graph.nodes[0].settings.merge(["video": "h264", "width": 320, "height": 240, "audio": "opus"]) { $1 }
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(graph, seen: seen)
+            #expect(pipeline.plan.node("rtsp")?.device?.waiting?.contains("waits for: rtsp://") == true)
+            try await pipeline.start()
+            await eventually("a slate with silence") { seen.pictures.count > 0 && seen.sound.count > 20 }
+            #expect(seen.pictures.all.allSatisfy { $0.brightness < 60 && $0.width == 320 })
+            var server = try Fixture.rtspServer("--port", port)
+            await eventually(within: 15, "the camera") { seen.distances.count >= 2 }
+            #expect(pipeline.statistics.sources["rtsp"]?.state == .streaming)
+            server.end()
+            await eventually("the loss") { pipeline.absences["rtsp"] != nil }
+            let (pictures, sound) = (seen.pictures.count, seen.sound.count)
+            await eventually("stand-ins") { seen.pictures.count > pictures + 1 && seen.sound.count > sound + 50 }
+            server = try Fixture.rtspServer("--port", port)
+            let flashes = seen.flashes.count
+            await eventually(within: 15, "the camera again") { seen.flashes.count > flashes + 1 }
+            await pipeline.stop()
+            withExtendedLifetime(server) {}
+            let times = seen.pictures.all.map(\.time)
+            #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
+            let gaps = zip(seen.sound.all, seen.sound.all.dropFirst()).map { one, next in
+                next.captureTime.milliseconds(since: one.captureTime) - Double(one.samples.count) / 96
+            }
+            #expect(gaps.allSatisfy { abs($0) < 60 }, "\(gaps.filter { abs($0) >= 60 })")
+            #expect(seen.failures.isEmpty)
+            #expect(
+                seen.deviceEvents.first == "waiting rtsp.unreachable" && seen.deviceEvents.contains("lost rtsp.lost"))
+        }
+
+        @Test("A recording goes on through a loss, with the camera's own H.264 and AAC")
+        func recorded() async throws {
+            let folder = TemporaryFolder()
+            let server = try Fixture.rtspServer()
+            let url = server.answer.url
+            let port = String(try #require(url.split(separator: ":").last))
+            let seen = Seen()
+            let graph = MediaGraph(
+                nodes: [.rtsp(url: url + "/h264-aac"), .recorder(path: folder.path + "/loss.mkv")],
+                links: ["video", "audio"].map {
+                    Link(
+                        from: PortReference(node: "rtsp", port: $0), to: PortReference(node: "recorder", port: $0))
+                })
+            let pipeline = try await MediaPipeline(graph, seen: seen)
+            #expect(pipeline.plan.nodes.allSatisfy { $0.adapts == nil })
+            try await pipeline.start()
+            func frames() -> Int { pipeline.statistics.recorders["recorder"]?.frames ?? 0 }
+            await eventually("frames") { frames() > 20 }
+            server.end()
+            await eventually("the loss") { pipeline.absences["rtsp"] != nil }
+            let before = frames()
+            await eventually("stand-ins") { frames() > before + 1 }
+            let again = try Fixture.rtspServer("--port", port)
+            await eventually(within: 15, "the return") { seen.deviceEvents.last == "returned" }
+            let back = frames()
+            await eventually("frames again") { frames() > back + 20 }
+            await pipeline.stop()
+            withExtendedLifetime(again) {}
+            let recording = DecodedRecording(folder.path + "/loss.mkv")
+            #expect(recording.problem == nil)
+            #expect(
+                recording.numbers.count > 30 && zip(recording.times, recording.times.dropFirst()).allSatisfy { $0 < $1 }
+            )
+            let length = try #require(recording.times.last)
+            #expect(recording.secondsOfSound > length - 0.5 && recording.secondsOfSound < length + 1)
+        }
+
+        @Test("A stream that has a length ends the source with its end")
+        func clip() async throws {
+            let server = try Fixture.rtspServer("--clip")
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(watching(server.answer.url + "/clip", audio: false), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 15, "the end") { seen.hasEnded }
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty && seen.deviceEvents.isEmpty && seen.pictures.count > 20)
         }
 
         @Test("Audio alone, and video over UDP, arrive too")

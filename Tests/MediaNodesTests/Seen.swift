@@ -31,6 +31,22 @@ final class Seen: Sendable {
         events.all.compactMap { if case .failed(let error) = $0 { error } else { nil } }
     }
 
+    /// Of the devices of sources, each with the code of its cause.
+    var deviceEvents: [String] {
+        events.all.compactMap { event in
+            switch event {
+            case .deviceWaiting(_, let cause): "waiting \(cause.code)"
+            case .deviceLost(_, let cause): "lost \(cause.code)"
+            case .deviceReturned: "returned"
+            case .deviceFailedOver(_, let device): "failed over to \(device)"
+            case .failed(let error): "failed \(error.code)"
+            default: nil
+            }
+        }
+    }
+
+    var hasEnded: Bool { events.all.contains { if case .ended = $0 { true } else { false } } }
+
     /// Of optional parts.
     var partFailures: [MediaError] {
         events.all.compactMap { if case .partFailed(let error, _) = $0 { error } else { nil } }

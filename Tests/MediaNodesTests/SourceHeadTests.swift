@@ -138,7 +138,7 @@ private struct LampNode: NodeType, RunningNode {
         return LampNode(
             head: SourceHead(
                 instance, camera ?? MadeUpCamera(),
-                standIn: instance.text("away") == "slate" ? .slate(slate) : .freeze(slate: slate), limits: limits))
+                [.init(port: "video", standIn: StandIn(instance, slate))], limits: limits))
     }
 
     func prepare() { head.prepare() }
@@ -185,18 +185,7 @@ private final class LampRun: Sendable {
     var white: Int { seen.pictures.all.count { $0.brightness > 200 } }
     var grey: Int { seen.pictures.all.count { $0.brightness < 60 } }
 
-    var events: [String] {
-        seen.events.all.compactMap { event in
-            switch event {
-            case .deviceWaiting(_, let cause): "waiting \(cause.code)"
-            case .deviceLost(_, let cause): "lost \(cause.code)"
-            case .deviceReturned: "returned"
-            case .deviceFailedOver(_, let device): "failed over to \(device)"
-            case .failed(let error): "failed \(error.code)"
-            default: nil
-            }
-        }
-    }
+    var events: [String] { seen.deviceEvents }
 
     /// Whether every frame is later than the one before.
     var isMonotonic: Bool {

@@ -39,7 +39,7 @@ import TestSupport
             chains:
               - - {node: test-pattern, width: 160, height: 120}
                 - {node: "null"}
-              - - {node: feed, socket: nobody.sock}
+              - - {node: feed, socket: nobody.sock, away: end}
                 - {node: recorder, path: a.mkv}
             """, "--seconds", "0.3")
         #expect(result.status == 1)

@@ -184,7 +184,9 @@ extension TemporaryFolder {
         #expect(try run.end().status == 0)
     }
 
-    @Test func `a program with the wrong frame size fails the start with that reason`() throws {
+    @Test func `a program with the wrong frame size fails the start of a node that ends with it, with that reason`()
+        throws
+    {
         let folder = TemporaryFolder()
         try folder.write(
             """
@@ -193,7 +195,7 @@ extension TemporaryFolder {
             sys.stdout.flush()
             time.sleep(100)
             """, to: "wrong.py")
-        let graph = "chains: [[{node: exec, command: python3 wrong.py, format: mjpeg}, 'null']]"
+        let graph = "chains: [[{node: exec, command: python3 wrong.py, format: mjpeg, away: end}, 'null']]"
         let result = try Run(graph, in: folder).tool.finish(seconds: 30)
         let last = result.error.split(separator: "\n").last ?? ""
         #expect(result.status == 1 && last.contains("16x16"), "\(result.error)")

@@ -36,7 +36,16 @@ package enum FileDiscovery {
             if let file = FileGlance.look(into: path, seconds: glanceLimit) { return file }
             seconds = limit - min(GStreamer.now.seconds(since: start), glanceLimit)
         }
-        return decode(path, seconds: seconds)
+        let result = decode(path, seconds: seconds)
+        // Only the heads name the encodings.
+        guard !trustingHeads, case .found(let file) = result,
+            case .found(let heads)? = FileGlance.look(into: path, seconds: glanceLimit)
+        else { return result }
+        return .found(
+            MediaFileInfo(
+                path: path, width: file.width, height: file.height, framesPerSecond: file.framesPerSecond,
+                hasAudio: file.hasAudio, duration: file.duration, videoEncoding: heads.videoEncoding,
+                audioEncoding: heads.audioEncoding))
     }
 
     private static func decode(_ path: String, seconds: Double) -> DiscoveredFile {

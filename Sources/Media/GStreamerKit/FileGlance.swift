@@ -109,12 +109,16 @@ final class FileGlance: Sendable {
             guard !state.isUnclear, state.duration > 0, !state.formats.isEmpty else { return nil }
             var video: (width: Int, height: Int, framesPerSecond: Double)?
             var hasAudio = false
+            var encodings: (video: String?, audio: String?)
             for format in state.formats {
                 guard let format, ElementFactory.canDecode(format) else { return nil }
                 if format.name.hasPrefix("audio/") {
+                    // The decoder plays the first of several streams.
+                    if !hasAudio { encodings.audio = Self.encoding(format) }
                     hasAudio = true
                 } else if video == nil, let found = Self.video(format) {
                     video = found
+                    encodings.video = Self.encoding(format)
                 } else {
                     return nil
                 }
@@ -123,7 +127,17 @@ final class FileGlance: Sendable {
             return .found(
                 MediaFileInfo(
                     path: path, width: video?.width ?? 0, height: video?.height ?? 0,
-                    framesPerSecond: video?.framesPerSecond ?? 0, hasAudio: hasAudio, duration: seconds))
+                    framesPerSecond: video?.framesPerSecond ?? 0, hasAudio: hasAudio, duration: seconds,
+                    videoEncoding: encodings.video, audioEncoding: encodings.audio))
+        }
+    }
+
+    /// The encoding of a stream that may pass undecoded: H.264, or Opus of up to two channels.
+    private static func encoding(_ format: FormatStructure) -> String? {
+        switch format.name {
+        case "video/x-h264": "h264"
+        case "audio/x-opus": (1...2).contains(format.integer("channels") ?? 2) ? "opus" : nil
+        default: nil
         }
     }
 

@@ -38,18 +38,18 @@ private func returnLoan(_ loan: UnsafeMutableRawPointer?) {
     releaseBox(loan)
 }
 
-extension PushSource {
-    /// Queues a frame in its own memory, without a copy. `onReturn` is called once, on the thread of the last release;
-    /// if the frame is refused, before this returns. Writers have to copy it.
+extension MediaBuffer {
+    /// A frame in its own memory, without a copy. `onReturn` is called once, on the thread of the last release; if no buffer
+    /// can be made, before this returns. Writers have to copy it.
     ///
     /// - Parameters:
     ///   - pixelFormat: GStreamer's name.
     ///   - planes: for each plane its first byte, from the start of the frame, and the bytes from row to row.
-    /// - Returns: false if the element does not run.
-    package func push(
+    ///   - format: nil if it has not changed.
+    package convenience init?(
         _ memory: MappedMemory, _ range: Range<Int>, _ pixelFormat: String, width: Int, height: Int,
-        planes: [(offset: Int, stride: Int)], timestamp: UInt64, onReturn: @escaping @Sendable () -> Void
-    ) -> Bool {
+        planes: [(offset: Int, stride: Int)], format: Caps?, onReturn: @escaping @Sendable () -> Void
+    ) {
         precondition(range.lowerBound >= 0 && range.upperBound <= memory.count)
         // Retained by the buffer's memory, which returns it when it is freed.
         let loan = Loan((memory, onReturn)).retained
@@ -59,12 +59,12 @@ extension PushSource {
                 loan, returnLoan), let buffer = gst_buffer_new()
         else {
             returnLoan(loan)
-            return false
+            return nil
         }
         gst_buffer_append_memory(buffer, wrapped)
         addPlanes(planes, pixelFormat, width, height, to: buffer)
-        guard let aligned = aligned(buffer, planes, pixelFormat, width, height) else { return false }
-        return push(aligned, at: timestamp)
+        guard let aligned = aligned(buffer, planes, pixelFormat, width, height) else { return nil }
+        self.init(takingOwnership: aligned, format: format)
     }
 }
 

@@ -6,9 +6,25 @@ import MediaGraph
 // @unchecked: the buffer is only read once it is shared, and its reference count is atomic.
 package final class MediaBuffer: @unchecked Sendable {
     private var buffer: UnsafeMutablePointer<GstBuffer>
+    /// The format of this frame and the ones after it. Nil if it has not changed.
+    package private(set) var format: Caps?
+    /// The bytes, of a buffer that was made of them.
+    private var content: [UInt8]?
+
+    /// Copies bytes.
+    package init?(_ bytes: [UInt8]) {
+        GStreamer.load()
+        guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.count), nil) else { return nil }
+        gst_buffer_fill(buffer, 0, bytes, gsize(bytes.count))
+        (self.buffer, content) = (buffer, bytes)
+    }
 
     init(takingOwnership buffer: UnsafeMutablePointer<GstBuffer>) {
         self.buffer = buffer
+    }
+
+    init(takingOwnership buffer: UnsafeMutablePointer<GstBuffer>, format: Caps?) {
+        (self.buffer, self.format) = (buffer, format)
     }
 
     /// A dark grey frame of a YUV format. Nil for formats that are unknown to GStreamer.
@@ -39,13 +55,29 @@ package final class MediaBuffer: @unchecked Sendable {
 
     /// A copy in memory of its own, which holds nothing of the device. Nil without memory.
     package var copied: MediaBuffer? {
-        gst_buffer_copy_deep(buffer).map(MediaBuffer.init(takingOwnership:))
+        gst_buffer_copy_deep(buffer).map { MediaBuffer(takingOwnership: $0, format: format) }
     }
 
     package var byteCount: Int { Int(gst_buffer_get_size(buffer)) }
 
+    /// In nanoseconds, as the buffer's element stated it.
+    package var timestamp: UInt64? {
+        let time = buffer.pointee.pts
+        return time == UInt.max ? nil : UInt64(time)
+    }
+
+    /// Whether decoding cannot begin with it.
+    package var isDelta: Bool { buffer.pointee.mini_object.flags & GST_BUFFER_FLAG_DELTA_UNIT.rawValue != 0 }
+
+    /// In nanoseconds.
+    package var duration: UInt64? {
+        let time = buffer.pointee.duration
+        return time == UInt.max ? nil : UInt64(time)
+    }
+
     /// A copy of the bytes.
     package var bytes: [UInt8] {
+        if let content { return content }
         var bytes: [UInt8] = []
         append(buffer, to: &bytes)
         return bytes

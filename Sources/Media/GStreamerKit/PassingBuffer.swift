@@ -113,6 +113,19 @@ package struct PassingBuffer: ~Copyable {
         buffer.pointee.dts = UInt.max
     }
 
+    /// Moves the buffer to another time, with the order in which it is decoded.
+    package func move(to timestamp: UInt64) {
+        guard let buffer = makeWritable() else { return }
+        let (shown, decoded) = (buffer.pointee.pts, buffer.pointee.dts)
+        buffer.pointee.pts = UInt(timestamp)
+        guard shown != UInt.max, decoded != UInt.max else {
+            buffer.pointee.dts = UInt.max
+            return
+        }
+        let lead = shown > decoded ? shown - decoded : 0
+        buffer.pointee.dts = UInt(timestamp) - min(UInt(timestamp), lead)
+    }
+
     func makeWritable() -> UnsafeMutablePointer<GstBuffer>? {
         guard let slot else { return nil }
         let object = slot.pointee.data.assumingMemoryBound(to: GstMiniObject.self)

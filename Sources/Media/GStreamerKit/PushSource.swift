@@ -31,11 +31,14 @@ package struct PushSource: Sendable {
     package var waiting: Int { Int(gst_app_src_get_current_level_buffers(source)) }
 
     /// Copies bytes into a new buffer and queues it. Returns false if the element does not run.
-    package func push(_ bytes: RawSpan, timestamp: UInt64, isKeyframe: Bool = true) -> Bool {
+    package func push(
+        _ bytes: RawSpan, timestamp: UInt64, isKeyframe: Bool = true, duration: UInt64? = nil
+    ) -> Bool {
         guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.byteCount), nil) else { return false }
         bytes.withUnsafeBytes { source in
             _ = gst_buffer_fill(buffer, 0, source.baseAddress, gsize(source.count))
         }
+        if let duration { buffer.pointee.duration = UInt(duration) }
         if !isKeyframe { buffer.pointee.mini_object.flags |= GST_BUFFER_FLAG_DELTA_UNIT.rawValue }
         return push(buffer, at: timestamp, decodedAt: UInt(timestamp))
     }
@@ -87,6 +90,9 @@ package struct PushSource: Sendable {
         defer { setFormat(caps) }
         return push(packet, timestamp: timestamp)
     }
+
+    /// The caps of further data.
+    package var format: Caps? { gst_app_src_get_caps(source).map(Caps.init(takingOwnership:)) }
 
     /// Sets the caps of further data.
     package func setFormat(_ caps: Caps) {

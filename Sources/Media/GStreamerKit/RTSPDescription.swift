@@ -11,15 +11,16 @@ extension NetworkCamera {
         defer { gst_sdp_message_free(message) }
         let bytes = [UInt8](text.utf8)
         if !bytes.isEmpty { gst_sdp_message_parse_buffer(bytes, UInt32(bytes.count), message) }
+        let range = gst_sdp_message_get_attribute_val(message, "range").map { String(cString: $0) }
         self = (0..<gst_sdp_message_medias_len(message)).compactMap { index in
-            gst_sdp_message_get_media(message, index).flatMap { NetworkCameraStream($0) }
+            gst_sdp_message_get_media(message, index).flatMap { NetworkCameraStream($0, range: range) }
         }
     }
 }
 
 extension NetworkCameraStream {
     /// Nil for a stream that is neither video nor audio over RTP, or whose payload format is unknown.
-    fileprivate init?(_ media: UnsafePointer<GstSDPMedia>) {
+    fileprivate init?(_ media: UnsafePointer<GstSDPMedia>, range: String?) {
         func text(_ value: UnsafePointer<CChar>?) -> String? { value.map { String(cString: $0) } }
         func attribute(_ name: String) -> String? { text(gst_sdp_media_get_attribute_val(media, name)) }
         // m=video 0 RTP/AVP 96
@@ -39,13 +40,40 @@ extension NetworkCameraStream {
         // a=x-dimensions:1920,1080 or a=framesize:96 1920-1080 (3GPP TS 26.234)
         let size = (attribute("x-dimensions") ?? attribute("framesize"))?.split(separator: " ").last?
             .split { $0 == "," || $0 == "-" }.compactMap { Int($0) }.filter { (1...16_384).contains($0) }
-        let isSize = size?.count == 2
+        let stated = size?.count == 2 ? size.map { ($0[0], $0[1]) } : nil
+        // The parameter sets are exact (RFC 6184, 8.1).
+        let sets = format.uppercased() == "H264" ? map?.text("sprop-parameter-sets") : nil
+        let frame = sets.flatMap { Self.sizeOfFrame(parameterSets: $0) } ?? stated
         let rate = attribute("framerate").flatMap { Double($0) }
         self.init(
             isVideo: isVideo, payloadFormat: format.uppercased(),
             clockRate: map?.integer("clock-rate") ?? fixed.map { Int($0.clock_rate) },
-            channels: isVideo ? nil : channels ?? 1, width: isSize ? size?[0] : nil, height: isSize ? size?[1] : nil,
-            framesPerSecond: rate.flatMap { $0 > 0 && $0 <= 240 ? $0 : nil })
+            channels: isVideo ? nil : channels ?? 1, width: frame?.0, height: frame?.1,
+            framesPerSecond: rate.flatMap { $0 > 0 && $0 <= 240 ? $0 : nil },
+            length: Self.length(range: attribute("range") ?? range))
+    }
+
+    /// Base64, separated by commas.
+    private static func sizeOfFrame(parameterSets: String) -> (Int, Int)? {
+        let units = parameterSets.split(separator: ",").map { set -> [UInt8] in
+            var count: gsize = 0
+            guard let bytes = g_base64_decode(String(set), &count) else { return [] }
+            defer { g_free(bytes) }
+            return Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
+        }
+        return units.lazy.filter { $0.first.map { $0 & 0x1f == 7 } ?? false }.compactMap {
+            SequenceParameters(unit: $0)
+        }
+        .first { (1...16_384).contains($0.width) && (1...16_384).contains($0.height) }
+        .map { ($0.width, $0.height) }
+    }
+
+    /// npt=0-12.5 (RFC 2326, 3.6)
+    private static func length(range: String?) -> Double? {
+        guard let range, range.hasPrefix("npt=") else { return nil }
+        let ends = range.dropFirst(4).split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let start = Double(ends[0]), let end = Double(ends[1]), end > start else { return nil }
+        return end - start
     }
 }
 

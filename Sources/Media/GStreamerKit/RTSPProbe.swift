@@ -2,6 +2,7 @@ internal import CGLib
 internal import CGStreamer
 internal import Dispatch
 package import MediaGraph
+internal import Synchronization
 
 /// Queries the streams of an RTSP server without starting them (DESCRIBE, RFC 2326, section 10.2).
 ///
@@ -25,11 +26,42 @@ package enum RTSPProbe {
         static let notRTSP = Failure.unreachable("its response is not RTSP")
     }
 
+    /// Ends a probe that blocks. Any thread.
+    package final class Cancellation: Sendable {
+        private struct State {
+            var isCancelled = false
+            var cancel: (@Sendable () -> Void)?
+        }
+
+        private let state = Mutex(State())
+
+        package init() {}
+
+        package func cancel() {
+            let cancel = state.withLock { state in
+                state.isCancelled = true
+                return state.cancel
+            }
+            cancel?()
+        }
+
+        fileprivate func set(_ cancel: (@Sendable () -> Void)?) {
+            let isCancelled = state.withLock { state in
+                state.cancel = cancel
+                return state.isCancelled
+            }
+            if isCancelled { cancel?() }
+        }
+    }
+
     /// Blocks until the response is there, `seconds` at most.
     package static func describe(
-        _ address: RTSPAddress, verifyingCertificate: Bool = true, seconds: Double
+        _ address: RTSPAddress, verifyingCertificate: Bool = true, seconds: Double,
+        until cancellation: Cancellation? = nil
     ) throws(Failure) -> NetworkCamera {
         let connection = try RTSPConnection(address, verifyingCertificate: verifyingCertificate, seconds: seconds)
+        cancellation?.set { [weak connection] in connection?.cancel() }
+        defer { cancellation?.set(nil) }
         try connection.open()
         var response = try connection.describe()
         if response.status == 401 {
@@ -91,7 +123,8 @@ private final class RTSPMessage {
 }
 
 /// A connection to an RTSP server, with one deadline for all operations. The corresponding C type is `GstRTSPConnection`.
-private final class RTSPConnection {
+// @unchecked: everything but `cancel` runs on one thread, and `cancel` only uses the timer.
+private final class RTSPConnection: @unchecked Sendable {
     /// The largest body that is read, in bytes.
     private static let longestBody: UInt32 = 256 * 1024
 
@@ -142,6 +175,9 @@ private final class RTSPConnection {
         gst_rtsp_connection_free(pointer)
         g_object_unref(cancellable)
     }
+
+    /// Ends everything now, as at the deadline.
+    func cancel() { timer.async(execute: expiry) }
 
     /// Called during the handshake for a certificate that the system does not trust.
     private func accepts(_ errors: GTlsCertificateFlags) -> Bool {

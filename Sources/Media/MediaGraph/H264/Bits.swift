@@ -98,6 +98,9 @@ struct BitWriter {
     /// Fills the last byte with bits of a value.
     mutating func align(with bit: Bool) { while !isAligned { append(bit) } }
 
+    /// The written bytes. Call when the last byte is full.
+    var whole: [UInt8] { bytes }
+
     /// The written bytes, with those that keep start codes from appearing. Call when the last byte is full.
     var unit: [UInt8] {
         var unit: [UInt8] = []

@@ -15,6 +15,9 @@ package struct SequenceParameters: Hashable, Sendable {
     let hasFramesOnly: Bool
     /// Whether frames are displayed in the order in which they are decoded. False if the set does not guarantee it.
     package let isInDisplayOrder: Bool
+    /// In pixels, cropped.
+    package let width: Int
+    package let height: Int
 
     /// Nil for a set that is cut short or out of range. `unit` begins with its header byte.
     package init?(unit: some Sequence<UInt8>) {
@@ -25,9 +28,9 @@ package struct SequenceParameters: Hashable, Sendable {
         isBaseline = reader.flag() || profile == 66
         _ = reader.bits(15)
         id = reader.unsigned()
-        var separate = false
+        var (separate, chroma) = (false, 1)
         if Self.profilesWithChroma.contains(profile) {
-            let chroma = reader.unsigned()
+            chroma = reader.unsigned()
             if chroma == 3 { separate = reader.flag() }
             _ = (reader.unsigned(), reader.unsigned(), reader.bits(1))
             if reader.flag() {
@@ -48,11 +51,16 @@ package struct SequenceParameters: Hashable, Sendable {
             for _ in 0..<min(reader.unsigned(), 255) { _ = reader.signed() }
         }
         (orderBits, orderDeltaIsZero) = order
-        _ = (reader.unsigned(), reader.bits(1), reader.unsigned(), reader.unsigned())
+        _ = (reader.unsigned(), reader.bits(1))
+        let macroblocks = (reader.unsigned() + 1, reader.unsigned() + 1)
         hasFramesOnly = reader.flag()
         if !hasFramesOnly { _ = reader.bits(1) }
         _ = reader.bits(1)
-        if reader.flag() { for _ in 0..<4 { _ = reader.unsigned() } }
+        let crop = reader.flag() ? (0..<4).map { _ in reader.unsigned() } : [0, 0, 0, 0]
+        // Table 6-1. Fields have every second row.
+        let unit = (chroma == 1 || chroma == 2 ? 2 : 1, (chroma == 1 ? 2 : 1) * (hasFramesOnly ? 1 : 2))
+        width = 16 * min(macroblocks.0, 4096) - unit.0 * min(crop[0] + crop[1], 16_384)
+        height = 16 * min(macroblocks.1, 4096) * (hasFramesOnly ? 1 : 2) - unit.1 * min(crop[2] + crop[3], 16_384)
         guard !reader.isBeyond, id < 32, frameNumberBits <= 16, orderType <= 2, orderBits <= 16 else { return nil }
         let reordered = reader.flag() ? Self.reorderedFrames(&reader) : nil
         isInDisplayOrder = isBaseline || orderType == 2 || !reader.isBeyond && reordered == 0

@@ -4,17 +4,7 @@
 /// the id is rewritten. Nothing is encoded or decoded. All frames are access units in Annex B.
 ///
 /// A value without a clock: the caller decides when a frame is repeated, and its timestamp.
-public struct KeyframeRepeater: Sendable {
-    /// The bytes to send for a frame of the source.
-    public enum Passing: Sendable, Equatable {
-        /// The unchanged frame.
-        case unchanged
-        /// Other bytes: the parameter sets are put before a keyframe that follows a gap, or its id is changed.
-        case changed([UInt8])
-        /// Nothing. It depends on frames that the receivers did not get.
-        case dropped
-    }
-
+public struct KeyframeRepeater: StreamRepeater {
     /// A keyframe and its parameter sets.
     private struct Picture {
         var sequences: [Int: [UInt8]] = [:]
@@ -64,16 +54,12 @@ public struct KeyframeRepeater: Sendable {
 
     public init() {}
 
-    /// Whether there is a keyframe to repeat.
     public var hasKeyframe: Bool { !last.slices.isEmpty }
 
-    /// Whether a slate shows instead of the last keyframe.
     public var hasSlate: Bool { slate != nil }
 
-    /// Frames of the source were lost or not sent: the next ones are dropped up to a keyframe.
     public mutating func interrupt() { needsKeyframe = true }
 
-    /// Takes a frame of the source, and returns what to send for it.
     public mutating func pass(_ frame: [UInt8]) -> Passing {
         let units = H264Unit.units(of: frame, wholly: false)
         guard units.contains(where: { $0.kind == .keySlice }) else {
@@ -100,8 +86,7 @@ public struct KeyframeRepeater: Sendable {
         return needsParameters ? .changed(H264Unit.frame(last.parameters) + frame) : .unchanged
     }
 
-    /// Shows a slate instead of the last keyframe from the next stand-in on, until the source returns. `frame` is one
-    /// keyframe with its parameter sets. Returns false, and changes nothing, if it is not.
+    /// `frame` needs its parameter sets.
     public mutating func show(slate frame: [UInt8]) -> Bool {
         var picture = Picture()
         picture.take(H264Unit.units(of: frame))
@@ -110,7 +95,6 @@ public struct KeyframeRepeater: Sendable {
         return true
     }
 
-    /// The frame that stands in for one of the source now. Nil before the first keyframe, unless there is a slate.
     public mutating func standIn() -> [UInt8]? {
         let id = Self.id(after: sentID)
         guard let frame = slate != nil ? slate?.frame(withID: id) : last.frame(withID: id) else { return nil }

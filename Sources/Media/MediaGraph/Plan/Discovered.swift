@@ -103,14 +103,21 @@ public struct MediaFileInfo: Sendable, Codable, Hashable {
     public let hasAudio: Bool
     /// In seconds; 0 if the file does not state it.
     public let duration: Double
+    /// The encodings of its streams, as in formats; nil for those that have to be decoded.
+    public let videoEncoding: String?
+    public let audioEncoding: String?
 
-    public init(path: String, width: Int, height: Int, framesPerSecond: Double, hasAudio: Bool, duration: Double) {
+    public init(
+        path: String, width: Int, height: Int, framesPerSecond: Double, hasAudio: Bool, duration: Double,
+        videoEncoding: String? = nil, audioEncoding: String? = nil
+    ) {
         self.path = path
         self.width = width
         self.height = height
         self.framesPerSecond = framesPerSecond
         self.hasAudio = hasAudio
         self.duration = duration
+        (self.videoEncoding, self.audioEncoding) = (videoEncoding, audioEncoding)
     }
 
     public var hasVideo: Bool { width > 0 }

@@ -14,10 +14,12 @@ public struct NetworkCameraStream: Sendable, Hashable {
     public let width: Int?
     public let height: Int?
     public let framesPerSecond: Double?
+    /// In seconds; nil for a live stream.
+    public let length: Double?
 
     public init(
         isVideo: Bool, payloadFormat: String, clockRate: Int? = nil, channels: Int? = nil, width: Int? = nil,
-        height: Int? = nil, framesPerSecond: Double? = nil
+        height: Int? = nil, framesPerSecond: Double? = nil, length: Double? = nil
     ) {
         self.isVideo = isVideo
         self.payloadFormat = payloadFormat
@@ -26,5 +28,6 @@ public struct NetworkCameraStream: Sendable, Hashable {
         self.width = width
         self.height = height
         self.framesPerSecond = framesPerSecond
+        self.length = length
     }
 }

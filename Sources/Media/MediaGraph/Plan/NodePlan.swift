@@ -168,6 +168,9 @@ public struct DevicePlan: Sendable, Hashable, Codable {
     /// are made again whenever the device is bound. Empty if it is not there.
     public var elements: [ElementPlan] = []
     public var links: [ElementLink] = []
+    /// The elements behind which the media of the node's outputs leaves, the most important output first. Empty if that is
+    /// the last element.
+    public var outputs: [String] = []
     /// The elements that draw the slate, one after the other. Empty for a grey one.
     public var slate: [ElementPlan] = []
     /// The reason why the device cannot be bound now.
@@ -189,9 +192,7 @@ public struct DevicePlan: Sendable, Hashable, Codable {
 
     /// "waits for: front; requested 1280x720 at 30". Nil if the device is there.
     public var waiting: String? {
-        guard elements.isEmpty else { return nil }
-        return "waits for: \(name == "auto" ? "any device" : name); requested \(wish)"
-            + (absence.map { " (\($0))" } ?? "")
+        absence.map { "waits for: \(name == "auto" ? "any device" : name); requested \(wish) (\($0))" }
     }
 }
 

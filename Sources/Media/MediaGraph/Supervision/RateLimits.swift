@@ -57,7 +57,7 @@ package struct Backoff: Sendable {
     private let goodRun: Double
     private var next: Double
 
-    /// In seconds; for programs, without arguments.
+    /// In seconds.
     package init(first: Double = 0.25, longest: Double = 30, goodRun: Double = Backoff.goodRun) {
         (self.first, self.longest, self.goodRun, next) = (first, longest, goodRun, first)
     }

@@ -19,6 +19,8 @@ package struct SourceSupervisor: Sendable {
         case frame
         /// The open device delivers so many frames in a second. A slow one is not silent between two frames.
         case paced(Double)
+        /// The open device announced that it delivers nothing for now, or that it goes on.
+        case rests(Bool)
         /// The open device failed.
         case failed(Cause)
         case timePassed
@@ -99,6 +101,9 @@ package struct SourceSupervisor: Sendable {
         /// Between attempts to open a device that fails: doubles up to the longest.
         package var shortestBackoff = 0.25
         package var longestBackoff = 4.0
+        /// Between 0 and 1: varies the attempts by up to a quarter, so that devices that failed together are not opened
+        /// together.
+        package var chance = 0.5
         /// A device that has delivered for as long works.
         package var steady = 10.0
         /// Between attempts to return to a wished device that is there and does not work: doubles from `steady` up to this.
@@ -163,6 +168,8 @@ package struct SourceSupervisor: Sendable {
     /// When the phase began, for opening, streaming and silent phases.
     private var since = MediaTime(nanoseconds: 0)
     private var lastFrame = MediaTime(nanoseconds: 0)
+    /// The last frame, or when a rest began or ended.
+    private var heard = MediaTime(nanoseconds: 0)
     private var nextFill = MediaTime(nanoseconds: 0)
     /// When the next event may be reported.
     private var tellAt = MediaTime(nanoseconds: 0)
@@ -175,6 +182,8 @@ package struct SourceSupervisor: Sendable {
     /// Attempts to return to the wished device that have failed since it last worked.
     private var failedReturns = 0
     private var isReturning = false
+    /// Whether the open device is silent on purpose.
+    package private(set) var isResting = false
     private var look: Look?
     /// Whether `started` came while a device was still closing.
     private var startsAgain = false
@@ -213,7 +222,7 @@ package struct SourceSupervisor: Sendable {
     package mutating func handle(_ input: Input, at now: MediaTime) -> [Action] {
         // Most calls: nothing changes, and nothing is allocated.
         if case .frame = input, phase == .streaming {
-            lastFrame = now
+            (lastFrame, heard) = (now, now)
             return []
         }
         var actions: [Action] = []
@@ -229,10 +238,20 @@ package struct SourceSupervisor: Sendable {
         case .failed(let cause): if isOpen { lose(cause, now, &actions) }
         case .opened: isOpened = true
         case .paced(let rate): if isOpen { limits = usual.paced(rate) }
+        case .rests(let rests): rest(rests, now)
         case .timePassed: break
         }
         settle(now, &actions)
         return actions
+    }
+
+    private mutating func rest(_ rests: Bool, _ now: MediaTime) {
+        guard isOpen, rests != isResting else { return }
+        isResting = rests
+        look = nil
+        // Silence counts from here on. The stand-in goes on, as of a device that is silent for a moment.
+        if phase == .opening { since = now }
+        heard = now
     }
 
     private var isOpen: Bool { phase == .opening || phase == .streaming || phase == .silent }
@@ -258,6 +277,7 @@ package struct SourceSupervisor: Sendable {
 
     private mutating func open(_ now: MediaTime, _ actions: inout [Action]) {
         (phase, isBusy, isOpened, since, openedAt, look) = (.opening, true, false, now, now, nil)
+        isResting = false
         limits = usual
         actions.append(.open(candidate))
     }
@@ -289,7 +309,8 @@ package struct SourceSupervisor: Sendable {
         // A frame after a short silence is much like the one before.
         if case .live(candidate) = standing {} else if isFilling || hasStreamed { actions.append(.requestKeyframe) }
         if phase == .opening { since = now }
-        (phase, lastFrame, isFilling, hasStreamed, look) = (.streaming, now, false, true, nil)
+        (phase, lastFrame, heard) = (.streaming, now, now)
+        (isFilling, hasStreamed, look) = (false, true, nil)
         (standing, latest) = (.live(candidate), nil)
     }
 
@@ -351,7 +372,7 @@ package struct SourceSupervisor: Sendable {
             pause = limits.poll
         } else {
             phase = .backingOff
-            if isRoundOver { pause = max(backoff.delay(afterRunning: worked), refusalPause) }
+            if isRoundOver { pause = max(backoff.delay(afterRunning: worked, chance: limits.chance), refusalPause) }
         }
         worked = 0
         retryAt = now + .seconds(isRoundOver ? pause : 0)
@@ -373,12 +394,18 @@ package struct SourceSupervisor: Sendable {
         guard let due = deadline, now.seconds(since: due) > limits.stall else { return }
         since = min(now, since + (now - due))
         lastFrame = min(now, lastFrame + (now - due))
+        heard = min(now, heard + (now - due))
     }
 
     /// Does what is due.
     private mutating func settle(_ now: MediaTime, _ actions: inout [Action]) {
         if phase == .streaming, now >= lastFrame + .seconds(limits.quiet) { phase = .silent }
-        if phase == .silent, now >= lastFrame + .seconds(limits.pause) { lose(.silent, now, &actions) }
+        // A device that rests is not lost, however long.
+        if isResting {
+            if isOpen { heard = now }
+            if phase == .opening { since = now }
+        }
+        if phase == .silent, now >= heard + .seconds(limits.pause) { lose(.silent, now, &actions) }
         // A driver that hangs cannot be stopped: closing waits for it, and the stand-in goes on.
         if phase == .opening, now >= since + .seconds(limits.firstFrame) {
             lose(isOpened ? .silent : .unresponsive, now, &actions)
@@ -393,7 +420,7 @@ package struct SourceSupervisor: Sendable {
     private mutating func lookAround(_ now: MediaTime, _ actions: inout [Action]) {
         switch phase {
         case .silent:
-            guard look == nil, now >= lastFrame + .seconds(limits.silent) else { return }
+            guard look == nil, now >= heard + .seconds(limits.silent) else { return }
             look = Look(candidate: candidate, next: now)
             actions.append(.look(candidate))
         case .streaming where candidate > 0:
@@ -457,7 +484,7 @@ package struct SourceSupervisor: Sendable {
             if candidate > 0, look?.isThere != nil || look == nil {
                 due = min(due, max(look?.next ?? returnAt, returnAt))
             }
-        case .silent: due = lastFrame + .seconds(look == nil ? limits.silent : limits.pause)
+        case .silent: due = heard + .seconds(look == nil ? limits.silent : limits.pause)
         case .opening: due = since + .seconds(limits.firstFrame)
         case .waiting, .backingOff: due = retryAt
         case .lost: break

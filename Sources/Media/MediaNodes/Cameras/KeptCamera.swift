@@ -20,7 +20,7 @@ struct KeptCamera: RunningNode {
             on: instance.pipeline.clock)
         head = SourceHead(
             instance, device, candidates: device.names.count,
-            standIn: instance.text("away") == "slate" ? .slate(slate) : .freeze(slate: slate), limits: limits)
+            [.init(port: "video", standIn: StandIn(instance, slate))], limits: limits)
     }
 
     func prepare() { head.prepare() }

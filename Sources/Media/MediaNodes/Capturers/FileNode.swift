@@ -3,7 +3,8 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// A media file of any format that GStreamer decodes, paced in real time at its own size and rate.
+/// A media file of any format that GStreamer decodes, paced in real time at its own size and rate. Its H.264 and Opus pass
+/// undecoded if that is less work for the whole graph.
 ///
 /// The node moves the file's streams to the pipeline's timeline, repeatedly if the file loops. The decoders' segments
 /// end here. Downstream sees one segment, with running times as timestamps, so that no gap precedes the next round.
@@ -12,6 +13,8 @@ final class FileNode: NodeType, RunningNode {
     private static let frameWithoutDuration: UInt64 = 40_000_000
 
     private static let soundBehindPicture: UInt64 = 250_000_000
+    /// Packets of audio may overlap so much.
+    private static let tolerance: UInt64 = 5_000_000
 
     private struct State {
         /// The running time at the start of this round. Nil before the first buffer.
@@ -24,6 +27,10 @@ final class FileNode: NodeType, RunningNode {
         var ended = 0
         var pads: [Pad] = []
         var hasNoSound = false
+        /// Whether passing video waits for a keyframe: at the start of each round.
+        var needsKeyframe = true
+        /// The end of the audio that was passed on, in running time.
+        var passedAudio: UInt64 = 0
 
         mutating func advance(to time: UInt64, duration: UInt64?, isVideo: Bool) {
             guard isVideo else {
@@ -42,6 +49,8 @@ final class FileNode: NodeType, RunningNode {
     private let claim: Mutex<FileClaim?>
     private let state = Mutex(State())
     private let doesLoop: Bool
+    /// The streams that pass undecoded.
+    private let passing: Set<String>
     private let pipeline: WeakBox<Pipeline>
     private let control: DispatchQueue
 
@@ -50,15 +59,16 @@ final class FileNode: NodeType, RunningNode {
         path = instance.text("path")
         claim = Mutex(FileClaim.reading(path))
         doesLoop = instance.flag("loop")
+        passing = Set(instance.plan.formats.filter { $0.value.codec != nil }.keys)
         pipeline = WeakBox(instance.pipeline)
         control = instance.control
     }
 
     static let kind = NodeKind(
-        "file", .capturer, "A media file, decoded and paced in real time",
+        "file", .capturer, "A media file, paced in real time, decoded unless its H.264 or Opus pass",
         outputs: [
-            Port("video", [.rawVideo], encodings: ["I420"], isRequired: false),
-            Port("audio", [.rawAudio], isRequired: false),
+            Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "h264"], isRequired: false),
+            Port("audio", [.rawAudio, .encodedAudio], encodings: ["S16LE", "opus"], isRequired: false),
         ],
         settings: [
             SettingContract("path", .text, isRequired: true, "The file").writtenAsPath(example: "clip.mp4").naming(
@@ -66,6 +76,9 @@ final class FileNode: NodeType, RunningNode {
             SettingContract(
                 "loop", .flag, default: true,
                 "Whether to repeat without a gap; false ends the stream at the end of the file"),
+            SettingContract(
+                "format", .choice(["auto", "raw"]), default: "auto",
+                "raw decodes both streams; auto passes those on that need the least work for all readers undecoded"),
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -77,11 +90,19 @@ final class FileNode: NodeType, RunningNode {
         if wantsVideo, !info.hasVideo { throw MediaFile.noVideo(path) }
         var plan = NodePlan(request.node)
         plan.add("filesrc", as: "source", ["location": .text(path)])
-        // Unused streams are not decoded.
-        let only = wantsVideo == wantsAudio ? nil : wantsVideo ? "video/x-raw(ANY)" : "audio/x-raw(ANY)"
-        plan.append("decodebin", as: "decoder", only.map { ["caps": .text($0), "expose-all-streams": false] } ?? [:])
-        if wantsVideo { planVideo(&plan, info) }
-        if wantsAudio { planAudio(&plan) }
+        let video = wantsVideo ? FileStreams.video(request, info, &plan) : nil
+        let audio = wantsAudio ? FileStreams.audio(request, info, &plan) : nil
+        // Decoding stops at these formats. Unused streams are not decoded.
+        let only = [
+            video.map { $0.codec?.mediaType ?? "video/x-raw(ANY)" },
+            audio.map { $0.codec?.mediaType ?? "audio/x-raw(ANY)" },
+        ].compactMap(\.self)
+        let isAll = only == ["video/x-raw(ANY)", "audio/x-raw(ANY)"]
+        plan.append(
+            "decodebin", as: "decoder",
+            isAll ? [:] : ["caps": .text(only.joined(separator: ";")), "expose-all-streams": false])
+        if let video { try planVideo(&plan, video, request.environment) }
+        if let audio { try planAudio(&plan, audio, request.environment) }
         if wantsAudio, !info.hasAudio {
             plan.notes.append("\(path) has no audio, so its audio output ends immediately")
         }
@@ -92,33 +113,50 @@ final class FileNode: NodeType, RunningNode {
         return plan
     }
 
-    private static func planVideo(_ plan: inout NodePlan, _ info: MediaFileInfo) {
-        plan.add("videoconvert", as: "convert")
-        plan.appendFilter(RawFormat.video, as: "format")
-        let format = MediaFormat.rawVideo(
-            width: info.width, height: info.height,
-            framesPerSecond: info.framesPerSecond > 0 ? info.framesPerSecond : nil)
+    private static func planVideo(
+        _ plan: inout NodePlan, _ format: MediaFormat, _ environment: any PlanEnvironment
+    ) throws(MediaError) {
+        if let codec = format.codec {
+            try environment.require("h264parse")
+            plan.add("h264parse", as: "video-entry", codec.parserProperties)
+            plan.appendFilter(codec.caps, as: "format")
+        } else {
+            plan.add("videoconvert", as: "video-entry")
+            plan.appendFilter(RawFormat.video, as: "format")
+        }
         // Frames decoded in advance bridge the restart of the file.
-        plan.addQueue(as: "ahead", .init(frames: 8, rule: .wait), holding: format)
+        plan.addQueue(as: "ahead", .init(frames: 8, rule: .wait), holding: format.codec == nil ? format : nil)
         plan.link("format", "ahead")
         plan.append("clocksync", as: "pace")
         plan.setOutput("video", format)
     }
 
-    private static func planAudio(_ plan: inout NodePlan) {
-        plan.addSoundConversion("sound-")
-        // Audio and video of a file seldom end together. This fills or cuts audio at the restart.
-        plan.append("audiorate", as: "sound-rate", ["tolerance": 1_000_000])
+    private static func planAudio(
+        _ plan: inout NodePlan, _ format: MediaFormat, _ environment: any PlanEnvironment
+    ) throws(MediaError) {
+        let last: String
+        if format.codec != nil {
+            try environment.require("opusparse")
+            last = "sound-entry"
+            plan.add("opusparse", as: last)
+        } else {
+            last = "sound-rate"
+            plan.add("audioconvert", as: "sound-entry")
+            plan.append("audioresample", as: "sound-resample")
+            plan.appendFilter(RawFormat.audio, as: "sound-format")
+            // Audio and video of a file seldom end together. This fills or cuts audio at the restart.
+            plan.append("audiorate", as: last, ["tolerance": 1_000_000])
+        }
         plan.addQueue(as: "sound-ahead", .init(seconds: 0.4, rule: .wait), holding: nil)
-        plan.link("sound-rate", "sound-ahead")
+        plan.link(last, "sound-ahead")
         plan.append("clocksync", as: "sound-pace")
-        plan.setOutput("audio", .rawAudio)
+        plan.setOutput("audio", format)
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let node = FileNode(instance)
-        let video = instance.has("convert") ? instance.element("convert") : nil
-        let audio = instance.has("sound-convert") ? instance.element("sound-convert") : nil
+        let video = instance.has("video-entry") ? instance.element("video-entry") : nil
+        let audio = instance.has("sound-entry") ? instance.element("sound-entry") : nil
         let (reporter, name, path) = (instance.reporter, instance.name, node.path)
         let decoder = instance.element("decoder")
         decoder.onPadAdded { [weak node] pad in
@@ -179,15 +217,26 @@ final class FileNode: NodeType, RunningNode {
         }
         pad.onBuffer { [weak self] buffer in
             guard let self, let time = buffer.runningTime else { return .drop }
-            let duration = buffer.duration
-            let start = state.withLock { state in
+            let isPassing = passing.contains(isVideo ? "video" : "audio")
+            let duration =
+                buffer.duration ?? (isPassing && !isVideo ? buffer.read { OpusPacket.duration(of: $0) } ?? nil : nil)
+            let start = state.withLock { state -> UInt64? in
+                if isPassing, isVideo {
+                    if state.needsKeyframe, !buffer.isKeyframe { return nil }
+                    state.needsKeyframe = false
+                }
                 // The first buffer determines the start of the round.
                 let start = state.roundStart ?? pipeline.value?.runningTime ?? 0
                 state.roundStart = start
                 state.advance(to: time, duration: duration, isVideo: isVideo)
+                guard isPassing, !isVideo else { return start }
+                // The next round begins with the end of the video.
+                if start + time + Self.tolerance < state.passedAudio { return nil }
+                state.passedAudio = start + time + (duration ?? 0)
                 return start
             }
-            buffer.retime(to: start + time)
+            guard let start else { return .drop }
+            if isPassing { buffer.move(to: start + time) } else { buffer.retime(to: start + time) }
             return .pass
         }
     }
@@ -215,6 +264,7 @@ final class FileNode: NodeType, RunningNode {
             state.videoEnd = 0
             state.audioEnd = 0
             state.lastVideo = nil
+            state.needsKeyframe = true
             return state.pads
         }
         guard pipeline.value != nil, let first = pads.first else { return }

@@ -12,7 +12,8 @@ struct KeptMicrophone: RunningNode {
         limits.quiet = 0.5
         // Not a low rate: silence has no gaps.
         limits.fill = 0.02
-        head = SourceHead(instance, MicrophoneDevice(instance), standIn: .silence, limits: limits)
+        head = SourceHead(
+            instance, MicrophoneDevice(instance), [.init(port: "audio", standIn: .silence(nil))], limits: limits)
     }
 
     func prepare() { head.prepare() }

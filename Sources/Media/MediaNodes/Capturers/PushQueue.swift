@@ -59,8 +59,11 @@ final class PushQueue: Sendable {
         }
     }
 
-    /// Plans the queue's element, as `source`.
-    static func plan(_ plan: inout NodePlan, caps: String, _ limits: QueuePlan.Limits, holding format: MediaFormat) {
+    /// Plans the queue's element.
+    static func plan(
+        _ plan: inout NodePlan, caps: String, _ limits: QueuePlan.Limits, holding format: MediaFormat,
+        as element: String = "source"
+    ) {
         var properties = PushSource.properties
         properties["caps"] = .text(caps)
         if limits.rule == .dropOldest {
@@ -68,8 +71,8 @@ final class PushQueue: Sendable {
             properties["max-time"] = .integer(limits.seconds.map { Int($0 * 1e9) } ?? 0)
             properties["leaky-type"] = "downstream"
         }
-        plan.add("appsrc", as: "source", properties)
-        plan.queues.append(QueuePlan(element: "source", limits: limits, bytesPerFrame: format.bytesPerFrame))
+        plan.add("appsrc", as: element, properties)
+        plan.queues.append(QueuePlan(element: element, limits: limits, bytesPerFrame: format.bytesPerFrame))
     }
 
     /// Nanoseconds since the pipeline's start. Nil if it does not run, and for future times.

@@ -2,9 +2,7 @@ import GStreamerKit
 public import MediaGraph
 
 /// A network camera: its encoded video and audio, passed through.
-struct RTSPNode: NodeType, RunningNode {
-    /// A camera that is silent for this long is lost, because it sends video and audio continuously.
-    private static let silenceLimit = 5.0
+enum RTSPNode: NodeType {
     /// From a frame's arrival until it leaves the depayloader, measured over loopback.
     private static let depayloading = 0.015
     /// How many milliseconds media may be late over TCP before the jitter buffer treats the delay as a restart. It does
@@ -13,17 +11,14 @@ struct RTSPNode: NodeType, RunningNode {
     private static let longestStall = 800
     /// The timeout of rtspsrc in microseconds.
     private static let giveUp = 5_000_000
-
-    private let address: String
-    private let watchdog: Watchdog
-    /// Whether the end was requested.
-    private let isFinishing: AtomicBool
+    static let videos = ["h264", "vp8", "h265", "mjpeg"]
+    static let audios = ["opus", "aac", "pcmu", "pcma"]
 
     static let kind = NodeKind(
         "rtsp", .capturer, "A network camera over RTSP, as encoded by the camera",
         outputs: [
-            Port("video", [.encodedVideo], encodings: ["h264", "vp8", "h265", "mjpeg"], isRequired: false),
-            Port("audio", [.encodedAudio], encodings: ["opus", "aac", "pcmu", "pcma"], isRequired: false),
+            Port("video", [.encodedVideo], encodings: videos, isRequired: false),
+            Port("audio", [.encodedAudio], encodings: audios, isRequired: false),
         ],
         settings: [
             SettingContract("url", .text, isRequired: true, "Address of the camera's stream").written(
@@ -40,15 +35,120 @@ struct RTSPNode: NodeType, RunningNode {
                 "verify-certificate", .flag, default: true,
                 "Whether the certificate of an rtsps:// camera has to be valid for this machine; most cameras sign their own"
             ),
-        ])
+            SettingContract(
+                "away", .choice(["freeze", "slate", "end"]), default: "freeze",
+                "Output while the camera is away: the last keyframe, or a grey slate, with silence; end ends the node with "
+                    + "an error"),
+            SettingContract(
+                "video", .choice(videos),
+                "The camera's video; lets the graph start without the camera, with width and height"),
+            SettingContract(
+                "audio", .choice(audios), "The camera's audio; lets the graph start without the camera"),
+            SettingContract("width", .integer(16...8192), unit: "pixels", "Width of the camera's frames"),
+            SettingContract("height", .integer(16...8192), unit: "pixels", "Height of the camera's frames"),
+            SettingContract(
+                "sample-rate", .integer(7350...96_000), unit: "Hz", "Sample rate of the camera's audio"),
+            SettingContract("channels", .integer(1...2), "Channels of the camera's audio"),
+        ] + Slate.settings)
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.requireSomeOutput()
         let text = request.text("url")
         guard let address = RTSPAddress(text) else { throw RTSPFailure.badAddress }
         try request.environment.require("rtspsrc")
-        let isVerified = request.flag("verify-certificate")
-        let camera = try request.environment.networkCamera(text, verifyingCertificate: isVerified)
+        var plan = NodePlan(request.node)
+        var device = DevicePlan(name: address.url, wish: "")
+        let promise: [String: MediaFormat]
+        do throws(MediaError) {
+            let camera = try request.environment.networkCamera(
+                text, verifyingCertificate: request.flag("verify-certificate"))
+            let wishes = RTSPWishes(request)
+            let bound = try planCamera(camera, at: address, request, wishes)
+            device.take(bound)
+            device.outputs = request.ports.compactMap { bound.outputs[$0]?.element }
+            promise = bound.formats
+            plan.notes = bound.notes
+            plan.passedOver = camera.filter { !request.usedOutputs.contains($0.isVideo ? "video" : "audio") }.map {
+                "the \($0.payloadFormat) stream of \(address) is not requested, because nothing reads it"
+            }
+        } catch {
+            guard isAway(error), !request.node.isOptional, request.text("away") != "end" else { throw error }
+            promise = try promised(request, insteadOf: error)
+            device.absence = error.message
+        }
+        device.wish = request.ports.compactMap { promise[$0].map { "\($0)" } }.joined(separator: " and ")
+        if let waiting = device.waiting { plan.notes.append(waiting) }
+        if let video = promise["video"], request.text("away") != "end" { device.slate = try Slate.plan(request, video) }
+        for port in request.ports {
+            if let format = promise[port] { try planHead(&plan, port, format, request.environment) }
+        }
+        note(address, request.text("transport"), in: &plan)
+        plan.latency = depayloading
+        plan.device = device
+        return plan
+    }
+
+    private static func planHead(
+        _ plan: inout NodePlan, _ port: String, _ format: MediaFormat, _ environment: any PlanEnvironment
+    ) throws(MediaError) {
+        SourceHead.plan(&plan, format, caps: format.headCaps, latency: depayloading, as: "\(port)-source")
+        if let encoding = Encoding.named(format.encoding) {
+            try plan.appendParser(of: encoding, prefix: "\(port)-", environment)
+        }
+        plan.setOutput(port, format)
+        plan.notes.append("the \(port) is \(format.encoding), passed through")
+    }
+
+    private static func note(_ address: RTSPAddress, _ transport: String, in plan: inout NodePlan) {
+        plan.notes.append(
+            "\(address) is read over \(transport); the camera decides when to send keyframes and "
+                + "accepts no requests")
+        if address.isEncrypted, transport == "udp" {
+            plan.notes.append(
+                "TLS protects the requests only: media over udp is not encrypted; tcp carries both in TLS")
+        }
+    }
+
+    // MARK: Absence
+
+    /// Whether an error says that a camera is not there, and may be there later.
+    static func isAway(_ error: MediaError) -> Bool {
+        [MediaError.Code.rtspUnreachable, MediaError.Code.rtspRefused, MediaError.Code.rtspNotFound].contains(
+            error.code)
+    }
+
+    /// The formats that the settings promise for a camera that is not there. Throws `error`, with the settings that are
+    /// missing.
+    private static func promised(
+        _ request: NodeRequest, insteadOf error: MediaError
+    ) throws(MediaError) -> [String: MediaFormat] {
+        var missing: [String] = []
+        var formats: [String: MediaFormat] = [:]
+        for port in request.ports {
+            let needed =
+                port == "video"
+                ? ["video", "width", "height"]
+                : request.text("audio") == "aac" ? ["sample-rate", "channels"] : ["audio"]
+            missing += needed.filter { !request.isGiven($0) }
+            formats[port] = RTSPWishes(request).format(of: port)
+        }
+        guard missing.isEmpty else {
+            throw MediaError(
+                code: error.code,
+                message: "\(error.message) To start without it, set \(missing.joined(separator: ", ")).",
+                cause: error.cause)
+        }
+        return formats
+    }
+
+    // MARK: The camera
+
+    /// Plans the elements of a camera that is there, from `source` to one element for each used output.
+    ///
+    /// - Parameter wishes: the encodings to find. Those of the first plan decide for later ones.
+    static func planCamera(
+        _ camera: NetworkCamera, at address: RTSPAddress, _ request: NodeRequest, _ wishes: RTSPWishes
+    ) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         let transport = request.text("transport")
         let latency = request.integer("latency")
@@ -60,103 +160,106 @@ struct RTSPNode: NodeType, RunningNode {
                 "latency": .integer(transport == "tcp" ? max(longestStall, latency) : latency),
                 "tcp-timeout": .integer(giveUp),
                 "timeout": .integer(giveUp),
-            ].merging(isVerified ? [:] : ["tls-validation-flags": "no-flags"]) { $1 })
-        for port in ["video", "audio"] where request.usedOutputs.contains(port) {
-            try add(port, of: camera, at: address, to: &plan, request)
-        }
-        for stream in camera where !request.usedOutputs.contains(stream.isVideo ? "video" : "audio") {
-            plan.passedOver.append(
-                "the \(stream.payloadFormat) stream of \(address) is not requested, because nothing reads it")
-        }
-        plan.notes.append(
-            "\(address) is read over \(transport); the camera decides when to send keyframes and "
-                + "accepts no requests")
-        if address.isEncrypted, transport == "udp" {
-            plan.notes.append(
-                "TLS protects the requests only: media over udp is not encrypted; tcp carries both in TLS")
-        }
-        plan.latency = depayloading
+            ].merging(request.flag("verify-certificate") ? [:] : ["tls-validation-flags": "no-flags"]) { $1 })
+        for port in request.ports { try add(port, of: camera, at: address, to: &plan, request, wishes) }
         return plan
     }
 
     private static func add(
         _ port: String, of camera: NetworkCamera, at address: RTSPAddress, to plan: inout NodePlan,
-        _ request: NodeRequest
+        _ request: NodeRequest, _ wishes: RTSPWishes
     ) throws(MediaError) {
         let streams = camera.filter { $0.isVideo == (port == "video") }
+        let wished = wishes.encoding(of: port)
         let usable = streams.lazy.compactMap { stream in
-            Encoding.all.first { $0.isVideo == stream.isVideo && $0.depayloaders[stream.payloadFormat] != nil }
-                .map { (stream, $0) }
+            Encoding.all.first {
+                $0.isVideo == stream.isVideo && $0.depayloaders[stream.payloadFormat] != nil
+                    && (wished == nil || $0.name == wished)
+            }.map { (stream, $0) }
         }.first
         guard let (stream, encoding) = usable, let depayloader = encoding.depayloaders[stream.payloadFormat] else {
-            throw RTSPFailure.noStream(address, port, offered: streams.map(\.payloadFormat))
+            throw RTSPFailure.noStream(address, port, offered: streams.map(\.payloadFormat), wished: wished)
         }
         try request.environment.require(depayloader)
         plan.add(depayloader, as: port)
         if encoding.name == "opus" {
-            // The depayloader does not state the number of channels, which containers require.
+            // The depayloader does not state the lengths of packets.
             try request.environment.require("opusparse")
             plan.append("opusparse", as: "\(port)-parser")
+        } else if let parser = encoding.parser {
+            try request.environment.require(parser)
+            plan.append(parser, as: "\(port)-parser", encoding.parserProperties)
         }
-        try plan.appendParser(of: encoding, prefix: "\(port)-", request.environment)
-        plan.setOutput(
-            port,
-            MediaFormat(
-                stream.isVideo ? .encodedVideo : .encodedAudio, encoding.name, width: stream.width,
-                height: stream.height, framesPerSecond: stream.framesPerSecond,
-                sampleRate: stream.isVideo ? nil : stream.clockRate, channels: stream.channels))
-        plan.notes.append("the \(port) is \(encoding.name), passed through")
+        plan.appendFilter(encoding.headCaps, as: "\(port)-format")
+        var format = MediaFormat(
+            stream.isVideo ? .encodedVideo : .encodedAudio, encoding.name, width: stream.width,
+            height: stream.height, framesPerSecond: stream.framesPerSecond,
+            sampleRate: stream.isVideo ? nil : stream.clockRate, channels: stream.channels)
+        if stream.isVideo { (format.width, format.height) = wishes.size(insteadOf: (stream.width, stream.height)) }
+        plan.setOutput(port, format)
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        guard let address = RTSPAddress(instance.text("url")) else { return nil }
-        let source = instance.element("source")
-        if let user = address.user { try source.set("user-id", .text(user)) }
-        if let password = address.password { try source.set("user-pw", .text(password)) }
-        let (reporter, name) = (instance.reporter, instance.name)
-        let watchdog = Watchdog(
-            instance, limit: silenceLimit, lost: RTSPFailure.lost(address.url, "it stopped sending"))
-        let isFinishing = AtomicBool()
-        let ports = ["video", "audio"].filter { instance.has($0) }
-        source.onStreamOffered { ports.contains($0) }
-        let inputs = Dictionary(uniqueKeysWithValues: ports.map { ($0, instance.element($0).sink) })
-        // The jitter buffer would answer with the longest stall.
-        let latency = Double(instance.integer("latency")) / 1000
-        for input in inputs.values { input.answerLatencyQueries(seconds: latency, isLive: true) }
-        source.onPadAdded { pad in
-            guard let media = pad.caps?.structures.first?.text("media"), let input = inputs[media], !input.isLinked
-            else { return }
-            _ = pad.link(input)
+        KeptNetworkCamera(instance)
+    }
+}
+
+/// The streams that the settings of a node wish for, as far as they do.
+struct RTSPWishes {
+    private let settings: [String: SettingValue]
+
+    init(_ request: some NodeSettings) { settings = request.node.settings }
+
+    /// Those of a promise, for a camera that opens again.
+    init(_ promise: [String: MediaFormat]) {
+        settings = promise.mapValues { .text($0.encoding) }
+    }
+
+    func encoding(of port: String) -> String? { settings[port]?.text }
+
+    func size(insteadOf size: (Int?, Int?)) -> (Int?, Int?) {
+        (settings["width"]?.integer ?? size.0, settings["height"]?.integer ?? size.1)
+    }
+
+    /// The format that the settings promise. Nil if they do not state the encoding.
+    func format(of port: String) -> MediaFormat? {
+        guard let encoding = encoding(of: port) else { return nil }
+        guard port == "audio" else {
+            return MediaFormat(
+                .encodedVideo, encoding, width: settings["width"]?.integer, height: settings["height"]?.integer)
         }
-        for port in ports {
-            let output = instance.element("\(port)-format").source
-            let hasBegun = AtomicBool(port == "audio")
-            output.onBuffer { buffer in
-                watchdog.feed()
-                // Frames before the first keyframe are not decodable.
-                if hasBegun.value { return .pass }
-                if buffer.isKeyframe { hasBegun.raise() }
-                return buffer.isKeyframe ? .pass : .drop
-            }
-            output.onEndOfStream {
-                if !isFinishing.value { reporter.fail(RTSPFailure.lost(address.url, "it ended the stream"), name) }
-            }
+        return MediaFormat(
+            .encodedAudio, encoding,
+            sampleRate: settings["sample-rate"]?.integer ?? (encoding == "opus" ? 48_000 : 8000),
+            channels: settings["channels"]?.integer ?? (encoding == "opus" ? 2 : 1))
+    }
+}
+
+extension NodeRequest {
+    /// The linked outputs, the most important one first.
+    fileprivate var ports: [String] { ["video", "audio"].filter(usedOutputs.contains) }
+}
+
+extension Encoding {
+    /// The caps in which a stream reaches the head of its node: complete frames that state their own parameters.
+    fileprivate var headCaps: String {
+        switch name {
+        case "aac": "audio/mpeg,mpegversion=4,stream-format=adts"
+        default: caps
         }
-        return RTSPNode(address: address.url, watchdog: watchdog, isFinishing: isFinishing)
     }
+}
 
-    func finish() {
-        isFinishing.raise()
-        watchdog.stop()
-    }
-
-    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
-        watchdog.isFed
-            ? RTSPFailure.lost(address, failure.message) : RTSPFailure.unreachable(address, failure.message)
-    }
-
-    var stalled: MediaError? {
-        RTSPFailure.unreachable(address, "it responded but sent nothing for \(Limits().start.short) s")
+extension MediaFormat {
+    /// The caps of the head of a stream. A packet of Opus has up to two channels, whatever its description says.
+    fileprivate var headCaps: String {
+        switch encoding {
+        case "aac": "audio/mpeg,mpegversion=4,stream-format=adts"
+        case "opus": "audio/x-opus,rate=48000,channels=2,channel-mapping-family=0,stream-count=1,coupled-count=1"
+        case "pcmu", "pcma":
+            "\(Encoding.named(encoding)?.caps ?? ""),rate=\(sampleRate ?? 8000),channels=\(channels ?? 1)"
+        default: pushedCaps
+        }
     }
 }
 
@@ -176,10 +279,12 @@ enum RTSPFailure {
                 + "the camera is on and in this network.")
     }
 
-    static func noStream(_ address: RTSPAddress, _ port: String, offered: [String]) -> MediaError {
+    static func noStream(_ address: RTSPAddress, _ port: String, offered: [String], wished: String?) -> MediaError {
+        let names = offered.joined(separator: " and ")
         let has =
             offered.isEmpty
-            ? "sends no \(port)" : "sends its \(port) as \(offered.joined(separator: " and ")), which is not supported"
+            ? "sends no \(port)"
+            : "sends its \(port) as \(names)" + (wished.map { " instead of \($0)" } ?? ", which is not supported")
         return MediaError(
             code: MediaError.Code.rtspNoStream,
             message:
@@ -192,7 +297,7 @@ enum RTSPFailure {
             code: MediaError.Code.rtspLost,
             message:
                 "The network camera \(address) stopped sending: \(reason.trimmedSentence). Check its power and "
-                + "network, then start again.")
+                + "network.")
     }
 
     static func described(_ failure: RTSPProbe.Failure, at address: RTSPAddress) -> MediaError {

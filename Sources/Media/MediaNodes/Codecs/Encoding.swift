@@ -40,6 +40,9 @@ extension NodePlan {
 }
 
 extension MediaFormat {
+    /// Nil for raw media.
+    var codec: Encoding? { Encoding.named(encoding) }
+
     /// The caps of media that is pushed, one encoded frame a buffer.
     var pushedCaps: String {
         if kind == .rawAudio { return RawFormat.audio }

@@ -20,14 +20,6 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private struct Run {
         let pipe: OutputPipe
         let readSource: ReadSource
-        /// Waits for frames.
-        let watchdog: Watchdog
-
-        /// Reads only on demand from now on.
-        func close() {
-            watchdog.stop()
-            readSource.cancel()
-        }
     }
 
     /// Capacity of the pipe: most of a raw frame, so that the program does not wait for every 64 KiB.
@@ -40,6 +32,9 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private let timeout: Double
     private let state: Mutex<State>
     private let program: Program
+    private let isRestarted: Bool
+    private let hasDelivered = AtomicBool()
+    private let head = Mutex<SourceHead?>(nil)
 
     private init(_ instance: NodeInstance) {
         let format = FrameFormat(instance)
@@ -48,6 +43,11 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         queue = DispatchQueue(label: "media.exec")
         state = Mutex(State(splitter: StreamSplitter(format)))
         program = Program(instance, queue: queue)
+        isRestarted = instance.flag("restart") && instance.text("away") != "end"
+        let head = FedSource.head(
+            instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
+            limits: FedSource.limits(format, timeout: timeout))
+        self.head.withLock { $0 = head }
     }
 
     private static let writtenFormats = FrameFormat.names.filter { $0 != "vp8" }
@@ -62,7 +62,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
             + [
                 Program.restartSetting,
                 FrameFormat.timeoutSetting("Timeout for frames, after which the program is restarted"),
-            ])
+            ] + FedSource.settings)
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let words = try Program.check(request)
@@ -81,13 +81,16 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         return plan
     }
 
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        instance.reporter.await(instance.name)
-        return ExecNode(instance)
-    }
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { ExecNode(instance) }
 
-    func prepare() throws(MediaError) {
-        try program.begin(for: self)
+    private var source: SourceHead? { head.withLock { $0 } }
+
+    func prepare() { source?.prepare() }
+
+    var absence: MediaError? { source?.absence }
+
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        statistics.sources[name] = source?.status
     }
 
     func wire() throws(MediaError) -> Program.Wiring {
@@ -108,15 +111,11 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private func begin(_ pipe: OutputPipe) {
         output.beginAnew()
         let readSource = ReadSource(pipe.number, of: pipe, on: queue) { [weak self] in self?.read() }
-        let watchdog = Watchdog(limit: timeout, control: queue, pipeline: output.pipeline.value) { [weak self] in
-            self?.restartSilent()
-        }
         state.withLock { state in
             state.splitter = StreamSplitter(output.format)
-            state.run = Run(pipe: pipe, readSource: readSource, watchdog: watchdog)
+            state.run = Run(pipe: pipe, readSource: readSource)
             state.isRefused = false
         }
-        watchdog.feed()
     }
 
     private func read() {
@@ -148,7 +147,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
 
     /// The program has ended. Its remaining output in the pipe is read as usual.
     func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
-        state.withLock { $0.run }?.close()
+        state.withLock { $0.run }?.readSource.cancel()
         takeRest(Self.pipeCapacity, whenTaken)
     }
 
@@ -163,34 +162,38 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         // Nothing after invalid output is read, because the program is about to be ended.
         if state.withLock({ $0.isRefused }) { return }
         var pictures: [[UInt8]] = []
+        var fault: StreamSplitter.Fault?
         do throws(StreamSplitter.Fault) {
             try state.withLock { (state) throws(StreamSplitter.Fault) in
                 try state.splitter.append(bytes) { pictures.append($0) }
             }
         } catch {
-            refuse(error)
-            program.replace(becauseOf: error.reason)
+            fault = error
         }
         for picture in pictures { push(picture) }
+        if let fault { output.fail(refuse(fault)) }
     }
 
-    private func refuse(_ fault: StreamSplitter.Fault) {
+    /// Returns the error, which is reported.
+    @discardableResult
+    private func refuse(_ fault: StreamSplitter.Fault) -> MediaError {
         let refusal = MediaError(
             code: "process.bad-output",
             message: "The program \(program.command.first ?? "") does not write \(output.format) as stated: "
                 + "\(fault.reason). Set format, width and height of the node to those of the program's output, or "
                 + "correct the program.")
         output.warn(refusal.description)
+        program.note(fault: fault.reason)
         state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }
+        return refusal
     }
 
     private func push(_ picture: [UInt8]) {
-        state.withLock { $0.run }?.watchdog.feed()
         output.tookOne()
-        _ = output.push(picture, at: FrameFeed.now)
+        if output.push(picture, at: FrameFeed.now) { hasDelivered.raise() }
     }
 
-    func programEnded(isLast: Bool, isGood: Bool) {
+    func programEnded(isGood: Bool, _ story: MediaError) {
         var rest: [[UInt8]] = []
         let (run, lack) = state.withLock { state in
             // A program that failed may have been in the middle of a frame.
@@ -198,18 +201,10 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
             defer { state.run = nil }
             return (state.run, state.isRefused ? nil : state.splitter.lack)
         }
-        if let lack { refuse(lack) }
-        run?.close()
+        let refusal = lack.map { refuse($0) }
+        run?.readSource.cancel()
         for picture in rest { push(picture) }
-        if isLast, isGood { output.endOfStream() }
-    }
-
-    private func restartSilent() {
-        let error = FrameSocketError(
-            code: "feed.silent",
-            "The program \(program.command.first ?? "") has written no frame for \(Int(timeout)) s and is restarted.")
-        output.warn(error.description)
-        program.replace(becauseOf: "it has written no frame for \(Int(timeout)) s")
+        if isGood, !isRestarted { output.end() } else { output.fail(refusal ?? story) }
     }
 
     func prepareToFinish() {
@@ -220,19 +215,48 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     }
 
     func finish() {
+        source?.finish()
+        head.withLock { $0 = nil }
+    }
+
+    var stalled: MediaError? {
+        state.withLock { $0.refusal } ?? program.silent(timeout)
+    }
+}
+
+extension ExecNode: SourceDevice {
+    func name(of candidate: Int) -> String { program.command.first ?? "" }
+
+    func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
+        self.output.open(output)
+        try program.start(for: self)
+    }
+
+    func close() {
+        output.close()
         queue.sync {
             let run = state.withLock { state in
                 defer { state.run = nil }
-                state.isStopped = true
                 return state.run
             }
-            run?.close()
+            run?.readSource.cancel()
             program.stop(discarding: run?.pipe)
         }
     }
 
-    var stalled: MediaError? {
-        state.withLock { $0.refusal } ?? program.stalled
+    /// Nothing but its frames tells.
+    func isThere(_ candidate: Int) -> Bool { false }
+
+    func isAbsence(_ error: MediaError) -> Bool { false }
+
+    /// A program has 2 s to end.
+    var closingLimit: Double { 5 }
+
+    func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
+        switch cause {
+        case .absent(let error), .failed(let error): error
+        case .silent, .unresponsive, .gone: hasDelivered.value ? program.paused(timeout) : program.silent(timeout)
+        }
     }
 }
 

@@ -21,13 +21,17 @@ final class FeedConnection: Sendable {
         var isHeldBack: Bool
         var isGreeted = false
         var hasFrame = false
+        var lastSlot: UInt32?
         var isEnded = false
-        /// Polls since the feeder's hello, last frame or pause.
+        var isStarted = false
+        /// Polls since the connection began, until the hello.
         var polls = 0
         var readSource: ReadSource?
     }
 
     private static let pollInterval = 0.25
+    /// With fewer slots, and for a feeder that uses one only, frames are copied: the graph keeps the last one.
+    private static let fewSlots = 3
     /// Messages to read before other work on the queue gets its turn.
     private static let batch = 16
     /// How many messages besides releases a feeder may leave unread.
@@ -72,6 +76,7 @@ final class FeedConnection: Sendable {
         }
         if isNews { tell(isHeldBack ? .pause : .resume) }
         if isNews, !isHeldBack { output.beginAnew() }
+        if isNews { output.rests(isResting) }
     }
 
     func wantKeyframe() { tell(.keyframeWanted) }
@@ -132,17 +137,14 @@ final class FeedConnection: Sendable {
             // Releases of replaced slots are not needed.
             case .memory:
                 state.untold.removeAll { if case .release = $0 { true } else { false } }
-                state.polls = 0
-            case .frame, .paused, .resumed: state.polls = 0
-            // A status request is not a frame.
-            case .statusAsked, .bye: break
+            case .frame, .paused, .resumed, .statusAsked, .bye: break
             }
             return event
         }
         switch event {
         case .memory(_, let bytes, let name, let isFirst): try map(descriptors, bytes, name, isFirst)
         case .frame(let picture): try take(picture)
-        case .paused, .resumed: break
+        case .paused, .resumed: output.rests(isResting)
         case .statusAsked: tell(.statusAnswer(counts))
         case .bye: end(.bye)
         }
@@ -154,29 +156,43 @@ final class FeedConnection: Sendable {
         guard let memory = descriptors.first.flatMap({ MappedMemory(descriptor: $0.number, count: bytes) }) else {
             throw FrameSocketError(code: "feed.memory", "The feeder's memory cannot be mapped.")
         }
-        let (format, isHeldBack) = state.withLock { state in
+        state.withLock { state in
             state.memory = memory
             state.isGreeted = true
-            return (state.intake.format, state.isHeldBack)
         }
-        if let format, hub.takesAnySize { output.setSize(width: format.width, height: format.height) }
-        guard isFirst else { return }
-        tell(.start)
-        if isHeldBack { tell(.pause) }
-        hub.accepted(name)
+        if isFirst { hub.accepted(name) }
     }
+
+    /// Lets a feeder that has said hello send frames. Returns false if it has not. Called on the queue.
+    func start() -> Bool {
+        let (isGreeted, isFirst, isHeldBack) = state.withLock { state in
+            defer { state.isStarted = state.isStarted || state.isGreeted }
+            return (state.isGreeted && !state.isEnded, !state.isStarted, state.isHeldBack)
+        }
+        guard isGreeted else { return false }
+        if isFirst { tell(.start) }
+        if isFirst, isHeldBack { tell(.pause) }
+        output.rests(isResting)
+        return true
+    }
+
+    /// Whether the feeder sends nothing on purpose.
+    private var isResting: Bool { state.withLock { $0.intake.counts.isPaused || $0.isHeldBack } }
 
     private func take(_ picture: FrameIntake.Picture) throws(FrameSocketError) {
         if let remark = picture.remark { hub.report(remark) }
-        let (memory, isHeldBack, isFirst) = state.withLock { state in
-            defer { state.hasFrame = true }
-            return (state.memory, state.isHeldBack, !state.hasFrame)
+        let (memory, isHeldBack, isFirst, isScarce) = state.withLock { state in
+            defer { (state.hasFrame, state.lastSlot) = (true, picture.slot) }
+            let isScarce = state.intake.slots < Self.fewSlots || state.lastSlot == picture.slot
+            return (state.memory, state.isHeldBack, !state.hasFrame, isScarce)
         }
         if isFirst { hub.set(.started) }
-        guard let memory, !isHeldBack else { return release(picture.pool, picture.slot) }
+        guard let memory, !isHeldBack, hub.delivers() else { return release(picture.pool, picture.slot) }
         let isTaken: Bool
         if picture.format.encoding.isRaw {
-            isTaken = output.push(memory, picture) { [weak self] in self?.release(picture.pool, picture.slot) }
+            isTaken = output.push(memory, picture, isCopied: isScarce) { [weak self] in
+                self?.release(picture.pool, picture.slot)
+            }
         } else {
             // A decoder reads data more than once, so it must not change meanwhile.
             let bytes = memory.copy(picture.range)
@@ -219,7 +235,7 @@ final class FeedConnection: Sendable {
         }
     }
 
-    // MARK: Silence
+    // MARK: Hello
 
     private static let mute = FrameSocketError(
         code: "feed.silent", "A feeder connected but sent no hello in time. Send hello within the timeout.")
@@ -228,20 +244,16 @@ final class FeedConnection: Sendable {
         hub.queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in self?.poll() }
     }
 
-    /// Counts silence in polls, like a `Watchdog`: a stalled process polls no more often.
+    /// Counts polls, so that a stalled process gives its feeder more time.
     private func poll() {
         tellRest()
         let (isEnded, polls, isGreeted) = state.withLock { state in
-            let isQuiet = state.intake.counts.isPaused || state.isHeldBack || output.isPaused
-            state.polls = isQuiet && state.isGreeted ? 0 : state.polls + 1
+            state.polls += 1
             return (state.isEnded, state.polls, state.isGreeted)
         }
         if isEnded { return }
-        if polls == Int(hub.timeout / Self.pollInterval) {
-            // A connection without hello keeps other feeders out.
-            if !isGreeted { return end(.refused(Self.mute)) }
-            hub.isSilent()
-        }
+        // A connection without hello keeps other feeders out.
+        if !isGreeted, polls >= Int(hub.timeout / Self.pollInterval) { return end(.refused(Self.mute)) }
         pollLater()
     }
 }

@@ -60,10 +60,14 @@ extension FrameFormat {
         var format = media
         // The rate as it is set, not as a fraction.
         format.framesPerSecond = request.number("fps")
-        // Each JPEG decodes without earlier ones.
-        let isPredicted = encoding == .h264 || encoding == .vp8
-        try plan.addPushed(
-            format, limits: isPredicted ? PushQueue.encodedLimits : .rawPictures, request.environment)
+        SourceHead.plan(&plan, format, caps: format.pushedCaps, latency: 0)
+        if let codec = format.codec, codec.parser != nil {
+            try plan.appendParser(of: codec, request.environment)
+        }
+        plan.setOutput("video", format)
+        var device = DevicePlan(name: request.name, wish: "\(format)")
+        if request.text("away") != "end" { device.slate = try Slate.plan(request, format) }
+        plan.device = device
         if encoding.isRaw, isScaled {
             plan.add("videoscale", as: "scale", ["add-borders": true])
             plan.addFilter(RawFormat.video(format), as: "format")

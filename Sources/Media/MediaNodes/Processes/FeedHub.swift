@@ -26,11 +26,9 @@ final class FeedHub: Sendable {
 
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         self.queue = queue
-        let hub = WeakBox<FeedHub>()
-        output = FeedOutput(instance, FrameFormat(instance)) { hub.value?.connection?.wantKeyframe() }
+        output = FeedOutput(instance, FrameFormat(instance))
         takesAnySize = instance.flag("scale")
         timeout = instance.number("timeout")
-        hub.set(self)
         if instance.has("parser") { watch(instance.element("format")) }
     }
 
@@ -91,21 +89,23 @@ final class FeedHub: Sendable {
         set(.closed)
     }
 
+    /// Starts the feeder that has said hello. Returns false if there is none. Called on the queue.
+    @discardableResult
+    func start() -> Bool { connection?.start() ?? false }
+
+    /// Asks the feeder for a keyframe.
+    func wantKeyframe() { connection?.wantKeyframe() }
+
     // MARK: Events of the connection, on the queue
 
     func accepted(_ feeder: String) {
         state.withLock { $0.feeder = feeder }
         set(.ready)
+        state.withLock { $0.owner }?.feedAccepted()
     }
 
-    /// No frame arrived within the timeout.
-    func isSilent() {
-        let error = FrameSocketError(
-            code: "feed.silent",
-            "The feeder \(feeder)has sent no frame for \(timeout.short) s and has not reported a pause.")
-        reportWithConsequence(error)
-        state.withLock { $0.owner }?.feedIsSilent(error)
-    }
+    /// A frame came. Returns whether the node takes frames now.
+    func delivers() -> Bool { state.withLock { $0.owner }?.feedDelivers() ?? false }
 
     func ended(_ connection: FeedConnection, _ end: FeedConnection.End) {
         drop(connection)

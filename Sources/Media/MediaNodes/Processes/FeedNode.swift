@@ -23,12 +23,20 @@ final class FeedNode: NodeType, FedNode {
     let hub: FeedHub
     private let path: String
     private let door: Mutex<Door>
+    private let head = Mutex<SourceHead?>(nil)
 
     private init(_ instance: NodeInstance, path: String) {
         self.path = path
         hub = FeedHub(instance, queue: DispatchQueue(label: "media.feed"))
         door = Mutex(Door())
         hub.set(owner: self)
+        var limits = FedSource.limits(hub.output.format, timeout: hub.timeout)
+        // The next feeder is opened when it comes.
+        (limits.poll, limits.shortestBackoff, limits.longestBackoff) = (1, 0, 0)
+        let head = FedSource.head(
+            instance, self, withoutDevice: instance.text("away") == "end" ? .endsWithLoss : .goesOn, isAwaited: false,
+            limits: limits)
+        self.head.withLock { $0 = head }
     }
 
     static let kind = NodeKind(
@@ -39,8 +47,8 @@ final class FeedNode: NodeType, FedNode {
             SettingContract(
                 "socket", .text, default: "",
                 "Path to listen on (default: feed-NAME.sock in $XDG_RUNTIME_DIR/connectlive or /tmp/connectlive-UID)"),
-            FrameFormat.timeoutSetting("Timeout for frames, after which a warning is reported"),
-        ])
+            FrameFormat.timeoutSetting("Timeout for frames, after which the feeder counts as away"),
+        ] + FedSource.settings)
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let path = socketPath(request.text("socket"), request.name)
@@ -68,6 +76,7 @@ final class FeedNode: NodeType, FedNode {
         }
         let readSource = ReadSource(listener.number, of: listener, on: hub.queue) { [weak self] in self?.accept() }
         door.withLock { ($0.listener, $0.readSource) = (listener, readSource) }
+        source?.prepare()
     }
 
     private func accept() {
@@ -100,13 +109,38 @@ final class FeedNode: NodeType, FedNode {
         if isNews { hub.report(error) }
     }
 
+    private var source: SourceHead? { head.withLock { $0 } }
+
+    var absence: MediaError? { source?.absence }
+
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        statistics.sources[name] = source?.status
+    }
+
+    func feedAccepted() { source?.appeared() }
+
+    /// A feeder that was silent for long is back.
+    func feedDelivers() -> Bool {
+        if !hub.output.isOpen { source?.appeared() }
+        return true
+    }
+
     func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool) {
         if !hasGivenPictures { door.withLock { $0.readSource }?.hold(seconds: Self.penalty) }
-        // Refusals are reported already.
-        guard case .gone = end else { return }
-        hub.report(
-            FrameSocketError(
-                code: "feed.lost", "The feeder \(hub.feeder)disconnected without bye. Start it again."))
+        switch end {
+        case .bye: hub.output.fail(absent("has ended"))
+        case .gone:
+            let error = FrameSocketError(
+                code: "feed.lost", "The feeder \(hub.feeder)disconnected without bye. Start it again.")
+            // A feeder without a hello was no device.
+            if hub.output.isOpen { hub.output.fail(MediaError(error)) } else { hub.report(error) }
+        case .refused(let error): hub.output.fail(MediaError(error))
+        }
+    }
+
+    private func absent(_ story: String) -> MediaError {
+        MediaError(
+            code: "feed.absent", message: "The feeder \(hub.feeder)\(story). Start one that connects to \(path).")
     }
 
     /// The feeder may connect at any time.
@@ -124,6 +158,41 @@ final class FeedNode: NodeType, FedNode {
             // The cancelled source retains it for another moment.
             listener?.withdraw()
             hub.detach(.ended)
+        }
+        source?.finish()
+        head.withLock { $0 = nil }
+    }
+}
+
+extension FeedNode: SourceDevice {
+    func name(of candidate: Int) -> String { path }
+
+    func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
+        let isThere = hub.queue.sync {
+            hub.output.open(output)
+            return hub.start()
+        }
+        if !isThere { throw absent("is not there") }
+    }
+
+    /// The connection of a feeder that is only silent stays.
+    func close() { hub.output.close() }
+
+    /// Nothing but its frames tells.
+    func isThere(_ candidate: Int) -> Bool { false }
+
+    func isAbsence(_ error: MediaError) -> Bool { error.code == "feed.absent" }
+
+    func requestKeyframe() { hub.wantKeyframe() }
+
+    func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
+        switch cause {
+        case .absent(let error), .failed(let error): error
+        case .silent, .unresponsive, .gone:
+            MediaError(
+                code: "feed.silent",
+                message: "The feeder \(hub.feeder)has sent no frame for \(hub.timeout.short) s and has not reported a "
+                    + "pause. Send paused, or raise timeout.")
         }
     }
 }

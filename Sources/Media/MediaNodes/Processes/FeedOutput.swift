@@ -3,82 +3,101 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Passes frames of another process into the graph.
+/// Passes frames of another process to the head of its node, while the head has opened that process as its device.
 final class FeedOutput: Sendable {
     private struct State {
+        /// The head, while the device is open.
+        var sink: SourceOutput?
         /// The last frame's time.
         var last: UInt64 = 0
         var rate: RateLimit
         var isTooFastSaid = false
+        var pace: PaceMeter
+        /// The size of raw frames that are scaled, and their format.
+        var size: (width: Int, height: Int, caps: Caps?)?
     }
 
     let format: FrameFormat
     let name: String
     private let reporter: Reporter
-    private let queue: PushQueue
-    let pipeline: WeakBox<Pipeline>
-    private let codec: VideoCodec?
     private let state: Mutex<State>
 
-    /// `keyframeWanted` is called whenever decoding needs a keyframe. Raw frames and JPEGs need none.
-    init(_ instance: NodeInstance, _ format: FrameFormat, keyframeWanted: @escaping @Sendable () -> Void = {}) {
+    init(_ instance: NodeInstance, _ format: FrameFormat) {
         self.format = format
-        pipeline = WeakBox(instance.pipeline)
-        codec = VideoCodec(rawValue: format.encoding.name)
-        queue = PushQueue(instance, isEncoded: codec != nil, onKeyframeNeeded: keyframeWanted)
-        state = Mutex(State(rate: Self.rate(of: format)))
+        state = Mutex(State(rate: Self.rate(of: format), pace: PaceMeter(expecting: format.framesPerSecond)))
         (name, reporter) = (instance.name, instance.reporter)
-        instance.element("source").source.watchBuffers { [reporter, name] _ in reporter.isReady(name) }
     }
 
-    /// Whether the pipeline is paused, so that nothing is expected.
-    var isPaused: Bool { pipeline.value?.isPaused == true }
+    /// The node's device is opened: frames go to its head from now on.
+    func open(_ sink: SourceOutput) { state.withLock { $0.sink = sink } }
 
-    /// The capture time, later than that of the previous frame, of any feeder.
-    private func settled(_ time: UInt64) -> MediaTime {
-        state.withLock { state in
-            state.last = max(time, state.last + 1)
-            return MediaTime(nanoseconds: state.last)
-        }
-    }
+    /// Frames that come are refused from now on.
+    func close() { state.withLock { $0.sink = nil } }
 
-    /// Sets the size of further frames, which are scaled.
-    func setSize(width: Int, height: Int) {
-        var format = format
-        (format.width, format.height) = (width, height)
-        queue.source.setFormat(Caps(format.media.pushedCaps))
-    }
+    private var sink: SourceOutput? { state.withLock { $0.sink } }
+
+    /// Whether the node's device is open.
+    var isOpen: Bool { sink != nil }
+
+    func fail(_ error: MediaError) { sink?.fail(error) }
+    func end() { sink?.end() }
+    func rests(_ rests: Bool) { sink?.rests(rests) }
+
+    // MARK: Frames
 
     /// Passes a raw frame in its own memory. `onReturn` is called once, even if the frame is refused.
+    ///
+    /// - Parameter isCopied: whether the memory is needed back at once.
     func push(
-        _ memory: MappedMemory, _ picture: FrameIntake.Picture, onReturn: @escaping @Sendable () -> Void
+        _ memory: MappedMemory, _ picture: FrameIntake.Picture, isCopied: Bool,
+        onReturn: @escaping @Sendable () -> Void
     ) -> Bool {
-        var isOffered = false
-        let isTaken = queue.push(at: settled(picture.captureTime)) { source, timestamp in
-            isOffered = true
-            return source.push(
-                memory, picture.range, picture.format.encoding.rawValue, width: picture.format.width,
-                height: picture.format.height, planes: picture.planes.map { ($0.offset, $0.stride) },
-                timestamp: timestamp, onReturn: onReturn)
-        }
-        if !isOffered { onReturn() }
-        return isTaken
+        let frame = MediaBuffer(
+            memory, picture.range, picture.format.encoding.rawValue, width: picture.format.width,
+            height: picture.format.height, planes: picture.planes.map { ($0.offset, $0.stride) },
+            format: caps(picture.format), onReturn: onReturn)
+        return (isCopied ? frame?.copied : frame).map { deliver($0, at: picture.captureTime) } ?? false
     }
 
     /// Passes a frame with its own bytes: an encoded one, or a raw one without gaps.
     func push(_ bytes: [UInt8], at time: UInt64) -> Bool {
-        if let codec {
-            return queue.push(encoded: bytes.span.bytes, at: settled(time), isKeyframe: codec.isKeyframe(bytes))
+        MediaBuffer(bytes).map { deliver($0, at: time) } ?? false
+    }
+
+    private func deliver(_ frame: MediaBuffer, at time: UInt64) -> Bool {
+        // Captured media cannot lie in the future.
+        let (sink, settled, pace) = state.withLock { state in
+            // Later than the frame before, of any feeder.
+            state.last = max(time, state.last + 1)
+            return (state.sink, MediaTime(nanoseconds: state.last), state.pace.frame(at: state.last))
         }
-        return queue.push(at: settled(time)) { source, timestamp in
-            source.push(bytes.span.bytes, timestamp: timestamp, isKeyframe: true)
+        guard let sink, !PushQueue.isAhead(settled) else { return false }
+        let isTaken = sink.deliver(frame, settled, 0)
+        if let pace { sink.pace(pace) }
+        return isTaken
+    }
+
+    /// The format of raw frames of another size, which are scaled.
+    private func caps(_ format: FrameFormat) -> Caps? {
+        guard (format.width, format.height) != (self.format.width, self.format.height) else { return nil }
+        return state.withLock { state in
+            if let size = state.size, (size.width, size.height) == (format.width, format.height) { return size.caps }
+            var other = self.format
+            (other.width, other.height) = (format.width, format.height)
+            let caps = Caps(other.media.pushedCaps)
+            state.size = (format.width, format.height, caps)
+            return caps
         }
     }
 
-    /// Another feeder connects: its first encoded frame has to be a keyframe.
+    /// Another feeder connects, or frames were left out: encoded frames pass from the next keyframe on.
     func beginAnew() {
-        queue.dropToKeyframe()
-        state.withLock { $0.rate = Self.rate(of: format) }
+        let sink = state.withLock { state in
+            state.rate = Self.rate(of: format)
+            state.pace = PaceMeter(expecting: format.framesPerSecond)
+            return state.sink
+        }
+        sink?.interrupt()
     }
 
     // MARK: Pacing
@@ -110,8 +129,31 @@ final class FeedOutput: Sendable {
         state.withLock { $0.rate.take() }
     }
 
-    func endOfStream() { queue.source.endOfStream() }
-
     /// Reports a warning about the node.
     func warn(_ message: String) { reporter.warn(name, message) }
+}
+
+/// Measures how fast frames come, which the settings only limit.
+struct PaceMeter: Sendable {
+    private var interval: Double
+    private var told: Double
+    private var last: UInt64?
+
+    init(expecting rate: Double) {
+        interval = 1 / rate
+        told = rate
+    }
+
+    /// The pace, in frames per second, if it has become another one.
+    mutating func frame(at time: UInt64) -> Double? {
+        defer { last = time }
+        guard let last, time > last else { return nil }
+        // A pause counts as two intervals at most, or one would look like a slow program for long.
+        let seconds = min(Double(time - last) / 1e9, interval * 2)
+        interval += (seconds - interval) / 4
+        let pace = 1 / interval
+        guard pace < told * 0.75 || pace > told * 1.5 else { return nil }
+        told = pace
+        return pace
+    }
 }

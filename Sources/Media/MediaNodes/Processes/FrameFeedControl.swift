@@ -55,14 +55,16 @@ protocol FedNode: RunningNode, AnyObject {
     func stopFeeding(_ reason: StopReason)
     /// The end of messages about faults of the feeder; nil if they have no consequence.
     var consequence: String? { get }
-    /// A feeder is gone. Called on the hub's queue, like `feedIsSilent`, after the event was reported.
+    /// A feeder has said hello and waits for its start. Called on the hub's queue, like those below.
+    func feedAccepted()
+    /// A frame came. Returns whether the node takes frames now.
+    func feedDelivers() -> Bool
+    /// A feeder is gone. Faults are reported already.
     func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool)
-    func feedIsSilent(_ error: FrameSocketError)
 }
 
 extension FedNode {
     var consequence: String? { nil }
-    func feedIsSilent(_ error: FrameSocketError) {}
 }
 
 extension MediaPipeline {

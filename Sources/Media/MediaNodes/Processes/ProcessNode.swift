@@ -3,6 +3,7 @@ import Dispatch
 import FrameSocket
 import GStreamerKit
 package import MediaGraph
+import Synchronization
 
 /// A program that the graph starts, and that sends its frames over an inherited socket.
 final class ProcessNode: NodeType, FedNode, ProgramOwner {
@@ -14,11 +15,19 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
 
     let hub: FeedHub
     private let program: Program
+    private let isRestarted: Bool
+    private let hasDelivered = AtomicBool()
+    private let head = Mutex<SourceHead?>(nil)
 
     private init(_ instance: NodeInstance) {
         hub = FeedHub(instance, queue: DispatchQueue(label: "media.process"))
         program = Program(instance, queue: hub.queue)
+        isRestarted = instance.flag("restart") && instance.text("away") != "end"
         hub.set(owner: self)
+        let head = FedSource.head(
+            instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
+            limits: FedSource.limits(hub.output.format, timeout: hub.timeout))
+        self.head.withLock { $0 = head }
     }
 
     static let kind = NodeKind(
@@ -28,20 +37,23 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
             + FrameFormat.settings(FrameFormat.names, "Format that the program has to send; h264 is Annex B") + [
                 FrameFormat.scaleSetting, Program.restartSetting,
                 FrameFormat.timeoutSetting("Timeout for frames, after which the program is restarted"),
-            ])
+            ] + FedSource.settings)
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let words = try Program.check(request)
         return try FrameFormat(request).planShared(request, note: "runs \(words[0])")
     }
 
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        instance.reporter.await(instance.name)
-        return ProcessNode(instance)
-    }
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { ProcessNode(instance) }
 
-    func prepare() throws(MediaError) {
-        try program.begin(for: self)
+    private var source: SourceHead? { head.withLock { $0 } }
+
+    func prepare() { source?.prepare() }
+
+    var absence: MediaError? { source?.absence }
+
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        statistics.sources[name] = source?.status
     }
 
     func wire() throws(MediaError) -> Program.Wiring {
@@ -71,19 +83,36 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
         }
     }
 
-    func programEnded(isLast: Bool, isGood: Bool) {
+    func programEnded(isGood: Bool, _ story: MediaError) {
         hub.detach()
-        if isLast, isGood { hub.output.endOfStream() }
+        if isGood, !isRestarted || program.isDismissed { hub.output.end() } else { hub.output.fail(story) }
     }
+
+    func feedAccepted() { hub.start() }
 
     func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool) {
         // A refused program is replaced. One that sent bye or closed the socket is about to end.
-        if case .refused(let error) = end { program.replace(becauseOf: error.message) } else { program.awaitEnd() }
+        if case .refused(let error) = end {
+            program.note(fault: error.message)
+            hub.output.fail(MediaError(error))
+        } else {
+            program.awaitEnd { [weak self] in
+                guard let self else { return }
+                hub.output.fail(
+                    MediaError(
+                        code: "feed.lost", message: "The program \(name(of: 0)) closed its socket and did not end."))
+            }
+        }
     }
 
-    var consequence: String? { program.consequence }
+    func feedDelivers() -> Bool {
+        hasDelivered.raise()
+        return true
+    }
 
-    func feedIsSilent(_ error: FrameSocketError) { program.replace(becauseOf: error.message) }
+    var consequence: String? {
+        "The graph ends the program \(name(of: 0))" + (isRestarted ? " and restarts it." : ".")
+    }
 
     func prepareToFinish() {
         hub.queue.sync {
@@ -93,28 +122,57 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     }
 
     func finish() {
+        source?.finish()
+        head.withLock { $0 = nil }
+    }
+
+    func stopFeeding(_ reason: StopReason) {
+        hub.stop(reason)
+        hub.queue.async {
+            guard self.program.dismiss() else {
+                self.source?.end()
+                return
+            }
+            self.program.awaitEnd { [weak self] in self?.hub.output.end() }
+        }
+    }
+
+    var stalled: MediaError? { program.silent(hub.timeout) }
+}
+
+extension ProcessNode: SourceDevice {
+    func name(of candidate: Int) -> String { program.command.first ?? "" }
+
+    func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
+        guard !program.isDismissed else { throw Reporter.stopped }
+        hub.output.open(output)
+        try program.start(for: self)
+    }
+
+    func close() {
+        hub.output.close()
         hub.queue.sync {
             hub.detach(.ended)
             program.stop()
         }
     }
 
-    func stopFeeding(_ reason: StopReason) {
-        hub.stop(reason)
-        hub.queue.async { self.program.dismiss() }
-    }
+    /// Nothing but its frames tells.
+    func isThere(_ candidate: Int) -> Bool { false }
 
-    var stalled: MediaError? { program.stalled }
-}
+    func isAbsence(_ error: MediaError) -> Bool { false }
 
-extension Program {
-    /// The error if no frame arrived at the start.
-    var stalled: MediaError {
-        MediaError(
-            code: "process.silent",
-            message: "The program \(command.first ?? "") sent no frame within 8 s"
-                + (lastWords.map { "; its last output was \"\($0)\"" } ?? " and printed nothing")
-                + ". Run it by hand to see why.")
+    func requestKeyframe() { hub.wantKeyframe() }
+
+    /// A program has 2 s to end.
+    var closingLimit: Double { 5 }
+
+    func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
+        switch cause {
+        case .absent(let error), .failed(let error): error
+        case .silent, .unresponsive, .gone:
+            hasDelivered.value ? program.paused(hub.timeout) : program.silent(hub.timeout)
+        }
     }
 }
 

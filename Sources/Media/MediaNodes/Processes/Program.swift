@@ -8,15 +8,19 @@ import Synchronization
 protocol ProgramOwner: AnyObject, Sendable {
     /// The descriptors for the next start.
     func wire() throws(MediaError) -> Program.Wiring
-    /// The program has ended. Calls `whenTaken` on the queue when all of its output is read.
+    /// The program has ended by itself. Calls `whenTaken` on the queue when all of its output is read.
     func takeRest(_ whenTaken: @escaping @Sendable () -> Void)
-    /// All of its output is read. It is the last time if the program is not restarted.
-    func programEnded(isLast: Bool, isGood: Bool)
+    /// All of its output is read.
+    ///
+    /// - Parameters:
+    ///   - isGood: whether it ended with 0, or was asked to end.
+    ///   - story: `process.ended`, with its status and its last output.
+    func programEnded(isGood: Bool, _ story: MediaError)
 }
 
-/// A node's program, which is restarted when it ends, and whose output is passed on.
+/// A node's program, whose output is passed on. The node's head decides when it starts, and when it starts again.
 ///
-/// On one queue; `finish` is called from outside of it.
+/// On one queue. `start` and `stop` are called from outside of it, and `stop` blocks until the program has ended.
 final class Program: Sendable {
     /// Descriptors for a starting program.
     struct Wiring: Sendable {
@@ -40,22 +44,15 @@ final class Program: Sendable {
     private struct State {
         weak var owner: (any ProgramOwner)?
         var run: Run?
-        /// 0 before the first start.
-        var startedAt: UInt64 = 0
+        /// Counts the starts and stops, so that the end of an earlier program is recognized.
+        var round = 0
         /// When it was asked to end.
         var askedAt: UInt64 = 0
-        var backoff = Backoff()
         var log: LineLog
-        var isRestarted: Bool
-        /// Why the graph ends the running program, to restart it. It is reported already.
+        /// Why the graph ends the running program. It is reported already.
         var fault: String?
-        /// Whether its end was requested.
+        /// Whether its end was requested by the application.
         var isDismissed = false
-        /// Whether it has ended and its remaining output is being read.
-        var isTakingRest = false
-        /// Whether the end of the frames was reported.
-        var isOver = false
-        var isStopping = false
     }
 
     /// Seconds that a program has to end by itself.
@@ -80,7 +77,7 @@ final class Program: Sendable {
 
     static let restartSetting = SettingContract(
         "restart", .flag, default: true,
-        "Whether to restart the program when it ends; otherwise the stream ends with it")
+        "Whether to restart the program when it ends; otherwise the stream ends with it, and a failure ends the node")
 
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         name = instance.name
@@ -88,8 +85,7 @@ final class Program: Sendable {
         path = ProgramSearch.find(command.first ?? "") ?? ""
         self.queue = queue
         reporter = instance.reporter
-        let isRestarted = instance.flag("restart")
-        state = Mutex(State(log: LineLog(now: FrameFeed.now), isRestarted: isRestarted))
+        state = Mutex(State(log: LineLog(now: FrameFeed.now)))
     }
 
     /// The words of a command. Throws if it is malformed.
@@ -114,19 +110,16 @@ final class Program: Sendable {
     /// The program's last output line.
     var lastWords: String? { state.withLock { $0.log.last } }
 
-    private var owner: (any ProgramOwner)? { state.withLock { $0.owner } }
     private var title: String { command.first ?? "" }
 
     // MARK: Starting
 
-    /// Starts the program, from outside of the queue.
-    func begin(for owner: any ProgramOwner) throws(MediaError) {
-        state.withLock { $0.owner = owner }
-        try queue.sync { Result { () throws(MediaError) in try start() } }.get()
+    /// Starts the program.
+    func start(for owner: any ProgramOwner) throws(MediaError) {
+        try queue.sync { Result { () throws(MediaError) in try begin(for: owner) } }.get()
     }
 
-    private func start() throws(MediaError) {
-        guard let owner else { throw Reporter.stopped }
+    private func begin(for owner: any ProgramOwner) throws(MediaError) {
         let wiring = try owner.wire()
         let (words, end, child): (OutputPipe, OwnedDescriptor, ChildProcess)
         do throws(ChildProcess.Failure) {
@@ -146,9 +139,10 @@ final class Program: Sendable {
         let listening = ReadSource(words.number, of: words, on: queue) { [weak self] in _ = self?.listen(words) }
         let ending = ReadSource(child.endDescriptor, of: child, on: queue) { [weak self] in self?.ended() }
         state.withLock { state in
+            state.owner = owner
             state.run = Run(child: child, words: words, end: ending, listening: listening)
-            state.startedAt = FrameFeed.now
-            state.fault = nil
+            (state.fault, state.askedAt) = (nil, 0)
+            state.round += 1
         }
         // The program's ends had to stay open until here.
         withExtendedLifetime((end, wiring)) {}
@@ -189,117 +183,62 @@ final class Program: Sendable {
         }
         run.end.cancel()
         run.listening.cancel()
-        let (startedAt, rest, fault) = state.withLock { state in
-            (state.run, state.isTakingRest) = (nil, true)
-            return (state.startedAt, state.log.takeLine(), state.fault)
+        let (rest, fault, owner, round) = state.withLock { state in
+            state.run = nil
+            return (state.log.takeLine(), state.fault, state.owner, state.round)
         }
         if let rest { tell(rest, unlessItRepeats: fault) }
-        let seconds = Double(FrameFeed.now - startedAt) / 1e9
-        owner?.takeRest { [weak self] in self?.settle(ending, after: seconds) }
+        owner?.takeRest { [weak self] in self?.settle(ending, of: round) }
     }
 
     /// All output of the program is read.
-    private func settle(_ ending: ChildProcess.Ending, after seconds: Double) {
-        let (isStopping, isDismissed, isRestarted, last, fault) = state.withLock { state in
-            state.isTakingRest = false
-            if !state.isRestarted { state.isOver = true }
-            return (state.isStopping, state.isDismissed, state.isRestarted, state.log.last, state.fault)
+    private func settle(_ ending: ChildProcess.Ending, of round: Int) {
+        let (isDismissed, last, owner) = state.withLock { state in
+            (state.isDismissed, state.log.last, state.round == round ? state.owner : nil)
         }
-        if isStopping { return }
-        owner?.programEnded(isLast: !isRestarted, isGood: ending.isGood || isDismissed)
-        let story =
-            fault.map { "The graph ended the program \(title): \($0.trimmedSentence)" }
-            ?? "The program \(title) \(ending)" + (last.map { "; its last output was \"\($0)\"" } ?? "")
-        guard isRestarted else {
-            if !ending.isGood, !isDismissed {
-                reporter.fail(MediaError(code: "process.ended", message: "\(story). Run it by hand to see why."), name)
-            }
-            return
-        }
-        restart(after: seconds, fault == nil ? story : nil)
+        let story = "The program \(title) \(ending)" + (last.map { "; its last output was \"\($0)\"" } ?? "")
+        owner?.programEnded(
+            isGood: ending.isGood || isDismissed,
+            MediaError(code: "process.ended", message: "\(story). Run it by hand to see why."))
     }
 
-    /// - Parameter story: the reason, unless it is reported already
-    private func restart(after seconds: Double, _ story: String?) {
-        let delay = state.withLock { $0.backoff.delay(afterRunning: seconds, chance: .random(in: 0...1)) }
-        if let story {
-            let tenths = Double(Int(delay * 10 + 0.5)) / 10
-            let error = MediaError(code: "process.ended", message: "\(story). It restarts in \(tenths) s.")
-            reporter.warn(name, error.description)
-        }
-        queue.asyncAfter(deadline: .now() + delay) { [weak self] in self?.startAgain() }
-    }
+    /// The graph ends the program for this reason, which is reported already.
+    func note(fault: String) { state.withLock { $0.fault = $0.fault ?? fault } }
 
-    private func startAgain() {
-        guard state.withLock({ !$0.isStopping && $0.isRestarted && $0.run == nil }) else { return }
-        do throws(MediaError) {
-            try start()
-        } catch {
-            restart(after: 0, "\(error.message)")
-        }
-    }
-
-    /// The end of a message about a fault for which the program is replaced.
-    var consequence: String {
-        "The graph ends the program \(title)" + (state.withLock { $0.isRestarted } ? " and restarts it." : ".")
-    }
-
-    /// Ends a program that misbehaves or is done. It is restarted. Called on the queue.
-    ///
-    /// - Parameter fault: the reason, which is reported already. If nil, its end is reported
-    func replace(becauseOf fault: String? = nil) {
-        let run = state.withLock { state in
-            if state.run != nil { state.fault = state.fault ?? fault }
-            return state.run
-        }
-        guard let child = run?.child else { return }
-        child.askToEnd()
-        later(child) { $0.kill() }
-    }
-
-    /// The program is about to end, or should be. Ends it after a grace period.
-    func awaitEnd() {
+    /// The program is about to end, or should be. Calls `body` on the queue if it has not ended after a grace period.
+    func awaitEnd(_ body: @escaping @Sendable () -> Void) {
         guard let child = state.withLock({ $0.run })?.child else { return }
-        later(child) { [weak self] _ in self?.replace() }
-    }
-
-    /// The program was asked to end and is not restarted. Called on the queue.
-    func dismiss() {
-        let isOverNow = state.withLock { state in
-            (state.isRestarted, state.isDismissed) = (false, true)
-            // A program that waits for its restart has ended already.
-            guard state.run == nil, state.startedAt > 0, !state.isTakingRest, !state.isStopping, !state.isOver else {
-                return false
-            }
-            state.isOver = true
-            return true
-        }
-        if isOverNow { owner?.programEnded(isLast: true, isGood: true) }
-        awaitEnd()
-    }
-
-    private func later(_ child: ChildProcess, _ body: @escaping @Sendable (ChildProcess) -> Void) {
         queue.asyncAfter(deadline: .now() + Self.grace) { [weak self] in
-            guard let self, state.withLock({ $0.run })?.child === child else { return }
-            body(child)
+            if let self, state.withLock({ $0.run })?.child === child { body() }
         }
     }
+
+    /// The application asked the program to end, and it does not start again. Returns whether it runs.
+    func dismiss() -> Bool {
+        state.withLock { state in
+            state.isDismissed = true
+            return state.run != nil
+        }
+    }
+
+    var isDismissed: Bool { state.withLock { $0.isDismissed } }
 
     /// Asks the program to end. Called on the queue.
     func requestEnd() {
         let child = state.withLock { state in
-            state.isStopping = true
             if state.askedAt == 0 { state.askedAt = FrameFeed.now }
             return state.run?.child
         }
         child?.askToEnd()
     }
 
-    /// Ends the program and waits for that. Its output meanwhile, also to `output`, is discarded. Called on the queue.
+    /// Ends the program and waits for that, for 2 s and for its kernel. Its output meanwhile, also to `output`, is
+    /// discarded. Called on the queue.
     func stop(discarding output: OutputPipe? = nil) {
         requestEnd()
         let (run, askedAt) = state.withLock { state in
             defer { state.run = nil }
+            state.round += 1
             return (state.run, state.askedAt)
         }
         guard let run else { return }
@@ -307,6 +246,24 @@ final class Program: Sendable {
         let left = Self.grace - Double(FrameFeed.now - askedAt) / 1e9
         _ = run.child.end(within: max(0, left), discarding: [run.words] + (output.map { [$0] } ?? []))
         run.listening.cancel()
+    }
+
+    /// The error before the first frame.
+    func silent(_ timeout: Double) -> MediaError {
+        MediaError(
+            code: "process.silent",
+            message: "The program \(title) sent no frame within \(timeout.short) s"
+                + (lastWords.map { "; its last output was \"\($0)\"" } ?? " and printed nothing")
+                + ". Run it by hand to see why.")
+    }
+
+    /// The error after a frame.
+    func paused(_ timeout: Double) -> MediaError {
+        MediaError(
+            code: "feed.silent",
+            message:
+                "The program \(title) has sent no frame for \(timeout.short) s and is restarted. Raise timeout if it "
+                + "needs longer.")
     }
 }
 

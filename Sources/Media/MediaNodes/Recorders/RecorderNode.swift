@@ -241,11 +241,10 @@ final class RecorderNode: NodeType, RunningNode {
         sink.sink.onEndOfStream { [isComplete] in isComplete.signal() }
     }
 
-    /// Whether a format of H.264 has the same size as the one before.
+    /// Whether a format of H.264 or H.265 has the same size as the one before.
     private func repeats(_ caps: Caps) -> Bool {
-        guard let format = caps.structures.first.flatMap(MediaFormat.init), format.encoding == "h264" else {
-            return false
-        }
+        guard let format = caps.structures.first.flatMap(MediaFormat.init), ["h264", "h265"].contains(format.encoding)
+        else { return false }
         let size = [format.width, format.height]
         return state.withLock { state in
             defer { state.size = size }

@@ -44,7 +44,8 @@ final class DeviceChain: Sendable {
     private let elements: [String: Element]
     private let fault: Fault
 
-    /// Makes the elements. The last one feeds `output`.
+    /// Makes the elements. Those of the plan's outputs feed `output`, in the order of the outputs; without outputs, the
+    /// last element does.
     ///
     /// - Parameter explain: the error for a failure of an element, on any thread. The flag is true once media has come.
     init(
@@ -61,21 +62,22 @@ final class DeviceChain: Sendable {
             elements[element.name] = try Element(
                 element.factory, name: "\(prefix).\(element.name)", element.properties)
         }
-        let end = try Element("fakesink", name: "\(prefix).end", NodePlan.sinkProperties)
         self.elements = elements
         for element in elements.values { pipeline.add(element) }
-        pipeline.add(end)
         for link in plan.links {
             guard let from = elements[link.from.element], let to = elements[link.to.element] else { continue }
             try from.link(to)
         }
-        guard let last = plan.elements.last.flatMap({ elements[$0.name] }) else {
-            preconditionFailure("a device without elements")
-        }
-        try last.link(end)
-        end.sink.takeBuffers { buffer, time in
-            fault.feed()
-            output.deliver(buffer, time)
+        let ends = plan.outputs.isEmpty ? [plan.elements.last?.name ?? ""] : plan.outputs
+        for (track, name) in ends.enumerated() {
+            guard let last = elements[name] else { preconditionFailure("a device without elements") }
+            let end = try Element("fakesink", name: "\(prefix).end-\(name)", NodePlan.sinkProperties)
+            pipeline.add(end)
+            try last.link(end)
+            end.sink.takeBuffers { buffer, time in
+                fault.feed()
+                _ = output.deliver(buffer, time, track)
+            }
         }
     }
 

@@ -43,6 +43,13 @@ final class Slate: Sendable {
         let (text, image) = (request.given("slate-text"), request.given("slate-image"))
         let isEncoded = format.kind == .encodedVideo
         guard isEncoded || text != nil || image != nil else { return [] }
+        let isNeeded = text != nil || image != nil || request.text("away") == "slate"
+        guard format.width != nil, format.height != nil else {
+            guard isNeeded else { return [] }
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message: "\"\(request.name)\": a slate needs the size of the frames. Set width and height.")
+        }
         var plan = NodePlan(request.node)
         // An encoder needs one frame.
         plan.add(
@@ -81,7 +88,6 @@ final class Slate: Sendable {
                 try planEncoder(&plan, format, request.environment)
             } catch {
                 // Without an encoder, nothing shows before the first frame of the device.
-                let isNeeded = text != nil || image != nil || request.text("away") == "slate"
                 guard !isNeeded else { throw error }
                 return []
             }
@@ -93,15 +99,23 @@ final class Slate: Sendable {
     private static func planEncoder(
         _ plan: inout NodePlan, _ format: MediaFormat, _ environment: any PlanEnvironment
     ) throws(MediaError) {
-        guard format.encoding == "h264" else {
+        switch format.encoding {
+        case "mjpeg":
             try environment.require("jpegenc")
             return plan.add("jpegenc", as: "encoder")
+        case "h265":
+            try environment.require("x265enc")
+            plan.add("x265enc", as: "encoder", ["tune": "zerolatency", "speed-preset": "ultrafast"])
+            return plan.addFilter("video/x-h265,stream-format=byte-stream,alignment=au", as: "profile")
+        default: break
         }
         // Hardware may keep a single frame.
-        let encoders = EncodedVideo.h264.elements.filter { !$0.isHardware }
+        let codec = EncodedVideo.all.first { $0.name == format.encoding } ?? .h264
+        let encoders = codec.elements.filter { !$0.isHardware }
         let factory = try environment.firstUsable(of: encoders.map(\.factory)).factory
         let properties = encoders.first { $0.factory == factory }?.properties(keyframeInterval: 1) ?? [:]
         plan.add(factory, as: "encoder", properties)
+        guard codec.name == "h264" else { return }
         plan.addFilter(
             "video/x-h264,profile=constrained-baseline,stream-format=byte-stream,alignment=au", as: "profile")
     }
@@ -135,12 +149,13 @@ final class Slate: Sendable {
             }
             // Without its elements, it stays grey.
             let output = SourceOutput(
-                deliver: { [weak self] buffer, _ in
+                deliver: { [weak self] buffer, _, _ in
                     let former = self?.state.withLock { state in
                         defer { state.drawn = buffer }
                         return state.drawn
                     }
                     withExtendedLifetime(former) {}
+                    return true
                 }, fail: { _ in })
             guard
                 let made = try? DeviceChain(

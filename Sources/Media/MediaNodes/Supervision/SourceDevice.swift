@@ -17,20 +17,34 @@ protocol SourceDevice: Sendable {
     func isAbsence(_ error: MediaError) -> Bool
     /// Asks a device that encodes for a keyframe. Any thread; does not block.
     func requestKeyframe()
+    /// The node ends: an `open` that waits for something returns. Any thread; does not block.
+    func interrupt()
+    /// How long the node's end waits for `close`, in seconds.
+    var closingLimit: Double { get }
     /// The error for a device that was open and delivers nothing any more, or does not respond.
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError
 }
 
 extension SourceDevice {
     func requestKeyframe() {}
+    func interrupt() {}
+    var closingLimit: Double { 2 }
 }
 
 /// The connection of an open device to its source. It refuses everything after the device was closed.
 struct SourceOutput: Sendable {
-    /// Passes a frame on, with its capture time on the monotonic clock. Called on a thread of the device.
-    let deliver: @Sendable (MediaBuffer, MediaTime) -> Void
+    /// Passes a frame on to an output of the node, by its place, with its capture time on the monotonic clock. Called on a
+    /// thread of the device.
+    /// Returns whether the frame was passed on.
+    let deliver: @Sendable (MediaBuffer, MediaTime, Int) -> Bool
     /// The device has failed.
     let fail: @Sendable (MediaError) -> Void
     /// The device delivers so many frames in a second.
     var pace: @Sendable (Double) -> Void = { _ in }
+    /// The device has ended deliberately, after its last frame: the stream ends with it.
+    var end: @Sendable () -> Void = {}
+    /// The device announced that it delivers nothing for now, or that it goes on.
+    var rests: @Sendable (Bool) -> Void = { _ in }
+    /// Frames were left out: encoded video goes on with the next keyframe.
+    var interrupt: @Sendable () -> Void = {}
 }

@@ -1,0 +1,195 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// A network camera node that goes on while its camera is away.
+struct KeptNetworkCamera: RunningNode {
+    private let head: SourceHead
+    private let device: NetworkCameraDevice
+
+    init(_ instance: NodeInstance) {
+        let ports = ["video", "audio"].filter { instance.plan.formats[$0] != nil }
+        device = NetworkCameraDevice(instance, ports)
+        head = SourceHead(
+            instance, device, ports.map { Self.output($0, of: instance) },
+            withoutDevice: instance.text("away") == "end" ? .ends : .goesOn,
+            limits: Self.limits(hasAudio: ports.contains("audio")))
+        for port in ports {
+            // Usually the jitter buffer would answer.
+            instance.element("\(port)-source").source.answerLatencyQueries(
+                seconds: Double(instance.integer("latency")) / 1000, isLive: true)
+        }
+    }
+
+    private static func output(_ port: String, of instance: NodeInstance) -> SourceHead.Output {
+        let format = instance.plan.formats[port]
+        guard port == "video", let format else {
+            return .init(port: port, element: "\(port)-source", standIn: .silence(format.flatMap(EncodedSilence.init)))
+        }
+        let elements = instance.plan.device?.slate ?? []
+        let slate =
+            elements.isEmpty ? nil : Slate(format, elements, named: instance.prefix, on: instance.pipeline.clock)
+        return .init(port: port, element: "\(port)-source", standIn: StandIn(instance, slate))
+    }
+
+    /// A camera sends continuously, but TCP holds its packets back for a moment.
+    private static func limits(hasAudio: Bool) -> SourceSupervisor.Limits {
+        var limits = SourceSupervisor.Limits()
+        // After a stand-in, the video goes on with the camera's next keyframe, which may take seconds.
+        (limits.quiet, limits.silent, limits.pause) = (1, 5, 5)
+        limits.firstStandIn = 4
+        // Silence has no gaps.
+        limits.fill = hasAudio ? 0.1 : 1
+        (limits.poll, limits.longestBackoff) = (1, 30)
+        return limits
+    }
+
+    func prepare() { head.prepare() }
+
+    func finish() { head.finish() }
+
+    var absence: MediaError? { head.absence }
+
+    func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
+
+    var stalled: MediaError? { device.silent }
+}
+
+/// The camera of a node, described and opened again after each loss.
+private final class NetworkCameraDevice: SourceDevice {
+    private struct State {
+        var chain: DeviceChain?
+        /// In seconds; nil for a live stream.
+        var length: Double?
+        /// The times of the first and the last frame.
+        var first: MediaTime?
+        var last: MediaTime?
+        var ended = 0
+    }
+
+    /// How long to wait for a response, in seconds.
+    private static let responseLimit = 4.0
+    /// A stream of known length that ends so much earlier was cut off.
+    private static let longestLack = 2.0
+
+    private let request: NodeRequest
+    private let address: RTSPAddress
+    private let wishes: RTSPWishes
+    private let ports: [String]
+    private let prefix: String
+    private let clock: PipelineClock
+    private let state = Mutex(State())
+    private let cancellation = RTSPProbe.Cancellation()
+
+    init(_ instance: NodeInstance, _ ports: [String]) {
+        request = NodeRequest(
+            instance.node, RTSPNode.kind, usedOutputs: Set(ports), environment: SystemEnvironment())
+        guard let address = RTSPAddress(instance.text("url")) else { preconditionFailure("a planned address") }
+        self.address = address
+        self.ports = ports
+        wishes = RTSPWishes(instance.plan.formats)
+        prefix = instance.prefix
+        clock = instance.pipeline.clock
+    }
+
+    func name(of candidate: Int) -> String { address.url }
+
+    func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
+        let camera = try describe()
+        let plan = try RTSPNode.planCamera(camera, at: address, request, wishes)
+        var device = DevicePlan(name: address.url, wish: "")
+        device.take(plan)
+        device.outputs = ports.compactMap { plan.outputs[$0]?.element }
+        let following = SourceOutput(
+            deliver: { [weak self] buffer, time, track in
+                self?.note(time)
+                return output.deliver(buffer, time, track)
+            }, fail: output.fail)
+        let chain = try DeviceChain(device, named: prefix, on: clock, for: following) { [address] failure, isFed in
+            isFed
+                ? RTSPFailure.lost(address.url, failure.message)
+                : RTSPFailure.unreachable(address.url, failure.message)
+        }
+        try connect(chain, to: output)
+        state.withLock { state in
+            state = State()
+            (state.chain, state.length) = (chain, camera.compactMap(\.length).max())
+        }
+        try chain.play()
+    }
+
+    private func describe() throws(MediaError) -> NetworkCamera {
+        do throws(RTSPProbe.Failure) {
+            return try RTSPProbe.describe(
+                address, verifyingCertificate: request.flag("verify-certificate"), seconds: Self.responseLimit,
+                until: cancellation)
+        } catch {
+            throw RTSPFailure.described(error, at: address)
+        }
+    }
+
+    /// Links the streams of the camera when they come.
+    private func connect(_ chain: DeviceChain, to output: SourceOutput) throws(MediaError) {
+        let source = chain.element("source")
+        if let user = address.user { try source.set("user-id", .text(user)) }
+        if let password = address.password { try source.set("user-pw", .text(password)) }
+        let ports = ports
+        source.onStreamOffered { ports.contains($0) }
+        let inputs = Dictionary(uniqueKeysWithValues: ports.map { ($0, chain.element($0).sink) })
+        source.onPadAdded { pad in
+            guard let media = pad.caps?.structures.first?.text("media"), let input = inputs[media], !input.isLinked
+            else { return }
+            _ = pad.link(input)
+        }
+        for port in ports {
+            chain.element("\(port)-format").source.onEndOfStream { [weak self] in self?.ended(output) }
+        }
+    }
+
+    private func note(_ time: MediaTime) {
+        state.withLock { state in
+            state.first = state.first ?? time
+            state.last = max(state.last ?? time, time)
+        }
+    }
+
+    /// A stream has ended. One of known length has played to its end; a live one has none.
+    private func ended(_ output: SourceOutput) {
+        let isWhole = state.withLock { state -> Bool? in
+            state.ended += 1
+            guard state.ended == ports.count else { return nil }
+            guard let length = state.length, let first = state.first, let last = state.last else { return false }
+            return last.seconds(since: first) > length - Self.longestLack
+        }
+        guard let isWhole else { return }
+        if isWhole { output.end() } else { output.fail(RTSPFailure.lost(address.url, "it ended the stream")) }
+    }
+
+    func close() {
+        let chain = state.withLock { state in
+            defer { state.chain = nil }
+            return state.chain
+        }
+        chain?.pipeline.stop()
+    }
+
+    func interrupt() { cancellation.cancel() }
+
+    /// A camera that still responds may have paused. The connection is alive, or rtspsrc would have failed.
+    func isThere(_ candidate: Int) -> Bool { true }
+
+    func isAbsence(_ error: MediaError) -> Bool { RTSPNode.isAway(error) }
+
+    var silent: MediaError {
+        RTSPFailure.unreachable(
+            address.url, "it responded but sent nothing for \(SourceSupervisor.Limits().firstFrame.short) s")
+    }
+
+    func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
+        switch cause {
+        case .absent(let error), .failed(let error): error
+        case .silent where state.withLock({ $0.first == nil }), .unresponsive: silent
+        case .silent, .gone: RTSPFailure.lost(address.url, "nothing came for 5 s")
+        }
+    }
+}
