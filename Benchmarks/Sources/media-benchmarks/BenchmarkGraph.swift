@@ -148,7 +148,8 @@ extension SettingValue {
 /// A moving test pattern without anything of ours drawn into it, and with an end.
 enum PlainPatternNode: NodeType {
     static let kind = NodeKind(
-        "plain-pattern", .capturer, "Moving colour bars", outputs: [Port("out", [.rawVideo], encodings: ["I420", "NV12"])],
+        "plain-pattern", .capturer, "Moving colour bars",
+        outputs: [Port("out", [.rawVideo], encodings: ["I420", "NV12"])],
         settings: [
             SettingContract("frames", .integer(1...1_000_000), default: 300, "How many"),
             SettingContract("format", .choice(["I420", "NV12"]), default: "I420", "Pixel format"),

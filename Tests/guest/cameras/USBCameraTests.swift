@@ -36,7 +36,7 @@ extension GuestTests {
             driver = try Driver("uvcvideo")
         }
 
-        private var names: [String] { CameraPlace.all().map(\.name) }
+        private var names: [String] { CameraSystem.machine.places().map(\.name) }
 
         private func plug(_ serial: String, at port: Int) async throws -> USBCamera {
             let before = names.count
@@ -75,7 +75,7 @@ extension GuestTests {
         {
             let first = try await plug("7C3F", at: 0)
             let second = try await plug("9D21", at: 1)
-            let before = try CameraPlace.find("serial:7C3F", among: CameraPlace.all()).path
+            let before = try CameraPlace.find("serial:7C3F", among: CameraSystem.machine.places()).path
             let watched = try await Watched(Watched.viewing("serial:7C3F", ["brightness": 77])).start()
             await eventually(within: 60, "frames") { watched.pictures.count > 5 }
             #expect(try Camera.control("brightness", of: before) == 77)
@@ -85,7 +85,7 @@ extension GuestTests {
             let same = try await plug("7C3F", at: 1)
             await eventually(within: 60, "the return") { watched.deviceEvents == ["lost", "returned"] }
             let paths = try ["serial:7C3F", "serial:9D21"].map {
-                try CameraPlace.find($0, among: CameraPlace.all()).path
+                try CameraPlace.find($0, among: CameraSystem.machine.places()).path
             }
             #expect(paths[1] == before && paths[0] != before)
             #expect(try paths.map { try Camera.control("brightness", of: $0) } == [77, 128])

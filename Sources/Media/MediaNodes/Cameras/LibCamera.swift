@@ -115,7 +115,7 @@ struct KeptLibCamera: RunningNode {
         head = SourceHead(
             instance,
             LibCameraDevice(camera.name, camera.planElements(instance.node, wish), instance),
-            standIn: instance.text("away") == "slate" ? .slate(slate) : .freeze(slate: slate),
+            [.init(port: "video", standIn: StandIn(instance, slate))],
             limits: SourceSupervisor.Limits().paced(wish.framesPerSecond))
     }
 
