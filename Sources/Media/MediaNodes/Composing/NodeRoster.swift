@@ -140,7 +140,7 @@ extension NodeBindings {
             case .audio(let function): audio[name] = function
             case .frameFunction(let function): frameFunctions[name] = function
             case .kind(let implementation):
-                if registry.kind(named: implementation.kind.name) == nil { own[name] = implementation }
+                if !registry.isListed(implementation.kind.name) { own[name] = implementation }
             case .own(let make):
                 let implementation = try make()
                 let kind = implementation.kind

@@ -1,0 +1,97 @@
+import Synchronization
+import TestFixtures
+import Testing
+import TestSupport
+
+@testable import MediaNodes
+
+/// An object of the application.
+private final class Lamp: Sendable {
+    let luma: UInt8
+
+    init(luma: UInt8) { self.luma = luma }
+}
+
+/// A value with a live setting.
+private struct Lit: Capturer {
+    static let summary = "Frames of one grey"
+    @Setting("Added luma", in: 0...100, isChangeable: true) var light = 0
+    let lamp: Lamp
+
+    func format() -> PictureFormat { PictureFormat(width: 64, height: 48, framesPerSecond: 30) }
+
+    func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        while true { try await output.draw { $0.fill(luma: lamp.luma + UInt8(light)) } }
+    }
+}
+
+/// Fails at its third frame.
+private struct Weary: Processor {
+    static let summary = "Ends soon"
+    let lamp: Lamp
+    var frames = 0
+
+    init(lamp: Lamp) { self.lamp = lamp }
+
+    mutating func process(_ picture: inout MutableVideoFrame) throws {
+        frames += 1
+        if frames > 2 { throw MediaError(code: "node.weary", message: "It ends after 2 frames.") }
+    }
+}
+
+private struct Shading: Processor {
+    static let summary = "Keeps an object of the program"
+    let lamp: Lamp
+
+    mutating func process(_ picture: inout MutableVideoFrame) { picture.fill(luma: lamp.luma) }
+}
+
+/// A node of another module: no registry has its kind.
+private struct Visitor: MediaNode {
+    var handle: NodeHandle
+
+    init() {
+        let null = NodeImplementation(NullNode.self)
+        handle = NodeHandle(
+            NodeImplementation(
+                kind: NodeKind("visitor", .renderer, "Reads anything", inputs: null.kind.inputs),
+                plan: { (request) throws(MediaError) in .sink(request) }, activate: { _ in nil }), [:])
+    }
+}
+
+extension MediaNodesTests {
+    /// Edits of pipelines of handles, and what handles do after them.
+    @Suite(.timeLimit(.minutes(1))) struct ComposedEditTests {
+        private static func running(
+            @CompositionBuilder _ compose: () -> Composition
+        ) async throws -> (MediaPipeline, SteppedClock) {
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(compose(), limits: Limits(), clock: clock.clock)
+            clock.run(pipeline)
+            try await pipeline.start()
+            return (pipeline, clock)
+        }
+
+        private static func code(_ body: () async throws -> Void) async -> String? {
+            do {
+                try await body()
+                return nil
+            } catch {
+                return (error as? MediaError)?.code
+            }
+        }
+
+        private static func source() -> TestPattern { TestPattern(width: 320, height: 240) }
+
+        @Test func `a second node of a kind that the registry lacks joins a running one`() async throws {
+            let source = Self.source()
+            let (pipeline, clock) = try await Self.running { source >>> Visitor() }
+            defer { withExtendedLifetime(clock) {} }
+            #expect(try await pipeline.add { source >>> Visitor() }.description == "adds visitor-2")
+            #expect(
+                try await pipeline.apply { source >>> Visitor() }.description
+                    == "adds visitor-3; removes visitor, visitor-2")
+            await pipeline.stop()
+        }
+    }
+}
