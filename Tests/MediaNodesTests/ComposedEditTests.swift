@@ -93,5 +93,20 @@ extension MediaNodesTests {
                     == "adds visitor-3; removes visitor, visitor-2")
             await pipeline.stop()
         }
+
+        @Test func `a reused name keeps no code of the node that had it`() async throws {
+            let source = Self.source()
+            weak var lamp: Lamp?
+            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            defer { withExtendedLifetime(clock) {} }
+            try await {
+                let made = Lamp(luma: 16)
+                lamp = made
+                try await pipeline.add { source >>> Shading(lamp: made).node.named("part") >>> Null().named("end") }
+            }()
+            try await pipeline.apply { source >>> Mirroring().named("part") >>> Null().named("other") }
+            await eventually("the lamp is gone") { lamp == nil }
+            await pipeline.stop()
+        }
     }
 }
