@@ -110,3 +110,26 @@ extension MediaNodesTests {
         }
     }
 }
+
+/// Compiles only if a pipeline can be composed of the properties of an actor.
+@MainActor private final class Stage {
+    private let camera = TestPattern(width: 320, height: 240)
+    private var isShown = true
+    private var pipeline: MediaPipeline?
+
+    func run() async throws {
+        let pipeline = try await MediaPipeline { if isShown { camera >>> Null() } }
+        self.pipeline = pipeline
+        try await pipeline.start()
+        isShown = false
+        try await pipeline.add { if !isShown { camera >>> Null() } }
+        try await pipeline.apply { camera >>> Null() }
+        await pipeline.stop()
+    }
+}
+
+extension MediaNodesTests.ComposedEditTests {
+    @Test func `an object of the main actor composes a pipeline of its properties`() async throws {
+        try await Stage().run()
+    }
+}

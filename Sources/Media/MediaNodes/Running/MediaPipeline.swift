@@ -61,7 +61,9 @@ public final class MediaPipeline: Sendable {
     /// ```swift
     /// let pipeline = try await MediaPipeline { camera >>> Window() }
     /// ```
-    public convenience init(@CompositionBuilder _ compose: () -> Composition) async throws(MediaError) {
+    public nonisolated(nonsending) convenience init(
+        @CompositionBuilder _ compose: () -> Composition
+    ) async throws(MediaError) {
         try await self.init(compose())
     }
 
@@ -435,7 +437,7 @@ public final class MediaPipeline: Sendable {
 
     /// Replaces the running graph like `apply(_:within:)`.
     @discardableResult
-    public func apply(
+    public nonisolated(nonsending) func apply(
         within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
     ) async throws(MediaError) -> GraphChange {
         try await apply(compose(), within: seconds)
@@ -447,7 +449,7 @@ public final class MediaPipeline: Sendable {
     /// try await pipeline.add { encoder >>> Recorder(path: "talk.mkv") }
     /// ```
     @discardableResult
-    public func add(
+    public nonisolated(nonsending) func add(
         within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
     ) async throws(MediaError) -> GraphChange {
         let enrolled = try roster.enroll(compose(), beside: plan.expanded, isWhole: false)
