@@ -94,6 +94,25 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test func `a replaced composition keeps the live settings of its handles`() async throws {
+            let (source, volume) = (Self.source(), Volume(0.25))
+            let video = Null()
+            let (pipeline, clock) = try await Self.running {
+                source >>> video
+                source.audio >>> volume >>> Null()
+            }
+            defer { withExtendedLifetime(clock) {} }
+            try await volume.setMuted(true)
+            try await volume.setFactor(0.5)
+            let change = try await pipeline.apply {
+                source >>> video
+                source.audio >>> volume >>> Null().named("other")
+            }
+            #expect(change.settings.isEmpty)
+            #expect(pipeline.plan.node(volume)?.node.settings == ["volume": 0.5, "mute": true])
+            await pipeline.stop()
+        }
+
         @Test func `a reused name keeps no code of the node that had it`() async throws {
             let source = Self.source()
             weak var lamp: Lamp?

@@ -101,6 +101,16 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         return graph
     }
 
+    /// The graph with the settings that some of its nodes have in a running graph.
+    package func keepingSettings(of names: Set<String>, in running: MediaGraph) -> MediaGraph {
+        var graph = self
+        for index in nodes.indices where names.contains(nodes[index].name) {
+            guard let there = running.node(nodes[index].name), there.kind == nodes[index].kind else { continue }
+            graph.nodes[index].settings = there.settings
+        }
+        return graph
+    }
+
     /// The optional nodes that are linked to this one, directly or through optional nodes, and all nodes that only they
     /// feed. They end together when this node fails. Empty if the node is not optional.
     public func optionalPart(around name: String) -> Set<String> {

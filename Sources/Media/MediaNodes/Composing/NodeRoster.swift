@@ -18,6 +18,8 @@ final class NodeRoster: Sendable {
         let codes: [String: NodeCode]
         /// The names of all mentioned nodes.
         let names: [String]
+        /// The names of those that had them before.
+        var staying: Set<String> = []
     }
 
     let pipeline = WeakBox<MediaPipeline>()
@@ -41,16 +43,18 @@ final class NodeRoster: Sendable {
     ) throws(MediaError) -> Enrolment {
         let identities = composition.nodes.map(\.identity)
         let there = Set(running.nodes.map(\.name))
-        let names = try state.withLock { (state) throws(MediaError) in
-            let names = try composition.names(
-                inUse: there.union(state.members.keys), blocked: isWhole ? Set(state.expected.keys) : there
-            ) { identity in
+        return try state.withLock { (state) throws(MediaError) in
+            func former(_ identity: NodeIdentity) -> String? {
                 identity.seat.flatMap { state.members[$0.name] === identity ? $0.name : nil }
             }
+            let names = try composition.names(
+                inUse: there.union(state.members.keys), blocked: isWhole ? Set(state.expected.keys) : there,
+                of: former)
+            var enrolment = Enrolment(composition, names)
+            enrolment.staying = Set(identities.compactMap(former))
             try seat(zip(identities, names).map { ($0, $1) }, &state)
-            return names
+            return enrolment
         }
-        return Enrolment(composition, names)
     }
 
     /// Gives handles the places of a graph's nodes with their names. Their settings replace those of the graph.

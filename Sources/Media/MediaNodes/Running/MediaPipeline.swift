@@ -422,7 +422,7 @@ public final class MediaPipeline: Sendable {
 
     /// Replaces the running graph by another one, as one transaction. New nodes are built beside the old ones. When
     /// they have delivered their first frame, they replace the old ones, at a keyframe if media is encoded. Nodes that
-    /// stay, because the composition has their handles, lose no frame.
+    /// stay, because the composition has their handles, lose no frame and keep their settings.
     ///
     /// - Parameter seconds: the timeout for the new nodes' first frames.
     /// - Returns: the changes.
@@ -432,7 +432,9 @@ public final class MediaPipeline: Sendable {
     @discardableResult
     public func apply(_ composition: Composition, within seconds: Double = 2) async throws(MediaError) -> GraphChange {
         let enrolled = try roster.enroll(composition, beside: plan.expanded)
-        return try await edit(enrolled, within: seconds) { _ in enrolled.graph }
+        return try await edit(enrolled, within: seconds) {
+            enrolled.graph.keepingSettings(of: enrolled.staying, in: $0)
+        }
     }
 
     /// Replaces the running graph like `apply(_:within:)`.
