@@ -113,6 +113,23 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test func `a name goes to its new node although a live setting was refused`() async throws {
+            let (source, overlay) = (Self.source(), Overlay(text: "a"))
+            let before = Null().named("end")
+            let (pipeline, clock) = try await Self.running { source >>> overlay.named("overlay") >>> before }
+            defer { withExtendedLifetime(clock) {} }
+            // The overlay has no image. Only the graph of names can set it with the other change.
+            let folder = TemporaryFolder()
+            let next = Snapshot(path: folder.file("a.png")).named("end")
+            var graph = pipeline.plan.source
+            graph = graph.setting("overlay", "image-opacity", to: 0.5)
+            graph.nodes = graph.nodes.map { $0.name == "end" ? Node("snapshot", name: "end") : $0 }
+            #expect(await Self.code { try await pipeline.apply(graph, nodes: [next]) } == "graph.setting-unusable")
+            #expect(pipeline.plan.node("end")?.node.kind == "snapshot")
+            #expect((before.name, next.name) == (nil, "end"))
+            await pipeline.stop()
+        }
+
         @Test func `a reused name keeps no code of the node that had it`() async throws {
             let source = Self.source()
             weak var lamp: Lamp?

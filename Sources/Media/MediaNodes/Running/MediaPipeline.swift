@@ -484,7 +484,9 @@ public final class MediaPipeline: Sendable {
     package func apply(
         _ graph: MediaGraph, bindings: NodeBindings, within seconds: Double = 2
     ) async throws(MediaError) -> GraphChange {
-        try await edit(bindings, within: seconds) { _ in graph }
+        let made = try await edit(bindings, within: seconds) { _ in graph }
+        if let refusal = made.refusal { throw refusal }
+        return made.change
     }
 
     private func edit(
@@ -492,20 +494,22 @@ public final class MediaPipeline: Sendable {
         _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
     ) async throws(MediaError) -> GraphChange {
         let (codes, registry) = (enrolled?.codes ?? [:], graph.registry)
+        let made: GraphEditor.Made
         do throws(MediaError) {
             let bindings = try await offPool { () throws(MediaError) in try NodeBindings(codes, registry) }
-            let change = try await edit(bindings, within: seconds, change)
-            roster.edited(enrolled?.names ?? [], now: plan.source)
-            return change
+            made = try await edit(bindings, within: seconds, change)
         } catch {
             roster.edited(enrolled?.names ?? [], now: plan.source, isDone: false)
             throw error
         }
+        roster.edited(enrolled?.names ?? [], now: plan.source)
+        if let refusal = made.refusal { throw refusal }
+        return made.change
     }
 
     private func edit(
         _ bindings: NodeBindings, within seconds: Double, _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
-    ) async throws(MediaError) -> GraphChange {
+    ) async throws(MediaError) -> GraphEditor.Made {
         guard state == .running else {
             throw MediaError(
                 code: MediaError.Code.pipelineStopped,
@@ -530,7 +534,10 @@ public final class MediaPipeline: Sendable {
     ///   setting that is not live. `apply` replaces the node instead.
     package func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
         try check(node, setting, to: value)
-        try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
+        let made = try await editor.edit(seconds: 2) { running throws(MediaError) in
+            running.setting(node, setting, to: value)
+        }
+        if let refusal = made.refusal { throw refusal }
     }
 
     /// Throws the error that `set` would throw, without changing the setting.
