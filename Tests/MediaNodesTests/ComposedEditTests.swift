@@ -144,6 +144,42 @@ extension MediaNodesTests {
             await eventually("the lamp is gone") { lamp == nil }
             await pipeline.stop()
         }
+
+        // MARK: Events
+
+        private static func names(of events: AsyncStream<MediaEvent>) -> Collected<String> {
+            let names = Collected<String>()
+            Task {
+                for await event in events { names.append(String("\(event)".prefix { $0 != "(" })) }
+                names.append("over")
+            }
+            return names
+        }
+
+        @Test func `the events end with the end or the failure of the pipeline`() async throws {
+            let pipeline = try await MediaPipeline { TestPattern(width: 320, height: 240, frames: 3) >>> Null() }
+            let early = Self.names(of: pipeline.events)
+            try await pipeline.start()
+            await eventually("the end of the stream") { early.all == ["firstFrame", "ended", "over"] }
+            let late = Self.names(of: pipeline.events)
+            await eventually("the end of a later stream") { late.all == ["over"] }
+            await pipeline.stop()
+            let reporter = Reporter(events: nil)
+            reporter.fail(MediaError(code: "test.failed", message: "It failed."))
+            let failed = Self.names(of: reporter.listen())
+            await eventually("the end of the failed") { failed.all == ["failed", "over"] }
+        }
+
+        @Test func `events are kept whenever nothing reads`() async throws {
+            let reporter = Reporter(events: nil)
+            let gone = Task { for await _ in reporter.listen() {} }
+            gone.cancel()
+            await gone.value
+            reporter.warn(nil, "unheard")
+            let next = Self.names(of: reporter.listen())
+            reporter.close()
+            await eventually("the kept event") { next.all == ["warning", "over"] }
+        }
     }
 }
 

@@ -28,6 +28,14 @@ public enum MediaEvent: Sendable {
     /// Whether the event is about a node: `camera` of `.deviceLost(node: "camera", …)`, for example.
     public func isAbout(_ node: some MediaNode) -> Bool { node.name.map(nodes.contains) ?? false }
 
+    /// Whether the pipeline does nothing more after the event.
+    var isLast: Bool {
+        switch self {
+        case .ended, .failed: true
+        default: false
+        }
+    }
+
     /// The names of the nodes that the event is about.
     private var nodes: [String] {
         switch self {

@@ -172,10 +172,11 @@ public final class MediaPipeline: Sendable {
     public var plan: GraphPlan { graph.plan }
 
     /// The events of the pipeline, for one reader: each use of this property begins another one, and all of them get every
-    /// event. The first one begins with the events since the pipeline was made, the others with the next event. Ends when
-    /// the pipeline has stopped, or has failed to start.
+    /// event. `ended` and `failed` are the last one; the pipeline is still to be stopped. The events also end when it has
+    /// stopped, or has failed to start.
     ///
-    /// A reader that leaves 1000 events unread loses the oldest. While nothing reads, the latest 100 are kept.
+    /// A reader that leaves 1000 events unread loses the oldest. While nothing reads, the latest 100 are kept for the next
+    /// reader.
     public var events: AsyncStream<MediaEvent> { reporter.listen() }
 
     public var state: State {
