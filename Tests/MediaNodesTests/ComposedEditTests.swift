@@ -130,6 +130,18 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test func `calls on a node of a stopped pipeline say that it does not run`() async throws {
+            let (source, encoder) = (Self.source(), VideoEncoder(.vp8))
+            let (pipeline, clock) = try await Self.running { source >>> encoder >>> Null() }
+            defer { withExtendedLifetime(clock) {} }
+            await pipeline.stop()
+            #expect(await Self.code { try await encoder.setBitrate(.kilobitsPerSecond(500)) } == "node.not-running")
+            #expect(await Self.code { try encoder.requestKeyframe() } == "node.not-running")
+            #expect(await Self.code { try await pipeline.remove(encoder) } == "node.not-running")
+            // Events may be read later.
+            #expect(encoder.name == "vp8-encoder")
+        }
+
         @Test func `a reused name keeps no code of the node that had it`() async throws {
             let source = Self.source()
             weak var lamp: Lamp?

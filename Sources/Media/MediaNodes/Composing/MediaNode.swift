@@ -42,7 +42,7 @@ extension MediaNode {
         return node
     }
 
-    /// The node's name in its pipeline; nil while it is in none.
+    /// The node's name in its pipeline, which may have stopped; nil while it is in none.
     public var name: String? { handle.identity.seat?.name }
 
     public var route: Route { Route(Composition(handle), end: NodeOutput(handle)) }
