@@ -151,7 +151,8 @@ public struct MediaGraph: Sendable, Hashable, Codable {
 
     /// The graph with all open ports settled. An open output becomes the first one that fits the input; outputs that
     /// must be linked come first. An open input becomes the first one that fits and is free. A port that cannot be
-    /// settled gets the name for which `validate()` reports the clearest problem.
+    /// settled gets the name for which `validate()` reports the clearest problem. A link that becomes one of the others is
+    /// the same.
     public func settled(with catalogue: any NodeCatalogue) -> MediaGraph {
         guard links.contains(where: { $0.from.port.isEmpty || $0.to.port.isEmpty }) else { return self }
         var graph = self
@@ -177,6 +178,9 @@ public struct MediaGraph: Sendable, Hashable, Codable {
                 graph.links[index].from.port = fitting?.name ?? "out"
             }
         }
+        func isNamed(_ link: Link) -> Bool { !link.from.port.isEmpty && !link.to.port.isEmpty }
+        var found = Set(links.filter(isNamed))
+        graph.links = zip(links, graph.links).filter { isNamed($0) || found.insert($1).inserted }.map(\.1)
         return graph
     }
 }
