@@ -66,6 +66,17 @@ import Testing
             ])
     }
 
+    @Test func `a route is linked like a node`() throws {
+        let (camera, null) = (Camera(), Null())
+        let picture = Scale(width: 320, height: 240) >>> Mirroring()
+        let nested = try Composition { camera >>> (picture >>> null) }.graph
+        #expect(nested == (try Composition { camera >>> picture >>> null }.graph))
+        #expect(
+            nested.links.map { "\($0.from.node)-\($0.to.node)" }.sorted() == [
+                "camera-scale", "mirror-null", "scale-mirror",
+            ])
+    }
+
     @Test func `optional copies are one node, and one mention of it as optional is enough`() throws {
         let window = Window(title: "Preview")
         let graph = try settled(

@@ -45,7 +45,7 @@ extension MediaNode {
     /// The node's name in its pipeline, which may have stopped; nil while it is in none.
     public var name: String? { handle.identity.seat?.name }
 
-    public var route: Route { Route(Composition(handle), end: NodeOutput(handle)) }
+    public var route: Route { Route(Composition(handle), entry: entry, end: NodeOutput(handle)) }
     public var entry: NodeInput { NodeInput(handle) }
 }
 

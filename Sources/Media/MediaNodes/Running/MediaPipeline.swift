@@ -56,6 +56,11 @@ public final class MediaPipeline: Sendable {
         try await self.init(composition, limits: Limits())
     }
 
+    /// Plans a composition of one route: `MediaPipeline(camera >>> window)`.
+    public convenience init(_ route: Route) async throws(MediaError) {
+        try await self.init(route.composition)
+    }
+
     /// Plans a composition like `init(_:)`:
     ///
     /// ```swift
