@@ -563,7 +563,8 @@ public final class MediaPipeline: Sendable {
                     + (changeable.isEmpty
                         ? "a \(kind.name) has no live settings. "
                         : "the live settings are \(changeable.joined(separator: ", ")). ")
-                    + "Apply a graph with the new value to replace the node.", node: node)
+                    + "To replace the node, apply a graph with the new value, or a composition with a new handle.",
+                node: node)
         }
     }
 
