@@ -142,6 +142,29 @@ extension MediaNodesTests {
             #expect(encoder.name == "vp8-encoder")
         }
 
+        @Test func `a failed optional node leaves its pipeline, with its objects`() async throws {
+            let source = Self.source(), pattern = Self.source()
+            weak var lamp: Lamp?
+            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            defer { withExtendedLifetime(clock) {} }
+            let events = pipeline.events
+            try await {
+                let made = Lamp(luma: 1)
+                lamp = made
+                let node = Weary(lamp: made).node
+                try await pipeline.add { pattern >>> node.optional >>> Null().named("dark") }
+                for await event in events {
+                    guard case .partFailed = event else { continue }
+                    #expect(node.name == nil)
+                    #expect(event.isAbout(node))
+                    break
+                }
+                #expect(await Self.code { try await pipeline.remove(node) } == "node.not-running")
+            }()
+            await eventually("the lamp is gone") { lamp == nil }
+            await pipeline.stop()
+        }
+
         @Test func `a reused name keeps no code of the node that had it`() async throws {
             let source = Self.source()
             weak var lamp: Lamp?
@@ -155,6 +178,18 @@ extension MediaNodesTests {
             try await pipeline.apply { source >>> Mirroring().named("part") >>> Null().named("other") }
             await eventually("the lamp is gone") { lamp == nil }
             await pipeline.stop()
+        }
+
+        @Test func `two edits at a time do not give one name to two handles`() throws {
+            let roster = NodeRoster()
+            let (first, second) = (Null().named("end"), Null().named("end"))
+            let source = TestPattern()
+            let enrolled = try roster.enroll(Composition { source >>> first }, isWhole: false)
+            #expect(throws: MediaError.self) {
+                try roster.enroll(Composition { source >>> second }, isWhole: false)
+            }
+            #expect((first.name, second.name) == ("end", nil))
+            withExtendedLifetime(enrolled) {}
         }
 
         // MARK: Events

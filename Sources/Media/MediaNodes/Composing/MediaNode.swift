@@ -86,7 +86,7 @@ final class NodeIdentity: Sendable {
     let kind: String
     let settings: [String: SettingValue]
     let code: NodeCode?
-    private let place = Mutex<Seat?>(nil)
+    private let place = Mutex<(seat: Seat?, lastName: String?)>((nil, nil))
 
     /// A place in a pipeline.
     struct Seat: Sendable {
@@ -106,20 +106,25 @@ final class NodeIdentity: Sendable {
     }
 
     /// Its place; nil also if the pipeline is gone.
-    var seat: Seat? { place.withLock { $0?.roster.value == nil ? nil : $0 } }
+    var seat: Seat? { place.withLock { $0.seat?.roster.value == nil ? nil : $0.seat } }
+
+    /// Its name, or that which it had in the last pipeline: an event about it may be read after it has left.
+    var latestName: String? { place.withLock { $0.seat?.name ?? $0.lastName } }
 
     /// Takes a place in a pipeline. False if the node has one in another pipeline that has not stopped.
     func sit(in roster: NodeRoster, as name: String) -> Bool {
-        place.withLock { seat in
-            if let other = seat?.roster.value, other !== roster, !other.isOver { return false }
-            seat = Seat(roster: WeakBox(roster), name: name)
+        place.withLock { place in
+            if let other = place.seat?.roster.value, other !== roster, !other.isOver { return false }
+            place.seat = Seat(roster: WeakBox(roster), name: name)
             return true
         }
     }
 
     /// Leaves a pipeline, unless the node has a place in another one by now.
     func leave(_ roster: NodeRoster) {
-        place.withLock { seat in if seat?.roster.value === roster { seat = nil } }
+        place.withLock { place in
+            if let seat = place.seat, seat.roster.value === roster { place = (nil, seat.name) }
+        }
     }
 }
 

@@ -108,7 +108,7 @@ public final class MediaPipeline: Sendable {
                 return try GraphEditor(plan, bindings, registry, limits, clock)
             }, roster)
         roster.pipeline.set(self)
-        roster.edited(enrolled.names, now: enrolled.graph)
+        roster.edited(enrolled, now: enrolled.graph)
     }
 
     /// Plans a graph of names, whose functions are bound to these names.
@@ -166,6 +166,10 @@ public final class MediaPipeline: Sendable {
     private init(_ editor: GraphEditor, _ roster: NodeRoster = NodeRoster()) {
         self.editor = editor
         self.roster = roster
+        // Not only edits remove nodes: so does a failure of an optional one.
+        editor.graph.onChange(for: roster) { [weak roster, weak graph = editor.graph] in
+            if let graph { roster?.settle(in: graph.plan.source) }
+        }
     }
 
     var graph: RunningGraph { editor.graph }
@@ -505,10 +509,10 @@ public final class MediaPipeline: Sendable {
             let bindings = try await offPool { () throws(MediaError) in try NodeBindings(codes, registry) }
             made = try await edit(bindings, within: seconds, change)
         } catch {
-            roster.edited(enrolled?.names ?? [], now: plan.source, isDone: false)
+            roster.edited(enrolled, now: plan.source, isDone: false)
             throw error
         }
-        roster.edited(enrolled?.names ?? [], now: plan.source)
+        roster.edited(enrolled, now: plan.source)
         if let refusal = made.refusal { throw refusal }
         return made.change
     }
