@@ -113,6 +113,36 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test func `a value is one node at a time if it has live settings, and begins with its plan's`() async throws {
+            let value = Lit(lamp: Lamp(luma: 40))
+            let refused = await Self.code {
+                _ = try await MediaPipeline {
+                    value >>> Null()
+                    value >>> Null()
+                }
+            }
+            #expect(refused == "graph.invalid")
+            let (source, lumas, lit) = (Self.source(), Collected<UInt8>(), value.node)
+            let (pipeline, clock) = try await Self.running {
+                source >>> Null()
+                lit >>> Null()
+            }
+            defer { withExtendedLifetime(clock) {} }
+            #expect(await Self.code { try await pipeline.add { value >>> Null() } } == "graph.invalid")
+            try await lit.set(\.$light, to: 7)
+            try await pipeline.remove(lit)
+            try await pipeline.add {
+                lit
+                    >>> Frames { frame in
+                        lumas.append(frame.withPlane(.luma) { bytes, _ in bytes.unsafeLoad(as: UInt8.self) })
+                    }
+            }
+            #expect(pipeline.plan.node(lit)?.node.settings == ["light": 0])
+            await eventually("frames") { lumas.count > 3 }
+            #expect(Set(lumas.all) == [40])
+            await pipeline.stop()
+        }
+
         @Test func `a name goes to its new node although a live setting was refused`() async throws {
             let (source, overlay) = (Self.source(), Overlay(text: "a"))
             let before = Null().named("end")

@@ -64,8 +64,10 @@ public struct NodeHandle: Sendable {
         self.init(implementation.kind, settings, code: .kind(implementation))
     }
 
-    init(_ kind: String, _ settings: [String: SettingValue], _ code: NodeCode?) {
-        identity = NodeIdentity(kind, settings, code)
+    init(
+        _ kind: String, _ settings: [String: SettingValue], _ code: NodeCode?, of value: (any WrittenNode)? = nil
+    ) {
+        identity = NodeIdentity(kind, settings, code, of: value)
     }
 }
 
@@ -86,6 +88,8 @@ final class NodeIdentity: Sendable {
     let kind: String
     let settings: [String: SettingValue]
     let code: NodeCode?
+    /// The value that the node is made of, if it is.
+    let value: (any WrittenNode)?
     private let place = Mutex<(seat: Seat?, lastName: String?)>((nil, nil))
 
     /// A place in a pipeline.
@@ -94,7 +98,10 @@ final class NodeIdentity: Sendable {
         let name: String
     }
 
-    init(_ kind: String, _ settings: [String: SettingValue], _ code: NodeCode?) {
+    init(
+        _ kind: String, _ settings: [String: SettingValue], _ code: NodeCode?, of value: (any WrittenNode)? = nil
+    ) {
+        self.value = value
         self.kind = kind
         self.settings = settings
         self.code = code

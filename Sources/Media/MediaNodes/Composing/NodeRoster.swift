@@ -53,6 +53,7 @@ final class NodeRoster: Sendable {
             let names = try composition.names(
                 inUse: there.union(state.members.keys), blocked: (isWhole ? [] : there).union(state.expected.keys),
                 of: former)
+            try Self.checkValues(identities, beside: state.members.values)
             var enrolment = Enrolment(composition, names)
             enrolment.staying = Set(identities.compactMap(former))
             enrolment.edit = try seat(zip(identities, names).map { ($0, $1) }, &state)
@@ -81,11 +82,27 @@ final class NodeRoster: Sendable {
             members.append((handle.identity, name))
         }
         let edit = try state.withLock { (state) throws(MediaError) in
+            try Self.checkValues(members.map(\.0), beside: state.members.values)
             return try seat(members, &state)
         }
         let codes = members.compactMap { identity, name in identity.code.map { (name, $0) } }
         return Enrolment(
             graph: graph, codes: Dictionary(codes) { first, _ in first }, names: members.map(\.1), edit: edit)
+    }
+
+    /// Throws `graph.invalid` if two nodes are made of one value with live settings, which both would have in common.
+    private static func checkValues(
+        _ coming: [NodeIdentity], beside members: some Sequence<NodeIdentity>
+    ) throws(MediaError) {
+        for (place, node) in coming.enumerated() {
+            guard let value = node.value else { continue }
+            let others = Array(coming[..<place]) + members
+            guard others.contains(where: { $0 !== node && $0.value?.sharesLiveSettings(with: value) == true })
+            else { continue }
+            throw Composition.invalid(
+                "Two nodes are made of one \(node.plainName), whose live settings they would share. Link one handle of "
+                    + "it twice, or make another \(node.plainName).")
+        }
     }
 
     /// Returns the number of the edit.
