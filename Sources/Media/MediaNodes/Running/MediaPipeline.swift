@@ -16,6 +16,9 @@ import Synchronization
 ///
 /// A pipeline is created, started and stopped once. Calls may come from any thread. Blocking work, including planning,
 /// runs on the pipeline's own queues and never on Swift's pool.
+///
+/// It keeps the functions and values of its nodes, also after `stop`. An object that has the pipeline and is used by such a
+/// function would never be released, so the function captures it weakly: `Frames { [weak self] frame in … }`.
 public final class MediaPipeline: Sendable {
     /// The state of a pipeline.
     public enum State: String, Sendable, Hashable, Codable {
