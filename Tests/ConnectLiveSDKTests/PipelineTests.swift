@@ -59,6 +59,10 @@ extension SDKTests {
                 #expect(publisher.plan.node(video)?.node.settings == ["bitrate": 500_000])
                 #expect(try await publisher.remove(recorder).description == "removes recorder")
                 #expect(publisher.plan.node(publish) != nil)
+                let other = Publish(room: "second", access: access)
+                #expect(try await publisher.add { video >>> other }.description == "adds publish-2")
+                #expect(
+                    try await publisher.apply { source >>> video >>> other }.removed.contains("publish"))
                 await viewer.stop()
                 await publisher.stop()
             }

@@ -46,7 +46,7 @@ import Testing
                 "5:77 \"a\": mirror is \"yes\"; expected true or false.",
                 "7:14 \"f\" (file) needs the setting \"path\".",
                 "8:12 There is no node \"recoding\"; did you mean \"recording\"?",
-                "10:14 Nothing can follow \"recording\" (recorder). Put it last in its chain, or in a tee.",
+                "10:14 Nothing can follow \"recording\" (recorder). Link to it, not from it.",
                 "11:14 \"a\" (camera) has no output \"vidio\": it has video.",
                 "13:7 This step has no kind; did you mean \"node\"?",
             ])
@@ -265,7 +265,7 @@ import Testing
         #expect(
             found == [
                 "4:14 There is no node \"camra\"; did you mean \"camera\"?",
-                "8:12 Nothing can feed \"camera\". Put it first in its chain.",
+                "8:12 Nothing can feed \"camera\". Link from it, not to it.",
             ])
     }
 

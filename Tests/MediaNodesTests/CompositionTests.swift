@@ -51,6 +51,32 @@ import Testing
         #expect(graph.links.count == 3)
     }
 
+    @Test func `a link with an open port and the same link with its name link once`() throws {
+        let (file, encoder) = (File(path: "a.mp4"), VideoEncoder(.vp8))
+        let graph = try settled(
+            Composition {
+                file >>> encoder >>> Null()
+                file.video >>> encoder
+            })
+        #expect(
+            graph.links.filter { $0.to.node == "vp8-encoder" } == [
+                Link(
+                    from: PortReference(node: "file", port: "video"),
+                    to: PortReference(node: "vp8-encoder", port: "in"))
+            ])
+    }
+
+    @Test func `a route is linked like a node`() throws {
+        let (camera, null) = (Camera(), Null())
+        let picture = Scale(width: 320, height: 240) >>> Mirroring()
+        let nested = try Composition { camera >>> (picture >>> null) }.graph
+        #expect(nested == (try Composition { camera >>> picture >>> null }.graph))
+        #expect(
+            nested.links.map { "\($0.from.node)-\($0.to.node)" }.sorted() == [
+                "camera-scale", "mirror-null", "scale-mirror",
+            ])
+    }
+
     @Test func `optional copies are one node, and one mention of it as optional is enough`() throws {
         let window = Window(title: "Preview")
         let graph = try settled(

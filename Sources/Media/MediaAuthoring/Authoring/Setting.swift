@@ -14,7 +14,7 @@ public struct Setting<Value: SettingRepresentable>: Sendable {
     private let summary: String
     private let domain: SettingContract.Domain
     private let unit: String?
-    private let isChangeable: Bool
+    let isChangeable: Bool
     let isRequired: Bool
 
     private init(
@@ -134,6 +134,7 @@ protocol AnySetting {
     /// Where its value is, in all copies of the node.
     var place: ObjectIdentifier { get }
     var isRequired: Bool { get }
+    var isChangeable: Bool { get }
     func contract(named name: String) -> SettingContract
     func take(_ value: SettingValue, as name: String) throws(MediaError)
 }

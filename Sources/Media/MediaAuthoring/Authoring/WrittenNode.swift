@@ -48,6 +48,12 @@ extension WrittenNode {
         settings.first { $0.setting.place == setting.place }?.name
     }
 
+    /// Whether a changed setting of this value changes another one too, because one of them is a copy of the other.
+    public func sharesLiveSettings(with other: any WrittenNode) -> Bool {
+        let places = Set(settings.filter(\.setting.isChangeable).map(\.setting.place))
+        return other.settings.contains { places.contains($0.setting.place) }
+    }
+
     /// The settings, in the order of the properties.
     public var contracts: [SettingContract] {
         settings.map { $0.setting.contract(named: $0.name) }

@@ -10,6 +10,13 @@ extension WrittenNode {
             SettingContract($0.name, $0.domain, isChangeable: $0.isChangeable, unit: $0.unit, $0.summary)
         }
     }
+
+    /// Sets the settings that can change while the node runs.
+    package func setLive(_ settings: [String: SettingValue]) throws(MediaError) {
+        for contract in contracts where contract.isChangeable {
+            if let value = settings[contract.name] { try set(contract.name, to: value) }
+        }
+    }
 }
 
 extension CustomNode {

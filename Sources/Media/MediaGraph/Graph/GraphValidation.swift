@@ -171,9 +171,9 @@ private struct Validation {
             if !ports.isEmpty {
                 "\(node.shown) has no \(side) \"\(reference.port)\": it has \(names.joined(separator: ", "))."
             } else if isOutput {
-                "Nothing can follow \(node.shown). Put it last in its chain, or in a tee."
+                "Nothing can follow \(node.shown). Link to it, not from it."
             } else {
-                "Nothing can feed \(node.shown). Put it first in its chain."
+                "Nothing can feed \(node.shown). Link from it, not to it."
             }
         add(.unknownPort, node.name, link: link, message, accepted: names)
         return nil

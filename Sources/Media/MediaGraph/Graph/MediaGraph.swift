@@ -101,6 +101,16 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         return graph
     }
 
+    /// The graph with the settings that some of its nodes have in a running graph.
+    package func keepingSettings(of names: Set<String>, in running: MediaGraph) -> MediaGraph {
+        var graph = self
+        for index in nodes.indices where names.contains(nodes[index].name) {
+            guard let there = running.node(nodes[index].name), there.kind == nodes[index].kind else { continue }
+            graph.nodes[index].settings = there.settings
+        }
+        return graph
+    }
+
     /// The optional nodes that are linked to this one, directly or through optional nodes, and all nodes that only they
     /// feed. They end together when this node fails. Empty if the node is not optional.
     public func optionalPart(around name: String) -> Set<String> {
@@ -141,7 +151,8 @@ public struct MediaGraph: Sendable, Hashable, Codable {
 
     /// The graph with all open ports settled. An open output becomes the first one that fits the input; outputs that
     /// must be linked come first. An open input becomes the first one that fits and is free. A port that cannot be
-    /// settled gets the name for which `validate()` reports the clearest problem.
+    /// settled gets the name for which `validate()` reports the clearest problem. A link that becomes one of the others is
+    /// the same.
     public func settled(with catalogue: any NodeCatalogue) -> MediaGraph {
         guard links.contains(where: { $0.from.port.isEmpty || $0.to.port.isEmpty }) else { return self }
         var graph = self
@@ -167,6 +178,9 @@ public struct MediaGraph: Sendable, Hashable, Codable {
                 graph.links[index].from.port = fitting?.name ?? "out"
             }
         }
+        func isNamed(_ link: Link) -> Bool { !link.from.port.isEmpty && !link.to.port.isEmpty }
+        var found = Set(links.filter(isNamed))
+        graph.links = zip(links, graph.links).filter { isNamed($0) || found.insert($1).inserted }.map(\.1)
         return graph
     }
 }

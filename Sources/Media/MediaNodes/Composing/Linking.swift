@@ -13,9 +13,11 @@ public protocol Upstream: Sendable {
     var route: Route { get }
 }
 
-/// Something that takes media: a node, or one of its inputs.
+/// Something that takes media: a node, one of its inputs, or a route that begins with a node.
 public protocol Downstream: Sendable {
     var entry: NodeInput { get }
+    /// The route that goes on from the entry.
+    var route: Route { get }
 }
 
 /// One output of a node, such as `file.audio`. A node without a named output gives the first one that fits.
@@ -29,7 +31,7 @@ public struct NodeOutput: Upstream {
         self.port = port
     }
 
-    public var route: Route { Route(Composition(node), end: self) }
+    public var route: Route { Route(Composition(node), entry: NodeInput(node), end: self) }
 }
 
 /// One input of a node, such as `recorder.video`. A node without a named input takes media at the first one that fits and
@@ -45,6 +47,7 @@ public struct NodeInput: Downstream {
     }
 
     public var entry: NodeInput { self }
+    public var route: Route { Route(Composition(node), entry: self, end: NodeOutput(node)) }
 }
 
 extension MediaNode {
@@ -55,13 +58,15 @@ extension MediaNode {
     package func input(named port: String) -> NodeInput { NodeInput(handle, port) }
 }
 
-/// Nodes that are linked one after the other. It ends in an output, to which more can be linked.
-public struct Route: Upstream {
+/// Nodes that are linked one after the other. It begins with an input and ends in an output, to which more can be linked.
+public struct Route: Upstream, Downstream {
     let composition: Composition
+    public let entry: NodeInput
     let end: NodeOutput
 
-    init(_ composition: Composition, end: NodeOutput) {
+    init(_ composition: Composition, entry: NodeInput, end: NodeOutput) {
         self.composition = composition
+        self.entry = entry
         self.end = end
     }
 
@@ -70,11 +75,11 @@ public struct Route: Upstream {
 
 /// Links the end of a route to an input. Saying the same link twice links once.
 public func >>> (source: some Upstream, target: some Downstream) -> Route {
-    let (route, entry) = (source.route, target.entry)
-    var composition = route.composition
-    composition.add(entry.node)
-    composition.link(route.end, to: entry)
-    return Route(composition, end: NodeOutput(entry.node))
+    let (first, second) = (source.route, target.route)
+    var composition = first.composition
+    composition.add(second.composition)
+    composition.link(first.end, to: second.entry)
+    return Route(composition, entry: first.entry, end: second.end)
 }
 
 // MARK: Values as nodes

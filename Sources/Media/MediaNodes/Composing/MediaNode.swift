@@ -42,10 +42,10 @@ extension MediaNode {
         return node
     }
 
-    /// The node's name in its pipeline; nil while it is in none.
+    /// The node's name in its pipeline, which may have stopped; nil while it is in none.
     public var name: String? { handle.identity.seat?.name }
 
-    public var route: Route { Route(Composition(handle), end: NodeOutput(handle)) }
+    public var route: Route { Route(Composition(handle), entry: entry, end: NodeOutput(handle)) }
     public var entry: NodeInput { NodeInput(handle) }
 }
 
@@ -64,8 +64,10 @@ public struct NodeHandle: Sendable {
         self.init(implementation.kind, settings, code: .kind(implementation))
     }
 
-    init(_ kind: String, _ settings: [String: SettingValue], _ code: NodeCode?) {
-        identity = NodeIdentity(kind, settings, code)
+    init(
+        _ kind: String, _ settings: [String: SettingValue], _ code: NodeCode?, of value: (any WrittenNode)? = nil
+    ) {
+        identity = NodeIdentity(kind, settings, code, of: value)
     }
 }
 
@@ -86,7 +88,9 @@ final class NodeIdentity: Sendable {
     let kind: String
     let settings: [String: SettingValue]
     let code: NodeCode?
-    private let place = Mutex<Seat?>(nil)
+    /// The value that the node is made of, if it is.
+    let value: (any WrittenNode)?
+    private let place = Mutex<(seat: Seat?, lastName: String?)>((nil, nil))
 
     /// A place in a pipeline.
     struct Seat: Sendable {
@@ -94,7 +98,10 @@ final class NodeIdentity: Sendable {
         let name: String
     }
 
-    init(_ kind: String, _ settings: [String: SettingValue], _ code: NodeCode?) {
+    init(
+        _ kind: String, _ settings: [String: SettingValue], _ code: NodeCode?, of value: (any WrittenNode)? = nil
+    ) {
+        self.value = value
         self.kind = kind
         self.settings = settings
         self.code = code
@@ -106,20 +113,25 @@ final class NodeIdentity: Sendable {
     }
 
     /// Its place; nil also if the pipeline is gone.
-    var seat: Seat? { place.withLock { $0?.roster.value == nil ? nil : $0 } }
+    var seat: Seat? { place.withLock { $0.seat?.roster.value == nil ? nil : $0.seat } }
+
+    /// Its name, or that which it had in the last pipeline: an event about it may be read after it has left.
+    var latestName: String? { place.withLock { $0.seat?.name ?? $0.lastName } }
 
     /// Takes a place in a pipeline. False if the node has one in another pipeline that has not stopped.
     func sit(in roster: NodeRoster, as name: String) -> Bool {
-        place.withLock { seat in
-            if let other = seat?.roster.value, other !== roster, !other.isOver { return false }
-            seat = Seat(roster: WeakBox(roster), name: name)
+        place.withLock { place in
+            if let other = place.seat?.roster.value, other !== roster, !other.isOver { return false }
+            place.seat = Seat(roster: WeakBox(roster), name: name)
             return true
         }
     }
 
     /// Leaves a pipeline, unless the node has a place in another one by now.
     func leave(_ roster: NodeRoster) {
-        place.withLock { seat in if seat?.roster.value === roster { seat = nil } }
+        place.withLock { place in
+            if let seat = place.seat, seat.roster.value === roster { place = (nil, seat.name) }
+        }
     }
 }
 

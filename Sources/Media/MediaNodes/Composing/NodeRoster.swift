@@ -4,12 +4,13 @@ import Synchronization
 
 /// The handles of one pipeline, by the names of their nodes.
 final class NodeRoster: Sendable {
-    private struct State {
+    fileprivate struct State {
         var members: [String: NodeIdentity] = [:]
         /// How many edits that have not ended mention a node.
         var expected: [String: Int] = [:]
-        /// Handles whose names an edit gives to others.
-        var replaced: [String: NodeIdentity] = [:]
+        /// Handles whose names an edit gives to others, by the number of the edit.
+        var replaced: [Int: [String: NodeIdentity]] = [:]
+        var edits = 0
     }
 
     /// A composition whose nodes have names and places in the pipeline.
@@ -18,6 +19,10 @@ final class NodeRoster: Sendable {
         let codes: [String: NodeCode]
         /// The names of all mentioned nodes.
         let names: [String]
+        /// The names of those that had them before.
+        var staying: Set<String> = []
+        /// The number of the edit.
+        var edit = 0
     }
 
     let pipeline = WeakBox<MediaPipeline>()
@@ -41,16 +46,19 @@ final class NodeRoster: Sendable {
     ) throws(MediaError) -> Enrolment {
         let identities = composition.nodes.map(\.identity)
         let there = Set(running.nodes.map(\.name))
-        let names = try state.withLock { (state) throws(MediaError) in
-            let names = try composition.names(
-                inUse: there.union(state.members.keys), blocked: isWhole ? Set(state.expected.keys) : there
-            ) { identity in
+        return try state.withLock { (state) throws(MediaError) in
+            func former(_ identity: NodeIdentity) -> String? {
                 identity.seat.flatMap { state.members[$0.name] === identity ? $0.name : nil }
             }
-            try seat(zip(identities, names).map { ($0, $1) }, &state)
-            return names
+            let names = try composition.names(
+                inUse: there.union(state.members.keys), blocked: (isWhole ? [] : there).union(state.expected.keys),
+                of: former)
+            try Self.checkValues(identities, beside: state.members.values)
+            var enrolment = Enrolment(composition, names)
+            enrolment.staying = Set(identities.compactMap(former))
+            enrolment.edit = try seat(zip(identities, names).map { ($0, $1) }, &state)
+            return enrolment
         }
-        return Enrolment(composition, names)
     }
 
     /// Gives handles the places of a graph's nodes with their names. Their settings replace those of the graph.
@@ -73,13 +81,32 @@ final class NodeRoster: Sendable {
             graph.nodes[index].isOptional = graph.nodes[index].isOptional || handle.isOptional
             members.append((handle.identity, name))
         }
-        try state.withLock { (state) throws(MediaError) in try seat(members, &state) }
+        let edit = try state.withLock { (state) throws(MediaError) in
+            try Self.checkValues(members.map(\.0), beside: state.members.values)
+            return try seat(members, &state)
+        }
         let codes = members.compactMap { identity, name in identity.code.map { (name, $0) } }
         return Enrolment(
-            graph: graph, codes: Dictionary(codes) { first, _ in first }, names: members.map(\.1))
+            graph: graph, codes: Dictionary(codes) { first, _ in first }, names: members.map(\.1), edit: edit)
     }
 
-    private func seat(_ members: [(NodeIdentity, String)], _ state: inout State) throws(MediaError) {
+    /// Throws `graph.invalid` if two nodes are made of one value with live settings, which both would have in common.
+    private static func checkValues(
+        _ coming: [NodeIdentity], beside members: some Sequence<NodeIdentity>
+    ) throws(MediaError) {
+        for (place, node) in coming.enumerated() {
+            guard let value = node.value else { continue }
+            let others = Array(coming[..<place]) + members
+            guard others.contains(where: { $0 !== node && $0.value?.sharesLiveSettings(with: value) == true })
+            else { continue }
+            throw Composition.invalid(
+                "Two nodes are made of one \(node.plainName), whose live settings they would share. Link one handle of "
+                    + "it twice, or make another \(node.plainName).")
+        }
+    }
+
+    /// Returns the number of the edit.
+    private func seat(_ members: [(NodeIdentity, String)], _ state: inout State) throws(MediaError) -> Int {
         for (identity, name) in members {
             guard identity.sit(in: self, as: name) else {
                 // Those that have a place since before this edit keep it.
@@ -91,30 +118,56 @@ final class NodeRoster: Sendable {
                         + "\(identity.plainName).")
             }
         }
+        state.edits += 1
         for (identity, name) in members {
-            if let other = state.members[name], other !== identity { state.replaced[name] = other }
+            if let other = state.members[name], other !== identity {
+                state.replaced[state.edits, default: [:]][name] = other
+            }
             state.members[name] = identity
             state.expected[name, default: 0] += 1
         }
+        return state.edits
     }
 
     /// Called when an edit has ended: nodes that the graph lacks lose their places. If the edit failed, handles whose names
     /// it gave to others get them back.
-    func edited(_ enrolled: [String], now graph: MediaGraph, isDone: Bool = true) {
-        state.withLock { state in
-            for name in enrolled {
-                if let replaced = state.replaced.removeValue(forKey: name) {
-                    (isDone ? replaced : state.members[name])?.leave(self)
-                    if !isDone { state.members[name] = replaced }
-                }
+    func edited(_ enrolled: Enrolment?, now graph: MediaGraph, isDone: Bool = true) {
+        leave { state in
+            var leaving: [NodeIdentity] = []
+            let replaced = enrolled.flatMap { state.replaced.removeValue(forKey: $0.edit) } ?? [:]
+            for (name, former) in replaced {
+                leaving += [isDone ? former : state.members[name]].compactMap(\.self)
+                if !isDone { state.members[name] = former }
+            }
+            for name in enrolled?.names ?? [] {
                 let count = (state.expected[name] ?? 1) - 1
                 state.expected[name] = count > 0 ? count : nil
             }
-            for (name, identity) in state.members where graph.node(name) == nil && state.expected[name] == nil {
-                identity.leave(self)
-                state.members[name] = nil
-            }
+            return leaving + state.takeOut(missingIn: graph)
         }
+    }
+
+    /// Called when the graph has changed: nodes that it lacks lose their places, unless an edit is about to add them.
+    func settle(in graph: MediaGraph) {
+        leave { $0.takeOut(missingIn: graph) }
+    }
+
+    /// Releases handles after the lock: the deinit of an object of the program may call a handle.
+    private func leave(_ choose: (inout State) -> [NodeIdentity]) {
+        let leaving = state.withLock { state in
+            let leaving = choose(&state)
+            for identity in leaving { identity.leave(self) }
+            return leaving
+        }
+        withExtendedLifetime(leaving) {}
+    }
+}
+
+extension NodeRoster.State {
+    /// Removes the members that neither the graph has nor an edit mentions.
+    fileprivate mutating func takeOut(missingIn graph: MediaGraph) -> [NodeIdentity] {
+        let names = members.keys.filter { graph.node($0) == nil && expected[$0] == nil }
+        return names.compactMap { members.removeValue(forKey: $0) }
     }
 }
 
@@ -140,7 +193,7 @@ extension NodeBindings {
             case .audio(let function): audio[name] = function
             case .frameFunction(let function): frameFunctions[name] = function
             case .kind(let implementation):
-                if registry.kind(named: implementation.kind.name) == nil { own[name] = implementation }
+                if !registry.isListed(implementation.kind.name) { own[name] = implementation }
             case .own(let make):
                 let implementation = try make()
                 let kind = implementation.kind

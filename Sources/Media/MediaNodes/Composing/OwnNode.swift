@@ -3,7 +3,7 @@ public import MediaGraph
 /// A node that is written in Swift, made of a value, which may hold objects of the application.
 ///
 /// A value can be linked as it is; each mention is then a node of its own. A handle can be linked repeatedly, and its
-/// settings can be changed:
+/// settings can be changed. Nodes of one value would share settings with `isChangeable`, so a pipeline has one at most:
 ///
 /// ```swift
 /// let drawn = Breathing(fps: 15, device: device).node
@@ -15,7 +15,8 @@ public import MediaGraph
 /// ```
 public struct OwnNode<Value: WrittenNode>: MediaNode {
     public var handle: NodeHandle
-    /// The value that the node was made of. Its settings with `isChangeable` have their current values.
+    /// The value that the node was made of. Its settings with `isChangeable` have their current values; a node that is
+    /// added again begins with the first ones.
     public let value: Value
 
     fileprivate init(_ value: Value, _ implementation: NodeImplementation) {
@@ -23,7 +24,7 @@ public struct OwnNode<Value: WrittenNode>: MediaNode {
         let settings = value.contracts.compactMap { contract in contract.defaultValue.map { (contract.name, $0) } }
         handle = NodeHandle(
             implementation.kind.name, Dictionary(settings) { first, _ in first },
-            .own { () throws(MediaError) in implementation })
+            .own { () throws(MediaError) in implementation }, of: value)
     }
 
     /// Changes a setting with `isChangeable` while the node runs.

@@ -4,10 +4,13 @@ public import MediaGraph
 extension MediaNode {
     /// The pipeline in which the node runs, and its name there.
     ///
-    /// - Throws: `node.not-running` if the node is in no pipeline, was removed, or was left out as optional.
+    /// - Throws: `node.not-running` if the node is in no pipeline, was removed, or was left out as optional, or if the
+    ///   pipeline has stopped.
     func running() throws(MediaError) -> (pipeline: MediaPipeline, name: String) {
         let identity = handle.identity
-        guard let seat = identity.seat, let pipeline = seat.roster.value?.pipeline.value else {
+        guard let seat = identity.seat, let roster = seat.roster.value, !roster.isOver,
+            let pipeline = roster.pipeline.value
+        else {
             throw identity.notRunning(as: nil)
         }
         guard pipeline.plan.node(seat.name) != nil else { throw identity.notRunning(as: seat.name) }

@@ -11,11 +11,19 @@ enum CapturerHost {
 
     /// The program has made the value.
     static func implementation<Kind: Capturer>(_ value: Kind) -> NodeImplementation {
-        implementation(Kind.kind(value.contractsOfValue)) { _ in value }
+        implementation(
+            Kind.kind(value.contractsOfValue),
+            begin: { (settings) throws(MediaError) in
+                try value.setLive(settings)
+            }
+        ) { _ in value }
     }
 
+    /// - Parameter begin: called with the settings of the plan before a node begins.
     private static func implementation<Kind: Capturer>(
-        _ kind: NodeKind, _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+        _ kind: NodeKind,
+        begin: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Void = { _ in },
+        _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
     ) -> NodeImplementation {
         NodeImplementation(
             kind: kind,
@@ -27,6 +35,7 @@ enum CapturerHost {
                 return plan
             },
             activate: { (instance) throws(MediaError) in
+                try begin(instance.plan.node.settings)
                 let capturer = try value(instance.plan.node.settings)
                 let format = try Self.format(of: capturer, instance.name)
                 instance.awaitFirstBuffer(at: instance.element("source").source)

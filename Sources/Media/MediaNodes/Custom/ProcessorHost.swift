@@ -11,11 +11,19 @@ enum ProcessorHost {
 
     /// The program has made the value.
     static func implementation<Kind: Processor>(_ value: Kind) -> NodeImplementation {
-        implementation(Kind.kind(value.contractsOfValue)) { _ in value }
+        implementation(
+            Kind.kind(value.contractsOfValue),
+            begin: { (settings) throws(MediaError) in
+                try value.setLive(settings)
+            }
+        ) { _ in value }
     }
 
+    /// - Parameter begin: called with the settings of the plan before a node begins.
     private static func implementation<Kind: Processor>(
-        _ kind: NodeKind, _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+        _ kind: NodeKind,
+        begin: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Void = { _ in },
+        _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
     ) -> NodeImplementation {
         NodeImplementation(
             kind: kind,
@@ -24,6 +32,7 @@ enum ProcessorHost {
                 return try FrameFunctionNode.plan(request)
             },
             activate: { (instance) throws(MediaError) in
+                try begin(instance.plan.node.settings)
                 let processor = try value(instance.plan.node.settings)
                 let reporter = instance.reporter
                 let name = instance.name

@@ -13,11 +13,19 @@ enum RendererHost {
 
     /// The program has made the value.
     static func implementation<Kind: Renderer>(_ value: Kind) -> NodeImplementation {
-        implementation(Kind.kind(value.contractsOfValue)) { _ in value }
+        implementation(
+            Kind.kind(value.contractsOfValue),
+            begin: { (settings) throws(MediaError) in
+                try value.setLive(settings)
+            }
+        ) { _ in value }
     }
 
+    /// - Parameter begin: called with the settings of the plan before a node begins.
     private static func implementation<Kind: Renderer>(
-        _ kind: NodeKind, _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+        _ kind: NodeKind,
+        begin: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Void = { _ in },
+        _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
     ) -> NodeImplementation {
         NodeImplementation(
             kind: kind,
@@ -34,6 +42,7 @@ enum RendererHost {
                 return plan
             },
             activate: { (instance) throws(MediaError) in
+                try begin(instance.plan.node.settings)
                 let renderer = try value(instance.plan.node.settings)
                 let (stream, input) = AsyncStream.makeStream(
                     of: Kind.Media.self, bufferingPolicy: .bufferingNewest(waiting))

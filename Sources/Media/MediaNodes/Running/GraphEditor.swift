@@ -53,19 +53,24 @@ final class GraphEditor: Sendable {
         translator.set(self)
     }
 
+    /// A change that was made, and the reason why a node refused a new value of a live setting.
+    struct Made: Sendable {
+        let change: GraphChange
+        let refusal: MediaError?
+    }
+
     /// Replaces the running graph with the graph that `plan` makes of it. Returns in time even if a driver does not:
     /// such an edit is abandoned, and its nodes are removed when the driver returns. `bindings` are functions for new
     /// nodes.
-    @discardableResult
     func edit(
         seconds: Double, bringing bindings: NodeBindings = NodeBindings(),
         _ plan: @escaping @Sendable (GraphPlan) throws(MediaError) -> GraphPlan
-    ) async throws(MediaError) -> GraphChange {
+    ) async throws(MediaError) -> Made {
         let outcome = EditOutcome()
         let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<GraphChange, MediaError>, Never>) in
+            (continuation: CheckedContinuation<Result<Made, MediaError>, Never>) in
             let isAnswered = AtomicBool()
-            @Sendable func answer(_ result: Result<GraphChange, MediaError>) {
+            @Sendable func answer(_ result: Result<Made, MediaError>) {
                 if !isAnswered.exchange(true) { continuation.resume(returning: result) }
             }
             // The timeout retains neither the editor nor the graph.
@@ -88,16 +93,16 @@ final class GraphEditor: Sendable {
                 defer { limit.cancel() }
                 do throws(MediaError) {
                     if let failure = outcome.failure { throw failure }
-                    let change = try self.binding(bindings) { () throws(MediaError) in
+                    let made = try self.binding(bindings) { () throws(MediaError) in
                         let running = self.graph.plan
                         let next = try plan(running)
                         let change = GraphChange(from: running, to: next)
                         let deadline = DispatchTime.now() + seconds
                         limit.set(deadline + self.limits.undo)
-                        try self.perform(change, until: deadline, outcome)
-                        return change
+                        return Made(
+                            change: change, refusal: try self.perform(change, until: deadline, outcome))
                     }
-                    answer(.success(change))
+                    answer(.success(made))
                 } catch {
                     answer(.failure(error))
                 }
@@ -131,9 +136,10 @@ final class GraphEditor: Sendable {
             node: isWaiting ? nil : node)
     }
 
+    /// Makes a change. Returns the reason why a node refused a new value of a live setting, if one did.
     private func perform(
         _ change: GraphChange, until deadline: DispatchTime, _ outcome: EditOutcome = EditOutcome()
-    ) throws(MediaError) {
+    ) throws(MediaError) -> MediaError? {
         guard begin(outcome) else { throw Reporter.stopped }
         defer {
             state.withLock { $0.outcome = nil }
@@ -158,7 +164,7 @@ final class GraphEditor: Sendable {
                 refusal = refusal ?? error
             }
         }
-        if let refusal { throw refusal }
+        return refusal
     }
 
     /// Makes this the outcome of the running edit. False if the pipeline stops.
@@ -243,7 +249,7 @@ final class GraphEditor: Sendable {
             let running = graph.plan
             guard let part = running.removablePart(around: node.name) else { return reporter.fail(error) }
             let change = GraphChange(from: running, to: running.removing(part))
-            try? binding(NodeBindings()) { () throws(MediaError) in try perform(change, until: .now()) }
+            _ = try? binding(NodeBindings()) { () throws(MediaError) in try perform(change, until: .now()) }
             reporter.partFailed(error, part.sorted())
         }
         return true

@@ -26,7 +26,17 @@ public enum MediaEvent: Sendable {
     case deviceFailedOver(node: String, device: String)
 
     /// Whether the event is about a node: `camera` of `.deviceLost(node: "camera", …)`, for example.
-    public func isAbout(_ node: some MediaNode) -> Bool { node.name.map(nodes.contains) ?? false }
+    public func isAbout(_ node: some MediaNode) -> Bool {
+        node.handle.identity.latestName.map(nodes.contains) ?? false
+    }
+
+    /// Whether the pipeline does nothing more after the event.
+    var isLast: Bool {
+        switch self {
+        case .ended, .failed: true
+        default: false
+        }
+    }
 
     /// The names of the nodes that the event is about.
     private var nodes: [String] {

@@ -16,6 +16,9 @@ import Synchronization
 ///
 /// A pipeline is created, started and stopped once. Calls may come from any thread. Blocking work, including planning,
 /// runs on the pipeline's own queues and never on Swift's pool.
+///
+/// It keeps the functions and values of its nodes, also after `stop`. An object that has the pipeline and is used by such a
+/// function would never be released, so the function captures it weakly: `Frames { [weak self] frame in … }`.
 public final class MediaPipeline: Sendable {
     /// The state of a pipeline.
     public enum State: String, Sendable, Hashable, Codable {
@@ -56,12 +59,19 @@ public final class MediaPipeline: Sendable {
         try await self.init(composition, limits: Limits())
     }
 
+    /// Plans a composition of one route: `MediaPipeline(camera >>> window)`.
+    public convenience init(_ route: Route) async throws(MediaError) {
+        try await self.init(route.composition)
+    }
+
     /// Plans a composition like `init(_:)`:
     ///
     /// ```swift
     /// let pipeline = try await MediaPipeline { camera >>> Window() }
     /// ```
-    public convenience init(@CompositionBuilder _ compose: () -> Composition) async throws(MediaError) {
+    public nonisolated(nonsending) convenience init(
+        @CompositionBuilder _ compose: () -> Composition
+    ) async throws(MediaError) {
         try await self.init(compose())
     }
 
@@ -101,7 +111,7 @@ public final class MediaPipeline: Sendable {
                 return try GraphEditor(plan, bindings, registry, limits, clock)
             }, roster)
         roster.pipeline.set(self)
-        roster.edited(enrolled.names, now: enrolled.graph)
+        roster.edited(enrolled, now: enrolled.graph)
     }
 
     /// Plans a graph of names, whose functions are bound to these names.
@@ -159,6 +169,10 @@ public final class MediaPipeline: Sendable {
     private init(_ editor: GraphEditor, _ roster: NodeRoster = NodeRoster()) {
         self.editor = editor
         self.roster = roster
+        // Not only edits remove nodes: so does a failure of an optional one.
+        editor.graph.onChange(for: roster) { [weak roster, weak graph = editor.graph] in
+            if let graph { roster?.settle(in: graph.plan.source) }
+        }
     }
 
     var graph: RunningGraph { editor.graph }
@@ -170,10 +184,11 @@ public final class MediaPipeline: Sendable {
     public var plan: GraphPlan { graph.plan }
 
     /// The events of the pipeline, for one reader: each use of this property begins another one, and all of them get every
-    /// event. The first one begins with the events since the pipeline was made, the others with the next event. Ends when
-    /// the pipeline has stopped, or has failed to start.
+    /// event. `ended` and `failed` are the last one; the pipeline is still to be stopped. The events also end when it has
+    /// stopped, or has failed to start.
     ///
-    /// A reader that leaves 1000 events unread loses the oldest. While nothing reads, the latest 100 are kept.
+    /// A reader that leaves 1000 events unread loses the oldest. While nothing reads, the latest 100 are kept for the next
+    /// reader.
     public var events: AsyncStream<MediaEvent> { reporter.listen() }
 
     public var state: State {
@@ -420,7 +435,7 @@ public final class MediaPipeline: Sendable {
 
     /// Replaces the running graph by another one, as one transaction. New nodes are built beside the old ones. When
     /// they have delivered their first frame, they replace the old ones, at a keyframe if media is encoded. Nodes that
-    /// stay, because the composition has their handles, lose no frame.
+    /// stay, because the composition has their handles, lose no frame and keep their settings.
     ///
     /// - Parameter seconds: the timeout for the new nodes' first frames.
     /// - Returns: the changes.
@@ -430,12 +445,14 @@ public final class MediaPipeline: Sendable {
     @discardableResult
     public func apply(_ composition: Composition, within seconds: Double = 2) async throws(MediaError) -> GraphChange {
         let enrolled = try roster.enroll(composition, beside: plan.expanded)
-        return try await edit(enrolled, within: seconds) { _ in enrolled.graph }
+        return try await edit(enrolled, within: seconds) {
+            enrolled.graph.keepingSettings(of: enrolled.staying, in: $0)
+        }
     }
 
     /// Replaces the running graph like `apply(_:within:)`.
     @discardableResult
-    public func apply(
+    public nonisolated(nonsending) func apply(
         within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
     ) async throws(MediaError) -> GraphChange {
         try await apply(compose(), within: seconds)
@@ -447,7 +464,7 @@ public final class MediaPipeline: Sendable {
     /// try await pipeline.add { encoder >>> Recorder(path: "talk.mkv") }
     /// ```
     @discardableResult
-    public func add(
+    public nonisolated(nonsending) func add(
         within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
     ) async throws(MediaError) -> GraphChange {
         let enrolled = try roster.enroll(compose(), beside: plan.expanded, isWhole: false)
@@ -480,7 +497,9 @@ public final class MediaPipeline: Sendable {
     package func apply(
         _ graph: MediaGraph, bindings: NodeBindings, within seconds: Double = 2
     ) async throws(MediaError) -> GraphChange {
-        try await edit(bindings, within: seconds) { _ in graph }
+        let made = try await edit(bindings, within: seconds) { _ in graph }
+        if let refusal = made.refusal { throw refusal }
+        return made.change
     }
 
     private func edit(
@@ -488,20 +507,22 @@ public final class MediaPipeline: Sendable {
         _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
     ) async throws(MediaError) -> GraphChange {
         let (codes, registry) = (enrolled?.codes ?? [:], graph.registry)
+        let made: GraphEditor.Made
         do throws(MediaError) {
             let bindings = try await offPool { () throws(MediaError) in try NodeBindings(codes, registry) }
-            let change = try await edit(bindings, within: seconds, change)
-            roster.edited(enrolled?.names ?? [], now: plan.source)
-            return change
+            made = try await edit(bindings, within: seconds, change)
         } catch {
-            roster.edited(enrolled?.names ?? [], now: plan.source, isDone: false)
+            roster.edited(enrolled, now: plan.source, isDone: false)
             throw error
         }
+        roster.edited(enrolled, now: plan.source)
+        if let refusal = made.refusal { throw refusal }
+        return made.change
     }
 
     private func edit(
         _ bindings: NodeBindings, within seconds: Double, _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
-    ) async throws(MediaError) -> GraphChange {
+    ) async throws(MediaError) -> GraphEditor.Made {
         guard state == .running else {
             throw MediaError(
                 code: MediaError.Code.pipelineStopped,
@@ -526,7 +547,10 @@ public final class MediaPipeline: Sendable {
     ///   setting that is not live. `apply` replaces the node instead.
     package func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
         try check(node, setting, to: value)
-        try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
+        let made = try await editor.edit(seconds: 2) { running throws(MediaError) in
+            running.setting(node, setting, to: value)
+        }
+        if let refusal = made.refusal { throw refusal }
     }
 
     /// Throws the error that `set` would throw, without changing the setting.
@@ -546,7 +570,8 @@ public final class MediaPipeline: Sendable {
                     + (changeable.isEmpty
                         ? "a \(kind.name) has no live settings. "
                         : "the live settings are \(changeable.joined(separator: ", ")). ")
-                    + "Apply a graph with the new value to replace the node.", node: node)
+                    + "To replace the node, apply a graph with the new value, or a composition with a new handle.",
+                node: node)
         }
     }
 

@@ -41,7 +41,9 @@ package struct NodeBindings: Sendable {
         bindings.frames = kept(frames, .frames)
         bindings.audio = kept(audio, .audio)
         bindings.frameFunctions = kept(frameFunctions, .frameFunction)
-        bindings.own = own.filter { graph.node($0.key) != nil || passing?.contains($0.key) == false }
+        bindings.own = own.filter {
+            graph.node($0.key)?.kind == $0.value.kind.name || passing?.contains($0.key) == false
+        }
         return bindings
     }
 

@@ -16,13 +16,20 @@ package final class Reporter: Sendable {
         var isClosed = false
         var listeners: [Int: AsyncStream<MediaEvent>.Continuation] = [:]
         var listenersMade = 0
-        /// The latest events, for the first listener; nil once there was one.
+        /// The latest events while there was no listener, for the next one; nil if a function gets them.
         var unheard: [MediaEvent]? = []
+        /// Whether the pipeline has ended or failed, so that its listeners have got their last event.
+        var isOver = false
         var onSettled: (@Sendable (MediaError?) -> Void)?
         var onClosed: [@Sendable () -> Void] = []
         /// Handles failures that do not end the whole graph. True if it did.
         var intercept: Intercept?
         var onDeviceEvent: (@Sendable () -> Void)?
+
+        mutating func keep(_ event: MediaEvent) {
+            unheard?.append(event)
+            if let count = unheard?.count, count > Reporter.unheardEvents { unheard?.removeFirst() }
+        }
     }
 
     /// Gets a failure, the name of its node, and the prefix of the node whose own reporter reports it.
@@ -40,12 +47,17 @@ package final class Reporter: Sendable {
 
         func emit(_ event: MediaEvent) {
             events?(event)
+            let isLast = event.isLast
             let listeners = state.withLock { state in
-                state.unheard?.append(event)
-                if let count = state.unheard?.count, count > Reporter.unheardEvents { state.unheard?.removeFirst() }
-                return state.listeners.values
+                let listeners = Array(state.listeners.values)
+                if listeners.isEmpty { state.keep(event) }
+                if isLast { (state.isOver, state.listeners) = (true, [:]) }
+                return listeners
             }
-            for listener in listeners { listener.yield(event) }
+            for listener in listeners {
+                listener.yield(event)
+                if isLast { listener.finish() }
+            }
         }
     }
 
@@ -140,18 +152,19 @@ package final class Reporter: Sendable {
 
     /// The number of events that a slow reader may leave unread.
     private static let unreadEvents = 1000
-    /// The number of events that are kept before the first reader.
+    /// The number of events that are kept while there is no reader.
     fileprivate static let unheardEvents = 100
 
-    /// All further events, for the first listener also those before. Ends when nothing more is reported.
+    /// All further events, and before them those that no listener got. Ends with the end or failure of the pipeline, or
+    /// when nothing more is reported.
     func listen() -> AsyncStream<MediaEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: MediaEvent.self, bufferingPolicy: .bufferingNewest(Self.unreadEvents))
         let number = shared.state.withLock { state -> Int? in
             // Under the lock, so that later events stay behind them.
             for event in state.unheard ?? [] { continuation.yield(event) }
-            state.unheard = nil
-            if state.isClosed { return nil }
+            if state.unheard != nil { state.unheard = [] }
+            if state.isClosed || state.isOver { return nil }
             state.listenersMade += 1
             state.listeners[state.listenersMade] = continuation
             return state.listenersMade

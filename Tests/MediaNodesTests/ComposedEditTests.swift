@@ -1,0 +1,284 @@
+import Synchronization
+import TestFixtures
+import Testing
+import TestSupport
+
+@testable import MediaNodes
+
+/// An object of the application.
+private final class Lamp: Sendable {
+    let luma: UInt8
+
+    init(luma: UInt8) { self.luma = luma }
+}
+
+/// A value with a live setting.
+private struct Lit: Capturer {
+    static let summary = "Frames of one grey"
+    @Setting("Added luma", in: 0...100, isChangeable: true) var light = 0
+    let lamp: Lamp
+
+    func format() -> PictureFormat { PictureFormat(width: 64, height: 48, framesPerSecond: 30) }
+
+    func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        while true { try await output.draw { $0.fill(luma: lamp.luma + UInt8(light)) } }
+    }
+}
+
+/// Fails at its third frame.
+private struct Weary: Processor {
+    static let summary = "Ends soon"
+    let lamp: Lamp
+    var frames = 0
+
+    init(lamp: Lamp) { self.lamp = lamp }
+
+    mutating func process(_ picture: inout MutableVideoFrame) throws {
+        frames += 1
+        if frames > 2 { throw MediaError(code: "node.weary", message: "It ends after 2 frames.") }
+    }
+}
+
+private struct Shading: Processor {
+    static let summary = "Keeps an object of the program"
+    let lamp: Lamp
+
+    mutating func process(_ picture: inout MutableVideoFrame) { picture.fill(luma: lamp.luma) }
+}
+
+/// A node of another module: no registry has its kind.
+private struct Visitor: MediaNode {
+    var handle: NodeHandle
+
+    init() {
+        let null = NodeImplementation(NullNode.self)
+        handle = NodeHandle(
+            NodeImplementation(
+                kind: NodeKind("visitor", .renderer, "Reads anything", inputs: null.kind.inputs),
+                plan: { (request) throws(MediaError) in .sink(request) }, activate: { _ in nil }), [:])
+    }
+}
+
+extension MediaNodesTests {
+    /// Edits of pipelines of handles, and what handles do after them.
+    @Suite(.timeLimit(.minutes(1))) struct ComposedEditTests {
+        private static func running(
+            @CompositionBuilder _ compose: () -> Composition
+        ) async throws -> (MediaPipeline, SteppedClock) {
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(compose(), limits: Limits(), clock: clock.clock)
+            clock.run(pipeline)
+            try await pipeline.start()
+            return (pipeline, clock)
+        }
+
+        private static func code(_ body: () async throws -> Void) async -> String? {
+            do {
+                try await body()
+                return nil
+            } catch {
+                return (error as? MediaError)?.code
+            }
+        }
+
+        private static func source() -> TestPattern { TestPattern(width: 320, height: 240) }
+
+        @Test func `a second node of a kind that the registry lacks joins a running one`() async throws {
+            let source = Self.source()
+            let (pipeline, clock) = try await Self.running { source >>> Visitor() }
+            defer { withExtendedLifetime(clock) {} }
+            #expect(try await pipeline.add { source >>> Visitor() }.description == "adds visitor-2")
+            #expect(
+                try await pipeline.apply { source >>> Visitor() }.description
+                    == "adds visitor-3; removes visitor, visitor-2")
+            await pipeline.stop()
+        }
+
+        @Test func `a replaced composition keeps the live settings of its handles`() async throws {
+            let (source, volume) = (Self.source(), Volume(0.25))
+            let video = Null()
+            let (pipeline, clock) = try await Self.running {
+                source >>> video
+                source.audio >>> volume >>> Null()
+            }
+            defer { withExtendedLifetime(clock) {} }
+            try await volume.setMuted(true)
+            try await volume.setFactor(0.5)
+            let change = try await pipeline.apply {
+                source >>> video
+                source.audio >>> volume >>> Null().named("other")
+            }
+            #expect(change.settings.isEmpty)
+            #expect(pipeline.plan.node(volume)?.node.settings == ["volume": 0.5, "mute": true])
+            await pipeline.stop()
+        }
+
+        @Test func `a value is one node at a time if it has live settings, and begins with its plan's`() async throws {
+            let value = Lit(lamp: Lamp(luma: 40))
+            let refused = await Self.code {
+                _ = try await MediaPipeline {
+                    value >>> Null()
+                    value >>> Null()
+                }
+            }
+            #expect(refused == "graph.invalid")
+            let (source, lumas, lit) = (Self.source(), Collected<UInt8>(), value.node)
+            let (pipeline, clock) = try await Self.running {
+                source >>> Null()
+                lit >>> Null()
+            }
+            defer { withExtendedLifetime(clock) {} }
+            #expect(await Self.code { try await pipeline.add { value >>> Null() } } == "graph.invalid")
+            try await lit.set(\.$light, to: 7)
+            try await pipeline.remove(lit)
+            try await pipeline.add {
+                lit
+                    >>> Frames { frame in
+                        lumas.append(frame.withPlane(.luma) { bytes, _ in bytes.unsafeLoad(as: UInt8.self) })
+                    }
+            }
+            #expect(pipeline.plan.node(lit)?.node.settings == ["light": 0])
+            await eventually("frames") { lumas.count > 3 }
+            #expect(Set(lumas.all) == [40])
+            await pipeline.stop()
+        }
+
+        @Test func `a name goes to its new node although a live setting was refused`() async throws {
+            let (source, overlay) = (Self.source(), Overlay(text: "a"))
+            let before = Null().named("end")
+            let (pipeline, clock) = try await Self.running { source >>> overlay.named("overlay") >>> before }
+            defer { withExtendedLifetime(clock) {} }
+            // The overlay has no image. Only the graph of names can set it with the other change.
+            let folder = TemporaryFolder()
+            let next = Snapshot(path: folder.file("a.png")).named("end")
+            var graph = pipeline.plan.source
+            graph = graph.setting("overlay", "image-opacity", to: 0.5)
+            graph.nodes = graph.nodes.map { $0.name == "end" ? Node("snapshot", name: "end") : $0 }
+            #expect(await Self.code { try await pipeline.apply(graph, nodes: [next]) } == "graph.setting-unusable")
+            #expect(pipeline.plan.node("end")?.node.kind == "snapshot")
+            #expect((before.name, next.name) == (nil, "end"))
+            await pipeline.stop()
+        }
+
+        @Test func `calls on a node of a stopped pipeline say that it does not run`() async throws {
+            let (source, encoder) = (Self.source(), VideoEncoder(.vp8))
+            let (pipeline, clock) = try await Self.running { source >>> encoder >>> Null() }
+            defer { withExtendedLifetime(clock) {} }
+            await pipeline.stop()
+            #expect(await Self.code { try await encoder.setBitrate(.kilobitsPerSecond(500)) } == "node.not-running")
+            #expect(await Self.code { try encoder.requestKeyframe() } == "node.not-running")
+            #expect(await Self.code { try await pipeline.remove(encoder) } == "node.not-running")
+            // Events may be read later.
+            #expect(encoder.name == "vp8-encoder")
+        }
+
+        @Test func `a failed optional node leaves its pipeline, with its objects`() async throws {
+            let source = Self.source(), pattern = Self.source()
+            weak var lamp: Lamp?
+            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            defer { withExtendedLifetime(clock) {} }
+            let events = pipeline.events
+            try await {
+                let made = Lamp(luma: 1)
+                lamp = made
+                let node = Weary(lamp: made).node
+                try await pipeline.add { pattern >>> node.optional >>> Null().named("dark") }
+                for await event in events {
+                    guard case .partFailed = event else { continue }
+                    #expect(node.name == nil)
+                    #expect(event.isAbout(node))
+                    break
+                }
+                #expect(await Self.code { try await pipeline.remove(node) } == "node.not-running")
+            }()
+            await eventually("the lamp is gone") { lamp == nil }
+            await pipeline.stop()
+        }
+
+        @Test func `a reused name keeps no code of the node that had it`() async throws {
+            let source = Self.source()
+            weak var lamp: Lamp?
+            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            defer { withExtendedLifetime(clock) {} }
+            try await {
+                let made = Lamp(luma: 16)
+                lamp = made
+                try await pipeline.add { source >>> Shading(lamp: made).node.named("part") >>> Null().named("end") }
+            }()
+            try await pipeline.apply { source >>> Mirroring().named("part") >>> Null().named("other") }
+            await eventually("the lamp is gone") { lamp == nil }
+            await pipeline.stop()
+        }
+
+        @Test func `two edits at a time do not give one name to two handles`() throws {
+            let roster = NodeRoster()
+            let (first, second) = (Null().named("end"), Null().named("end"))
+            let source = TestPattern()
+            let enrolled = try roster.enroll(Composition { source >>> first }, isWhole: false)
+            #expect(throws: MediaError.self) {
+                try roster.enroll(Composition { source >>> second }, isWhole: false)
+            }
+            #expect((first.name, second.name) == ("end", nil))
+            withExtendedLifetime(enrolled) {}
+        }
+
+        // MARK: Events
+
+        private static func names(of events: AsyncStream<MediaEvent>) -> Collected<String> {
+            let names = Collected<String>()
+            Task {
+                for await event in events { names.append(String("\(event)".prefix { $0 != "(" })) }
+                names.append("over")
+            }
+            return names
+        }
+
+        @Test func `the events end with the end or the failure of the pipeline`() async throws {
+            let pipeline = try await MediaPipeline { TestPattern(width: 320, height: 240, frames: 3) >>> Null() }
+            let early = Self.names(of: pipeline.events)
+            try await pipeline.start()
+            await eventually("the end of the stream") { early.all == ["firstFrame", "ended", "over"] }
+            let late = Self.names(of: pipeline.events)
+            await eventually("the end of a later stream") { late.all == ["over"] }
+            await pipeline.stop()
+            let reporter = Reporter(events: nil)
+            reporter.fail(MediaError(code: "test.failed", message: "It failed."))
+            let failed = Self.names(of: reporter.listen())
+            await eventually("the end of the failed") { failed.all == ["failed", "over"] }
+        }
+
+        @Test func `events are kept whenever nothing reads`() async throws {
+            let reporter = Reporter(events: nil)
+            let gone = Task { for await _ in reporter.listen() {} }
+            gone.cancel()
+            await gone.value
+            reporter.warn(nil, "unheard")
+            let next = Self.names(of: reporter.listen())
+            reporter.close()
+            await eventually("the kept event") { next.all == ["warning", "over"] }
+        }
+    }
+}
+
+/// Compiles only if a pipeline can be composed of the properties of an actor.
+@MainActor private final class Stage {
+    private let camera = TestPattern(width: 320, height: 240)
+    private var isShown = true
+    private var pipeline: MediaPipeline?
+
+    func run() async throws {
+        let pipeline = try await MediaPipeline { if isShown { camera >>> Null() } }
+        self.pipeline = pipeline
+        try await pipeline.start()
+        isShown = false
+        try await pipeline.add { if !isShown { camera >>> Null() } }
+        try await pipeline.apply { camera >>> Null() }
+        await pipeline.stop()
+    }
+}
+
+extension MediaNodesTests.ComposedEditTests {
+    @Test func `an object of the main actor composes a pipeline of its properties`() async throws {
+        try await Stage().run()
+    }
+}
