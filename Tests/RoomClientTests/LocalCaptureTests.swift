@@ -31,8 +31,7 @@ struct LocalCaptureTests {
     @Test func `a stop during a start returns when the source is free`() async throws {
         for _ in 0..<5 {
             let clip = try Clip()
-            let capture = LocalCapture(CaptureOptions(source: .file(path: clip.path, isLooping: true)))
-            _ = try await capture.inspect()
+            let capture = LocalCapture(MediaWish.file(clip.path, isLooping: true))
             let start = Task { () async -> RoomError? in
                 do throws(RoomError) {
                     try await capture.start()
@@ -41,7 +40,6 @@ struct LocalCaptureTests {
                     return error
                 }
             }
-            // The inspection closed the file, so the pipeline has it open now.
             while !clip.isOpen, !capture.isRunning { await Task.yield() }
             await capture.stop()
             #expect(!clip.isOpen)
@@ -51,7 +49,7 @@ struct LocalCaptureTests {
     }
 
     @Test func `all callers of stop wait for the end, and statistics remain`() async throws {
-        let capture = LocalCapture(CaptureOptions(source: .testPattern(frames: 0)))
+        let capture = LocalCapture(MediaWish.testPattern(frames: 0))
         try await capture.start()
         while capture.encoderStatistics.encoded == 0 { await Task.yield() }
         async let first: Void = capture.stop()

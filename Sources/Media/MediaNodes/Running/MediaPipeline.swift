@@ -349,13 +349,22 @@ public final class MediaPipeline: Sendable {
     public func apply(
         _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), within seconds: Double = 2
     ) async throws(MediaError) -> GraphChange {
+        try await apply(graph, bindings: bindings, within: seconds, needsDevices: false)
+    }
+
+    /// With `needsDevices`, also throws if the device of a new source is away. Otherwise a stand-in is its first frame.
+    @discardableResult
+    package func apply(
+        _ graph: MediaGraph, bindings: NodeBindings, within seconds: Double, needsDevices: Bool
+    ) async throws(MediaError) -> GraphChange {
         guard state == .running else {
             throw MediaError(
                 code: MediaError.Code.pipelineStopped,
                 message: "The graph cannot be changed while it is \(state.rawValue), only while it runs.")
         }
         let runs = self.graph
-        return try await editor.edit(seconds: seconds, bringing: bindings) { running throws(MediaError) in
+        return try await editor.edit(seconds: seconds, bringing: bindings, needsDevices: needsDevices) {
+            running throws(MediaError) in
             let bound = runs.context.bound.bindings.only(for: graph, runs.registry).names
             return try Planner(runs.registry, SystemEnvironment()).plan(graph, bound: bound, running: running)
         }

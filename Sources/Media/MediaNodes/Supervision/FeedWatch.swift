@@ -1,17 +1,18 @@
 import Dispatch
 package import MediaGraph
 
-/// Tells the nodes that show media outside of this process which of their inputs carry stand-ins, because the device of
-/// a source that feeds them is away. Follows the graph's edits.
-final class AbsenceWatch: Sendable {
+/// Tells the nodes that show media outside of this process what feeds their inputs: whether a source shows stand-ins because
+/// its device is away, and which encoder makes the frames. Follows the graph's edits.
+final class FeedWatch: Sendable {
     private let graph: RunningGraph
     /// One round at a time, so that the last one that a node gets is the newest.
-    private let queue = DispatchQueue(label: "media.absences")
+    private let queue = DispatchQueue(label: "media.feeds")
 
     init(_ graph: RunningGraph) {
         self.graph = graph
         graph.onChange(for: self) { [weak self] in self?.check() }
         graph.context.reporter.onDeviceEvent { [weak self] in self?.check() }
+        check()
     }
 
     private func check() { queue.async { [weak self] in self?.inform() } }
@@ -21,11 +22,19 @@ final class AbsenceWatch: Sendable {
         for node in graph.nodes {
             guard let publishing = node.publishing else { continue }
             for input in node.plan.inputs.keys.sorted() {
-                let sources = plan.sources(feeding: PortReference(node: node.name, port: input))
-                publishing.sourceChanged(
-                    of: input, absence: sources.lazy.compactMap { self.graph.node($0)?.running?.absence }.first)
+                publishing.feedChanged(of: input, feed(of: PortReference(node: node.name, port: input), in: plan))
             }
         }
+    }
+
+    private func feed(of input: PortReference, in plan: GraphPlan) -> InputFeed {
+        var feed = InputFeed()
+        feed.absence = plan.sources(feeding: input).lazy.compactMap { self.graph.node($0)?.running?.absence }.first
+        feed.format = plan.links.first { $0.link.to == input }?.format
+        if let encoder = plan.encoder(feeding: input).flatMap({ graph.node($0)?.running as? VideoEncoderNode }) {
+            feed.encoder = { [weak encoder] in encoder?.counts }
+        }
+        return feed
     }
 }
 
