@@ -352,6 +352,7 @@ final class GraphEdit {
             if !isOptional { connection.entry.isContained.lower() }
         }
         let leaving = graph.commit(change, connections)
+        graph.context.reporter.release(isSuccess: true)
         for relink in relinks { graph.discard(relink.waiting) }
         graph.remove(leaving)
         for connection in cut where isInside(connection) { graph.discard(connection.entry.queue) }
@@ -385,6 +386,7 @@ final class GraphEdit {
             graph.discard(connection.entry.queue)
         }
         graph.unstage()
+        graph.context.reporter.release(isSuccess: false)
         for part in grown { live(part.name).remove(Set(part.inputs.keys)) }
     }
 }

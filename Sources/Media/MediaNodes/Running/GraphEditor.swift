@@ -48,6 +48,7 @@ final class GraphEditor: Sendable {
             pipeline: pipeline, reporter: reporter, control: control, bound: BoundCode(bindings))
         graph = try RunningGraph(plan, registry, context)
         feeds = FeedWatch(graph)
+        reporter.hold { [weak graph] prefix in graph?.node(prefix: prefix)?.stage == .staged }
         self.limits = limits
         reporter.intercept { [weak self] error, node, prefix in self?.contain(error, of: node, prefix) ?? false }
         translator.set(self)
