@@ -1,68 +1,10 @@
 import MediaGraph
 import MediaNodes
-import RTP
 import RoomProtocol
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import RoomClient
-
-/// A participant that watches the first video of a room: its packets, and the states of its stream.
-private final class Witness: IncomingSink, Sendable {
-    struct Seen {
-        var isConnected = false
-        var streams: [Int] = []
-        var states: [StreamState] = []
-        var ended = 0
-        var ssrcs: Set<SSRC> = []
-        var packets = 0
-    }
-
-    private let state = Mutex(Seen())
-
-    var seen: Seen { state.withLock { $0 } }
-
-    func take(_ event: RoomEvent) {
-        state.withLock { seen in
-            switch event {
-            case .connected: seen.isConnected = true
-            case .streamPublished(_, let info): seen.streams.append(info.id)
-            case .streamChanged(_, let info): seen.states.append(info.state)
-            case .streamUnpublished, .participantLeft: seen.ended += 1
-            default: break
-            }
-        }
-    }
-
-    func begin(_ stream: IncomingStream) {}
-    func end() {}
-
-    func receive(_ packet: Span<UInt8>) {
-        let ssrc = (8..<12).reduce(UInt32(0)) { $0 << 8 | UInt32(packet[$1]) }
-        state.withLock { seen in
-            seen.ssrcs.insert(SSRC(ssrc))
-            seen.packets += 1
-        }
-    }
-
-    func enter(_ stage: RoomStage) async throws -> RoomEngine {
-        let engine = RoomEngine { [weak self] in self?.take($0) }
-        engine.connect(to: try RoomName("room"), with: try await stage.token())
-        try await requireEventually("the witness is connected") { self.seen.isConnected }
-        return engine
-    }
-
-    /// Subscribes to the first stream.
-    func watch(_ engine: RoomEngine) async throws {
-        try await requireEventually("a stream") { !self.seen.streams.isEmpty }
-        let id = seen.streams[0]
-        let result = await withCheckedContinuation { continuation in
-            engine.subscribe(id, to: .packets(self)) { continuation.resume(returning: $0) }
-        }
-        try result.get()
-    }
-}
 
 /// The states of streams whose camera goes and returns.
 @Suite(.serialized, .timeLimit(.minutes(1)))
@@ -86,7 +28,7 @@ struct StreamStateTests {
 
     @Test func `a camera that is lost and returns waits and is live for the room, in one stream`() async throws {
         try await RoomStage.run { stage in
-            let (witness, folder) = (Witness(), TemporaryFolder())
+            let (witness, folder) = (StreamWitness(), TemporaryFolder())
             let engine = try await witness.enter(stage)
             let camera = try CameraFile.write(CameraFile.comesAndGoes, to: folder)
             let pipeline = try await MediaPipeline(graph(stage, camera), registry: RoomNodes.registry)
@@ -108,7 +50,7 @@ struct StreamStateTests {
         async throws
     {
         try await RoomStage.run { stage in
-            let (witness, folder) = (Witness(), TemporaryFolder())
+            let (witness, folder) = (StreamWitness(), TemporaryFolder())
             let engine = try await witness.enter(stage)
             let camera = try CameraFile.write([.init("unplugged", at: 1)], to: folder)
             let pipeline = try await MediaPipeline(graph(stage, camera), registry: RoomNodes.registry)
@@ -128,7 +70,7 @@ struct StreamStateTests {
 
     @Test func `a graph that starts without its camera publishes a stream that waits`() async throws {
         try await RoomStage.run { stage in
-            let (witness, folder) = (Witness(), TemporaryFolder())
+            let (witness, folder) = (StreamWitness(), TemporaryFolder())
             let engine = try await witness.enter(stage)
             let camera = try CameraFile.write([.init("unplugged", at: 0)], to: folder)
             let pipeline = try await MediaPipeline(graph(stage, camera), registry: RoomNodes.registry)

@@ -36,6 +36,12 @@ final class CaptureObservers: Sendable {
     /// A new pipeline starts: drops the events of the last one.
     func begin() { state.withLock { ($0.failure, $0.hasEnded, $0.away) = (nil, false, [:]) } }
 
+    /// A failure after which the media continues.
+    func problem(_ error: RoomError) {
+        for observer in change({ _ in }) { observer.failed(error) }
+    }
+
+    /// The end of the media.
     func failed(_ error: RoomError) {
         for observer in change({ $0.failure = error }) { observer.failed(error) }
     }

@@ -84,7 +84,7 @@ package final class LocalCapture: Sendable {
     package func wishLater(_ edit: @escaping @Sendable (inout MediaWish) -> Void) {
         enqueue(
             Change(edit: edit) { [observers] result in
-                if case .failure(let error) = result { observers.failed(error) }
+                if case .failure(let error) = result { observers.problem(error) }
             })
     }
 
@@ -181,6 +181,10 @@ package final class LocalCapture: Sendable {
         if isRunning, running?.wish == wish { return }
         let known = isRunning && running?.wish.origin == wish.origin ? running?.contents : nil
         let contents = if let known { known } else { try await inspect(wish) }
+        if !isRunning {
+            await end(pipeline, nil)
+            streams.dropUnused()
+        }
         let codec = streams.stream(of: .video).map { $0.codec == .h264 ? VideoCodec.h264 : .vp8 }
         guard let graph = wish.graph(contents, continuing: codec) else {
             await end(pipeline, nil)
@@ -194,7 +198,6 @@ package final class LocalCapture: Sendable {
                 throw RoomError(error)
             }
         } else {
-            await end(pipeline, nil)
             try await launch(graph, wish, contents)
         }
         settle(wish, contents)
@@ -273,7 +276,6 @@ package final class LocalCapture: Sendable {
             state.withLock { ($0.pipeline, $0.running, $0.lastStatistics) = (nil, nil, statistics) }
         }
         guard let reason else { return }
-        streams.dropUnused()
         for stream in streams.all { stream.set(.waiting(reason)) }
     }
 
@@ -302,12 +304,8 @@ package final class LocalCapture: Sendable {
         statistics.encoders.values.first ?? MediaStatistics.VideoEncoder()
     }
 
-    /// The kinds of the running nodes that encode or decode video, by name.
-    package var videoCodecNodes: [String] {
-        let kinds = ["vp8-encoder", "h264-encoder", "video-decoder"]
-        let nodes = state.withLock { $0.pipeline }?.plan.nodes ?? []
-        return nodes.map(\.node.kind).filter(kinds.contains).sorted()
-    }
+    /// The running plan. Nil while nothing is captured.
+    package var plan: GraphPlan? { state.withLock { $0.pipeline }?.plan }
 
     /// A track for each stream, for one more room.
     var tracks: [any OutgoingTrack] { streams.all.map { $0.track() } }
@@ -335,7 +333,8 @@ package final class LocalCapture: Sendable {
 
     private func handle(_ event: MediaEvent) {
         switch event {
-        case .failed(let error), .partFailed(let error, _): observers.failed(RoomError(error))
+        case .failed(let error): observers.failed(RoomError(error))
+        case .partFailed(let error, _): observers.problem(RoomError(error))
         case .ended: observers.ended()
         case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver:
             guard let source = event.source else { return }

@@ -82,7 +82,8 @@ final class OutgoingStream: Sendable {
         for receiver in receivers { receiver.stateChanged() }
     }
 
-    var isFed: Bool { state.withLock { $0.isFed } }
+    /// A pipeline that could not be made leaves its inputs without a word.
+    var isFed: Bool { state.withLock { $0.isFed } && output.withLock { $0.node != nil } }
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
     var isPublished: Bool { state.withLock { !$0.receivers.isEmpty } }
