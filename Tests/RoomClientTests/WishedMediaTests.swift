@@ -171,6 +171,21 @@ struct WishedMediaTests {
         }
     }
 
+    @Test func `media whose source has ended starts again, or goes on with another source`() async throws {
+        var wish = MediaWish.testPattern(frames: 5)
+        (wish.width, wish.height) = (64, 64)
+        let (capture, ends) = (LocalCapture(wish), Collected<Bool>())
+        capture.observe(as: ends, failed: { _ in }, ended: { ends.append(true) })
+        for round in 1...2 {
+            try await capture.start()
+            try await requireEventually("the end") { ends.count == round }
+        }
+        try await capture.change { $0.patternFrames = 0 }
+        try await requireEventually("more frames") { capture.encoderStatistics.encoded > 10 }
+        await capture.stop()
+        #expect(ends.count == 2)
+    }
+
     @Test func `media that no room has chooses its codec anew when it starts again`() async throws {
         var raw = try encodingCamera()
         raw.camera = try rawCamera()

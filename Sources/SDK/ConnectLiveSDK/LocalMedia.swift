@@ -33,7 +33,10 @@ public protocol LocalMedia: AnyObject, Sendable {
     /// - Parameter completion: receives nil on success
     func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void)
     /// Changes the options: the camera or another source, size, rate, mirroring, bitrate, microphone. The extra values and,
-    /// for published streams, the codec keep their values. (Linux)
+    /// for published streams, the codec keep their values. Video or audio that the media did not have before is part of
+    /// later publications only. (Linux)
+    ///
+    /// - Parameter change: may be called several times, on any thread.
     func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws
 }
 
