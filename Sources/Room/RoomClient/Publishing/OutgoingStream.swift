@@ -68,9 +68,13 @@ final class OutgoingStream: Sendable {
         if isNews, hasBegun { requestKeyframe() }
     }
 
-    /// Takes over what feeds the input.
+    /// Takes over what feeds the input. News of an input that has gone are ignored.
     func set(_ feed: InputFeed) {
-        state.withLock { $0.feed = feed }
+        let isFed = state.withLock { state in
+            if state.isFed { state.feed = feed }
+            return state.isFed
+        }
+        guard isFed else { return }
         set(feed.absence.map { StreamState(absence: $0) } ?? .live)
     }
 
