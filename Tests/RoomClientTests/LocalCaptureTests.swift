@@ -48,6 +48,29 @@ struct LocalCaptureTests {
         }
     }
 
+    @Test func `an edit may ask for the wish that it changes, and toggles add up`() async throws {
+        let capture = LocalCapture(MediaWish.testPattern())
+        let toggle: @Sendable (inout MediaWish) -> Void = { $0.isMirrored = !capture.wish.isMirrored }
+        try await capture.change(toggle)
+        #expect(!capture.wish.isMirrored)
+        for round in 1...20 {
+            capture.wishLater(toggle)
+            #expect(capture.wish.isMirrored == !round.isMultiple(of: 2))
+        }
+        try await capture.change { _ in }
+        #expect(!capture.wish.isMirrored)
+    }
+
+    @Test func `an impossible edit is no longer part of the newest wish, the others are`() async throws {
+        let capture = LocalCapture(MediaWish.testPattern())
+        try await capture.start()
+        let failing = Task { try await capture.change { ($0.source, $0.file) = (.file, "/nonexistent.mp4") } }
+        try await capture.change { $0.isMirrored = !$0.isMirrored }
+        await #expect(throws: RoomError.self) { try await failing.value }
+        #expect(capture.wish.source == .testPattern && !capture.wish.isMirrored)
+        await capture.stop()
+    }
+
     @Test func `all callers of stop wait for the end, and statistics remain`() async throws {
         let capture = LocalCapture(MediaWish.testPattern(frames: 0))
         try await capture.start()

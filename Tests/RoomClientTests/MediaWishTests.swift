@@ -91,6 +91,8 @@ import Testing
     @Test func `with audio, a start without the camera succeeds`() {
         var wish = camera
         #expect(wish.mustHaveCamera(silent) && !wish.mustHaveCamera(both))
+        wish.needsCamera = true
+        #expect(wish.mustHaveCamera(both))
         wish.waitsForDevices = true
         #expect(!wish.mustHaveCamera(silent))
     }

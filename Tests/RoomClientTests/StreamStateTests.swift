@@ -40,7 +40,7 @@ struct StreamStateTests {
             let seen = witness.seen
             await pipeline.stop()
             engine.disconnect()
-            #expect(seen.states.prefix(2) == [.waiting("camera lost"), .live])
+            #expect(seen.states.prefix(2) == [.waiting("camera unplugged"), .live])
             #expect(seen.streams.count == 1 && seen.ended == 0)
             #expect(seen.ssrcs.count == 1)
         }
@@ -55,11 +55,11 @@ struct StreamStateTests {
             let camera = try CameraFile.write([.init("unplugged", at: 1)], to: folder)
             let pipeline = try await MediaPipeline(graph(stage, camera), registry: RoomNodes.registry)
             try await pipeline.start()
-            try await requireEventually("the loss") { witness.seen.states == [.waiting("camera lost")] }
+            try await requireEventually("the loss") { witness.seen.states == [.waiting("camera unplugged")] }
             try await pipeline.apply(graph(stage, camera, "pattern"), within: 8)
             try await requireEventually("the pattern") { witness.seen.states.last == .live }
             try await pipeline.apply(graph(stage, camera), within: 8)
-            try await requireEventually("the camera") { witness.seen.states.last == .waiting("camera lost") }
+            try await requireEventually("the camera") { witness.seen.states.last == .waiting("camera unplugged") }
             let seen = witness.seen
             await pipeline.stop()
             engine.disconnect()
@@ -75,16 +75,16 @@ struct StreamStateTests {
             let camera = try CameraFile.write([.init("unplugged", at: 0)], to: folder)
             let pipeline = try await MediaPipeline(graph(stage, camera), registry: RoomNodes.registry)
             try await pipeline.start()
-            try await requireEventually("the state") { witness.seen.states == [.waiting("camera unplugged")] }
+            try await requireEventually("the state") { witness.seen.states == [.waiting("waiting for the camera")] }
             await pipeline.stop()
             engine.disconnect()
         }
     }
 
     @Test(arguments: [
-        ("camera.absent", "camera unplugged"), ("camera.lost", "camera lost"),
+        ("camera.absent", "waiting for the camera"), ("camera.lost", "camera unplugged"),
         ("camera.busy", "camera in use elsewhere"),
-        ("camera.bandwidth", "camera not working"), ("microphone.lost", "microphone lost"),
+        ("camera.bandwidth", "camera not working"), ("microphone.lost", "microphone unplugged"),
         ("element.failed", "source not working"), ("", "source not working"),
     ])
     func `the text of a state names the kind of device, and nothing of the message`(code: String, text: String) throws {

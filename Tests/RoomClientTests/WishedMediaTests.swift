@@ -186,6 +186,62 @@ struct WishedMediaTests {
         #expect(ends.count == 2)
     }
 
+    @Test func `a view of media that has ended, or could not start, starts nothing`() async throws {
+        var wish = MediaWish.testPattern(frames: 5)
+        (wish.width, wish.height) = (64, 64)
+        let (capture, ends) = (LocalCapture(wish), Collected<Bool>())
+        capture.observe(as: ends, failed: { _ in }, ended: { ends.append(true) })
+        try await capture.start()
+        try await requireEventually("the end") { ends.count == 1 }
+        let sink = capture.preview.add { _ in }
+        capture.preview.remove(sink)
+        _ = capture.preview.add { _ in }
+        try await requireEventually("the end of the work") { capture.isSettled }
+        #expect(capture.plan?.source.node("preview") == nil)
+        try await capture.start()
+        #expect(capture.plan?.source.node("preview") != nil)
+        try await requireEventually("the second end") { ends.count == 2 }
+        await capture.stop()
+    }
+
+    @Test func `a stop during a change keeps the change for the next start`() async throws {
+        var wish = MediaWish.testPattern()
+        (wish.width, wish.height) = (64, 64)
+        let capture = LocalCapture(wish)
+        for _ in 0..<5 {
+            try await capture.change { [wish] in $0 = wish }
+            try await capture.start()
+            let sink = capture.preview.add { _ in }
+            let change = Task { try await capture.change { $0.isAudioActive = false } }
+            try await requireEventually("the change") { !capture.wish.isAudioActive }
+            await capture.stop()
+            try await change.value
+            #expect(!capture.wish.isAudioActive)
+            try await capture.start()
+            let nodes = try #require(capture.plan?.source)
+            #expect(nodes.node("preview") != nil && !nodes.nodes.contains { $0.kind == "opus-encoder" })
+            await capture.stop()
+            capture.preview.remove(sink)
+        }
+    }
+
+    @Test func `video that cannot begin, and media that has ended, are not live`() async throws {
+        var wish = MediaWish.testPattern()
+        (wish.width, wish.height, wish.isVideoActive) = (64, 64, false)
+        try await publish(wish, media: .audio) { scene in
+            #expect(scene.capture.streamState(of: .video) == .waiting("video off"))
+            let busy = try rawCamera([.init("noBandwidth", at: 0)])
+            await #expect(throws: RoomError.self) {
+                try await scene.capture.change { ($0.source, $0.camera, $0.isVideoActive) = (.camera, busy, true) }
+            }
+            #expect(scene.capture.streamState(of: .video) == .waiting("video off"))
+            #expect(scene.capture.streamState(of: .audio) == .live)
+            try await scene.capture.change { ($0.isVideoActive, $0.patternFrames) = (true, 5) }
+            try await requireEventually("the end") { scene.capture.streamState(of: .video) == .waiting("ended") }
+            #expect(scene.capture.streamState(of: .audio) == .waiting("ended"))
+        }
+    }
+
     @Test func `media that no room has chooses its codec anew when it starts again`() async throws {
         var raw = try encodingCamera()
         raw.camera = try rawCamera()
@@ -226,7 +282,7 @@ struct WishedMediaTests {
         let film = try EncodedFilm.h264(30, keyframeEvery: 10)
         wish.camera = try CameraFile.write(h264: film, CameraFile.comesAndGoes, to: folder)
         try await publish(wish) { scene in
-            try await requireEventually("the loss") { scene.witness.seen.states.last == .waiting("camera lost") }
+            try await requireEventually("the loss") { scene.witness.seen.states.last == .waiting("camera unplugged") }
             let frames = Collected<Bool>()
             let sink = scene.capture.preview.add { _ in frames.append(true) }
             try await requireEventually("the return") { scene.witness.seen.states.last == .live }
@@ -234,7 +290,7 @@ struct WishedMediaTests {
             scene.capture.preview.remove(sink)
             try await scene.witness.more()
             let seen = scene.witness.seen
-            #expect(seen.states.prefix(2) == [.waiting("camera lost"), .live])
+            #expect(seen.states.prefix(2) == [.waiting("camera unplugged"), .live])
             #expect(seen.isOneStream(within: 10))
         }
     }
@@ -283,11 +339,17 @@ struct WishedMediaTests {
                     if case .deviceWaiting(_, let cause) = event { events.append("\(media) \(cause.code)") }
                 })
             #expect(events.all == ["video camera.absent"])
+            await #expect(throws: RoomError.self) { try await scene.capture.change { $0.needsCamera = true } }
             #expect(scene.capture.streamState(of: .audio) == .live)
-            try await requireEventually("the state") { scene.witness.seen.states == [.waiting("camera unplugged")] }
+            try await requireEventually("the state") {
+                scene.witness.seen.states == [.waiting("waiting for the camera")]
+            }
             try await scene.capture.change { $0.camera = camera }
             try await requireEventually("the state") { scene.witness.seen.states.last == .live }
             #expect(scene.capture.statistics.rtpOutputs["output.audio"]?.packets ?? 0 > 0)
+            let late = Collected<StreamMedia>()
+            scene.capture.observe(as: late, failed: { _ in }, device: { media, _ in late.append(media) })
+            #expect(late.all == [])
             #expect(scene.witness.seen.isOneStream())
         }
     }

@@ -1,3 +1,4 @@
+internal import ConnectLiveSDK
 internal import Foundation
 internal import RoomClient
 
@@ -19,8 +20,11 @@ struct StatusLine {
         }
     }
 
-    /// The outgoing video: size, rate, loss, and whether the encoder keeps up.
-    static func publishing(_ statistics: RoomStatistics) -> String { parts(statistics).joined(separator: " | ") }
+    /// The outgoing video: why it waits for its camera, size, rate, loss, and whether the encoder keeps up.
+    static func publishing(_ statistics: RoomStatistics, _ state: StreamState) -> String {
+        let text = parts(statistics).joined(separator: " | ")
+        return if case .waiting(let reason) = state { "\(reason): \(text)" } else { text }
+    }
 
     private static func parts(_ statistics: RoomStatistics) -> [String] {
         guard let video = statistics.published.first(where: \.isVideo) else {

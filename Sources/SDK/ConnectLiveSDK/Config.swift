@@ -149,6 +149,12 @@ public struct LocalMediaOptions: Sendable {
         set { wish.waitsForDevices = newValue }
     }
 
+    /// Whether `start` fails without the camera, also if there is audio.
+    package var needsCamera: Bool {
+        get { wish.needsCamera }
+        set { wish.needsCamera = newValue }
+    }
+
     /// The microphone for a camera. (Linux)
     public var microphone: MicrophoneType {
         get {

@@ -6,6 +6,7 @@ internal import Synchronization
 struct CaptureObserver: Sendable {
     var failed: @Sendable (RoomError) -> Void
     var ended: @Sendable () -> Void
+    var warning: @Sendable (String) -> Void
     var device: @Sendable (StreamMedia, MediaEvent) -> Void
 }
 
@@ -17,7 +18,11 @@ final class CaptureObservers: Sendable {
         var hasEnded = false
         /// The newest event of each device that is away.
         var away: [StreamMedia: MediaEvent] = [:]
+        /// Those since the start, for an observer that comes later.
+        var warnings: [String] = []
     }
+
+    private static let keptWarnings = 20
 
     private let state = Mutex(State())
 
@@ -28,13 +33,25 @@ final class CaptureObservers: Sendable {
         }
         if let failure = now.failure { observer.failed(failure) }
         if now.hasEnded { observer.ended() }
+        for warning in now.warnings { observer.warning(warning) }
         for (media, event) in now.away { observer.device(media, event) }
     }
 
     func remove(_ owner: ObjectIdentifier) { state.withLock { $0.observers[owner] = nil } }
 
     /// A new pipeline starts: drops the events of the last one.
-    func begin() { state.withLock { ($0.failure, $0.hasEnded, $0.away) = (nil, false, [:]) } }
+    func begin() {
+        state.withLock { ($0.failure, $0.hasEnded, $0.away, $0.warnings) = (nil, false, [:], []) }
+    }
+
+    func isAway(_ media: StreamMedia) -> Bool { state.withLock { $0.away[media] != nil } }
+
+    func warning(_ message: String) {
+        let observers = change { state in
+            if state.warnings.count < Self.keptWarnings { state.warnings.append(message) }
+        }
+        for observer in observers { observer.warning(message) }
+    }
 
     /// A failure after which the media continues.
     func problem(_ error: RoomError) {

@@ -9,16 +9,24 @@ internal import Synchronization
 /// Changes of the wish are applied one after the other: as the start of the pipeline, as an edit of its graph, or as its
 /// stop. Changes that arrive meanwhile become one. A change that fails leaves the running media as it was.
 package final class LocalCapture: Sendable {
+    private typealias Edit = @Sendable (inout MediaWish) -> Void
+
     private struct Change {
         /// Nil for a stop.
-        var edit: (@Sendable (inout MediaWish) -> Void)?
+        var edit: Edit?
         var isStart = false
+        /// Whether media that has ended or failed starts again for it.
+        var mayLaunch = true
         let done: @Sendable (Result<Void, RoomError>) -> Void
     }
 
     private struct State {
         /// The newest wish that was fulfilled.
         var wish: MediaWish
+        /// `wish` with the edits in progress and those that wait.
+        var newest: MediaWish
+        /// How often the pending edits have changed.
+        var revision = 0
         /// The changes in progress, and those that wait.
         var working: [Change] = []
         var changes: [Change] = []
@@ -45,20 +53,43 @@ package final class LocalCapture: Sendable {
     /// How long the new nodes of an edit may take for their first frames. Cameras need seconds.
     private static let editSeconds = 8.0
 
+    /// The wish that the running edit changes, and the capture it belongs to.
+    @TaskLocal private static var edited: (capture: ObjectIdentifier, wish: MediaWish)?
+
     private static let stopped = RoomError(.outOfOrder, "This local media was stopped meanwhile. Start it again.")
 
     package init(_ wish: MediaWish) {
-        state = Mutex(State(wish: wish))
+        state = Mutex(State(wish: wish, newest: wish))
         registry = NodeRegistry.builtIn.adding([PublishNode.feeding(streams)])
         preview.onDemand { [weak self] in self?.previewChanged() }
     }
 
     // MARK: - Wishing
 
-    /// The newest wish. It may still fail.
+    /// The newest wish. It may still fail. Within an edit, the wish that the edit changes.
     package var wish: MediaWish {
-        let (wish, edits) = state.withLock { ($0.wish, ($0.working + $0.changes).compactMap(\.edit)) }
-        return edits.reduce(into: wish) { $1(&$0) }
+        if let edited = Self.edited, edited.capture == ObjectIdentifier(self) { return edited.wish }
+        return state.withLock { $0.newest }
+    }
+
+    private func apply(_ edit: Edit, to wish: inout MediaWish) {
+        let before = wish
+        Self.$edited.withValue((ObjectIdentifier(self), before)) { edit(&wish) }
+    }
+
+    /// Evaluates the pending edits, without the lock, because they may ask this object.
+    private func renewNewest() {
+        while true {
+            var (wish, revision, edits) = state.withLock {
+                ($0.wish, $0.revision, ($0.working + $0.changes).compactMap(\.edit))
+            }
+            for edit in edits { apply(edit, to: &wish) }
+            let isCurrent = state.withLock { state in
+                if state.revision == revision { state.newest = wish }
+                return state.revision == revision
+            }
+            if isCurrent { return }
+        }
     }
 
     /// Starts capturing and encoding. Returns after the first frame, or immediately if it runs already.
@@ -96,6 +127,7 @@ package final class LocalCapture: Sendable {
                 let refused = state.changes.filter(\.isStart)
                 state.changes = [stop] + state.changes.filter { !$0.isStart }
                 state.isCancelled = true
+                state.revision += 1
                 defer { state.isWorking = true }
                 return ([state.starting, state.pipeline].compactMap(\.self), refused, !state.isWorking)
             }
@@ -108,15 +140,19 @@ package final class LocalCapture: Sendable {
     private func enqueue(_ change: Change) {
         let mustWork = state.withLock { state in
             state.changes.append(change)
+            state.revision += 1
             defer { state.isWorking = true }
             return !state.isWorking
         }
+        renewNewest()
         if mustWork { Task.detached(priority: .userInitiated) { await self.work() } }
     }
 
     private func previewChanged() {
-        // At the time of the edit, not of the call, because sinks come and go on any thread.
-        wishLater { [weak self] in $0.isPreviewed = self?.preview.isEmpty == false }
+        enqueue(
+            Change(edit: { _ in }, mayLaunch: false) { [observers] result in
+                if case .failure(let error) = result { observers.problem(error) }
+            })
     }
 
     // MARK: - Reconciling
@@ -145,39 +181,57 @@ package final class LocalCapture: Sendable {
     }
 
     private func fulfil(_ batch: [Change]) async {
-        let former = state.withLock { ($0.wish, $0.isCapturing) }
-        var (wish, isCapturing) = former
+        var (wish, isCapturing) = state.withLock { ($0.wish, $0.isCapturing) }
         for change in batch {
-            change.edit?(&wish)
+            if let edit = change.edit { apply(edit, to: &wish) }
             if change.isStart { isCapturing = true }
             if change.edit == nil { isCapturing = false }
         }
         do throws(RoomError) {
-            try await bring(wish, isCapturing: isCapturing)
-            state.withLock { state in
-                (state.wish, state.isCapturing) = (wish, isCapturing)
-                state.working.removeFirst(batch.count)
-            }
+            try await bring(wish, isCapturing: isCapturing, mayLaunch: batch.contains(where: \.mayLaunch))
+            adopt(wish, isCapturing, batch.count)
             for change in batch { change.done(.success(())) }
         } catch {
+            if state.withLock({ $0.isCancelled }) { return adoptStopped(wish, batch) }
             // One of them may be impossible, and the others not.
-            if batch.count > 1, !state.withLock({ $0.isCancelled }) {
+            if batch.count > 1 {
                 for change in batch { await fulfil([change]) }
                 return
             }
-            let isCancelled = state.withLock { state in
-                state.working.removeFirst(batch.count)
-                return state.isCancelled
+            state.withLock { state in
+                state.working.removeFirst()
+                state.revision += 1
             }
-            for change in batch { change.done(.failure(isCancelled ? Self.stopped : error)) }
+            renewNewest()
+            tellUnfed()
+            for change in batch { change.done(.failure(error)) }
+        }
+    }
+
+    /// Keeps the wish of changes that a stop has interrupted: they apply as those of media that is not captured.
+    private func adoptStopped(_ wish: MediaWish, _ batch: [Change]) {
+        adopt(wish, nil, batch.count)
+        for change in batch { change.done(change.isStart ? .failure(Self.stopped) : .success(())) }
+    }
+
+    private func adopt(_ wish: MediaWish, _ isCapturing: Bool?, _ count: Int) {
+        state.withLock { state in
+            (state.wish, state.isCapturing) = (wish, isCapturing ?? state.isCapturing)
+            state.working.removeFirst(count)
+            state.revision += 1
         }
     }
 
     /// Makes the media be as wished.
-    private func bring(_ wish: MediaWish, isCapturing: Bool) async throws(RoomError) {
-        let (pipeline, running) = state.withLock { ($0.pipeline, $0.running) }
+    private func bring(_ wish: MediaWish, isCapturing: Bool, mayLaunch: Bool) async throws(RoomError) {
+        let (pipeline, running, isCancelled) = state.withLock { ($0.pipeline, $0.running, $0.isCancelled) }
         guard isCapturing else { return await end(pipeline, "stopped") }
+        if isCancelled { throw Self.stopped }
         let isRunning = pipeline?.state == .running
+        guard isRunning || mayLaunch else { return }
+        var wish = wish
+        // Sinks come and go on any thread; each of them enqueues a change.
+        wish.isPreviewed = !preview.isEmpty
         if isRunning, running?.wish == wish { return }
         let known = isRunning && running?.wish.origin == wish.origin ? running?.contents : nil
         let contents = if let known { known } else { try await inspect(wish) }
@@ -197,10 +251,20 @@ package final class LocalCapture: Sendable {
             } catch {
                 throw RoomError(error)
             }
+            forgetAbsences(missingIn: pipeline)
         } else {
             try await launch(graph, wish, contents)
         }
         settle(wish, contents)
+    }
+
+    /// A source that an edit has replaced or removed reports no return of its device.
+    private func forgetAbsences(missingIn pipeline: MediaPipeline) {
+        let absences = pipeline.absences
+        for (media, node) in [(StreamMedia.video, MediaWish.sourceNode), (.audio, MediaWish.microphoneNode)]
+        where absences[node] == nil && observers.isAway(media) {
+            observers.device(media, .deviceReturned(node: node))
+        }
     }
 
     /// Checks that the sources exist, without opening them for capture.
@@ -269,6 +333,14 @@ package final class LocalCapture: Sendable {
         }
     }
 
+    /// After a failure: a stream without an input is not live.
+    private func tellUnfed() {
+        let isRunning = state.withLock { $0.pipeline }?.state == .running
+        for stream in streams.all where !isRunning || !stream.isFed {
+            stream.set(.waiting(isRunning ? "\(stream.codec.media.rawValue) off" : "stopped"))
+        }
+    }
+
     private func end(_ pipeline: MediaPipeline?, _ reason: String?) async {
         if let pipeline {
             await pipeline.stop()
@@ -291,6 +363,8 @@ package final class LocalCapture: Sendable {
     // MARK: - Running
 
     package var isStarting: Bool { state.withLock { $0.starting != nil } }
+    /// Whether no change is in progress or waits.
+    var isSettled: Bool { state.withLock { !$0.isWorking } }
     package var isRunning: Bool { state.withLock { $0.pipeline != nil } }
 
     /// Those of the running pipeline, or of the last one.
@@ -320,28 +394,37 @@ package final class LocalCapture: Sendable {
     ///
     /// - Parameters:
     ///   - owner: the object that observes, once at a time.
+    ///   - warning: called for faults that cost quality. A new observer gets those since the start.
     ///   - device: called for events of the camera (video) and the microphone (audio).
     package func observe(
         as owner: AnyObject, failed: @escaping @Sendable (RoomError) -> Void,
         ended: @escaping @Sendable () -> Void = {},
+        warning: @escaping @Sendable (String) -> Void = { _ in },
         device: @escaping @Sendable (StreamMedia, MediaEvent) -> Void = { _, _ in }
     ) {
-        observers.add(ObjectIdentifier(owner), CaptureObserver(failed: failed, ended: ended, device: device))
+        observers.add(
+            ObjectIdentifier(owner),
+            CaptureObserver(failed: failed, ended: ended, warning: warning, device: device))
     }
 
     package func stopObserving(as owner: AnyObject) { observers.remove(ObjectIdentifier(owner)) }
 
     private func handle(_ event: MediaEvent) {
         switch event {
-        case .failed(let error): observers.failed(RoomError(error))
+        case .failed(let error):
+            for stream in streams.all { stream.set(.waiting("failed")) }
+            observers.failed(RoomError(error))
         case .partFailed(let error, _): observers.problem(RoomError(error))
-        case .ended: observers.ended()
+        case .ended:
+            for stream in streams.all { stream.set(.waiting("ended")) }
+            observers.ended()
         case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver:
             guard let source = event.source else { return }
             let media: StreamMedia = source.node == MediaWish.sourceNode ? .video : .audio
             streams.stream(of: media)?.set(source.absence.map { StreamState(absence: $0) } ?? .live)
             observers.device(media, event)
-        case .keyframeNeeded, .firstFrame, .warning: break
+        case .warning(_, let message): observers.warning(message)
+        case .keyframeNeeded, .firstFrame: break
         }
     }
 }

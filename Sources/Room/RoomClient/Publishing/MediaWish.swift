@@ -27,6 +27,8 @@ package struct MediaWish: Sendable, Equatable {
     package var failover: String?
     /// Whether capturing starts without the camera and the microphone, and shows them when they are plugged in.
     package var waitsForDevices = false
+    /// Whether a missing camera is an error also beside audio.
+    package var needsCamera = false
     package var file = ""
     package var isLooping = true
     /// The test pattern ends after so many frames; 0 means without end.
@@ -93,12 +95,13 @@ extension MediaWish {
         var hasVideo: Bool
         var hasAudio: Bool
         var waitsForDevices: Bool
+        var needsCamera: Bool
     }
 
     var origin: Origin {
         Origin(
             source: source, camera: camera, file: file, microphone: microphone, hasVideo: hasVideo, hasAudio: hasAudio,
-            waitsForDevices: waitsForDevices)
+            waitsForDevices: waitsForDevices, needsCamera: needsCamera)
     }
 
     /// Checks that file, camera and microphone exist, without opening them for capture. A camera that may come late is not
@@ -124,8 +127,9 @@ extension MediaWish {
         }
     }
 
-    /// Whether a start without the camera fails. With audio, a camera that is missing costs the video alone.
-    func mustHaveCamera(_ contents: Contents) -> Bool { !waitsForDevices && !contents.hasAudio }
+    /// Whether a start without the camera fails. With audio, a camera that is missing costs the video alone, unless it is
+    /// needed.
+    func mustHaveCamera(_ contents: Contents) -> Bool { !waitsForDevices && (needsCamera || !contents.hasAudio) }
 }
 
 // MARK: - Graph

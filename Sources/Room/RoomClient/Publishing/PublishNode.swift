@@ -108,7 +108,8 @@ final class PublishNode: NodeType, PublishingNode {
     func remove(_ input: String) {
         let stream = inputs.withLock { $0.removeValue(forKey: input) }?.stream
         stream?.pause()
-        stream?.set(.live)
+        // A program that publishes the streams itself knows why they wait.
+        if room != nil { stream?.set(.live) }
     }
 
     func feedChanged(of input: String, _ feed: InputFeed) {
