@@ -22,7 +22,7 @@ import TestSupport
         let events = Mutex<[String]>([])
         view.onError = { error in events.withLock { $0.append("error \(error.code)") } }
         view.onFrame = { _ in events.withLock { $0.append("frame") } }
-        let media = ConnectLive.createLocalMedia(capture: pictures)
+        let media = ConnectLive.createLocalMedia(pictures)
         media.video.attach(view)
         try await media.start()
         try await requireEventually("5 frames") { events.withLock { $0.count { $0 == "frame" } } >= 5 }
@@ -31,8 +31,8 @@ import TestSupport
         #expect(events.withLock { $0.count { $0 != "frame" } } == 1)
     }
 
-    private var pictures: CaptureOptions {
-        var options = CaptureOptions(source: .testPattern(frames: 0))
+    private var pictures: MediaWish {
+        var options = MediaWish.testPattern(frames: 0)
         options.hasAudio = false
         return options
     }

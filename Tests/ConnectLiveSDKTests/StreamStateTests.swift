@@ -22,7 +22,9 @@ extension SDKTests {
                 try publisher.room.publish(media)
                 let video = try await viewer.listener.waitForVideo()
                 try await viewer.listener.wait(for: "the loss", within: 20) { event -> Bool? in
-                    guard case .videoChanged(let changed, .waiting(reason: "camera lost")) = event else { return nil }
+                    guard case .videoChanged(let changed, .waiting(reason: "camera unplugged")) = event else {
+                        return nil
+                    }
                     return changed === video
                 }
                 try await viewer.listener.wait(for: "the return", within: 20) { event -> Bool? in

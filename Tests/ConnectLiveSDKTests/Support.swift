@@ -160,6 +160,7 @@ struct Stage {
     let key: ServiceKey
 
     init(isSignedIn: Bool = true) async throws {
+        CameraNames.isolate()
         key = ServiceKey(id: "test", secret: "a secret for tests")
         var configuration = RoomServer.Configuration(
             service: key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
@@ -252,6 +253,26 @@ final class Client: Sendable {
         room.disconnect()
         _ = try await listener.waitForDisconnected()
     }
+}
+
+/// The names that `connectlive devices bind` gives to cameras: of these tests, instead of those of the user who runs them.
+enum CameraNames {
+    private static let home: String = {
+        let path = FileManager.default.temporaryDirectory.path + "/connectlive-names-\(getpid())"
+        setenv("XDG_CONFIG_HOME", path, 1)
+        return path
+    }()
+
+    /// Call before the first use of a camera.
+    static func isolate() { _ = home }
+
+    static func bind(_ name: String, to camera: String) throws {
+        let folder = home + "/connectlive"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try #"{"\#(name)": "\#(camera)"}"#.write(toFile: folder + "/cameras.json", atomically: true, encoding: .utf8)
+    }
+
+    static func unbind() { try? FileManager.default.removeItem(atPath: home) }
 }
 
 /// Settings of a participant whose loudspeaker stays quiet.

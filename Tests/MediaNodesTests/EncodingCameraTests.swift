@@ -2,6 +2,7 @@ import Cameras
 import Foundation
 import GStreamerKit
 import MediaGraph
+import TestFixtures
 import TestSupport
 import Testing
 

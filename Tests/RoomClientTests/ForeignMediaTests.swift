@@ -111,10 +111,9 @@ struct ForeignMediaTests {
             let viewer = try await join(stage, options, toldViewer)
             let publisher = try await join(stage, RoomOptions(), toldPublisher)
             let (video, audio) = (FakeTrack(.vp8), FakeTrack(.opus))
-            let published = try await publisher.publish(
-                [Publication(video, extraValue: "slides"), Publication(audio)]
-            ) { () async throws(RoomError) in
-            }
+            let published = try await publisher.publish([
+                Publication(video, extraValue: "slides"), Publication(audio),
+            ])
             #expect(published.map(\.isVideo) == [true, false])
             try await requireEventually("the video is announced") { toldViewer.stream(.video) == published[0].id }
             let subscribed = await withCheckedContinuation { continuation in
@@ -142,21 +141,6 @@ struct ForeignMediaTests {
             #expect(!video.isConnected && !audio.isConnected)
             viewer.disconnect()
             try await requireEventually("the viewer has left") { toldViewer.hasEnded }
-        }
-    }
-
-    @Test func `a track that cannot start is neither announced nor retained`() async throws {
-        try await RoomStage.run { stage in
-            let engine = try await join(stage, RoomOptions(), Told())
-            let track = FakeTrack(.opus)
-            let refusal = RoomError(.cameraUnavailable, "There is none.")
-            await #expect(throws: refusal) {
-                try await engine.publish([Publication(track)]) { () async throws(RoomError) in throw refusal }
-            }
-            #expect(!track.isConnected)
-            let again = try await engine.publish([Publication(track)]) { () async throws(RoomError) in }
-            #expect(again.count == 1)
-            engine.disconnect()
         }
     }
 }

@@ -31,8 +31,7 @@ struct LocalCaptureTests {
     @Test func `a stop during a start returns when the source is free`() async throws {
         for _ in 0..<5 {
             let clip = try Clip()
-            let capture = LocalCapture(CaptureOptions(source: .file(path: clip.path, isLooping: true)))
-            _ = try await capture.inspect()
+            let capture = LocalCapture(MediaWish.file(clip.path, isLooping: true))
             let start = Task { () async -> RoomError? in
                 do throws(RoomError) {
                     try await capture.start()
@@ -41,7 +40,6 @@ struct LocalCaptureTests {
                     return error
                 }
             }
-            // The inspection closed the file, so the pipeline has it open now.
             while !clip.isOpen, !capture.isRunning { await Task.yield() }
             await capture.stop()
             #expect(!clip.isOpen)
@@ -50,8 +48,31 @@ struct LocalCaptureTests {
         }
     }
 
+    @Test func `an edit may ask for the wish that it changes, and toggles add up`() async throws {
+        let capture = LocalCapture(MediaWish.testPattern())
+        let toggle: @Sendable (inout MediaWish) -> Void = { $0.isMirrored = !capture.wish.isMirrored }
+        try await capture.change(toggle)
+        #expect(!capture.wish.isMirrored)
+        for round in 1...20 {
+            capture.wishLater(toggle)
+            #expect(capture.wish.isMirrored == !round.isMultiple(of: 2))
+        }
+        try await capture.change { _ in }
+        #expect(!capture.wish.isMirrored)
+    }
+
+    @Test func `an impossible edit is no longer part of the newest wish, the others are`() async throws {
+        let capture = LocalCapture(MediaWish.testPattern())
+        try await capture.start()
+        let failing = Task { try await capture.change { ($0.source, $0.file) = (.file, "/nonexistent.mp4") } }
+        try await capture.change { $0.isMirrored = !$0.isMirrored }
+        await #expect(throws: RoomError.self) { try await failing.value }
+        #expect(capture.wish.source == .testPattern && !capture.wish.isMirrored)
+        await capture.stop()
+    }
+
     @Test func `all callers of stop wait for the end, and statistics remain`() async throws {
-        let capture = LocalCapture(CaptureOptions(source: .testPattern(frames: 0)))
+        let capture = LocalCapture(MediaWish.testPattern(frames: 0))
         try await capture.start()
         while capture.encoderStatistics.encoded == 0 { await Task.yield() }
         async let first: Void = capture.stop()

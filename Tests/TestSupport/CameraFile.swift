@@ -17,11 +17,35 @@ public enum CameraFile {
     }
 
     /// Writes the file into a folder. Returns the name of the camera.
-    public static func write(_ faults: [Fault], to folder: TemporaryFolder) throws -> String {
-        let path = folder.file("camera.json")
+    public static func write(
+        _ faults: [Fault], to folder: TemporaryFolder, _ name: String = "camera.json"
+    ) throws -> String {
+        let path = folder.file(name)
         let text = """
             {"version":1,"driver":"uvcvideo","card":"Webcam","bus":"usb-0000:00:14.0-1",
              "formats":[{"format":"YUYV","sizes":[{"size":"64x48","rates":["30"]}]}],
+             "faults":[\(faults.map(\.json).joined(separator: ","))]}
+            """
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return "fixture:" + path
+    }
+
+    /// Writes the file of a camera that encodes, with 64x48 at 30 frames/s in H.264 and in raw frames. It makes a keyframe
+    /// when it is asked for one. Returns the name of the camera.
+    ///
+    /// - Parameter frames: access units; they repeat.
+    public static func write(
+        h264 frames: [[UInt8]], _ faults: [Fault] = [], to folder: TemporaryFolder, _ name: String = "encoding.json"
+    ) throws -> String {
+        let path = folder.file(name)
+        let data = frames.map { #"{"format":"H264","size":"64x48","data":"\#(Data($0).base64EncodedString())"}"# }
+        let text = """
+            {"version":1,"driver":"uvcvideo","card":"Webcam","bus":"usb-0000:00:14.0-2",
+             "formats":[{"format":"H264","sizes":[{"size":"64x48","rates":["30"]}]},
+                        {"format":"YUYV","sizes":[{"size":"64x48","rates":["30"]}]}],
+             "controls":[{"identifier":10029541,"title":"Force Key Frame","kind":"button",
+                          "minimum":0,"maximum":0,"standard":0}],
+             "frames":[\(data.joined(separator: ","))],
              "faults":[\(faults.map(\.json).joined(separator: ","))]}
             """
         try text.write(toFile: path, atomically: true, encoding: .utf8)

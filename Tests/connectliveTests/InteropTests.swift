@@ -46,7 +46,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             [
                 "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
                 "--expect-video-from-others", "2", "--expect-audio", "--expect-publishing", "100", "--expect-srtp",
-                "GCM", "--expect-waiting", "camera lost, waiting", "--then-lose-camera", "--then-refuse",
+                "GCM", "--expect-waiting", "camera unplugged, waiting", "--then-lose-camera", "--then-refuse",
             ], seconds: 150)
         #expect((seen["publishing"] as? [String: Any])?["codec"] as? String == "video/VP8")
         let refused = try #require(seen["refused"] as? [String: Any])
@@ -58,7 +58,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         viewer.interrupt()
         let ended = try viewer.finish(seconds: 60)
         #expect(ended.status == 0, "\(ended.error)")
-        #expect(ended.error.contains(" waits: camera lost."), "\(ended.error)")
+        #expect(ended.error.contains(" waits: camera unplugged."), "\(ended.error)")
         #expect(ended.error.contains(" is live again."), "\(ended.error)")
         let videos = try rendered("video", in: server.folder.file("r.json"))
         // The browser's camera, and the same again after the page lost it.

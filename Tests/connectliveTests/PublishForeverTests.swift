@@ -1,4 +1,6 @@
+import ConnectLiveSDK
 import Foundation
+import RoomClient
 import Testing
 import TestSupport
 
@@ -51,10 +53,38 @@ import TestSupport
             folder: server.folder)
         _ = try publisher.waitForText("Connected to the room kitchen.")
         let viewer = try CommandLineTool(["view", "--room", "kitchen", "--no-window"], folder: server.folder)
-        _ = try viewer.waitForText("waits: camera unplugged")
+        _ = try viewer.waitForText("waits: waiting for the camera")
         _ = try viewer.waitForText("frames/s")
         viewer.interrupt()
         #expect(try viewer.finish(seconds: 20).status == 0)
+    }
+
+    @Test func `an address that no server can have ends it at once`() throws {
+        let result = try CommandLineTool.run(
+            ["publish", "--room", "kitchen", "--test-pattern", "--forever", "--server", "htp://x"],
+            folder: TemporaryFolder())
+        #expect(result.status == 1)
+        #expect(result.error.contains("htp://x"))
+    }
+
+    @Test func `the service manager and standard error learn that the camera is missing`() async throws {
+        let server = try TestServer()
+        let manager = try NotificationSocket(in: server.folder)
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "kitchen", "--camera", "serial:NONE", "--mic", "none", "--forever"],
+            folder: server.folder, environment: ["NOTIFY_SOCKET": manager.path])
+        _ = try publisher.waitForText("connectlive: The camera is away")
+        await eventually("the status") {
+            manager.messages.contains { $0.hasPrefix("STATUS=waiting for the camera: ") }
+        }
+        kill(publisher.process.processIdentifier, SIGTERM)
+        #expect(try publisher.finish(seconds: 20).status == 0)
+    }
+
+    @Test func `the status begins with the reason for which the video waits`() {
+        let text = StatusLine.publishing(RoomStatistics(), .waiting(reason: "camera unplugged"))
+        #expect(text.hasPrefix("camera unplugged: "))
+        #expect(!StatusLine.publishing(RoomStatistics(), .live).contains(":"))
     }
 
     @Test func `a file that cannot be read ends it at once`() throws {

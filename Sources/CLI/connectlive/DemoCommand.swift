@@ -22,7 +22,8 @@ struct DemoCommand: AsyncParsableCommand {
 
     @OptionGroup var length: SecondsFlag
 
-    @Option(help: "Video codec: vp8 or h264.") var codec = CodecFlag.vp8
+    @Option(help: "Video codec: vp8 or h264 (default: H.264 that the camera delivers, otherwise vp8).") var codec:
+        CodecFlag?
 
     @Option(help: "Publish this file instead of the camera or the bundled clip.") var file: String?
 
@@ -78,7 +79,7 @@ struct DemoCommand: AsyncParsableCommand {
             serviceId: key.id, serviceSecret: key.secret, endpoint: server.url)
         guard code == 0 else { throw Failure(code: code, message) }
         var config = Config()
-        config.mediaOptions.videoCodec = codec.codec
+        config.mediaOptions.videoCodec = codec?.codec
         let source = try Demo.chooseSource(file: file, &config.mediaOptions)
         let media = try await LocalSource.start(config)
         Console.say("Publishing \(source).")
@@ -131,6 +132,7 @@ private enum Demo {
         if let camera = Devices.firstCamera() {
             options.source = .camera
             options.cameraDevice = camera.path
+            options.isMirror = false
             let microphone = Devices.firstMicrophone()
             return "\(camera.name)"
                 + (microphone.map { " and \($0.name)" } ?? ", without audio: no microphone was found")

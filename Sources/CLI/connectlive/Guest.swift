@@ -116,9 +116,9 @@ final class Guest: RoomDelegate, Sendable {
     private func print(_ event: LocalDeviceEvent, of device: String) {
         switch event {
         case .waiting(let error), .lost(let error):
-            Console.line("The \(device) is away, and the stream continues without it: \(error.errorDescription ?? "")")
-        case .returned: Console.line("The \(device) is back.")
-        case .failedOver(let other): Console.line("\(other) has taken over for the \(device).")
+            Console.error("The \(device) is away, and the stream continues without it: \(error.errorDescription ?? "")")
+        case .returned: Console.error("The \(device) is back.")
+        case .failedOver(let other): Console.error("\(other) has taken over for the \(device).")
         }
     }
 }

@@ -41,7 +41,7 @@ struct Report: Encodable {
         }
     }
 
-    /// Video frames encoded by this process. Absent if it published none.
+    /// Video frames encoded by this process, or sent as the source delivered them. Absent if it published none.
     var framesPublished: Int?
     var framesDroppedBeforeEncoder: Int?
     var encoderKeepsUp: Bool?
@@ -68,9 +68,9 @@ struct Report: Encodable {
             videos.filter { $0.firstFrameMilliseconds != nil }
             .min { ($0.firstFrameMilliseconds ?? 0) < ($1.firstFrameMilliseconds ?? 0) } ?? videos.first
         let published = publisher?.published.first(where: \.isVideo)
-        framesPublished = published?.framesEncoded
-        framesDroppedBeforeEncoder = published?.framesDroppedBeforeEncoder
-        encoderKeepsUp = published?.encoderKeepsUp
+        framesPublished = published.map { $0.isEncoded ? $0.framesEncoded : $0.framesSent }
+        framesDroppedBeforeEncoder = published.flatMap { $0.isEncoded ? $0.framesDroppedBeforeEncoder : nil }
+        encoderKeepsUp = published.flatMap { $0.isEncoded ? $0.encoderKeepsUp : nil }
         framesRendered = first?.framesRendered ?? 0
         audioSecondsRendered = viewer.received.map(\.audioSecondsAboveSilence).reduce(0, +)
         width = first?.width ?? 0

@@ -1,6 +1,9 @@
 internal import ArgumentParser
+internal import ClientCore
 internal import ConnectLiveSDK
+internal import Foundation
 internal import RoomClient
+internal import RoomProtocol
 
 /// How a command finds its server: by flag, by environment, or by the file that `serve` writes.
 struct ServerFlags: ParsableArguments {
@@ -11,6 +14,17 @@ struct ServerFlags: ParsableArguments {
 
     @Option(help: "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else that of 'serve').")
     var serviceSecret: String?
+
+    /// Throws for an address that can never be reached. A server that is not named yet may be later.
+    func checkAddress() throws {
+        let given = [server, ProcessInfo.processInfo.environment["CONNECTLIVE_SERVER"]].compactMap(\.self)
+        guard let address = given.first(where: { !$0.isEmpty }) else { return }
+        do throws(RoomError) {
+            _ = try ServerAddress(address)
+        } catch {
+            throw Failure(code: error.code.number, "\(error)")
+        }
+    }
 
     /// Signs in. The SDK finds missing values.
     func signIn() async throws {

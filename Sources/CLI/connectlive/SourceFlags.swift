@@ -34,7 +34,8 @@ enum CodecFlag: String, ExpressibleByArgument, CaseIterable {
 
 /// The size of captured video and its encoding.
 struct EncodingFlags: ParsableArguments {
-    @Option(help: "Video codec: vp8 or h264.") var codec = CodecFlag.vp8
+    @Option(help: "Video codec: vp8 or h264 (default: H.264 that the camera delivers, otherwise vp8).") var codec:
+        CodecFlag?
 
     @Option(
         help: ArgumentHelp(
@@ -47,7 +48,9 @@ struct EncodingFlags: ParsableArguments {
         Int?
 
     @Option(
-        help: "Video bits per second, such as 2M (default: by size and frame rate, see docs/bitrates.md).",
+        help: ArgumentHelp(
+            "Video bits per second, such as 2M, for which the video is encoded (default: by size and frame rate, see "
+                + "docs/bitrates.md)."),
         transform: { try EncodingFlags.bitrate($0) })
     var bitrate: Int?
 
@@ -67,7 +70,7 @@ struct EncodingFlags: ParsableArguments {
     }
 
     func apply(to options: inout LocalMediaOptions) {
-        options.videoCodec = codec.codec
+        options.videoCodec = codec?.codec
         options.videoBitrate = bitrate
         if let size {
             options.videoWidth = size.width
@@ -111,6 +114,8 @@ struct SourceFlags: ParsableArguments {
         } else if let chosenCamera {
             options.source = .camera
             options.cameraDevice = chosenCamera == "auto" ? nil : chosenCamera
+            // Nobody sees himself here, and the viewers want to read what they see.
+            options.isMirror = false
         } else {
             options.source = .testPattern
         }

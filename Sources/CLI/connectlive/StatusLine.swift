@@ -1,3 +1,4 @@
+internal import ConnectLiveSDK
 internal import Foundation
 internal import RoomClient
 
@@ -19,20 +20,30 @@ struct StatusLine {
         }
     }
 
-    /// The outgoing video: size, rate, loss, and whether the encoder keeps up.
-    static func publishing(_ statistics: RoomStatistics) -> String {
+    /// The outgoing video: why it waits for its camera, size, rate, loss, and whether the encoder keeps up.
+    static func publishing(_ statistics: RoomStatistics, _ state: StreamState) -> String {
+        let text = parts(statistics).joined(separator: " | ")
+        return if case .waiting(let reason) = state { "\(reason): \(text)" } else { text }
+    }
+
+    private static func parts(_ statistics: RoomStatistics) -> [String] {
         guard let video = statistics.published.first(where: \.isVideo) else {
-            return statistics.published.isEmpty ? "nothing published yet" : "publishing audio"
+            return [statistics.published.isEmpty ? "nothing published yet" : "publishing audio"]
         }
         let dropped = video.framesDroppedBeforeEncoder
+        let work =
+            video.isEncoded
+            ? [
+                "\(video.framesEncoded) frames encoded, \(dropped) dropped before the encoder",
+                video.encoderKeepsUp ? "encoder keeps up" : "encoder too slow: reduce --size or --fps",
+            ] : ["\(video.framesSent) frames sent as the source delivers them, nothing is encoded"]
         return [
             "publishing \(video.codec) \(video.width)x\(video.height)",
             bitrate(video.bitsPerSecond),
-            "\(video.framesEncoded) frames encoded, \(dropped) dropped before the encoder",
-            video.encoderKeepsUp ? "encoder keeps up" : "encoder too slow: reduce --size or --fps",
+        ] + work + [
             "loss \(percent(video.packetsLost, of: video.packetsSent))",
             roundTrip(statistics),
-        ].joined(separator: " | ")
+        ]
     }
 
     /// The first incoming video, and how many others there are.
@@ -56,6 +67,7 @@ struct StatusLine {
     /// The incoming video, and whether the encoder of the outgoing one keeps up.
     static func demo(viewer: RoomStatistics, publisher: RoomStatistics) -> String {
         guard let video = publisher.published.first(where: \.isVideo) else { return viewing(viewer) }
+        guard video.isEncoded else { return viewing(viewer) + " | nothing is encoded" }
         return viewing(viewer) + " | \(video.framesDroppedBeforeEncoder) dropped before the encoder, which "
             + (video.encoderKeepsUp ? "keeps up" : "does not keep up")
     }

@@ -27,7 +27,7 @@ extension RoomConnection {
     /// Waits until no offer is pending, adds the tracks, and calls `then` with the m-line ids for `send`. Packets that
     /// are sent before the server replies are counted and dropped.
     ///
-    /// After a success, call `offerPrepared` or `cancelPrepared`. Until then, further tracks wait.
+    /// After a success, call `offerPrepared`. Until then, further tracks wait.
     package func preparePublishing(
         _ offers: [TrackOffer], then: @escaping (Result<[String], RoomError>) -> Void
     ) {
@@ -113,12 +113,6 @@ extension RoomConnection {
                 self?.tellState(of: track)
             }
         }
-    }
-
-    /// Removes the prepared tracks.
-    package func cancelPrepared() {
-        removePrepared()
-        publishTurnEnds()
     }
 
     private func removePrepared() {

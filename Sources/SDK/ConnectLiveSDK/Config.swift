@@ -44,69 +44,155 @@ public enum MicrophoneType: Sendable, Hashable {
     case device(String)
 }
 
+/// The place of a camera, as far as it has a name: `front` and `back` are names that the user gives to cameras with
+/// `connectlive devices bind`.
+public enum CameraPosition: String, Sendable, Hashable {
+    case front
+    case back
+    /// A camera that is named otherwise.
+    case unspecified
+}
+
 /// The media that a participant publishes. Part of a `Config`.
 public struct LocalMediaOptions: Sendable {
-    public var source = CapturerType.camera
-    /// Whether to publish audio.
-    public var hasAudio = true
-    /// Whether to publish video.
-    public var hasVideo = true
     /// Free text that all participants see beside the video, such as "camera" or "screen".
     public var videoExtraValue = ""
     /// Free text that all participants see beside the audio.
     public var audioExtraValue = ""
-    /// Whether to mirror a camera's frames.
-    public var isMirror = true
-    /// The file to publish: an absolute path, or one relative to the current folder.
-    public var fileName = "sample.mov"
-    /// Frame size in pixels and frames per second, for a camera and the test pattern. A file keeps its own.
-    public var videoWidth = 640
-    public var videoHeight = 480
-    public var videoFPS = 20
+    var wish: MediaWish
 
-    /// The camera's path, such as `/dev/video0`. Nil means the first camera. (Linux)
-    public var cameraDevice: String?
-    /// The camera that takes over while `cameraDevice` is away. Nil means none: the last frame stands in for it. (Linux)
-    public var failoverCamera: String?
-    /// Whether `start` succeeds without the camera and the microphone. The video then shows a slate until the camera is
-    /// plugged in, and the audio is silent. (Linux)
-    public var waitsForDevices = false
-    /// The microphone for a camera. (Linux)
-    public var microphone = MicrophoneType.automatic
-    /// Whether a file repeats without a gap. (Linux)
-    public var isLooping = true
-    /// VP8, or H.264 constrained baseline. (Linux)
-    public var videoCodec = VideoCodec.vp8
-    /// Constant bitrate of the video in bits per second. Nil means the default of `VideoBitrate` for its size and frame
-    /// rate. (Linux)
-    public var videoBitrate: Int?
+    init(_ wish: MediaWish? = nil) {
+        self.wish = wish ?? MediaWish(source: .camera)
+        if wish == nil { self.wish.file = "sample.mov" }
+    }
 
-    init() {}
-
-    var captureOptions: CaptureOptions {
-        var options: CaptureOptions
-        switch source {
-        case .camera: options = CaptureOptions(source: .camera(device: cameraDevice))
-        case .file: options = CaptureOptions(source: .file(path: fileName, isLooping: isLooping))
-        case .testPattern: options = CaptureOptions(source: .testPattern(frames: 0))
+    public var source: CapturerType {
+        get {
+            switch wish.source {
+            case .camera: .camera
+            case .file: .file
+            case .testPattern: .testPattern
+            }
         }
-        options.microphone =
-            switch microphone {
+        set {
+            wish.source =
+                switch newValue {
+                case .camera: .camera
+                case .file: .file
+                case .testPattern: .testPattern
+                }
+        }
+    }
+
+    /// Whether to publish audio. True by default.
+    public var hasAudio: Bool {
+        get { wish.hasAudio }
+        set { wish.hasAudio = newValue }
+    }
+
+    /// Whether to publish video. True by default.
+    public var hasVideo: Bool {
+        get { wish.hasVideo }
+        set { wish.hasVideo = newValue }
+    }
+
+    /// Whether to mirror a camera's frames, for everybody. True by default. Mirrored frames are decoded and encoded: set it
+    /// to false, so that H.264 of the camera can pass through.
+    public var isMirror: Bool {
+        get { wish.isMirrored }
+        set { wish.isMirrored = newValue }
+    }
+
+    /// The file to publish: an absolute path, or one relative to the current folder. `sample.mov` by default.
+    public var fileName: String {
+        get { wish.file }
+        set { wish.file = newValue }
+    }
+
+    /// Frame width in pixels, for a camera and the test pattern. 640 by default. A file keeps its own.
+    public var videoWidth: Int {
+        get { wish.width }
+        set { wish.width = newValue }
+    }
+
+    /// Frame height in pixels. 480 by default.
+    public var videoHeight: Int {
+        get { wish.height }
+        set { wish.height = newValue }
+    }
+
+    /// Frames per second. 20 by default. A rate that is set is also the highest one; H.264 of a camera with a higher rate then
+    /// does not pass through.
+    public var videoFPS: Int {
+        get { Int(wish.framesPerSecond ?? 20) }
+        set { wish.framesPerSecond = Double(newValue) }
+    }
+
+    /// The camera: a name of `connectlive devices`, such as `serial:7C3F` or `front`, or a path such as `/dev/video0`. Nil
+    /// means the first camera. (Linux)
+    public var cameraDevice: String? {
+        get { wish.camera }
+        set { wish.camera = newValue }
+    }
+
+    /// The camera that takes over while `cameraDevice` is away. Nil means none: the last frame stands in for it. (Linux)
+    public var failoverCamera: String? {
+        get { wish.failover }
+        set { wish.failover = newValue }
+    }
+
+    /// Whether `start` succeeds without the camera and the microphone, and `switchCamera` without the camera. The video then
+    /// shows a slate until the camera is plugged in, and the audio is silent. False by default: `start` fails without the
+    /// microphone, and without the camera if there is no audio. (Linux)
+    public var waitsForDevices: Bool {
+        get { wish.waitsForDevices }
+        set { wish.waitsForDevices = newValue }
+    }
+
+    /// Whether `start` fails without the camera, also if there is audio.
+    package var needsCamera: Bool {
+        get { wish.needsCamera }
+        set { wish.needsCamera = newValue }
+    }
+
+    /// The microphone for a camera. (Linux)
+    public var microphone: MicrophoneType {
+        get {
+            switch wish.microphone {
             case .automatic: .automatic
             case .none: .none
             case .device(let identifier): .device(identifier)
             }
-        options.failover = failoverCamera
-        options.hasVideo = hasVideo
-        options.hasAudio = hasAudio
-        options.width = videoWidth
-        options.height = videoHeight
-        options.framesPerSecond = Double(videoFPS)
-        options.isMirror = isMirror
-        options.waitsForDevices = waitsForDevices
-        options.codec = videoCodec
-        options.bitrate = videoBitrate.map(Bitrate.init(bitsPerSecond:))
-        return options
+        }
+        set {
+            wish.microphone =
+                switch newValue {
+                case .automatic: .automatic
+                case .none: .none
+                case .device(let identifier): .device(identifier)
+                }
+        }
+    }
+
+    /// Whether a file repeats without a gap. True by default. (Linux)
+    public var isLooping: Bool {
+        get { wish.isLooping }
+        set { wish.isLooping = newValue }
+    }
+
+    /// VP8, or H.264 constrained baseline. Nil, the default, means the one that costs least: H.264 that the camera delivers
+    /// passes through, everything else becomes VP8. It does not pass with `isMirror`, `failoverCamera` or `videoBitrate`, nor
+    /// in another size than `videoWidth` and `videoHeight`. A stream keeps its codec as long as it is published. (Linux)
+    public var videoCodec: VideoCodec? {
+        get { wish.codec }
+        set { wish.codec = newValue }
+    }
+
+    /// Constant bitrate of the video in bits per second. Nil means the default of `VideoBitrate` for its size and frame
+    /// rate, or the rate of H.264 that passes through. (Linux)
+    public var videoBitrate: Int? {
+        get { wish.bitrate?.bitsPerSecond }
+        set { wish.bitrate = newValue.map(Bitrate.init(bitsPerSecond:)) }
     }
 }
 

@@ -130,11 +130,10 @@ public final class ConnectLive: Sendable {
     }
 
     /// Local media with options that are not public, such as a test pattern of limited length.
-    package static func createLocalMedia(capture: CaptureOptions, extraValue: String = "") -> any LocalMedia {
-        var options = LocalMediaOptions()
+    package static func createLocalMedia(_ wish: MediaWish, extraValue: String = "") -> any LocalMedia {
+        var options = LocalMediaOptions(wish)
         options.videoExtraValue = extraValue
         options.audioExtraValue = extraValue
-        options.isMirror = capture.isMirror
-        return LocalMediaSession(options, capture: LocalCapture(capture))
+        return LocalMediaSession(options)
     }
 }

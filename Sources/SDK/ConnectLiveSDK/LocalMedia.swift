@@ -3,21 +3,41 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// The local video and audio. It can be published in one room after another until it stops. Releasing it stops it.
+/// The local video and audio. It can be published in any number of rooms, at the same time or one after another. Releasing it
+/// stops it.
+///
+/// Changes apply while it runs, and its streams go on: the other participants see no new video. Several changes at a time
+/// become one. A change that fails throws the reason, and the media continues as before.
 public protocol LocalMedia: AnyObject, Sendable {
     var video: LocalVideo { get }
     var audio: LocalAudio { get }
+    /// The camera's place: `.front` or `.back` if the camera was chosen by that name.
+    var position: CameraPosition { get }
     /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }
-    /// Starts capturing, and returns after the first frame. Publishing starts it too. Throws a `ConnectLiveError` if
-    /// the file or camera is missing. Later, a camera or microphone may be lost and return: a stand-in takes its place,
-    /// and `onLocalVideoChanged` or `onLocalAudioChanged` reports it.
+    /// Starts capturing, and returns after the first frame. Publishing starts it too, and it starts again after a stop. Throws
+    /// a `ConnectLiveError` if the file is missing, or the camera of video without audio. With audio, a camera that is missing
+    /// costs the video alone: a slate stands in for it until it is plugged in. Later, a camera or microphone may be lost and
+    /// return. `onLocalVideoChanged` and `onLocalAudioChanged` report all of that.
     func start() async throws
     /// - Parameter completion: receives nil on success
     func start(completion: @escaping ((any Error)?) -> Void)
-    /// Stops capturing. When it returns, the devices are free. It cannot start again.
+    /// Stops capturing. When it returns, the devices are free. The streams stay published, without frames, until the media
+    /// starts again or is unpublished.
     func stop() async
     func stop(completion: @escaping () -> Void)
+    /// Switches to the camera that the user has bound to the name `front` or `back` with `connectlive devices bind`. Throws a
+    /// `ConnectLiveError` if it is missing or cannot be opened; the former camera then continues. Before `start`, it chooses
+    /// the camera to start with. `.unspecified` means the first camera.
+    func switchCamera(position: CameraPosition, isMirror: Bool) async throws
+    /// - Parameter completion: receives nil on success
+    func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void)
+    /// Changes the options: the camera or another source, size, rate, mirroring, bitrate, microphone. The extra values and,
+    /// for published streams, the codec keep their values. Video or audio that the media did not have before is part of
+    /// later publications only. (Linux)
+    ///
+    /// - Parameter change: may be called several times, on any thread.
+    func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws
 }
 
 extension LocalMedia {
@@ -27,14 +47,21 @@ extension LocalMedia {
     public func detach() { video.detach() }
 }
 
+/// The ids of a stream, in the rooms in which it is published.
+private final class Identities: Sendable {
+    private let known = Mutex<[(id: Int, owner: String)]>([])
+
+    /// Those of the room in which it was published last.
+    var newest: (id: Int, owner: String) { known.withLock { $0.last } ?? (0, "") }
+
+    func add(_ id: Int, _ owner: String) { known.withLock { $0.append((id, owner)) } }
+
+    func remove(_ owner: String) { known.withLock { $0.removeAll { $0.owner == owner } } }
+}
+
 /// The local video.
 public final class LocalVideo: Sendable {
-    private struct Identity {
-        var id = 0
-        var owner = ""
-    }
-
-    private let identity = Mutex(Identity())
+    private let identities = Identities()
     private let outlet: VideoOutlet
     private let capture: LocalCapture
     /// Free text that all participants see.
@@ -49,14 +76,26 @@ public final class LocalVideo: Sendable {
     /// Whether the video shows its camera. The other participants see the same.
     public var state: StreamState { StreamState(capture.streamState(of: .video)) }
 
-    /// The server's id. 0 before it is published.
-    public var id: Int { identity.withLock { $0.id } }
-    /// The local participant's id. Empty before it is published.
-    public var owner: String { identity.withLock { $0.owner } }
+    /// Whether the video is captured. False frees the camera, and the other participants see that the video waits. A failure
+    /// to open the camera again is an `onError`.
+    public var active: Bool {
+        get { capture.wish.isVideoActive }
+        set { capture.wishLater { $0.isVideoActive = newValue } }
+    }
+
+    public func setEnabled(_ isEnabled: Bool) { active = isEnabled }
+
+    public func getEnabled() -> Bool { active }
+
+    /// The server's id in the room in which it was published last. 0 before it is published.
+    public var id: Int { identities.newest.id }
+    /// The local participant's id in that room. Empty before it is published.
+    public var owner: String { identities.newest.owner }
     /// The id of the first attached view. Empty without one.
     public var viewId: String { outlet.viewIDs.first ?? "" }
 
-    /// Shows the captured frames in the view, before they are encoded.
+    /// Shows the captured frames in the view, before they are encoded. H.264 that passes through is decoded for it. The
+    /// other participants notice nothing.
     public func attach(_ view: UIRenderView) { outlet.attach(view) }
 
     /// Detaches all views.
@@ -64,17 +103,14 @@ public final class LocalVideo: Sendable {
 
     public func getExtraValue() -> String { extraValue }
 
-    func published(id: Int, owner: String) { identity.withLock { $0 = Identity(id: id, owner: owner) } }
+    func published(id: Int, owner: String) { identities.add(id, owner) }
+
+    func unpublished(owner: String) { identities.remove(owner) }
 }
 
 /// The local audio.
 public final class LocalAudio: Sendable {
-    private struct Identity {
-        var id = 0
-        var owner = ""
-    }
-
-    private let identity = Mutex(Identity())
+    private let identities = Identities()
     private let capture: LocalCapture
     /// Free text that all participants see.
     public let extraValue: String
@@ -87,30 +123,40 @@ public final class LocalAudio: Sendable {
     /// Whether the audio is that of its microphone. The other participants see the same.
     public var state: StreamState { StreamState(capture.streamState(of: .audio)) }
 
-    /// The server's id. 0 before it is published.
-    public var id: Int { identity.withLock { $0.id } }
-    /// The local participant's id. Empty before it is published.
-    public var owner: String { identity.withLock { $0.owner } }
+    /// Whether the audio is captured. False frees the microphone, and the other participants see that the audio waits.
+    public var active: Bool {
+        get { capture.wish.isAudioActive }
+        set { capture.wishLater { $0.isAudioActive = newValue } }
+    }
+
+    public func setEnabled(_ isEnabled: Bool) { active = isEnabled }
+
+    public func getEnabled() -> Bool { active }
+
+    /// The server's id in the room in which it was published last. 0 before it is published.
+    public var id: Int { identities.newest.id }
+    /// The local participant's id in that room. Empty before it is published.
+    public var owner: String { identities.newest.owner }
 
     public func getExtraValue() -> String { extraValue }
 
-    func published(id: Int, owner: String) { identity.withLock { $0 = Identity(id: id, owner: owner) } }
+    func published(id: Int, owner: String) { identities.add(id, owner) }
+
+    func unpublished(owner: String) { identities.remove(owner) }
 }
 
 final class LocalMediaSession: LocalMedia {
     let capture: LocalCapture
     let localVideo: LocalVideo
     let localAudio: LocalAudio
-    let isMirror: Bool
-    private let isPublished = Mutex(false)
 
     var video: LocalVideo { localVideo }
     var audio: LocalAudio { localAudio }
+    var isMirror: Bool { capture.wish.isMirrored }
+    var position: CameraPosition { capture.wish.camera.flatMap(CameraPosition.init) ?? .unspecified }
 
-    init(_ options: LocalMediaOptions, capture: LocalCapture? = nil) {
-        let capture = capture ?? LocalCapture(options.captureOptions)
-        self.capture = capture
-        isMirror = options.isMirror
+    init(_ options: LocalMediaOptions) {
+        capture = LocalCapture(options.wish)
         localVideo = LocalVideo(extraValue: options.videoExtraValue, capture: capture)
         localAudio = LocalAudio(extraValue: options.audioExtraValue, capture: capture)
     }
@@ -120,25 +166,9 @@ final class LocalMediaSession: LocalMedia {
         Task.detached { await capture.stop() }
     }
 
-    func start() async throws {
-        do throws(RoomError) {
-            try await capture.start()
-        } catch {
-            throw ConnectLiveError(error)
-        }
-    }
+    func start() async throws { try await Self.told { () throws(RoomError) in try await self.capture.start() } }
 
-    func start(completion: @escaping ((any Error)?) -> Void) {
-        let callback = Callback(completion)
-        Task.detached {
-            do {
-                try await self.start()
-                callback(nil)
-            } catch {
-                callback(error)
-            }
-        }
-    }
+    func start(completion: @escaping ((any Error)?) -> Void) { Self.run(completion) { try await self.start() } }
 
     func stop() async { await capture.stop() }
 
@@ -150,14 +180,53 @@ final class LocalMediaSession: LocalMedia {
         }
     }
 
-    /// Claims the media for one room. Returns false if a room has it.
-    func takeForPublishing() -> Bool {
-        isPublished.withLock { isPublished in
-            defer { isPublished = true }
-            return !isPublished
+    func switchCamera(position: CameraPosition, isMirror: Bool) async throws {
+        try await update { options in
+            options.source = .camera
+            options.cameraDevice = position == .unspecified ? nil : position.rawValue
+            options.isMirror = isMirror
         }
     }
 
-    /// Lets another room publish it.
-    func release() { isPublished.withLock { $0 = false } }
+    func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void) {
+        Self.run(completion) { try await self.switchCamera(position: position, isMirror: isMirror) }
+    }
+
+    func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws {
+        try await Self.told { () throws(RoomError) in
+            try await self.capture.change { wish in
+                var options = LocalMediaOptions(wish)
+                change(&options)
+                wish = options.wish
+            }
+        }
+    }
+
+    /// The participant publishes it no longer.
+    func forget(_ owner: String) {
+        localVideo.unpublished(owner: owner)
+        localAudio.unpublished(owner: owner)
+    }
+
+    private static func told(_ body: () async throws(RoomError) -> Void) async throws {
+        do throws(RoomError) {
+            try await body()
+        } catch {
+            throw ConnectLiveError(error)
+        }
+    }
+
+    private static func run(
+        _ completion: @escaping ((any Error)?) -> Void, _ body: @escaping @Sendable () async throws -> Void
+    ) {
+        let callback = Callback(completion)
+        Task.detached {
+            do {
+                try await body()
+                callback(nil)
+            } catch {
+                callback(error)
+            }
+        }
+    }
 }

@@ -40,8 +40,7 @@ public final class LocalParticipant: Sendable {
             state.videos = state.videos.filter { $0.value !== media.localVideo }
             state.audios = state.audios.filter { $0.value !== media.localAudio }
         }
-        media.localVideo.published(id: 0, owner: "")
-        media.localAudio.published(id: 0, owner: "")
+        media.forget(id)
     }
 }
 

@@ -36,7 +36,7 @@ public protocol Room: AnyObject, Sendable {
     func disconnect()
 
     /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure.
-    /// Throws 1311 for nil, 1302 if the room has ended, 1441 if another room has the media.
+    /// Throws 1311 for nil, 1302 if the room has ended, 1441 if this room has the media already.
     func publish(_ media: (any LocalMedia)?) throws
     /// Ends the streams of published media, or a `publish` that is still waiting. The media goes on capturing, and can be
     /// published again, here or in another room. `onLocalMediaUnpublished` reports success, `onError` a failure. Throws

@@ -15,17 +15,6 @@ final class RoomSession: Room {
         /// The stream and the participant of each audio slot in use.
         var heard: [(stream: Int, participant: String)] = []
         var publications: [Publication] = []
-
-        /// Lets other rooms publish the media. A task that publishes some of it releases that itself.
-        mutating func releaseMedia() {
-            for publication in publications {
-                switch publication.phase {
-                case .waiting, .published: publication.media.release()
-                case .publishing, .cancelled: break
-                }
-            }
-            publications = []
-        }
     }
 
     /// Local media of this room.
@@ -65,7 +54,7 @@ final class RoomSession: Room {
     }
 
     deinit {
-        state.withLock { $0.releaseMedia() }
+        endPublications()
         engineBox.withLock { $0 }?.disconnect()
     }
 
@@ -134,25 +123,25 @@ final class RoomSession: Room {
                     .init(1311),
                     "There is no local media to publish. Create some with createLocalMedia(config:)."))
         }
-        guard media.takeForPublishing() else {
-            throw ConnectLiveError(
-                RoomError(
-                    .publishRefused,
-                    "A room already has this local media. Leave that room first, or create another one."))
-        }
-        let isConnected = state.withLock { state -> Bool? in
+        let (isConnected, isThere) = state.withLock { state -> (Bool?, Bool) in
+            guard !state.publications.contains(where: { $0.media === media }) else { return (nil, true) }
             switch state.status {
             case .initialized, .connecting:
                 state.publications.append(Publication(media: media, phase: .waiting))
-                return false
+                return (false, false)
             case .connected:
                 state.publications.append(Publication(media: media, phase: .publishing))
-                return true
-            case .disconnecting, .disconnected: return nil
+                return (true, false)
+            case .disconnecting, .disconnected: return (nil, false)
             }
         }
+        guard !isThere else {
+            throw ConnectLiveError(
+                RoomError(
+                    .publishRefused,
+                    "This room has the local media already. Unpublish it first, or create another one."))
+        }
         guard let isConnected else {
-            media.release()
             throw ConnectLiveError(
                 RoomError(.roomReleased, "This room has ended. Create another Room to publish in."))
         }
@@ -167,11 +156,9 @@ final class RoomSession: Room {
                     media.capture, videoExtraValue: media.localVideo.extraValue,
                     audioExtraValue: media.localAudio.extraValue,
                     isWanted: { [weak self] in self?.isPublishing(media) ?? false })
-                guard let self else { return media.release() }
-                published(media, as: streams)
+                self?.published(media, as: streams)
             } catch {
-                guard let self else { return media.release() }
-                failed(media, error)
+                self?.failed(media, error)
             }
         }
     }
@@ -184,13 +171,13 @@ final class RoomSession: Room {
 
     private func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
         // The room may have ended meanwhile.
-        guard let phase = phase(of: media) else { return media.release() }
+        guard let phase = phase(of: media) else { return }
         localParticipant.published(media, as: streams)
         if phase == .publishing {
-            media.capture.observe(
-                failed: { [weak self] error in self?.problem(error) }, ended: {},
-                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
             tell { $0?.onLocalMediaPublished(localMedia: media) }
+            media.capture.observe(
+                as: self, failed: { [weak self] error in self?.problem(error) },
+                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
         }
         let isWanted = state.withLock { state -> Bool? in
             guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
@@ -201,8 +188,7 @@ final class RoomSession: Room {
             state.publications[index].phase = .published(streams)
             return true
         }
-        guard let isWanted else { return media.release() }
-        if !isWanted { unpublishNow(media, streams) }
+        if isWanted == false { unpublishNow(media, streams) }
     }
 
     private func changed(_ kind: StreamMedia, of media: LocalMediaSession?, _ event: MediaEvent) {
@@ -218,7 +204,6 @@ final class RoomSession: Room {
     private func failed(_ media: LocalMediaSession, _ error: RoomError) {
         let isCancelled = phase(of: media) == .cancelled
         forget(media)
-        media.release()
         // The error that ended the room is reported only once.
         guard status == .connected else { return }
         if isCancelled { tell { $0?.onLocalMediaUnpublished(localMedia: media) } } else { problem(error) }
@@ -239,7 +224,6 @@ final class RoomSession: Room {
         }
         switch found?.phase {
         case .waiting:
-            found?.media.release()
             tell { $0?.onLocalMediaUnpublished(localMedia: media) }
         case .published(let streams): if let found { unpublishNow(found.media, streams) }
         // It ends when the server has replied, or before it is announced.
@@ -256,20 +240,19 @@ final class RoomSession: Room {
         engine.unpublish(streams.map(\.id)) { [weak self] result in
             guard case .failure(let error) = result else {
                 self?.unpublished(media)
-                return media.release()
+                return
             }
             // After the end of the room, if that is the cause.
-            let isPosted = engine.post { [weak self] _ in
-                guard let self, keep(media, streams) else { return media.release() }
+            engine.post { [weak self] _ in
+                guard let self, keep(media, streams) else { return }
                 problem(error)
             }
-            if !isPosted { media.release() }
         }
     }
 
     private func unpublished(_ media: LocalMediaSession) {
         localParticipant.unpublished(media)
-        media.capture.observe(failed: { _ in }, ended: {})
+        media.capture.stopObserving(as: self)
         tell { $0?.onLocalMediaUnpublished(localMedia: media) }
     }
 
@@ -279,6 +262,18 @@ final class RoomSession: Room {
             guard state.status == .connected else { return false }
             state.publications.append(Publication(media: media, phase: .published(streams)))
             return true
+        }
+    }
+
+    /// The room has ended: its media can go on in others.
+    private func endPublications() {
+        let media = state.withLock { state in
+            defer { state.publications = [] }
+            return state.publications.map(\.media)
+        }
+        for media in media {
+            media.capture.stopObserving(as: self)
+            media.forget(localParticipant.id)
         }
     }
 
@@ -481,10 +476,10 @@ final class RoomSession: Room {
             guard state.status != .disconnected else { return false }
             state.status = .disconnected
             state.heard = []
-            state.releaseMedia()
             return true
         }
         guard isFirst else { return }
+        endPublications()
         for participant in remoteParticipants.values {
             for video in participant.videos.values { video.setSubscribed(false) }
         }

@@ -59,7 +59,7 @@ final class LastingPublication: Sendable {
         room.connect(roomId: roomName)
         try room.publish(media)
         present.withLock { $0 = room }
-        let status = Task { await report(room) }
+        let status = Task { await report(room, media) }
         defer {
             status.cancel()
             present.withLock { $0 = nil }
@@ -77,11 +77,13 @@ final class LastingPublication: Sendable {
         }
     }
 
-    private func report(_ room: any Room) async {
-        if Console.isTerminal { return await StatusLine.run { StatusLine.publishing(await room.statistics()) } }
+    private func report(_ room: any Room, _ media: any LocalMedia) async {
+        if Console.isTerminal {
+            return await StatusLine.run { StatusLine.publishing(await room.statistics(), media.video.state) }
+        }
         guard let manager else { return }
         while (try? await Task.sleep(for: Self.statusInterval)) != nil {
-            await manager.status(StatusLine.publishing(await room.statistics()))
+            await manager.status(StatusLine.publishing(await room.statistics(), media.video.state))
         }
     }
 

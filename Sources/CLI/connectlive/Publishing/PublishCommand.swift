@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Cameras
 internal import ConnectLiveSDK
+internal import RoomClient
 
 struct PublishCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -39,6 +40,7 @@ struct PublishCommand: AsyncParsableCommand {
         adaptToCamera(&config.mediaOptions)
         let interruption = Interruption()
         if forever { return try await publishForever(config, interruption) }
+        config.mediaOptions.needsCamera = source.chosenCamera != nil
         // Open the file or the camera before anything appears in the room.
         let media = try await LocalSource.start(config)
         do {
@@ -61,6 +63,7 @@ struct PublishCommand: AsyncParsableCommand {
     }
 
     private func publishForever(_ config: Config, _ interruption: Interruption) async throws {
+        try server.checkAddress()
         var config = config
         config.mediaOptions.waitsForDevices = true
         let manager = await ServiceManager.connect()
@@ -78,7 +81,7 @@ struct PublishCommand: AsyncParsableCommand {
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         room.connect(roomId: roomName)
         try room.publish(media)
-        let status = Task { await StatusLine.run { StatusLine.publishing(await room.statistics()) } }
+        let status = Task { await StatusLine.run { StatusLine.publishing(await room.statistics(), media.video.state) } }
         defer { status.cancel() }
         try await Attendance.until(interruption, seconds: length.seconds, [guest], leaving: room)
     }
@@ -91,6 +94,9 @@ enum LocalSource {
             throw CommandFailure(
                 code: "setting.invalid",
                 "There is neither video nor audio to publish. Choose a source that has one.")
+        }
+        if let capture = media.localCapture {
+            capture.observe(as: capture, failed: { _ in }, warning: { Console.error($0) })
         }
         do {
             try await media.start()

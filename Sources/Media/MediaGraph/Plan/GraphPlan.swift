@@ -38,6 +38,18 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         return found
     }
 
+    /// The node that encodes the media of an input, the nearest one. Nil if a source delivers it encoded, or if it is raw.
+    package func encoder(feeding input: PortReference) -> String? {
+        var input = input
+        while let link = links.first(where: { $0.link.to == input }), link.format.kind == .encodedVideo {
+            let name = link.link.from.node
+            guard let before = links(into: name).first else { return nil }
+            if before.format.kind == .rawVideo { return name }
+            input = before.link.to
+        }
+        return nil
+    }
+
     /// The plan without these nodes, and without inserted nodes that only they needed.
     public func removing(_ names: Set<String>) -> GraphPlan {
         var plan = self

@@ -276,8 +276,10 @@ final class VideoEncoderNode: RunningNode {
         ledger.settle()
     }
 
+    var counts: MediaStatistics.VideoEncoder { ledger.statistics }
+
     func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.encoders[name] = ledger.statistics
+        statistics.encoders[name] = counts
     }
 }
 

@@ -13,6 +13,8 @@ final class GraphEdit {
     private let change: GraphChange
     private let deadline: DispatchTime
     private let outcome: EditOutcome
+    /// Whether the edit fails if the device of a new source is away.
+    private let needsDevices: Bool
     private var staged: [String: NodeInstance] = [:]
     /// New inputs of nodes that stay.
     private var grown: [NodePlan] = []
@@ -53,11 +55,15 @@ final class GraphEdit {
     /// The shortest wait for a keyframe, when the deadline has nearly passed, and the longest for a raw frame.
     private static let swapLimit = DispatchTimeInterval.milliseconds(500)
 
-    init(_ graph: RunningGraph, _ change: GraphChange, until deadline: DispatchTime, outcome: EditOutcome) {
+    init(
+        _ graph: RunningGraph, _ change: GraphChange, until deadline: DispatchTime, outcome: EditOutcome,
+        needsDevices: Bool = false
+    ) {
         self.graph = graph
         self.change = change
         self.outcome = outcome
         self.deadline = deadline
+        self.needsDevices = needsDevices
     }
 
     /// Names of nodes that had to release an exclusive device before their replacements could be built.
@@ -68,6 +74,7 @@ final class GraphEdit {
         do throws(MediaError) {
             try stage()
             try waitForFirstFrames()
+            try requireDevices()
             defer { for probe in held { probe.remove() } }
             let limit = max(deadline, .now() + Self.swapLimit)
             // Without its keyframe an edit fails, so nobody sees the new nodes before.
@@ -200,6 +207,12 @@ final class GraphEdit {
             if let failure = outcome.failure { throw failure }
             throw late("delivered nothing", silentNodes)
         }
+    }
+
+    /// A new source may have delivered a stand-in.
+    private func requireDevices() throws(MediaError) {
+        guard needsDevices else { return }
+        for (name, node) in staged { if let absence = node.running?.absence { throw absence.about(name) } }
     }
 
     /// All new nodes deliver, and encoded sources are held, so others outside of this process may see the new nodes.
@@ -339,6 +352,7 @@ final class GraphEdit {
             if !isOptional { connection.entry.isContained.lower() }
         }
         let leaving = graph.commit(change, connections)
+        graph.context.reporter.release(isSuccess: true)
         for relink in relinks { graph.discard(relink.waiting) }
         graph.remove(leaving)
         for connection in cut where isInside(connection) { graph.discard(connection.entry.queue) }
@@ -372,6 +386,7 @@ final class GraphEdit {
             graph.discard(connection.entry.queue)
         }
         graph.unstage()
+        graph.context.reporter.release(isSuccess: false)
         for part in grown { live(part.name).remove(Set(part.inputs.keys)) }
     }
 }

@@ -16,7 +16,7 @@ final class GraphEditor: Sendable {
 
     let graph: RunningGraph
     let limits: Limits
-    private let absences: AbsenceWatch
+    private let feeds: FeedWatch
     private var reporter: Reporter { graph.context.reporter }
     private let queue = DispatchQueue(label: "media.edits")
     /// Timers for work that may block the queue of the edits.
@@ -47,7 +47,8 @@ final class GraphEditor: Sendable {
         let context = PipelineContext(
             pipeline: pipeline, reporter: reporter, control: control, bound: BoundCode(bindings))
         graph = try RunningGraph(plan, registry, context)
-        absences = AbsenceWatch(graph)
+        feeds = FeedWatch(graph)
+        reporter.hold { [weak graph] prefix in graph?.node(prefix: prefix)?.stage == .staged }
         self.limits = limits
         reporter.intercept { [weak self] error, node, prefix in self?.contain(error, of: node, prefix) ?? false }
         translator.set(self)
@@ -61,9 +62,9 @@ final class GraphEditor: Sendable {
 
     /// Replaces the running graph with the graph that `plan` makes of it. Returns in time even if a driver does not:
     /// such an edit is abandoned, and its nodes are removed when the driver returns. `bindings` are functions for new
-    /// nodes.
+    /// nodes. With `needsDevices`, an edit fails if the device of a new source is away.
     func edit(
-        seconds: Double, bringing bindings: NodeBindings = NodeBindings(),
+        seconds: Double, bringing bindings: NodeBindings = NodeBindings(), needsDevices: Bool = false,
         _ plan: @escaping @Sendable (GraphPlan) throws(MediaError) -> GraphPlan
     ) async throws(MediaError) -> Made {
         let outcome = EditOutcome()
@@ -99,8 +100,8 @@ final class GraphEditor: Sendable {
                         let change = GraphChange(from: running, to: next)
                         let deadline = DispatchTime.now() + seconds
                         limit.set(deadline + self.limits.undo)
-                        return Made(
-                            change: change, refusal: try self.perform(change, until: deadline, outcome))
+                        let refusal = try self.perform(change, until: deadline, outcome, needsDevices: needsDevices)
+                        return Made(change: change, refusal: refusal)
                     }
                     answer(.success(made))
                 } catch {
@@ -138,7 +139,8 @@ final class GraphEditor: Sendable {
 
     /// Makes a change. Returns the reason why a node refused a new value of a live setting, if one did.
     private func perform(
-        _ change: GraphChange, until deadline: DispatchTime, _ outcome: EditOutcome = EditOutcome()
+        _ change: GraphChange, until deadline: DispatchTime, _ outcome: EditOutcome = EditOutcome(),
+        needsDevices: Bool = false
     ) throws(MediaError) -> MediaError? {
         guard begin(outcome) else { throw Reporter.stopped }
         defer {
@@ -148,7 +150,7 @@ final class GraphEditor: Sendable {
             for name in names where graph.node(name) == nil { reporter.isReady(name) }
         }
         let former = graph.plan
-        let edit = GraphEdit(graph, change, until: deadline, outcome: outcome)
+        let edit = GraphEdit(graph, change, until: deadline, outcome: outcome, needsDevices: needsDevices)
         do throws(MediaError) {
             try edit.perform()
         } catch {

@@ -492,12 +492,13 @@ public final class MediaPipeline: Sendable {
         return try await edit(enrolled, within: seconds) { _ in enrolled.graph }
     }
 
-    /// Replaces the running graph by a graph of names. Functions of removed nodes are released.
+    /// Replaces the running graph by a graph of names. Functions of removed nodes are released. With `needsDevices`, also
+    /// throws if the device of a new source is away. Otherwise a stand-in is its first frame.
     @discardableResult
     package func apply(
-        _ graph: MediaGraph, bindings: NodeBindings, within seconds: Double = 2
+        _ graph: MediaGraph, bindings: NodeBindings, within seconds: Double = 2, needsDevices: Bool = false
     ) async throws(MediaError) -> GraphChange {
-        let made = try await edit(bindings, within: seconds) { _ in graph }
+        let made = try await edit(bindings, within: seconds, needsDevices: needsDevices) { _ in graph }
         if let refusal = made.refusal { throw refusal }
         return made.change
     }
@@ -521,7 +522,8 @@ public final class MediaPipeline: Sendable {
     }
 
     private func edit(
-        _ bindings: NodeBindings, within seconds: Double, _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
+        _ bindings: NodeBindings, within seconds: Double, needsDevices: Bool = false,
+        _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
     ) async throws(MediaError) -> GraphEditor.Made {
         guard state == .running else {
             throw MediaError(
@@ -529,7 +531,8 @@ public final class MediaPipeline: Sendable {
                 message: "The graph cannot be changed while it is \(state.rawValue), only while it runs.")
         }
         let runs = self.graph
-        return try await editor.edit(seconds: seconds, bringing: bindings) { running throws(MediaError) in
+        return try await editor.edit(seconds: seconds, bringing: bindings, needsDevices: needsDevices) {
+            running throws(MediaError) in
             let graph = change(running.source)
             let bound = runs.context.bound.bindings.only(for: graph, runs.registry).names
             return try Planner(runs.registry, SystemEnvironment()).plan(graph, bound: bound, running: running)

@@ -136,6 +136,15 @@ package struct NodeImplementation: Sendable {
 }
 
 extension NodeImplementation {
+    /// A kind whose nodes are bound to an object of the program.
+    package init(
+        kind: NodeKind, input: @escaping @Sendable (Port, Node) -> Port,
+        plan: @escaping @Sendable (NodeRequest) throws(MediaError) -> NodePlan,
+        activate: @escaping @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
+    ) {
+        self.init(kind: kind, input: { port, node, _, _ in input(port, node) }, plan: plan, activate: activate)
+    }
+
     package init(_ type: any NodeType.Type) {
         self.init(
             kind: type.kind, input: { port, node, _, _ in type.input(port, of: node) },

@@ -83,13 +83,25 @@ package protocol PublishingNode: RunningNode {
     /// frame and all new encoded sources are held. `done` is called once, on any thread, when others can see the inputs,
     /// or with the reason why they cannot.
     func appear(_ done: @escaping @Sendable (MediaError?) -> Void)
-    /// Called when a source that feeds an input may have begun to show stand-ins, with the reason, or its media again
-    /// (nil). Called on a queue of the pipeline, in order, also when nothing has changed.
-    func sourceChanged(of input: String, absence: MediaError?)
+    /// Called at the start, after an edit, and when a source that feeds an input may have begun to show stand-ins, or its
+    /// media again. Called on a queue of the pipeline, in order, also when nothing has changed.
+    func feedChanged(of input: String, _ feed: InputFeed)
 }
 
 extension PublishingNode {
-    package func sourceChanged(of input: String, absence: MediaError?) {}
+    package func feedChanged(of input: String, _ feed: InputFeed) {}
+}
+
+/// The nodes upstream of an input, as others outside of this process may notice them.
+package struct InputFeed: Sendable {
+    /// Why a source shows stand-ins for the media of its device. Nil while all show their media.
+    package var absence: MediaError?
+    /// The format of the link into the input.
+    package var format: MediaFormat?
+    /// Counters of the video encoder. Nil if nothing is encoded on the way to the input.
+    package var encoder: (@Sendable () -> MediaStatistics.VideoEncoder?)?
+
+    package init() {}
 }
 
 extension RunningNode {

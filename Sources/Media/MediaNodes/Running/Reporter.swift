@@ -25,6 +25,10 @@ package final class Reporter: Sendable {
         /// Handles failures that do not end the whole graph. True if it did.
         var intercept: Intercept?
         var onDeviceEvent: (@Sendable () -> Void)?
+        /// Whether an edit is about to add the node of a prefix.
+        var isStaged: (@Sendable (String) -> Bool)?
+        /// The newest event of each such node, by prefix.
+        var held: [String: MediaEvent] = [:]
 
         mutating func keep(_ event: MediaEvent) {
             unheard?.append(event)
@@ -138,11 +142,32 @@ package final class Reporter: Sendable {
 
     var shortfalls: [MediaError] { shared.state.withLock { $0.shortfalls } }
 
-    /// An event of a source's device.
+    /// An event of a source's device. That of a node that an edit is about to add waits for `release`, because the edit may
+    /// fail.
     func device(_ event: MediaEvent) {
-        guard isOpen else { return }
+        let isNews = shared.state.withLock { state in
+            guard !state.isClosed else { return false }
+            guard let prefix, state.isStaged?(prefix) == true else { return true }
+            state.held[prefix] = event
+            return false
+        }
+        guard isNews else { return }
         shared.emit(event)
         shared.state.withLock { $0.onDeviceEvent }?()
+    }
+
+    /// Sets the function that reports whether an edit is about to add a node. It must not call the reporter.
+    func hold(while isStaged: @escaping @Sendable (String) -> Bool) {
+        shared.state.withLock { $0.isStaged = isStaged }
+    }
+
+    /// Reports the events of devices that have waited for the end of an edit, or drops them.
+    func release(isSuccess: Bool) {
+        let held = shared.state.withLock { state in
+            defer { state.held = [:] }
+            return state.isClosed || !isSuccess ? [] : state.held.sorted { $0.key < $1.key }.map(\.value)
+        }
+        for event in held { shared.emit(event) }
     }
 
     /// Calls `body` after each event of a source's device.

@@ -74,14 +74,13 @@ package final class RTPOutputNode: NodeType, RunningNode {
         return try RTPOutputNode(instance, input: "in", handOver: handOver)
     }
 
-    /// Delivers the packets of one input. `handOver` is called on a streaming thread. `timestampOffset` is the RTP
-    /// timestamp at running time 0, random if nil. `onEnd` is called there too, when the input has ended.
+    /// Delivers the packets of one input. `handOver` is called on a streaming thread. `onEnd` is called there too, when the
+    /// input has ended.
     package init(
-        _ instance: NodeInstance, input: String, timestampOffset: UInt32? = nil,
+        _ instance: NodeInstance, input: String,
         handOver: @escaping @Sendable (RTPBatch) -> Void, onEnd: @escaping @Sendable () -> Void = {}
     ) throws(MediaError) {
         payloader = instance.element("\(input)-payloader")
-        if let timestampOffset { try payloader.set("timestamp-offset", .integer(Int(timestampOffset))) }
         isVideo = payloader.factory != "rtpopuspay"
         let (reporter, node) = (instance.reporter, instance.name)
         self.handOver = { batch in

@@ -9,6 +9,8 @@ package protocol EncodedTrack: AnyObject {
     var codec: Codec { get }
     /// Counters of the video encoder. Nil without one, as for audio and for a camera's own H.264.
     var encoderStatistics: MediaStatistics.VideoEncoder? { get }
+    /// The format of the video that nothing encodes, as far as it is known.
+    var videoFormat: MediaFormat? { get }
 
     /// Whether the packets show the track's source. After a change, call `RoomConnection.stateChanged`.
     var streamState: StreamState { get }
@@ -20,6 +22,8 @@ package protocol EncodedTrack: AnyObject {
 }
 
 extension EncodedTrack {
+    package var videoFormat: MediaFormat? { nil }
+
     package var streamState: StreamState { .live }
 }
 

@@ -217,6 +217,10 @@ final class UpSession {
                 entry.width = encoder.width
                 entry.height = encoder.height
                 entry.encoderKeepsUp = encoder.encoderKeepsUp
+            } else if track.isVideo {
+                entry.isEncoded = false
+                entry.width = track.offer.track.videoFormat?.width ?? 0
+                entry.height = track.offer.track.videoFormat?.height ?? 0
             }
             if let sender = peer.statistics(of: track.senderID) {
                 entry.packetsSent = sender.packets

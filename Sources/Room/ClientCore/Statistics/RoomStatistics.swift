@@ -83,6 +83,8 @@ public struct RoomStatistics: Sendable {
         public var streamId: Int
         public var isVideo: Bool
         public var codec = ""
+        /// False for video that passes through unchanged from a camera or file. Its frames are counted by `framesSent` alone.
+        public var isEncoded = true
         /// captured = encoded + droppedBeforeEncoder + inFlight
         public var framesCaptured = 0
         public var framesDroppedBeforeEncoder = 0

@@ -6,6 +6,7 @@ internal import Synchronization
 package final class FrameFanout: Sendable {
     private let sinks = Mutex<[(id: Int, sink: @Sendable (VideoFrame) -> Void)]>([])
     private let lastID = Mutex(0)
+    private let demand = Mutex<(@Sendable () -> Void)?>(nil)
 
     package init() {}
 
@@ -15,12 +16,28 @@ package final class FrameFanout: Sendable {
             last += 1
             return last
         }
-        sinks.withLock { $0.append((id, sink)) }
+        let isFirst = sinks.withLock { sinks in
+            sinks.append((id, sink))
+            return sinks.count == 1
+        }
+        if isFirst { demand.withLock { $0 }?() }
         return id
     }
 
     /// A call of the sink that began earlier may still be running.
-    package func remove(_ id: Int) { sinks.withLock { $0.removeAll { $0.id == id } } }
+    package func remove(_ id: Int) {
+        let wasLast = sinks.withLock { sinks in
+            let count = sinks.count
+            sinks.removeAll { $0.id == id }
+            return count > 0 && sinks.isEmpty
+        }
+        if wasLast { demand.withLock { $0 }?() }
+    }
+
+    package var isEmpty: Bool { sinks.withLock { $0.isEmpty } }
+
+    /// Calls a function when the first sink comes, and when the last one has gone, on the thread that adds or removes it.
+    func onDemand(_ body: @escaping @Sendable () -> Void) { demand.withLock { $0 = body } }
 
     package func deliver(_ frame: VideoFrame) {
         // Outside of the lock, because a sink may add or remove sinks.

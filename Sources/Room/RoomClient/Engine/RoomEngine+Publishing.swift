@@ -4,42 +4,32 @@ internal import RTP
 package import RoomProtocol
 
 extension RoomEngine {
-    /// Publishes a capture's tracks, and starts it if necessary. Waits for the source and the server only.
+    /// Publishes a capture's streams, and starts it if necessary. Waits for the source and the server only.
     ///
     /// - Parameter isWanted: read when the capture has started. If false, nothing is announced, and this throws.
     package func publish(
         _ capture: LocalCapture, videoExtraValue: String = "", audioExtraValue: String = "",
         isWanted: @escaping @Sendable () -> Bool = { true }
     ) async throws(RoomError) -> [PublishedStream] {
-        let publications = capture.tracks(try await capture.inspect()).map { track in
-            Publication(track, extraValue: track.codec.media == .video ? videoExtraValue : audioExtraValue)
-        }
-        return try await publish(publications) { () async throws(RoomError) in
-            try await capture.start()
-            guard isWanted() else { throw RoomError(.outOfOrder, "The local media was unpublished while it started.") }
-        }
+        // Others would see a video without frames.
+        try await capture.start()
+        guard isWanted() else { throw RoomError(.outOfOrder, "The local media was unpublished while it started.") }
+        return try await publish(
+            capture.tracks.map { track in
+                Publication(track, extraValue: track.codec.media == .video ? videoExtraValue : audioExtraValue)
+            })
     }
 
-    /// Publishes tracks. Announces them only after `start` returns, because others would see a video without frames.
-    /// Rethrows the error of `start`.
-    package func publish(
-        _ publications: [Publication], start: @Sendable () async throws(RoomError) -> Void
-    ) async throws(RoomError) -> [PublishedStream] {
+    /// Publishes tracks.
+    package func publish(_ publications: [Publication]) async throws(RoomError) -> [PublishedStream] {
         try await prepare(publications)
-        do throws(RoomError) {
-            try await start()
-        } catch {
-            connection.cancelPrepared()
-            throw error
-        }
         let result = await withCheckedContinuation { continuation in
             connection.offerPrepared { continuation.resume(returning: $0) }
         }
         return try result.get()
     }
 
-    /// Adds the tracks to the up session when no other offer is pending. Connects them before they start, so that each
-    /// frame is counted as sent or not sent.
+    /// Adds the tracks to the up session when no other offer is pending, and connects them.
     private func prepare(_ publications: [Publication]) async throws(RoomError) {
         let offers = publications.map { TrackOffer($0.track, extraValue: $0.extraValue) }
         let result = await withCheckedContinuation { continuation in

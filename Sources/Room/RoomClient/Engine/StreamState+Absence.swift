@@ -9,14 +9,15 @@ extension StreamState {
     package init(absence: MediaError) {
         let parts = absence.code.split(separator: ".", maxSplits: 1).map(String.init)
         let isDevice = ["camera", "microphone"].contains(parts.first)
-        let problem =
+        let device = isDevice ? parts[0] : "source"
+        let reason =
             switch parts.last {
-            case "absent": "unplugged"
-            case "lost": "lost"
-            case "busy": "in use elsewhere"
-            case "denied": "not permitted"
-            default: "not working"
+            case "absent": "waiting for the \(device)"
+            case "lost": "\(device) unplugged"
+            case "busy": "\(device) in use elsewhere"
+            case "denied": "\(device) not permitted"
+            default: "\(device) not working"
             }
-        self = .waiting(shortening: "\(isDevice ? parts[0] : "source") \(problem)")
+        self = .waiting(shortening: reason)
     }
 }

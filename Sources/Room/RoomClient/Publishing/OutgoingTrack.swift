@@ -1,7 +1,7 @@
 package import ClientCore
 package import MediaGraph
 
-/// One encoded stream to publish, from a `LocalCapture` or a node of a graph.
+/// One encoded stream, published in one room.
 ///
 /// All members are callable on any thread.
 package protocol OutgoingTrack: EncodedTrack, Sendable {

@@ -1,0 +1,209 @@
+package import MediaGraph
+internal import MediaNodes
+
+/// The local media that a participant wishes: sources, encoding, and whether somebody looks at it. A graph is derived from
+/// it.
+package struct MediaWish: Sendable, Equatable {
+    package enum Source: Sendable, Equatable {
+        case camera
+        /// Video and audio of `file`, at its own size and frame rate.
+        case file
+        /// Bars with a bar-coded frame number, and a tone.
+        case testPattern
+    }
+
+    /// The audio source for a camera. Files and the test pattern have their own audio.
+    package enum Microphone: Sendable, Equatable {
+        /// The default microphone, or no audio without one.
+        case automatic
+        case none
+        case device(String)
+    }
+
+    package var source: Source
+    /// A name of `connectlive devices`, a path such as `/dev/video0`, or nil for the first free camera.
+    package var camera: String?
+    /// The camera that takes over while `camera` is away.
+    package var failover: String?
+    /// Whether capturing starts without the camera and the microphone, and shows them when they are plugged in.
+    package var waitsForDevices = false
+    /// Whether a missing camera is an error also beside audio.
+    package var needsCamera = false
+    package var file = ""
+    package var isLooping = true
+    /// The test pattern ends after so many frames; 0 means without end.
+    package var patternFrames = 0
+    package var microphone = Microphone.automatic
+    package var hasVideo = true
+    package var hasAudio = true
+    /// Whether the video is captured at present. Its stream stays published.
+    package var isVideoActive = true
+    package var isAudioActive = true
+    /// Size for a camera and the test pattern. A file keeps its own.
+    package var width = 640
+    package var height = 480
+    /// Nil means 20. Then the camera's own encoding may be faster.
+    package var framesPerSecond: Double?
+    /// Mirrors the camera's frames. Its own encoding then does not pass through.
+    package var isMirrored = true
+    /// Nil means the one that costs least: H.264 that the source delivers passes through, everything else becomes VP8. A
+    /// stream keeps its codec as long as it is published.
+    package var codec: VideoCodec?
+    /// Nil means the default of `VideoBitrate`, or that of the source's own encoding. With a bitrate, nothing passes through.
+    package var bitrate: Bitrate?
+    /// Whether somebody looks at the captured frames.
+    package var isPreviewed = false
+
+    package init(source: Source) { self.source = source }
+
+    package static func camera(_ name: String?) -> MediaWish {
+        var wish = MediaWish(source: .camera)
+        wish.camera = name
+        return wish
+    }
+
+    package static func file(_ path: String, isLooping: Bool = true) -> MediaWish {
+        var wish = MediaWish(source: .file)
+        (wish.file, wish.isLooping) = (path, isLooping)
+        return wish
+    }
+
+    package static func testPattern(frames: Int = 0) -> MediaWish {
+        var wish = MediaWish(source: .testPattern)
+        wish.patternFrames = frames
+        return wish
+    }
+}
+
+extension MediaWish {
+    /// The media that the sources of a wish have.
+    package struct Contents: Sendable, Equatable {
+        package var hasVideo: Bool
+        package var hasAudio: Bool
+
+        package init(hasVideo: Bool, hasAudio: Bool) {
+            (self.hasVideo, self.hasAudio) = (hasVideo, hasAudio)
+        }
+    }
+
+    /// The part of the wish that decides about its contents.
+    struct Origin: Equatable {
+        var source: Source
+        var camera: String?
+        var file: String
+        var microphone: Microphone
+        var hasVideo: Bool
+        var hasAudio: Bool
+        var waitsForDevices: Bool
+        var needsCamera: Bool
+    }
+
+    var origin: Origin {
+        Origin(
+            source: source, camera: camera, file: file, microphone: microphone, hasVideo: hasVideo, hasAudio: hasAudio,
+            waitsForDevices: waitsForDevices, needsCamera: needsCamera)
+    }
+
+    /// Checks that file, camera and microphone exist, without opening them for capture. A camera that may come late is not
+    /// checked. Blocks.
+    func inspect() throws(MediaError) -> Contents {
+        switch source {
+        case .file:
+            let info = try MediaFile.inspect(file)
+            return Contents(hasVideo: hasVideo, hasAudio: hasAudio && info.hasAudio)
+        case .testPattern: return Contents(hasVideo: hasVideo, hasAudio: hasAudio)
+        case .camera:
+            let contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && hasMicrophone)
+            if hasVideo, mustHaveCamera(contents) { _ = try Devices.camera(camera ?? "auto") }
+            return contents
+        }
+    }
+
+    private var hasMicrophone: Bool {
+        switch microphone {
+        case .none: false
+        case .device: true
+        case .automatic: Devices.firstMicrophone() != nil
+        }
+    }
+
+    /// Whether a start without the camera fails. With audio, a camera that is missing costs the video alone, unless it is
+    /// needed.
+    func mustHaveCamera(_ contents: Contents) -> Bool { !waitsForDevices && (needsCamera || !contents.hasAudio) }
+}
+
+// MARK: - Graph
+
+extension MediaWish {
+    package static let sourceNode = "source"
+    package static let microphoneNode = "microphone"
+    package static let encoder = "encoder"
+    package static let preview = "preview"
+    package static let output = "output"
+
+    /// The graph that captures this. Nil if nothing is to be captured.
+    ///
+    /// A pure function. The planner inserts an encoder if neither the source nor this graph encodes. `codec` is that of a
+    /// stream which the graph has to continue.
+    package func graph(_ contents: Contents, continuing codec: VideoCodec? = nil) -> MediaGraph? {
+        let hasVideo = contents.hasVideo && isVideoActive
+        let hasAudio = contents.hasAudio && isAudioActive
+        guard hasVideo || hasAudio else { return nil }
+        let codec = codec ?? self.codec
+        return MediaGraph {
+            if hasVideo { videoChain(codec) }
+            if !hasVideo, source != .camera {
+                Chain {
+                    sourceItself
+                    Node.null("unseen")
+                }
+            }
+            if hasAudio { audioChain }
+            Node(
+                PublishNode.localKind.name, name: Self.output,
+                settings: codec.map { ["codec": .text($0.rawValue)] } ?? [:])
+        }
+    }
+
+    private func videoChain(_ codec: VideoCodec?) -> Chain {
+        Chain {
+            sourceItself
+            if isPreviewed { Tee(Self.preview, isOptional: true) { Node.frames(Self.preview) } }
+            if let bitrate { Node.videoEncoder(Self.encoder, codec: codec ?? .vp8, bitrate: bitrate) }
+            Join(Self.output, port: "video")
+        }
+    }
+
+    private var audioChain: Chain {
+        guard source == .camera else {
+            return Chain(from: Self.sourceNode, port: "audio") {
+                Node.opusEncoder()
+                Join(Self.output, port: "audio")
+            }
+        }
+        return Chain {
+            switch microphone {
+            case .device(let device): Node.microphone(Self.microphoneNode, device: device)
+            case .automatic, .none: Node.microphone(Self.microphoneNode)
+            }
+            Node.opusEncoder()
+            Join(Self.output, port: "audio")
+        }
+    }
+
+    private var sourceItself: Node {
+        switch source {
+        case .camera:
+            var node = Node.camera(
+                Self.sourceNode, device: camera ?? "auto", width: width, height: height,
+                framesPerSecond: framesPerSecond, mirror: isMirrored)
+            if let failover { node.settings["failover"] = .text(failover) }
+            return node
+        case .file: return .file(Self.sourceNode, path: file, loop: isLooping)
+        case .testPattern:
+            return .testPattern(
+                Self.sourceNode, width: width, height: height, framesPerSecond: framesPerSecond ?? 20,
+                frames: patternFrames)
+        }
+    }
+}

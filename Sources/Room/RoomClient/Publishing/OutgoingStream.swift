@@ -1,0 +1,238 @@
+internal import MediaGraph
+internal import MediaNodes
+internal import RTP
+internal import RoomProtocol
+internal import Synchronization
+
+/// One encoded stream of a graph, published in any number of rooms.
+///
+/// It outlives its input, and the pipeline of the input: another input of the same codec continues the stream, with
+/// timestamps that count on.
+final class OutgoingStream: Sendable {
+    private struct State {
+        var receivers: [ObjectIdentifier: TrackReceiver] = [:]
+        /// Whether an input feeds the stream.
+        var isFed = false
+        var hasBegun = false
+        /// Whether the input ended without a frame.
+        var isEmpty = false
+        /// Whether to pass frames to the rooms.
+        var isShown = false
+        /// Callers that wait for the first frame.
+        var waiting: [CheckedContinuation<Void, Never>] = []
+        var hasEnded = false
+        var streamState = StreamState.live
+        var feed = InputFeed()
+        var timeline = Timeline()
+    }
+
+    private struct Output: Sendable {
+        weak var node: RTPOutputNode?
+    }
+
+    let codec: Codec
+    private let state = Mutex(State())
+    /// Weak, because the node's elements hold this stream.
+    private let output = Mutex(Output())
+
+    init(_ codec: Codec) { self.codec = codec }
+
+    // MARK: - Input
+
+    /// Connects an input to the stream.
+    func begin(_ node: RTPOutputNode) {
+        output.withLock { $0.node = node }
+        state.withLock { state in
+            state.isFed = true
+            state.hasBegun = false
+            state.isEmpty = false
+            state.timeline.pause()
+        }
+    }
+
+    /// Disconnects the input.
+    func pause() {
+        state.withLock { state in
+            state.isFed = false
+            state.isShown = false
+            state.feed = InputFeed()
+        }
+    }
+
+    /// Passes frames to the rooms, video from a keyframe on.
+    func show() {
+        let isNews = state.withLock { state in
+            defer { state.isShown = true }
+            return !state.isShown
+        }
+        if isNews, hasBegun { requestKeyframe() }
+    }
+
+    /// Takes over what feeds the input. News of an input that has gone are ignored.
+    func set(_ feed: InputFeed) {
+        let isFed = state.withLock { state in
+            if state.isFed { state.feed = feed }
+            return state.isFed
+        }
+        guard isFed else { return }
+        set(feed.absence.map { StreamState(absence: $0) } ?? .live)
+    }
+
+    func set(_ streamState: StreamState) {
+        let receivers = state.withLock { state in
+            defer { state.streamState = streamState }
+            return state.streamState == streamState ? [] : Array(state.receivers.values)
+        }
+        for receiver in receivers { receiver.stateChanged() }
+    }
+
+    /// A pipeline that could not be made leaves its inputs without a word.
+    var isFed: Bool { state.withLock { $0.isFed } && output.withLock { $0.node != nil } }
+    var hasBegun: Bool { state.withLock { $0.hasBegun } }
+    var isEmpty: Bool { state.withLock { $0.isEmpty } }
+    var isPublished: Bool { state.withLock { !$0.receivers.isEmpty } }
+    var streamState: StreamState { state.withLock { $0.streamState } }
+    var videoFormat: MediaFormat? { codec.media == .video ? state.withLock { $0.feed.format } : nil }
+
+    var encoderStatistics: MediaStatistics.VideoEncoder? { state.withLock { $0.feed.encoder }?() }
+
+    /// Called on a streaming thread.
+    func take(_ batch: RTPBatch) {
+        var batch = batch
+        let (receivers, waiting) = state.withLock { state in
+            state.hasBegun = true
+            state.timeline.continue(with: &batch, clockRate: codec.clockRate)
+            defer { state.waiting = [] }
+            return (state.isShown ? Array(state.receivers.values) : [], state.waiting)
+        }
+        for continuation in waiting { continuation.resume() }
+        for receiver in receivers { receiver.take(batch) }
+    }
+
+    /// Called on a streaming thread.
+    func inputEnded() {
+        let waiting = state.withLock { state in
+            state.isEmpty = !state.hasBegun
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns when a frame has arrived, or when the input or the stream has ended.
+    func firstFrame() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                guard !state.hasBegun, !state.isEmpty, !state.hasEnded else { return true }
+                state.waiting.append(continuation)
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    func end() {
+        let waiting = state.withLock { state in
+            state.hasEnded = true
+            state.receivers = [:]
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    // MARK: - Rooms
+
+    /// A track for one more room.
+    func track() -> any OutgoingTrack { StreamTrack(of: self) }
+
+    fileprivate func connect(_ track: StreamTrack, _ receiver: TrackReceiver?) {
+        state.withLock { $0.receivers[ObjectIdentifier(track)] = receiver }
+    }
+
+    func requestKeyframe() { if codec.media == .video { output.withLock { $0.node }?.requestKeyframe() } }
+}
+
+/// A stream in one room.
+private final class StreamTrack: OutgoingTrack {
+    private let stream: OutgoingStream
+
+    init(of stream: OutgoingStream) { self.stream = stream }
+
+    var codec: Codec { stream.codec }
+    var encoderStatistics: MediaStatistics.VideoEncoder? { stream.encoderStatistics }
+    var videoFormat: MediaFormat? { stream.videoFormat }
+    var streamState: StreamState { stream.streamState }
+
+    func connect(_ receiver: TrackReceiver?) { stream.connect(self, receiver) }
+
+    func requestKeyframe() { stream.requestKeyframe() }
+}
+
+/// The RTP timestamps of a stream. Those of each input start at a random number; here they continue the former ones, by the
+/// time between the two captures.
+private struct Timeline {
+    private var last: (captured: MediaTime, timestamp: UInt32)?
+    /// Added to the timestamps of the input. Nil before its first frame.
+    private var shift: UInt32?
+
+    /// Another input follows.
+    mutating func pause() { shift = nil }
+
+    mutating func `continue`(with batch: inout RTPBatch, clockRate: UInt32) {
+        let shift = shift ?? distance(to: batch, clockRate: clockRate)
+        self.shift = shift
+        batch.moveTimestamps(by: shift)
+        last = (batch.captureTime, batch.rtpTimestamp)
+    }
+
+    private func distance(to batch: RTPBatch, clockRate: UInt32) -> UInt32 {
+        guard let last else { return 0 }
+        // Timestamps that stand still would join two frames to one.
+        let seconds = max(0.001, batch.captureTime.seconds(since: last.captured))
+        let elapsed = UInt32(truncatingIfNeeded: Int64((seconds * Double(clockRate)).rounded()))
+        return last.timestamp &+ elapsed &- batch.rtpTimestamp
+    }
+}
+
+extension RTPBatch {
+    fileprivate mutating func moveTimestamps(by shift: UInt32) {
+        guard shift != 0 else { return }
+        rtpTimestamp &+= shift
+        for index in 0..<count {
+            // RFC 3550, section 5.1.
+            let field = range(index).lowerBound + 4
+            for byte in 0..<4 { bytes[field + byte] = UInt8(truncatingIfNeeded: rtpTimestamp >> (24 - 8 * byte)) }
+        }
+    }
+}
+
+/// The streams of a node's inputs, and those that wait for their next input.
+final class OutgoingStreams: Sendable {
+    private let lasting = Mutex<[OutgoingStream]>([])
+
+    /// The streams that last beyond their inputs.
+    var all: [OutgoingStream] { lasting.withLock { $0 } }
+
+    /// A stream for another input: one that lasts and has none, or a new one.
+    func stream(for codec: Codec) -> OutgoingStream {
+        all.first { $0.codec == codec && !$0.isFed } ?? OutgoingStream(codec)
+    }
+
+    /// The stream of a medium, the first one.
+    func stream(of media: StreamMedia) -> OutgoingStream? { all.first { $0.codec.media == media } }
+
+    func lasts(_ stream: OutgoingStream) -> Bool { all.contains { $0 === stream } }
+
+    /// Keeps streams beyond their inputs.
+    func keep(_ streams: [OutgoingStream]) {
+        lasting.withLock { lasting in
+            for stream in streams where !lasting.contains(where: { $0 === stream }) { lasting.append(stream) }
+        }
+    }
+
+    /// Ends the streams that have neither an input nor a room.
+    func dropUnused() {
+        lasting.withLock { lasting in lasting.removeAll { !$0.isFed && !$0.isPublished } }
+    }
+}

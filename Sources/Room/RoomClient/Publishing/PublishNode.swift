@@ -1,0 +1,197 @@
+internal import MediaGraph
+internal import MediaNodes
+internal import RTP
+internal import RoomProtocol
+internal import Synchronization
+
+/// Publishes encoded media: into a room of its own, as a participant of its own, or in the rooms that the program has
+/// chosen for the streams.
+///
+/// With a room of its own, `start()` of the pipeline returns when the streams are published. An input that ends without a
+/// frame, such as the audio of a file without audio, is not published. The server requests a keyframe when a participant
+/// subscribes. The request goes upstream to the encoder, camera or peer.
+///
+/// Inputs can be added and removed while the participant stays. A stream without input stays published, without packets,
+/// for the next input of its codec. While the device of an input's source is away, the room sees that the stream waits.
+final class PublishNode: NodeType, PublishingNode {
+    private static let inputs = [
+        Port("video", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
+        Port("audio", [.encodedAudio], encodings: ["opus"], isRequired: false),
+    ]
+
+    static let kind = NodeKind(
+        "publish", .transport, "Publishes to a room, as a participant of its own",
+        inputs: inputs,
+        settings: RoomAccess.settings + [
+            SettingContract("label", .text, default: "", "Free text that all participants see beside the streams")
+        ])
+
+    /// Leaves room for header extensions, RTX and SRTP in a datagram of 1280 bytes.
+    private static let packetLength = 1180
+
+    private struct Input {
+        let stream: OutgoingStream
+        let output: RTPOutputNode
+    }
+
+    private let name: String
+    private let inputs = Mutex<[String: Input]>([:])
+    private let streams: OutgoingStreams
+    /// The room of the node's own. Nil if the program publishes the streams.
+    private let room: PublishingStay?
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        do throws(RoomError) {
+            _ = try RoomAccess(request.text)
+        } catch {
+            throw MediaError(error, node: request.name)
+        }
+        return try planInputs(request)
+    }
+
+    private static func planInputs(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        guard !request.inputs.isEmpty else {
+            throw MediaError(
+                code: MediaError.Code.graphInvalid,
+                message: "\"\(request.name)\" has nothing to publish. Link an output to its port video or audio.",
+                node: request.name)
+        }
+        var plan = NodePlan(request.node)
+        plan.inputsComeAndGo = true
+        for (port, format) in request.inputs {
+            guard let codec = Codec(node: format.encoding) else {
+                preconditionFailure("a publish node received \(format.encoding)")
+            }
+            try RTPOutputNode.add(
+                to: &plan, input: port,
+                ["pt": .integer(Int(codec.payloadType)), "mtu": .integer(packetLength)], request)
+            guard codec == .h264 else { continue }
+            // A camera or file may send its decoder configuration only once, but later subscribers need it too. The
+            // parser repeats it, and leaves configurations of our encoder unchanged.
+            try request.environment.require("h264parse")
+            plan.add("h264parse", as: "\(port)-parser", ["config-interval": -1])
+            plan.link("\(port)-parser", "\(port)-payloader")
+            plan.inputs[port] = ElementPad("\(port)-parser")
+        }
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let access: RoomAccess
+        do throws(RoomError) {
+            access = try RoomAccess(instance.text)
+        } catch {
+            throw MediaError(error, node: instance.name)
+        }
+        if !instance.mayStayEmpty { instance.reporter.await(instance.name) }
+        return try PublishNode(instance, OutgoingStreams(), PublishingStay(instance, access))
+    }
+
+    private init(
+        _ instance: NodeInstance, _ streams: OutgoingStreams, _ room: PublishingStay? = nil
+    ) throws(MediaError) {
+        name = instance.name
+        self.streams = streams
+        self.room = room
+        for input in instance.plan.inputs.keys.sorted() { try add(input, of: instance) }
+    }
+
+    func add(_ input: String, of instance: NodeInstance) throws(MediaError) {
+        let stream = streams.stream(for: codec(of: instance, input))
+        let output = try RTPOutputNode(
+            instance, input: input, handOver: { [stream] batch in stream.take(batch) },
+            onEnd: { [stream] in stream.inputEnded() })
+        stream.begin(output)
+        inputs.withLock { $0[input] = Input(stream: stream, output: output) }
+    }
+
+    func remove(_ input: String) {
+        let stream = inputs.withLock { $0.removeValue(forKey: input) }?.stream
+        stream?.pause()
+        // A program that publishes the streams itself knows why they wait.
+        if room != nil { stream?.set(.live) }
+    }
+
+    func feedChanged(of input: String, _ feed: InputFeed) {
+        inputs.withLock { $0[input] }?.stream.set(feed)
+    }
+
+    /// The streams of the inputs, video first.
+    private var current: [OutgoingStream] {
+        inputs.withLock { $0.sorted { $0.key > $1.key }.map(\.value.stream) }
+    }
+
+    func appear(_ done: @escaping @Sendable (MediaError?) -> Void) {
+        guard let room else {
+            let current = current
+            for stream in current { stream.show() }
+            streams.keep(current)
+            return done(nil)
+        }
+        room.publish(current, of: streams, done)
+    }
+
+    func finish() {
+        room?.leave()
+        for stream in current where room != nil { stream.end() }
+    }
+
+    func stopped() { for stream in current { stream.pause() } }
+
+    func reportShortfall() { room?.reportShortfall(current, of: streams) }
+
+    var stalled: MediaError? { room?.stalled(current) }
+
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        for (input, part) in inputs.withLock({ $0 }) {
+            part.output.report(into: &statistics, as: "\(name).\(input)")
+        }
+    }
+}
+
+extension PublishNode {
+    /// A kind whose nodes feed streams that the program publishes.
+    static let localKind = NodeKind(
+        "local-output", .transport, "Passes the local media to the rooms in which the program publishes it",
+        inputs: inputs,
+        settings: [
+            SettingContract(
+                "codec", .choice(["auto"] + VideoCodec.allCases.map(\.rawValue)), default: "auto", isChangeable: true,
+                "Video codec for the inserted encoder, and for a source that encodes; auto is the one that costs least")
+        ])
+
+    /// The implementation of `localKind` for a set of streams.
+    static func feeding(_ streams: OutgoingStreams) -> NodeImplementation {
+        NodeImplementation(
+            kind: localKind,
+            input: { port, node in
+                guard port.name == "video", case .text(let codec) = node.settings["codec"], codec != "auto" else {
+                    return port
+                }
+                return Port(port.name, port.kinds, encodings: [codec], isRequired: port.isRequired)
+            },
+            plan: { request throws(MediaError) in try planInputs(request) },
+            activate: { instance throws(MediaError) in try PublishNode(instance, streams) })
+    }
+
+    /// The setting matters for the plan only.
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { true }
+}
+
+private func codec(of instance: NodeInstance, _ input: String) -> Codec {
+    switch instance.plan.element("\(input)-payloader")?.factory {
+    case "rtph264pay": .h264
+    case "rtpopuspay": .opus
+    default: .vp8
+    }
+}
+
+extension Codec {
+    /// The codec by its name in graphs.
+    init?(node name: String) {
+        guard let codec = Self.allCases.first(where: { $0.nodeName == name }) else { return nil }
+        self = codec
+    }
+
+    var nodeName: String { rawValue.lowercased() }
+}

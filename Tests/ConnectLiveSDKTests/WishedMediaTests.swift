@@ -1,0 +1,168 @@
+import RoomClient
+import TestFixtures
+import TestSupport
+import Testing
+
+@testable import ConnectLiveSDK
+
+extension SDKTests {
+    /// Local media that changes while it runs.
+    @Suite(.timeLimit(.minutes(1)))
+    struct WishedMedia {
+        private let folder = TemporaryFolder()
+
+        /// A camera that encodes, in media without audio.
+        private func media(_ change: (inout LocalMediaOptions) -> Void = { _ in }) throws -> any LocalMedia {
+            CameraNames.isolate()
+            var config = silent()
+            let film = try EncodedFilm.h264(30, keyframeEvery: 10)
+            config.mediaOptions.cameraDevice = try CameraFile.write(h264: film, to: folder)
+            (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (64, 48)
+            config.mediaOptions.isMirror = false
+            config.mediaOptions.microphone = .none
+            change(&config.mediaOptions)
+            return try #require(ConnectLive.createLocalMedia(config: config))
+        }
+
+        private func codecs(_ media: any LocalMedia) -> [String] { media.localCapture?.plan?.videoCodecs ?? [] }
+
+        private func watch(_ video: RemoteVideo, _ viewer: Client) async throws -> Watcher {
+            let watcher = Watcher()
+            watcher.watch(video)
+            if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
+            try await requireEventually("frames") { watcher.sights.count >= 5 }
+            return watcher
+        }
+
+        @Test func `H.264 of the camera passes through, also beside a view, and a switched camera continues it`()
+            async throws
+        {
+            try await onStage { _ in
+                let (viewer, publisher) = (Client(), Client())
+                _ = try await viewer.join("switch")
+                _ = try await publisher.join("switch")
+                let media = try media()
+                try publisher.room.publish(media)
+                let watcher = try await watch(try await viewer.listener.waitForVideo(), viewer)
+                #expect(codecs(media).isEmpty)
+                let (view, mine) = (UIRenderView(), Watcher())
+                mine.watch(in: view) { media.video.attach($0) }
+                try await requireEventually("the view") { mine.sights.count >= 5 }
+                #expect(codecs(media) == ["video-decoder"])
+                media.video.detach()
+                try await requireEventually("no decoder") { codecs(media).isEmpty }
+                let raw = try CameraFile.write([], to: folder)
+                try await media.update { options in
+                    options.cameraDevice = raw
+                    options.isMirror = true
+                }
+                #expect(media.isMirror && codecs(media) == ["h264-encoder"])
+                let count = watcher.sights.count
+                try await requireEventually("frames of the other camera") { watcher.sights.count >= count + 10 }
+                #expect(viewer.listener.names.count { $0 == "video" } == 1)
+                #expect(!viewer.listener.names.contains("videoGone"))
+                try await viewer.leave()
+                try await publisher.leave()
+                await media.stop()
+            }
+        }
+
+        @Test func `switching to a camera that is missing throws, and the former one continues`() async throws {
+            let media = try media()
+            try await media.start()
+            let error = await #expect(throws: ConnectLiveError.self) {
+                try await media.switchCamera(position: .back, isMirror: true)
+            }
+            #expect(error?.code == 1201)
+            #expect(error?.errorDescription?.contains("back") == true)
+            #expect(media.position == .unspecified && !media.isMirror)
+            let told = await withCheckedContinuation { continuation in
+                media.switchCamera(position: .front, isMirror: false) {
+                    continuation.resume(returning: ($0 as? ConnectLiveError)?.code)
+                }
+            }
+            #expect(told == 1201)
+            let (view, mine) = (UIRenderView(), Watcher())
+            mine.watch(in: view) { media.video.attach($0) }
+            try await requireEventually("the view") { mine.sights.count >= 5 }
+            await media.stop()
+        }
+
+        @Test func `front and back are the cameras that the user has bound to these names`() async throws {
+            let media = try media()
+            try await media.start()
+            try CameraNames.bind("back", to: try CameraFile.write([], to: folder))
+            defer { CameraNames.unbind() }
+            try await media.switchCamera(position: .back, isMirror: true)
+            #expect(media.position == .back && media.isMirror)
+            #expect(codecs(media) == ["h264-encoder"])
+            await media.stop()
+        }
+
+        @Test func `before the start, a switch chooses the camera to start with`() async throws {
+            let media = try media()
+            try await media.switchCamera(position: .front, isMirror: true)
+            #expect(media.position == .front && media.isMirror)
+            let error = await #expect(throws: ConnectLiveError.self) { try await media.start() }
+            #expect(error?.code == 1201)
+        }
+
+        @Test func `media that was stopped starts again`() async throws {
+            let media = try media()
+            try await media.start()
+            await media.stop()
+            try await media.start()
+            let (view, mine) = (UIRenderView(), Watcher())
+            mine.watch(in: view) { media.video.attach($0) }
+            try await requireEventually("the view") { mine.sights.count >= 5 }
+            await media.stop()
+        }
+
+        @Test func `a room cannot publish media twice, and two rooms can publish it at a time`() async throws {
+            try await onStage { _ in
+                let clients = [Client(), Client(), Client(), Client()]
+                for (client, room) in zip(clients, ["one", "one", "two", "two"]) { _ = try await client.join(room) }
+                let media = try media()
+                try clients[0].room.publish(media)
+                let twice = #expect(throws: ConnectLiveError.self) { try clients[0].room.publish(media) }
+                #expect(twice?.code == 1441)
+                try clients[2].room.publish(media)
+                for place in [1, 3] {
+                    _ = try await watch(try await clients[place].listener.waitForVideo(), clients[place])
+                }
+                try clients[0].room.unpublish(media)
+                try await clients[0].listener.wait(for: "unpublished") {
+                    if case .localUnpublished = $0 { true } else { nil }
+                }
+                #expect(media.video.owner == clients[2].room.localParticipant.id)
+                #expect(clients[2].room.localParticipant.videos.keys.sorted() == [media.video.id])
+                for client in clients { try await client.leave() }
+                #expect(media.video.id == 0)
+                await media.stop()
+            }
+        }
+
+        @Test func `video that is not active waits for the others`() async throws {
+            try await onStage { _ in
+                let (viewer, publisher) = (Client(), Client())
+                _ = try await viewer.join("active")
+                _ = try await publisher.join("active")
+                let media = try media()
+                try publisher.room.publish(media)
+                let video = try await viewer.listener.waitForVideo()
+                let watcher = try await watch(video, viewer)
+                media.video.active = false
+                #expect(!media.video.active)
+                try await requireEventually("the state") { video.state == .waiting(reason: "video off") }
+                media.video.setEnabled(true)
+                try await requireEventually("the state") { video.state == .live }
+                let count = watcher.sights.count
+                try await requireEventually("frames") { watcher.sights.count >= count + 5 }
+                #expect(media.video.getEnabled())
+                try await viewer.leave()
+                try await publisher.leave()
+                await media.stop()
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import RTP
+import RoomProtocol
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import RoomClient
+
+/// A participant that watches the first stream of a medium in a room: its packets and its states.
+final class StreamWitness: IncomingSink, Sendable {
+    struct Seen {
+        var isConnected = false
+        var streams: [Int] = []
+        var states: [StreamState] = []
+        var ended = 0
+        var ssrcs: Set<SSRC> = []
+        var packets = 0
+        /// Of the packets, in the order of arrival.
+        var numbers: [UInt16] = []
+        /// Of the frames, in the order of arrival.
+        var timestamps: [UInt32] = []
+    }
+
+    private let media: StreamMedia
+    private let state = Mutex(Seen())
+
+    init(of media: StreamMedia = .video) { self.media = media }
+
+    var seen: Seen { state.withLock { $0 } }
+
+    func take(_ event: RoomEvent) {
+        state.withLock { seen in
+            switch event {
+            case .connected: seen.isConnected = true
+            case .streamPublished(_, let info) where info.media == media: seen.streams.append(info.id)
+            case .streamChanged(_, let info) where info.media == media: seen.states.append(info.state)
+            case .streamUnpublished(_, let info) where info.media == media: seen.ended += 1
+            case .participantLeft: seen.ended += 1
+            default: break
+            }
+        }
+    }
+
+    func begin(_ stream: IncomingStream) {}
+    func end() {}
+
+    func receive(_ packet: Span<UInt8>) {
+        func field(_ bytes: Range<Int>) -> UInt32 { bytes.reduce(UInt32(0)) { $0 << 8 | UInt32(packet[$1]) } }
+        let (number, timestamp, ssrc) = (UInt16(field(2..<4)), field(4..<8), SSRC(field(8..<12)))
+        state.withLock { seen in
+            seen.ssrcs.insert(ssrc)
+            seen.packets += 1
+            seen.numbers.append(number)
+            if seen.timestamps.last != timestamp { seen.timestamps.append(timestamp) }
+        }
+    }
+
+    func enter(_ stage: RoomStage, _ room: String = "room") async throws -> RoomEngine {
+        let engine = RoomEngine { [weak self] in self?.take($0) }
+        engine.connect(to: try RoomName(room), with: try await stage.token())
+        try await requireEventually("the witness is connected") { self.seen.isConnected }
+        return engine
+    }
+
+    /// Subscribes to the first stream.
+    func watch(_ engine: RoomEngine) async throws {
+        try await requireEventually("a stream") { !self.seen.streams.isEmpty }
+        let id = seen.streams[0]
+        let result = await withCheckedContinuation { continuation in
+            engine.subscribe(id, to: .packets(self)) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+    }
+
+    /// Waits for so many more packets.
+    func more(_ count: Int = 20) async throws {
+        let before = seen.packets
+        try await requireEventually("\(count) more packets") { self.seen.packets >= before + count }
+    }
+}
+
+extension StreamWitness.Seen {
+    /// Whether there was one stream all the time, in one SSRC, without a gap in its packets, and with timestamps that rise by
+    /// less than the given seconds.
+    func isOneStream(within seconds: Double = 2, clockRate: Double = 90_000) -> Bool {
+        let offsets = numbers.map { Int($0 &- (numbers.first ?? 0)) }
+        let isComplete = Set(offsets).count == (offsets.max() ?? 0) + 1
+        let steps = zip(timestamps, timestamps.dropFirst()).map { $1 &- $0 }
+        return streams.count == 1 && ended == 0 && ssrcs.count == 1 && isComplete
+            && steps.allSatisfy { Double($0) < seconds * clockRate }
+    }
+}
