@@ -222,6 +222,18 @@ extension MediaNodesTests {
             withExtendedLifetime(enrolled) {}
         }
 
+        @Test func `a handle that runs keeps its place when a graph gives it another name`() async throws {
+            let (source, end) = (Self.source(), Null())
+            let (pipeline, clock) = try await Self.running { source >>> end.named("end") }
+            defer { withExtendedLifetime(clock) {} }
+            var graph = pipeline.plan.source
+            graph.nodes.append(Node("null", name: "other"))
+            #expect(
+                await Self.code { try await pipeline.apply(graph, nodes: [end.named("other")]) } == "graph.invalid")
+            #expect(end.name == "end")
+            await pipeline.stop()
+        }
+
         // MARK: Events
 
         private static func names(of events: AsyncStream<MediaEvent>) -> Collected<String> {
