@@ -46,6 +46,13 @@ private struct Shading: Processor {
     mutating func process(_ picture: inout MutableVideoFrame) { picture.fill(luma: lamp.luma) }
 }
 
+private struct Needy: Processor {
+    static let summary = "Needs a path"
+    @Setting("A path") var path: String
+
+    mutating func process(_ picture: inout MutableVideoFrame) {}
+}
+
 /// A node of another module: no registry has its kind.
 private struct Visitor: MediaNode {
     var handle: NodeHandle
@@ -220,6 +227,25 @@ extension MediaNodesTests {
             }
             #expect((first.name, second.name) == ("end", nil))
             withExtendedLifetime(enrolled) {}
+        }
+
+        @Test func `a handle that runs keeps its place when a graph gives it another name`() async throws {
+            let (source, end) = (Self.source(), Null())
+            let (pipeline, clock) = try await Self.running { source >>> end.named("end") }
+            defer { withExtendedLifetime(clock) {} }
+            var graph = pipeline.plan.source
+            graph.nodes.append(Node("null", name: "other"))
+            #expect(
+                await Self.code { try await pipeline.apply(graph, nodes: [end.named("other")]) } == "graph.invalid")
+            #expect(end.name == "end")
+            await pipeline.stop()
+        }
+
+        @Test func `a value without a required setting is refused`() async {
+            let refused = await Self.code {
+                _ = try await MediaPipeline { TestPattern() >>> Needy() >>> Null() }
+            }
+            #expect(refused == "graph.invalid")
         }
 
         // MARK: Events

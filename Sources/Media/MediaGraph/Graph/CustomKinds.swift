@@ -7,7 +7,8 @@ extension WrittenNode {
     /// The contracts for a node that is made of this value. It states all of its settings, so they have no defaults.
     package var contractsOfValue: [SettingContract] {
         contracts.map {
-            SettingContract($0.name, $0.domain, isChangeable: $0.isChangeable, unit: $0.unit, $0.summary)
+            SettingContract(
+                $0.name, $0.domain, isRequired: $0.isRequired, isChangeable: $0.isChangeable, unit: $0.unit, $0.summary)
         }
     }
 

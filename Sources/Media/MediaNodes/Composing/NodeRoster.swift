@@ -47,15 +47,12 @@ final class NodeRoster: Sendable {
         let identities = composition.nodes.map(\.identity)
         let there = Set(running.nodes.map(\.name))
         return try state.withLock { (state) throws(MediaError) in
-            func former(_ identity: NodeIdentity) -> String? {
-                identity.seat.flatMap { state.members[$0.name] === identity ? $0.name : nil }
-            }
             let names = try composition.names(
                 inUse: there.union(state.members.keys), blocked: (isWhole ? [] : there).union(state.expected.keys),
-                of: former)
+                of: state.name(of:))
             try Self.checkValues(identities, beside: state.members.values)
             var enrolment = Enrolment(composition, names)
-            enrolment.staying = Set(identities.compactMap(former))
+            enrolment.staying = Set(identities.compactMap(state.name(of:)))
             enrolment.edit = try seat(zip(identities, names).map { ($0, $1) }, &state)
             return enrolment
         }
@@ -82,6 +79,11 @@ final class NodeRoster: Sendable {
             members.append((handle.identity, name))
         }
         let edit = try state.withLock { (state) throws(MediaError) in
+            for (identity, name) in members {
+                guard let there = state.name(of: identity), there != name else { continue }
+                throw Composition.invalid(
+                    "The node \"\(there)\" runs already, so it cannot be named \"\(name)\" any more.")
+            }
             try Self.checkValues(members.map(\.0), beside: state.members.values)
             return try seat(members, &state)
         }
@@ -164,6 +166,11 @@ final class NodeRoster: Sendable {
 }
 
 extension NodeRoster.State {
+    /// The name of a handle that has a place here.
+    fileprivate func name(of identity: NodeIdentity) -> String? {
+        identity.seat.flatMap { members[$0.name] === identity ? $0.name : nil }
+    }
+
     /// Removes the members that neither the graph has nor an edit mentions.
     fileprivate mutating func takeOut(missingIn graph: MediaGraph) -> [NodeIdentity] {
         let names = members.keys.filter { graph.node($0) == nil && expected[$0] == nil }
