@@ -45,6 +45,9 @@ final class SourceHead: Sendable {
         var isFinished = false
         /// That of the last event, if it has not been resolved since.
         var absence: MediaError?
+        /// Whether the device has delivered, or has been reported as away. A stand-in may show before.
+        var isDecided = false
+        var waiting: [@Sendable () -> Void] = []
         /// Frames that stood in for those of the device.
         var standIns = 0
     }
@@ -151,6 +154,14 @@ final class SourceHead: Sendable {
 
     /// Why stand-ins take the place of the device's media, as of the last event.
     var absence: MediaError? { state.withLock { $0.absence } }
+
+    func whenDecided(_ body: @escaping @Sendable () -> Void) {
+        let isDecided = state.withLock { state in
+            if !state.isDecided { state.waiting.append(body) }
+            return state.isDecided
+        }
+        if isDecided { body() }
+    }
 
     var status: SourceStatus {
         let (supervisor, standIns) = state.withLock { ($0.supervisor, $0.standIns) }
@@ -275,9 +286,17 @@ final class SourceHead: Sendable {
     private func handle(_ input: SourceSupervisor.Input, _ state: inout State) {
         let actions = state.supervisor.handle(input, at: GStreamer.now)
         for action in actions { perform(action, &state) }
+        decide(&state)
         // The time of a frame only moves the deadline back.
         if case .frame = input, actions.isEmpty, state.alarm != nil { return }
         setAlarm(&state)
+    }
+
+    private func decide(_ state: inout State) {
+        guard !state.isDecided, state.absence != nil || state.supervisor.phase == .streaming else { return }
+        state.isDecided = true
+        for body in state.waiting { events.async(execute: body) }
+        state.waiting = []
     }
 
     private func perform(_ action: SourceSupervisor.Action, _ state: inout State) {
