@@ -1,3 +1,4 @@
+import Foundation
 import MediaGraph
 import MediaNodes
 import RoomProtocol
@@ -240,6 +241,23 @@ struct WishedMediaTests {
             try await requireEventually("the end") { scene.capture.streamState(of: .video) == .waiting("ended") }
             #expect(scene.capture.streamState(of: .audio) == .waiting("ended"))
         }
+    }
+
+    @Test func `a change to a slow camera returns when the camera delivers`() async throws {
+        let path = folder.file("slow.json")
+        let text = """
+            {"version":1,"driver":"uvcvideo","card":"Webcam","bus":"usb-0000:00:14.0-3","timing":{"firstFrame":3},
+             "formats":[{"format":"YUYV","sizes":[{"size":"64x48","rates":["30"]}]}]}
+            """
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        var wish = MediaWish.camera(try rawCamera())
+        (wish.width, wish.height, wish.microphone) = (64, 48, .none)
+        let capture = LocalCapture(wish)
+        try await capture.start()
+        try await capture.change { $0.camera = "fixture:" + path }
+        let source = try #require(capture.statistics.sources["source"])
+        #expect(source.state == .streaming)
+        await capture.stop()
     }
 
     @Test func `media that no room has chooses its codec anew when it starts again`() async throws {

@@ -73,6 +73,9 @@ import Testing
         let slow = best("MJPG", [(FrameSize(1920, 1080), 15)])
         #expect(slow?.sentence == "publish sends 1280x720 at 15 frames/s: no readable mode has 1280x720 at 30")
         #expect(best("MJPG", [(FrameSize(1920, 1080), 15)], fps: 10)?.framesPerSecond == 10)
+        let encoding = best("H264", [(FrameSize(1920, 1080), 60)])
+        #expect(encoding?.passesH264 == true && encoding?.width == 1920)
+        #expect(best("YUYV", [(FrameSize(1280, 720), 30)])?.passesH264 == false)
         // A raw Bayer format.
         #expect(best("BA81", [(FrameSize(1280, 720), 30)]) == nil)
     }

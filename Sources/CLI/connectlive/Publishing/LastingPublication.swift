@@ -12,11 +12,14 @@ final class LastingPublication: Sendable {
     let roomName: String
     let server: ServerFlags
     let config: Config
+    let choice: OpenSettings?
     let manager: ServiceManager?
     private let present = Mutex<(any Room)?>(nil)
 
-    init(roomName: String, server: ServerFlags, config: Config, manager: ServiceManager?) {
-        (self.roomName, self.server, self.config, self.manager) = (roomName, server, config, manager)
+    init(roomName: String, server: ServerFlags, config: Config, choice: OpenSettings?, manager: ServiceManager?) {
+        (self.roomName, self.server, self.config, self.choice, self.manager) = (
+            roomName, server, config, choice, manager
+        )
     }
 
     /// Publishes media that has started, and stops it at the end.
@@ -31,7 +34,7 @@ final class LastingPublication: Sendable {
             let begin = ContinuousClock.now
             var problem = "The room ended."
             do {
-                let running = if let media { media } else { try await LocalSource.start(config) }
+                let running = if let media { media } else { try await LocalSource.start(config, adaptingTo: choice) }
                 media = running
                 try await server.signIn()
                 try await stay(with: running)

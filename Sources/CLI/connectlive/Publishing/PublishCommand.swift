@@ -1,7 +1,10 @@
 internal import ArgumentParser
 internal import Cameras
 internal import ConnectLiveSDK
+internal import MediaGraph
+internal import MediaNodes
 internal import RoomClient
+internal import RoomProtocol
 
 struct PublishCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -37,9 +40,10 @@ struct PublishCommand: AsyncParsableCommand {
         var config = Config()
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
-        adaptToCamera(&config.mediaOptions)
+        let choice = choice
+        let isAdapted = choice?.adapt(&config.mediaOptions) ?? true
         let interruption = Interruption()
-        if forever { return try await publishForever(config, interruption) }
+        if forever { return try await publishForever(config, isAdapted ? nil : choice, interruption) }
         config.mediaOptions.needsCamera = source.chosenCamera != nil
         // Open the file or the camera before anything appears in the room.
         let media = try await LocalSource.start(config)
@@ -53,22 +57,23 @@ struct PublishCommand: AsyncParsableCommand {
         await media.stop()
     }
 
-    /// Settings that the command line leaves open. A camera that is not plugged in yet gets those of `Config`.
-    private func adaptToCamera(_ options: inout LocalMediaOptions) {
-        guard let camera = source.chosenCamera, encoding.size == nil || encoding.fps == nil else { return }
+    /// Settings that the command line leaves open. Nil if there are none.
+    private var choice: OpenSettings? {
+        guard let camera = source.chosenCamera, encoding.size == nil || encoding.fps == nil else { return nil }
         let size = encoding.size.map { FrameSize($0.width, $0.height) }
-        guard let best = CaptureChoice.of(camera, size: size, framesPerSecond: encoding.fps) else { return }
-        if size == nil { (options.videoWidth, options.videoHeight) = (best.width, best.height) }
-        if encoding.fps == nil { options.videoFPS = min(best.framesPerSecond, 60) }
+        return OpenSettings(camera: camera, size: size, framesPerSecond: encoding.fps)
     }
 
-    private func publishForever(_ config: Config, _ interruption: Interruption) async throws {
+    private func publishForever(
+        _ config: Config, _ choice: OpenSettings?, _ interruption: Interruption
+    ) async throws {
         try server.checkAddress()
         var config = config
         config.mediaOptions.waitsForDevices = true
         let manager = await ServiceManager.connect()
-        let media = try await LocalSource.start(config)
-        let publication = LastingPublication(roomName: room.room, server: server, config: config, manager: manager)
+        let media = try await LocalSource.start(config, adaptingTo: choice)
+        let publication = LastingPublication(
+            roomName: room.room, server: server, config: config, choice: choice, manager: manager)
         let publishing = Task { await publication.run(media) }
         await interruption.wait(seconds: length.seconds)
         publishing.cancel()
@@ -87,16 +92,39 @@ struct PublishCommand: AsyncParsableCommand {
     }
 }
 
+/// The settings that the command line leaves open, for the camera to decide.
+struct OpenSettings: Sendable {
+    let camera: String
+    let size: FrameSize?
+    let framesPerSecond: Int?
+
+    /// False for a camera that is not plugged in, which gets the settings of `Config`.
+    @discardableResult
+    func adapt(_ options: inout LocalMediaOptions) -> Bool {
+        guard let best = CaptureChoice.of(camera, size: size, framesPerSecond: framesPerSecond) else { return false }
+        if size == nil { (options.videoWidth, options.videoHeight) = (best.width, best.height) }
+        let isPassing = best.passesH264 && options.videoCodec != .vp8 && options.videoBitrate == nil
+        if framesPerSecond == nil, !isPassing { options.videoFPS = min(best.framesPerSecond, 60) }
+        return true
+    }
+}
+
 /// Local media that has started.
 enum LocalSource {
-    static func start(_ config: Config) async throws -> any LocalMedia {
+    /// - Parameter choice: settings for a camera that arrives later.
+    static func start(_ config: Config, adaptingTo choice: OpenSettings? = nil) async throws -> any LocalMedia {
         guard let media = ConnectLive.createLocalMedia(config: config) else {
             throw CommandFailure(
                 code: "setting.invalid",
                 "There is neither video nor audio to publish. Choose a source that has one.")
         }
         if let capture = media.localCapture {
-            capture.observe(as: capture, failed: { _ in }, warning: { Console.error($0) })
+            capture.observe(
+                as: capture, failed: { _ in }, warning: { Console.error($0) },
+                device: { [weak media] kind, event in
+                    guard let choice, kind == .video, case .deviceReturned = event else { return }
+                    Task.detached { try? await media?.update { choice.adapt(&$0) } }
+                })
         }
         do {
             try await media.start()

@@ -29,6 +29,8 @@ struct KeptCamera: RunningNode {
 
     var absence: MediaError? { head.absence }
 
+    func whenDecided(_ body: @escaping @Sendable () -> Void) { head.whenDecided(body) }
+
     func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.cameras[name] = .init(device.counts)
         statistics.sources[name] = head.status

@@ -22,6 +22,8 @@ struct KeptMicrophone: RunningNode {
 
     var absence: MediaError? { head.absence }
 
+    func whenDecided(_ body: @escaping @Sendable () -> Void) { head.whenDecided(body) }
+
     func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
 }
 

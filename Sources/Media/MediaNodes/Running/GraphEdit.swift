@@ -209,9 +209,17 @@ final class GraphEdit {
         }
     }
 
-    /// A new source may have delivered a stand-in.
+    /// A new source may have delivered a stand-in, because its device is away or slow.
     private func requireDevices() throws(MediaError) {
         guard needsDevices else { return }
+        for node in staged.values {
+            guard let running = node.running else { continue }
+            awaited += 1
+            running.whenDecided { [outcome] in outcome.arrived() }
+        }
+        guard outcome.wait(for: awaited, until: deadline) else {
+            throw outcome.failure ?? late("delivered nothing", [])
+        }
         for (name, node) in staged { if let absence = node.running?.absence { throw absence.about(name) } }
     }
 

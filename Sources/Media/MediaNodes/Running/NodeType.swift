@@ -62,6 +62,8 @@ package protocol RunningNode: Sendable {
     var mayStayEmpty: Bool { get }
     /// Why the node shows stand-ins for the media of its device. Nil while it shows that media.
     var absence: MediaError? { get }
+    /// Calls `body` once, on any thread, when the node's device has delivered or `absence` has a reason.
+    func whenDecided(_ body: @escaping @Sendable () -> Void)
     /// The reason why the node's audio output ends without data, such as a file without audio. Nil if it has data.
     var silence: String? { get }
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
@@ -117,6 +119,7 @@ extension RunningNode {
     package func part(behind output: String) -> any RunningNode { self }
     package var mayStayEmpty: Bool { false }
     package var absence: MediaError? { nil }
+    package func whenDecided(_ body: @escaping @Sendable () -> Void) { body() }
     package var silence: String? { nil }
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
     package func reset(_ setting: String) throws(MediaError) {}

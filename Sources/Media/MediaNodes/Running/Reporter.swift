@@ -29,6 +29,9 @@ package final class Reporter: Sendable {
         var isStaged: (@Sendable (String) -> Bool)?
         /// The newest event of each such node, by prefix.
         var held: [String: MediaEvent] = [:]
+        /// The number of each of these events, and how many there have been.
+        var heldNumbers: [String: Int] = [:]
+        var heldMade = 0
 
         mutating func keep(_ event: MediaEvent) {
             unheard?.append(event)
@@ -147,7 +150,9 @@ package final class Reporter: Sendable {
     func device(_ event: MediaEvent) {
         let isNews = shared.state.withLock { state in
             guard !state.isClosed else { return false }
-            guard let prefix, state.isStaged?(prefix) == true else { return true }
+            guard let prefix, state.held[prefix] != nil || state.isStaged?(prefix) == true else { return true }
+            state.heldMade += 1
+            state.heldNumbers[prefix] = state.heldMade
             state.held[prefix] = event
             return false
         }
@@ -163,11 +168,22 @@ package final class Reporter: Sendable {
 
     /// Reports the events of devices that have waited for the end of an edit, or drops them.
     func release(isSuccess: Bool) {
-        let held = shared.state.withLock { state in
-            defer { state.held = [:] }
-            return state.isClosed || !isSuccess ? [] : state.held.sorted { $0.key < $1.key }.map(\.value)
+        if !isSuccess { shared.state.withLock { ($0.held, $0.heldNumbers) = ([:], [:]) } }
+        // An event stays held until it has been emitted, so that a newer one of its node does not overtake it.
+        while let next = nextHeld {
+            shared.emit(next.event)
+            shared.state.withLock { state in
+                guard state.heldNumbers[next.prefix] == next.number else { return }
+                state.held[next.prefix] = nil
+            }
         }
-        for event in held { shared.emit(event) }
+    }
+
+    private var nextHeld: (prefix: String, event: MediaEvent, number: Int?)? {
+        shared.state.withLock { state in
+            guard !state.isClosed, let first = state.held.min(by: { $0.key < $1.key }) else { return nil }
+            return (first.key, first.value, state.heldNumbers[first.key])
+        }
     }
 
     /// Calls `body` after each event of a source's device.

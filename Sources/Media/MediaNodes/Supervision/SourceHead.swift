@@ -25,6 +25,9 @@ final class SourceHead: Sendable {
         var isResting = false
         /// That of the last event, if it has not been resolved since.
         var absence: MediaError?
+        /// Whether the device has delivered, or has been reported as away. A stand-in may show before.
+        var isDecided = false
+        var waiting: [@Sendable () -> Void] = []
     }
 
     private static let shortestAlarm = 0.001
@@ -136,6 +139,14 @@ final class SourceHead: Sendable {
     /// Why stand-ins take the place of the device's media, as of the last event.
     var absence: MediaError? { state.withLock { $0.absence } }
 
+    func whenDecided(_ body: @escaping @Sendable () -> Void) {
+        let isDecided = state.withLock { state in
+            if !state.isDecided { state.waiting.append(body) }
+            return state.isDecided
+        }
+        if isDecided { body() }
+    }
+
     var status: SourceStatus {
         let (supervisor, standIns) = state.withLock { ($0.supervisor, $0.tracks.map(\.standIns).reduce(0, +)) }
         var status = SourceStatus(
@@ -235,9 +246,17 @@ final class SourceHead: Sendable {
         let isStreaming = state.supervisor.phase == .streaming
         let actions = state.supervisor.handle(input, at: GStreamer.now)
         for action in actions { perform(action, &state) }
+        decide(&state)
         // The time of a further frame only moves the deadline back.
         if case .frame = input, isStreaming, actions.isEmpty, state.alarm != nil { return }
         setAlarm(&state)
+    }
+
+    private func decide(_ state: inout State) {
+        guard !state.isDecided, state.absence != nil || state.supervisor.phase == .streaming else { return }
+        state.isDecided = true
+        for body in state.waiting { events.async(execute: body) }
+        state.waiting = []
     }
 
     private func perform(_ action: SourceSupervisor.Action, _ state: inout State) {

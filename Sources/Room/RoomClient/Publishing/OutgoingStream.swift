@@ -18,6 +18,8 @@ final class OutgoingStream: Sendable {
         var isEmpty = false
         /// Whether to pass frames to the rooms.
         var isShown = false
+        /// Whether receivers have nothing yet on which the next frames may depend.
+        var needsKeyframe = true
         /// Callers that wait for the first frame.
         var waiting: [CheckedContinuation<Void, Never>] = []
         var hasEnded = false
@@ -63,6 +65,7 @@ final class OutgoingStream: Sendable {
     func show() {
         let isNews = state.withLock { state in
             defer { state.isShown = true }
+            if !state.isShown { state.needsKeyframe = true }
             return !state.isShown
         }
         if isNews, hasBegun { requestKeyframe() }
@@ -103,7 +106,8 @@ final class OutgoingStream: Sendable {
             state.hasBegun = true
             state.timeline.continue(with: &batch, clockRate: codec.clockRate)
             defer { state.waiting = [] }
-            return (state.isShown ? Array(state.receivers.values) : [], state.waiting)
+            if state.isShown, batch.isKeyframe { state.needsKeyframe = false }
+            return (state.isShown && !state.needsKeyframe ? Array(state.receivers.values) : [], state.waiting)
         }
         for continuation in waiting { continuation.resume() }
         for receiver in receivers { receiver.take(batch) }
