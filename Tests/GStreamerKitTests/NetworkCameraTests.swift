@@ -52,6 +52,16 @@ import Testing
         #expect(camera.count == 2)
     }
 
+    @Test func `a range without a finite end is that of a live stream`() {
+        func length(_ range: String) -> Double? {
+            NetworkCamera(
+                sessionDescription: "v=0\r\na=range:\(range)\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"
+            ).first?.length
+        }
+        #expect(length("npt=0-12.5") == 12.5)
+        for range in ["npt=0-", "npt=now-", "npt=0-inf", "npt=0-1e999", "npt=0-nan"] { #expect(length(range) == nil) }
+    }
+
     @Test("The parameter sets tell the size, and a range the length of a stream")
     func parameterSets() throws {
         // Those of x264 for 320x240.

@@ -110,6 +110,23 @@ private final class Repeated {
         }
     }
 
+    @Test func `parameter sets of another source, and huge ones, are not kept`() throws {
+        let (one, other) = (MadeUpStream(setID: 0), MadeUpStream(setID: 1))
+        var repeater = KeyframeRepeater()
+        _ = repeater.pass(one.keyframe(id: 1))
+        let huge = other.picture + [UInt8](repeating: 0x55, count: 5000)
+        _ = repeater.pass(H264Unit.frame([huge, one.sequence, one.picture, one.slice(0, id: 2, [1, 2])]))
+        let small = repeater.standIn()
+        #expect(try #require(small).count < 500)
+        repeater.restart()
+        let former = repeater.standIn()
+        #expect(former != nil, "the last keyframe goes on")
+        _ = repeater.pass(other.keyframe(id: 1))
+        let frame = repeater.standIn()
+        let sets = H264Unit.units(of: try #require(frame)).filter { $0.kind == .sequenceParameters }
+        #expect(sets.map { Array($0.bytes) } == [other.sequence])
+    }
+
     @Test("A slice with another id has the same content, bit by bit, and no start code inside", arguments: 0..<12)
     func rewriting(of index: Int) throws {
         let stream = Self.streams[index]

@@ -118,6 +118,42 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         #expect(bench.words == ["lost"])
     }
 
+    @Test func `a device that delivers video without a keyframe is alive, however long its stand-in shows`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.send(.opened)
+        bench.pass(20, each: 1 / 30, of: .alive)
+        #expect(bench.supervisor.phase == .opening && bench.supervisor.losses == 0 && bench.fills > 0)
+        bench.stream(1)
+        bench.pass(20, each: 1 / 30, of: .alive)
+        #expect(bench.supervisor.phase == .silent && bench.supervisor.isFilling)
+        #expect(bench.opens.count == 1 && bench.events.isEmpty && bench.longestGap < 0.5)
+        bench.stream(1)
+        #expect(bench.supervisor.phase == .streaming)
+        bench.pass(20, each: 1 / 30, of: .alive)
+        bench.pass(6)
+        #expect(bench.words == ["lost"], "real silence counts")
+    }
+
+    @Test func `a slow pace does not raise a limit above the wished timeout`() {
+        var limits = SourceSupervisor.Limits()
+        (limits.quiet, limits.silent, limits.pause, limits.longestPaced) = (0.5, 2, 2, 2)
+        let paced = limits.paced(0.5)
+        #expect(paced.quiet == 2 && paced.silent == 2 && paced.pause == 2)
+        limits.longestPaced = .infinity
+        #expect(limits.paced(0.5).quiet == 8)
+    }
+
+    @Test func `an error may demand a longer pause than the backoff`() {
+        var bench = Bench()
+        bench.send(.started)
+        bench.send(.openFailed(.failed(broken), pause: 300))
+        bench.pass(299)
+        #expect(bench.opens.count == 1)
+        bench.pass(2)
+        #expect(bench.opens.count == 2)
+    }
+
     @Test func `a device that rests before its first frame is not lost either`() {
         var bench = Bench()
         bench.send(.started)

@@ -1,15 +1,30 @@
 internal import Dispatch
+internal import Glibc
 package import MediaGraph
 import Synchronization
 
 /// The H.264 of a media file, as far as its passing through depends on it.
 package struct EncodedFileVideo: Sendable, Equatable {
-    /// Those of the first keyframe.
-    package let parameters: SequenceParameters
+    /// Those of the first keyframe. Nil without one that can be read.
+    package var parameters: SequenceParameters?
     /// The longest distance between keyframes in the first seconds of the file, in seconds.
-    package let keyframeInterval: Double
+    package var keyframeInterval: Double
+    package enum Container: Sendable {
+        /// Or MOV.
+        case mp4
+        case matroska
+    }
 
-    package init(_ parameters: SequenceParameters, keyframeInterval: Double) {
+    /// Nil for another one.
+    package var container: Container? = .matroska
+    /// Whether those seconds, or the whole file, could be read in time.
+    package var isRead = true
+    /// Whether decoding can begin with the first frame that is played.
+    package var beginsWithKeyframe = true
+    /// Whether each frame has a time at which it is played.
+    package var hasAllTimes = true
+
+    package init(_ parameters: SequenceParameters?, keyframeInterval: Double) {
         (self.parameters, self.keyframeInterval) = (parameters, keyframeInterval)
     }
 }
@@ -17,10 +32,11 @@ package struct EncodedFileVideo: Sendable, Equatable {
 /// Reads the first seconds of a file's H.264, and decodes nothing.
 package final class EncodedVideoGlance: Sendable {
     private struct State {
-        var parameters: SequenceParameters?
+        var video = EncodedFileVideo(nil, keyframeInterval: 0)
+        var first: UInt64?
         var lastKeyframe: UInt64?
-        var interval: UInt64 = 0
         var isVideoFound = false
+        var isRead = false
     }
 
     /// How much of the file is read, in nanoseconds.
@@ -36,7 +52,8 @@ package final class EncodedVideoGlance: Sendable {
         let glance = EncodedVideoGlance()
         let pipeline = Pipeline { message in
             switch message {
-            case .error, .missingPlugin, .endOfStream: glance.isSettled.signal()
+            case .error, .missingPlugin: glance.isSettled.signal()
+            case .endOfStream: glance.settle()
             case .warning, .latencyChanged: break
             }
         }
@@ -51,9 +68,29 @@ package final class EncodedVideoGlance: Sendable {
         }
         guard pipeline.play() else { return nil }
         _ = glance.isSettled.wait(timeout: .now() + seconds)
+        let container = Self.container(of: path)
         return glance.state.withLock { state in
-            state.parameters.map { EncodedFileVideo($0, keyframeInterval: Double(state.interval) / 1e9) }
+            guard state.isVideoFound else { return nil }
+            var video = state.video
+            (video.container, video.isRead) = (container, state.isRead)
+            return video
         }
+    }
+
+    /// By the first bytes (RFC 8794, 11.2.1; ISO/IEC 14496-12, 4.2). Nil for others than Matroska, MP4 and MOV.
+    private static func container(of path: String) -> EncodedFileVideo.Container? {
+        guard let file = fopen(path, "rb") else { return nil }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 8)
+        guard fread(&bytes, 1, bytes.count, file) == bytes.count else { return nil }
+        if bytes.prefix(4) == [0x1a, 0x45, 0xdf, 0xa3] { return .matroska }
+        let boxes = ["ftyp", "moov", "mdat", "free", "skip", "wide"]
+        return boxes.contains(String(decoding: bytes.suffix(4), as: UTF8.self)) ? .mp4 : nil
+    }
+
+    private func settle() {
+        state.withLock { $0.isRead = true }
+        isSettled.signal()
     }
 
     private func take(_ pad: Pad, in pipeline: Pipeline) {
@@ -81,23 +118,38 @@ package final class EncodedVideoGlance: Sendable {
         if isVideo {
             sink.sink.takeBuffers { [weak self] buffer, time in self?.frame(buffer, at: time) }
             // The bus reports the end only when every stream has ended.
-            sink.sink.onEndOfStream { [weak self] in self?.isSettled.signal() }
+            sink.sink.onEndOfStream { [weak self] in self?.settle() }
+            pad.onBuffer { [weak self] buffer in
+                // Before the parser below, which would guess.
+                if buffer.runningTime == nil { self?.state.withLock { $0.video.hasAllTimes = false } }
+                return .pass
+            }
         }
         _ = pad.link(chain[0].sink)
         for element in chain.reversed() { element.followPipeline() }
     }
 
     private func frame(_ buffer: MediaBuffer, at time: MediaTime) {
-        guard let start = buffer.timestamp else { return }
+        let bytes = buffer.bytes
+        // A keyframe of a container may be a point of recovery, with which decoding begins badly.
+        let isKeyframe = H264Unit.isKeyframe(bytes)
         let isOver = state.withLock { state in
-            if !buffer.isDelta {
-                if state.parameters == nil { state.parameters = SequenceParameters(frame: buffer.bytes) }
-                state.lastKeyframe = start
+            guard let start = buffer.timestamp else {
+                state.video.hasAllTimes = false
+                return false
             }
-            let last = state.lastKeyframe ?? 0
-            state.interval = max(state.interval, start > last ? start - last : 0)
-            return start > Self.longestRead
+            if state.first == nil { state.video.beginsWithKeyframe = isKeyframe }
+            let first = state.first ?? start
+            state.first = first
+            if isKeyframe {
+                if state.video.parameters == nil { state.video.parameters = SequenceParameters(frame: bytes) }
+            }
+            let last = state.lastKeyframe ?? first
+            let distance = start > last ? Double(start - last) / 1e9 : 0
+            state.video.keyframeInterval = max(state.video.keyframeInterval, distance)
+            if isKeyframe { state.lastKeyframe = start }
+            return start > first && start - first > Self.longestRead
         }
-        if isOver { isSettled.signal() }
+        if isOver { settle() }
     }
 }

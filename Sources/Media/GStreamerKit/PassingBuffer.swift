@@ -16,8 +16,18 @@ package struct PassingBuffer: ~Copyable {
     }
 
     /// The timestamp in nanoseconds since the pipeline's start.
-    package var runningTime: UInt64? {
-        let timestamp = current.pointee.pts
+    package var runningTime: UInt64? { segment(UInt64(current.pointee.pts)) }
+
+    /// The same for a buffer that begins before its segment and, being so long, ends in it: zero, and the nanoseconds
+    /// that lie before.
+    package func clippedRunningTime(lasting duration: UInt64) -> (time: UInt64, before: UInt64)? {
+        if let time = runningTime { return (time, 0) }
+        guard let start = timestamp, let end = segment(start &+ duration), end < duration else { return nil }
+        return (0, duration - end)
+    }
+
+    private func segment(_ timestamp: UInt64) -> UInt64? {
+        let timestamp = UInt(timestamp)
         guard timestamp != UInt.max, let event = gst_pad_get_sticky_event(pad, GST_EVENT_SEGMENT, 0) else { return nil }
         defer { gst_event_unref(event) }
         var segment: UnsafePointer<GstSegment>?

@@ -72,7 +72,9 @@ extension NetworkCameraStream {
     private static func length(range: String?) -> Double? {
         guard let range, range.hasPrefix("npt=") else { return nil }
         let ends = range.dropFirst(4).split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let start = Double(ends[0]), let end = Double(ends[1]), end > start else { return nil }
+        guard ends.count == 2, let start = Double(ends[0]), let end = Double(ends[1]), end > start,
+            end.isFinite
+        else { return nil }
         return end - start
     }
 }

@@ -1,5 +1,5 @@
 /// A unit of H.264, without its start code.
-struct H264Unit: Hashable, Sendable {
+package struct H264Unit: Hashable, Sendable {
     enum Kind: Sendable {
         case sequenceParameters
         case pictureParameters
@@ -20,6 +20,11 @@ struct H264Unit: Hashable, Sendable {
         case 8: .pictureParameters
         default: .other
         }
+    }
+
+    /// Whether an access unit in Annex B is one with which decoding can begin (IDR).
+    package static func isKeyframe(_ frame: [UInt8]) -> Bool {
+        units(of: frame, wholly: false).contains { $0.kind == .keySlice }
     }
 
     /// The units of an access unit in Annex B, in their order. Without `wholly`, the search ends at the first slice of a

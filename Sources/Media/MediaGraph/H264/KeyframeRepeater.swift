@@ -7,6 +7,9 @@
 public struct KeyframeRepeater: StreamRepeater {
     /// A keyframe and its parameter sets.
     private struct Picture {
+        /// The size of a parameter set that no camera exceeds, in bytes. There may be 288 of them.
+        static let largestSet = 4096
+
         var sequences: [Int: [UInt8]] = [:]
         var pictures: [Int: [UInt8]] = [:]
         var slices: [KeySlice] = []
@@ -27,7 +30,7 @@ public struct KeyframeRepeater: StreamRepeater {
         }
 
         mutating func take(_ units: [H264Unit]) {
-            for unit in units {
+            for unit in units where unit.bytes.count <= Self.largestSet {
                 if unit.kind == .sequenceParameters, let set = SequenceParameters(unit: unit.bytes) {
                     sequences[set.id] = Array(unit.bytes)
                 } else if unit.kind == .pictureParameters, let set = PictureParameters(unit: unit.bytes) {
@@ -45,6 +48,9 @@ public struct KeyframeRepeater: StreamRepeater {
         }
     }
 
+    /// The parameter sets of the source.
+    private var present = Picture()
+    /// Its last keyframe.
     private var last = Picture()
     private var slate: Picture?
     /// The id of the last frame that was sent, if that was a keyframe.
@@ -60,15 +66,21 @@ public struct KeyframeRepeater: StreamRepeater {
 
     public mutating func interrupt() { needsKeyframe = true }
 
+    public mutating func restart() {
+        present = Picture()
+        needsKeyframe = true
+    }
+
     public mutating func pass(_ frame: [UInt8]) -> Passing {
         let units = H264Unit.units(of: frame, wholly: false)
         guard units.contains(where: { $0.kind == .keySlice }) else {
-            last.take(units)
+            present.take(units)
             if needsKeyframe { return .dropped }
             if units.contains(where: { $0.kind == .slice }) { sentID = nil }
             return .unchanged
         }
-        last.take(units)
+        present.take(units)
+        last = present
         slate = nil
         let id = last.slices.first?.pictureID
         let needsParameters =

@@ -12,11 +12,15 @@ package struct SourceSupervisor: Sendable {
         case disappeared(Int)
         /// The answers to `open`.
         case opened
-        case openFailed(Cause)
+        /// Another attempt does not come within `pause` seconds.
+        case openFailed(Cause, pause: Double = 0)
         /// The answer to `close`.
         case closed
         /// The open device delivered a frame.
         case frame
+        /// The open device delivered something that the track cannot show, such as video that depends on a lost frame: it is
+        /// not silent, and the stand-in goes on.
+        case alive
         /// The open device delivers so many frames in a second. A slow one is not silent between two frames.
         case paced(Double)
         /// The open device announced that it delivers nothing for now, or that it goes on.
@@ -117,6 +121,8 @@ package struct SourceSupervisor: Sendable {
         package var eventInterval = 1.0
         /// If a call is later than this, the machine stood still, and the device is not to blame for the silence.
         package var stall = 0.25
+        /// A slow pace raises no limit above this.
+        package var longestPaced = Double.infinity
 
         package init() {}
 
@@ -124,9 +130,9 @@ package struct SourceSupervisor: Sendable {
         package func paced(_ rate: Double) -> Limits {
             guard rate > 0 else { return self }
             var limits = self
-            limits.quiet = max(quiet, 4 / rate)
-            limits.silent = max(silent, limits.quiet * 2)
-            limits.pause = max(pause, limits.silent * 2)
+            limits.quiet = max(quiet, min(longestPaced, 4 / rate))
+            limits.silent = max(silent, min(longestPaced, limits.quiet * 2))
+            limits.pause = max(pause, min(longestPaced, limits.silent * 2))
             return limits
         }
     }
@@ -168,7 +174,7 @@ package struct SourceSupervisor: Sendable {
     /// When the phase began, for opening, streaming and silent phases.
     private var since = MediaTime(nanoseconds: 0)
     private var lastFrame = MediaTime(nanoseconds: 0)
-    /// The last frame, or when a rest began or ended.
+    /// The last sign of life: a frame, or when a rest began or ended.
     private var heard = MediaTime(nanoseconds: 0)
     private var nextFill = MediaTime(nanoseconds: 0)
     /// When the next event may be reported.
@@ -232,9 +238,10 @@ package struct SourceSupervisor: Sendable {
         case .stopped: stop(&actions)
         case .appeared(let found): appeared(found, now)
         case .disappeared(let gone): disappeared(gone, now, &actions)
-        case .openFailed(let cause): openFailed(cause, now)
+        case .openFailed(let cause, let pause): openFailed(cause, pause: pause, now)
         case .closed: closed(now, &actions)
         case .frame: frame(now, &actions)
+        case .alive: hear(now)
         case .failed(let cause): if isOpen { lose(cause, now, &actions) }
         case .opened: isOpened = true
         case .paced(let rate): if isOpen { limits = usual.paced(rate) }
@@ -282,13 +289,14 @@ package struct SourceSupervisor: Sendable {
         actions.append(.open(candidate))
     }
 
-    private mutating func openFailed(_ cause: Cause, _ now: MediaTime) {
+    private mutating func openFailed(_ cause: Cause, pause: Double, _ now: MediaTime) {
         // Otherwise it is being closed already, and `closed` follows. A frame may have come first.
         guard isOpen else { return }
         isBusy = false
         endReturn(works: false)
         stand(cause)
         retryLater(because: cause, now)
+        if pause > 0, phase == .backingOff { retryAt = max(retryAt, now + .seconds(pause)) }
     }
 
     private mutating func closed(_ now: MediaTime, _ actions: inout [Action]) {
@@ -312,6 +320,12 @@ package struct SourceSupervisor: Sendable {
         (phase, lastFrame, heard) = (.streaming, now, now)
         (isFilling, hasStreamed, look) = (false, true, nil)
         (standing, latest) = (.live(candidate), nil)
+    }
+
+    private mutating func hear(_ now: MediaTime) {
+        guard isOpen else { return }
+        if phase == .opening { since = now }
+        (heard, look) = (now, nil)
     }
 
     private mutating func appeared(_ found: Int, _ now: MediaTime) {

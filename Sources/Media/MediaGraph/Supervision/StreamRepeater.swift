@@ -9,6 +9,8 @@ public protocol StreamRepeater: Sendable {
     var hasSlate: Bool { get }
     /// Frames of the source were lost or not sent: the next ones are dropped up to a keyframe.
     mutating func interrupt()
+    /// Another source begins: its frames do not use parameter sets of the one before, whose keyframe repeats until then.
+    mutating func restart()
     /// Takes a frame of the source, and returns what to send for it.
     mutating func pass(_ frame: [UInt8]) -> Passing
     /// Shows a slate instead of the last keyframe from the next stand-in on, until the source returns. `frame` is one
@@ -16,6 +18,10 @@ public protocol StreamRepeater: Sendable {
     mutating func show(slate frame: [UInt8]) -> Bool
     /// The frame that stands in for one of the source now. Nil before the first keyframe, unless there is a slate.
     mutating func standIn() -> [UInt8]?
+}
+
+extension StreamRepeater {
+    public mutating func restart() { interrupt() }
 }
 
 /// The bytes to send for a frame of a source.

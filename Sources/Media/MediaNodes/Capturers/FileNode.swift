@@ -13,8 +13,12 @@ final class FileNode: NodeType, RunningNode {
     private static let frameWithoutDuration: UInt64 = 40_000_000
 
     private static let soundBehindPicture: UInt64 = 250_000_000
-    /// Packets of audio may overlap so much.
+    /// Audio of two rounds may overlap so much.
     private static let tolerance: UInt64 = 5_000_000
+    /// An encoded packet that lies so far after all others has a wrong timestamp, unless others follow it there.
+    private static let longestJump: UInt64 = 10_000_000_000
+    /// No file is so long.
+    private static let impossible: UInt64 = 1 << 60
 
     private struct State {
         /// The running time at the start of this round. Nil before the first buffer.
@@ -29,8 +33,10 @@ final class FileNode: NodeType, RunningNode {
         var hasNoSound = false
         /// Whether passing video waits for a keyframe: at the start of each round.
         var needsKeyframe = true
-        /// The end of the audio that was passed on, in running time.
-        var passedAudio: UInt64 = 0
+        /// The end of the audio of the rounds before, in running time.
+        var formerAudio: UInt64 = 0
+        /// The time of a packet of audio that was dropped because of its distance.
+        var suspect: UInt64?
 
         mutating func advance(to time: UInt64, duration: UInt64?, isVideo: Bool) {
             guard isVideo else {
@@ -40,6 +46,18 @@ final class FileNode: NodeType, RunningNode {
             let sinceLast = lastVideo.flatMap { $0 < time ? time - $0 : nil }
             videoEnd = max(videoEnd, time + (duration ?? sinceLast ?? FileNode.frameWithoutDuration))
             lastVideo = time
+        }
+
+        /// Whether a packet of audio may pass.
+        mutating func accepts(audioAt time: UInt64, from start: UInt64) -> Bool {
+            if time > max(audioEnd, videoEnd) + FileNode.longestJump {
+                let isAlone = suspect.map { time < $0 || time - $0 > FileNode.longestJump } ?? true
+                suspect = time
+                if isAlone { return false }
+            }
+            suspect = nil
+            // The next round begins with the end of the video.
+            return start + time + FileNode.tolerance >= formerAudio
         }
     }
 
@@ -215,11 +233,16 @@ final class FileNode: NodeType, RunningNode {
                 return .pass
             }
         }
+        let isPassing = passing.contains(isVideo ? "video" : "audio")
         pad.onBuffer { [weak self] buffer in
-            guard let self, let time = buffer.runningTime else { return .drop }
-            let isPassing = passing.contains(isVideo ? "video" : "audio")
-            let duration =
-                buffer.duration ?? (isPassing && !isVideo ? buffer.read { OpusPacket.duration(of: $0) } ?? nil : nil)
+            guard let self else { return .drop }
+            let isPacket = isPassing && !isVideo
+            var duration = buffer.duration ?? (isPacket ? buffer.read { OpusPacket.duration(of: $0) } ?? nil : nil)
+            // A decoder needs the whole of a first packet whose begin is not played.
+            let clipped: (time: UInt64, before: UInt64)? =
+                isPacket ? buffer.clippedRunningTime(lasting: duration ?? 0) : buffer.runningTime.map { ($0, 0) }
+            guard let (time, before) = clipped, time < Self.impossible else { return .drop }
+            duration = duration.map { $0 - min($0, before) }
             let start = state.withLock { state -> UInt64? in
                 if isPassing, isVideo {
                     if state.needsKeyframe, !buffer.isKeyframe { return nil }
@@ -228,11 +251,8 @@ final class FileNode: NodeType, RunningNode {
                 // The first buffer determines the start of the round.
                 let start = state.roundStart ?? pipeline.value?.runningTime ?? 0
                 state.roundStart = start
+                if isPacket, !state.accepts(audioAt: time, from: start) { return nil }
                 state.advance(to: time, duration: duration, isVideo: isVideo)
-                guard isPassing, !isVideo else { return start }
-                // The next round begins with the end of the video.
-                if start + time + Self.tolerance < state.passedAudio { return nil }
-                state.passedAudio = start + time + (duration ?? 0)
                 return start
             }
             guard let start else { return .drop }
@@ -259,6 +279,8 @@ final class FileNode: NodeType, RunningNode {
             state.ended = 0
             // Encoders leave some milliseconds of audio after the last frame, during which the video continues without
             // a gap. Audio that is longer is played to its end.
+            state.formerAudio = (state.roundStart ?? 0) + state.audioEnd
+            state.suspect = nil
             let isSoundLonger = state.videoEnd == 0 || state.audioEnd > state.videoEnd + Self.soundBehindPicture
             state.roundStart = (state.roundStart ?? 0) + (isSoundLonger ? state.audioEnd : state.videoEnd)
             state.videoEnd = 0

@@ -8,7 +8,7 @@ protocol FileEnvironment: PlanEnvironment {
 }
 
 extension SystemEnvironment: FileEnvironment {
-    private static let glanceLimit = 2.0
+    fileprivate static let glanceLimit = 2.0
 
     func encodedVideo(of path: String) -> EncodedFileVideo? {
         EncodedVideoGlance.look(into: path, seconds: Self.glanceLimit)
@@ -36,7 +36,7 @@ enum FileStreams {
         }
         // Only a stream that would pass is looked at.
         let video = (request.environment as? any FileEnvironment)?.encodedVideo(of: info.path)
-        if let obstacle = obstacle(to: video, request.demands["video"]) {
+        if let obstacle = obstacle(to: video) {
             plan.passedOver.append("its own \(encoding): \(obstacle)")
             return raw
         }
@@ -49,13 +49,24 @@ enum FileStreams {
         return own
     }
 
-    /// Why the video does not pass. Nil if it does.
-    private static func obstacle(to video: EncodedFileVideo?, _ demand: Demand?) -> String? {
-        guard let video else { return "the file gave no keyframe that tells its profile" }
-        guard demand?.reachesPeers == true else { return nil }
-        if !video.parameters.isBaseline {
+    /// Why the video does not pass. Nil if it does. The same for all readers, so that another reader changes nothing.
+    private static func obstacle(to video: EncodedFileVideo?) -> String? {
+        guard let video, let parameters = video.parameters else {
+            return "the file gave no keyframe that tells its profile"
+        }
+        // Others, such as AVI and MPEG-TS, give only some frames a time, or do not mark keyframes.
+        if video.container == nil {
+            return "only MP4, MOV and Matroska state the time and kind of each frame"
+        }
+        if !video.isRead {
+            return "its first seconds took longer to read than \(SystemEnvironment.glanceLimit.short) s"
+        }
+        if !video.hasAllTimes { return "some of its frames have no time, or are cut off by an edit list" }
+        if !video.beginsWithKeyframe { return "it does not begin with a keyframe" }
+        // Neither browsers nor the timestamps of packets and MP4 are ready for frames in another order.
+        if !parameters.isBaseline || !parameters.isInDisplayOrder {
             return
-                "its profile is \(video.parameters.profileName), and receivers in rooms need only decode constrained baseline"
+                "its profile is \(parameters.profileName), and receivers in rooms need only decode constrained baseline"
         }
         if video.keyframeInterval > longestWait {
             return
