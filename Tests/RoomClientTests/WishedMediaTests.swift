@@ -243,18 +243,37 @@ struct WishedMediaTests {
         }
     }
 
-    @Test func `a change to a slow camera returns when the camera delivers`() async throws {
+    /// A camera whose first frame takes 3 s.
+    private func slowCamera() throws -> String {
         let path = folder.file("slow.json")
         let text = """
             {"version":1,"driver":"uvcvideo","card":"Webcam","bus":"usb-0000:00:14.0-3","timing":{"firstFrame":3},
              "formats":[{"format":"YUYV","sizes":[{"size":"64x48","rates":["30"]}]}]}
             """
         try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return "fixture:" + path
+    }
+
+    @Test func `a stop during a change to a slow camera keeps the change`() async throws {
+        let slow = try slowCamera()
         var wish = MediaWish.camera(try rawCamera())
         (wish.width, wish.height, wish.microphone) = (64, 48, .none)
         let capture = LocalCapture(wish)
         try await capture.start()
-        try await capture.change { $0.camera = "fixture:" + path }
+        let change = Task { try await capture.change { $0.camera = slow } }
+        try await requireEventually("the change") { capture.wish.camera == slow }
+        await capture.stop()
+        try await change.value
+        #expect(capture.wish.camera == slow && !capture.isRunning)
+    }
+
+    @Test func `a change to a slow camera returns when the camera delivers`() async throws {
+        let slow = try slowCamera()
+        var wish = MediaWish.camera(try rawCamera())
+        (wish.width, wish.height, wish.microphone) = (64, 48, .none)
+        let capture = LocalCapture(wish)
+        try await capture.start()
+        try await capture.change { $0.camera = slow }
         let source = try #require(capture.statistics.sources["source"])
         #expect(source.state == .streaming)
         await capture.stop()
