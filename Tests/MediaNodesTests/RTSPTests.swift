@@ -46,6 +46,8 @@ extension MediaNodesTests {
             #expect(node.formats["video"]?.encoding == "h264" && node.formats["audio"]?.encoding == "aac")
             #expect(node.formats["video"]?.framesPerSecond == 15)
             #expect(!node.elements.contains { $0.factory.contains("dec") })
+            let head = node.elements.first { $0.name == "video-source" }?.properties["caps"]?.text
+            #expect(head?.contains("width") == false, "a camera that returns may have another size")
             let other = try #require(try plan(server.answer.url + "/mjpeg-pcma").node("rtsp"))
             #expect(other.formats["video"]?.encoding == "mjpeg" && other.formats["audio"]?.encoding == "pcma")
         }
@@ -104,6 +106,17 @@ extension MediaNodesTests {
                 #expect(seen.distances.allSatisfy { abs($0) < 40 }, "\(seen.distances)")
             }
             await pipeline.stop()
+        }
+
+        @Test func `G.711 of another rate than promised is no stream of the node`() throws {
+            let wishes = RTSPWishes(["audio": MediaFormat(.encodedAudio, "pcmu", sampleRate: 8000, channels: 1)])
+            let encoding = try #require(Encoding.named("pcmu"))
+            func accepts(_ rate: Int, _ channels: Int) -> Bool {
+                let stream = NetworkCameraStream(
+                    isVideo: false, payloadFormat: "PCMU", clockRate: rate, channels: channels)
+                return wishes.accept(stream, encoding)
+            }
+            #expect(accepts(8000, 1) && !accepts(16_000, 1) && !accepts(8000, 2))
         }
 
         @Test("A password stays out of the plan and opens the stream")

@@ -30,6 +30,8 @@ package struct PushSource: Sendable {
     /// The number of waiting buffers.
     package var waiting: Int { Int(gst_app_src_get_current_level_buffers(source)) }
 
+    package var waitingBytes: Int { Int(gst_app_src_get_current_level_bytes(source)) }
+
     /// Copies bytes into a new buffer and queues it. Returns false if the element does not run.
     package func push(
         _ bytes: RawSpan, timestamp: UInt64, isKeyframe: Bool = true, duration: UInt64? = nil

@@ -13,7 +13,7 @@ struct KeptMicrophone: RunningNode {
         // Not a low rate: silence has no gaps.
         limits.fill = 0.02
         head = SourceHead(
-            instance, MicrophoneDevice(instance), [.init(port: "audio", standIn: .silence(nil))], limits: limits)
+            instance, MicrophoneDevice(instance), [.init(port: "audio", standIn: .silence(.raw))], limits: limits)
     }
 
     func prepare() { head.prepare() }

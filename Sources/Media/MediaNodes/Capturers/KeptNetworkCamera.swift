@@ -24,12 +24,14 @@ struct KeptNetworkCamera: RunningNode {
     private static func output(_ port: String, of instance: NodeInstance) -> SourceHead.Output {
         let format = instance.plan.formats[port]
         guard port == "video", let format else {
-            return .init(port: port, element: "\(port)-source", standIn: .silence(format.flatMap(EncodedSilence.init)))
+            let silence = format.flatMap(EncodedSilence.init).map(StandIn.Silence.encoded) ?? .unknown
+            return .init(port: port, element: "\(port)-source", standIn: .silence(silence))
         }
         let elements = instance.plan.device?.slate ?? []
         let slate =
             elements.isEmpty ? nil : Slate(format, elements, named: instance.prefix, on: instance.pipeline.clock)
-        return .init(port: port, element: "\(port)-source", standIn: StandIn(instance, slate))
+        return .init(
+            port: port, element: "\(port)-source", standIn: StandIn(instance, slate), capacity: RTSPNode.capacity)
     }
 
     /// A camera sends continuously, but TCP holds its packets back for a moment.
@@ -41,6 +43,7 @@ struct KeptNetworkCamera: RunningNode {
         // Silence has no gaps.
         limits.fill = hasAudio ? 0.1 : 1
         (limits.poll, limits.longestBackoff) = (1, 30)
+        limits.chance = .random(in: 0...1)
         return limits
     }
 
@@ -65,12 +68,18 @@ private final class NetworkCameraDevice: SourceDevice {
         var first: MediaTime?
         var last: MediaTime?
         var ended = 0
+        /// Of the video.
+        var pace: PaceMeter?
     }
 
     /// How long to wait for a response, in seconds.
     private static let responseLimit = 4.0
     /// A stream of known length that ends so much earlier was cut off.
     private static let longestLack = 2.0
+    /// After a wrong password: many cameras lock out clients that try it again and again.
+    private static let unauthorizedPause = 300.0
+    /// Frames per second of a camera that does not state them.
+    private static let usualRate = 15.0
 
     private let request: NodeRequest
     private let address: RTSPAddress
@@ -101,9 +110,11 @@ private final class NetworkCameraDevice: SourceDevice {
         device.take(plan)
         device.outputs = ports.compactMap { plan.outputs[$0]?.element }
         let following = SourceOutput(
-            deliver: { [weak self] buffer, time, track in
-                self?.note(time)
-                return output.deliver(buffer, time, track)
+            deliver: { [weak self, isPaced = ports.first == "video"] buffer, time, track in
+                let pace = self?.note(time, isPaced: isPaced && track == 0)
+                let isTaken = output.deliver(buffer, time, track)
+                if let pace { output.pace(pace) }
+                return isTaken
             }, fail: output.fail)
         let chain = try DeviceChain(device, named: prefix, on: clock, for: following) { [address] failure, isFed in
             isFed
@@ -111,10 +122,13 @@ private final class NetworkCameraDevice: SourceDevice {
                 : RTSPFailure.unreachable(address.url, failure.message)
         }
         try connect(chain, to: output)
+        let rate = plan.formats["video"]?.framesPerSecond
         state.withLock { state in
             state = State()
             (state.chain, state.length) = (chain, camera.compactMap(\.length).max())
+            state.pace = PaceMeter(expecting: rate ?? Self.usualRate)
         }
+        if let rate { output.pace(rate) }
         try chain.play()
     }
 
@@ -146,10 +160,12 @@ private final class NetworkCameraDevice: SourceDevice {
         }
     }
 
-    private func note(_ time: MediaTime) {
+    /// Returns the pace of the frames, if it has become another one.
+    private func note(_ time: MediaTime, isPaced: Bool) -> Double? {
         state.withLock { state in
             state.first = state.first ?? time
             state.last = max(state.last ?? time, time)
+            return isPaced ? state.pace?.frame(at: time.nanoseconds) : nil
         }
     }
 
@@ -179,6 +195,13 @@ private final class NetworkCameraDevice: SourceDevice {
     func isThere(_ candidate: Int) -> Bool { true }
 
     func isAbsence(_ error: MediaError) -> Bool { RTSPNode.isAway(error) }
+
+    func pause(after error: MediaError) -> Double {
+        error.code == MediaError.Code.rtspUnauthorized ? Self.unauthorizedPause : 0
+    }
+
+    /// The camera's reports shift one stream against the other, by 3 s at most.
+    var mostAhead: Double { 3 }
 
     var silent: MediaError {
         RTSPFailure.unreachable(

@@ -11,6 +11,8 @@ enum RTSPNode: NodeType {
     private static let longestStall = 800
     /// The timeout of rtspsrc in microseconds.
     private static let giveUp = 5_000_000
+    /// After a stall, TCP delivers some seconds at once.
+    static let capacity = SourceTrack.Capacity(frames: 300, bytes: 32 << 20)
     static let videos = ["h264", "vp8", "h265", "mjpeg"]
     static let audios = ["opus", "aac", "pcmu", "pcma"]
 
@@ -91,7 +93,8 @@ enum RTSPNode: NodeType {
     private static func planHead(
         _ plan: inout NodePlan, _ port: String, _ format: MediaFormat, _ environment: any PlanEnvironment
     ) throws(MediaError) {
-        SourceHead.plan(&plan, format, caps: format.headCaps, latency: depayloading, as: "\(port)-source")
+        SourceHead.plan(
+            &plan, format, caps: format.headCaps, latency: depayloading, as: "\(port)-source", capacity: capacity)
         if let encoding = Encoding.named(format.encoding) {
             try plan.appendParser(of: encoding, prefix: "\(port)-", environment)
         }
@@ -174,11 +177,11 @@ enum RTSPNode: NodeType {
         let usable = streams.lazy.compactMap { stream in
             Encoding.all.first {
                 $0.isVideo == stream.isVideo && $0.depayloaders[stream.payloadFormat] != nil
-                    && (wished == nil || $0.name == wished)
+                    && (wished == nil || $0.name == wished) && wishes.accept(stream, $0)
             }.map { (stream, $0) }
         }.first
         guard let (stream, encoding) = usable, let depayloader = encoding.depayloaders[stream.payloadFormat] else {
-            throw RTSPFailure.noStream(address, port, offered: streams.map(\.payloadFormat), wished: wished)
+            throw RTSPFailure.noStream(address, port, offered: streams.map { wishes.name($0) }, wished: wished)
         }
         try request.environment.require(depayloader)
         plan.add(depayloader, as: port)
@@ -207,12 +210,27 @@ enum RTSPNode: NodeType {
 /// The streams that the settings of a node wish for, as far as they do.
 struct RTSPWishes {
     private let settings: [String: SettingValue]
+    /// Audio that was promised before.
+    private var sound: MediaFormat?
 
     init(_ request: some NodeSettings) { settings = request.node.settings }
 
     /// Those of a promise, for a camera that opens again.
     init(_ promise: [String: MediaFormat]) {
         settings = promise.mapValues { .text($0.encoding) }
+        sound = promise["audio"]
+    }
+
+    /// Whether a stream fits the promise. Only G.711 does not state its rate and channels itself.
+    func accept(_ stream: NetworkCameraStream, _ encoding: Encoding) -> Bool {
+        guard let sound, ["pcmu", "pcma"].contains(encoding.name), sound.encoding == encoding.name else { return true }
+        return stream.clockRate ?? 8000 == sound.sampleRate ?? 8000 && stream.channels ?? 1 == sound.channels ?? 1
+    }
+
+    /// A stream in messages.
+    func name(_ stream: NetworkCameraStream) -> String {
+        guard sound != nil, !stream.isVideo, let rate = stream.clockRate else { return stream.payloadFormat }
+        return "\(stream.payloadFormat) at \(rate) Hz"
     }
 
     func encoding(of port: String) -> String? { settings[port]?.text }
@@ -258,6 +276,9 @@ extension MediaFormat {
         case "opus": "audio/x-opus,rate=48000,channels=2,channel-mapping-family=0,stream-count=1,coupled-count=1"
         case "pcmu", "pcma":
             "\(Encoding.named(encoding)?.caps ?? ""),rate=\(sampleRate ?? 8000),channels=\(channels ?? 1)"
+        // The parser reads the size. A camera that returns may have another one.
+        case "h264", "h265", "mjpeg":
+            MediaFormat(.encodedVideo, encoding, framesPerSecond: framesPerSecond).pushedCaps
         default: pushedCaps
         }
     }

@@ -208,10 +208,9 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     }
 
     func prepareToFinish() {
-        queue.sync {
-            state.withLock { $0.isStopped = true }
-            program.requestEnd()
-        }
+        state.withLock { $0.isStopped = true }
+        // A program that does not end keeps the queue busy.
+        queue.run(within: Program.patience) { self.program.requestEnd() }
     }
 
     func finish() {

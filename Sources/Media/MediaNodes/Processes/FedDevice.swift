@@ -20,6 +20,7 @@ enum FedSource {
         limits.firstStandIn = min(4, timeout)
         // A stand-in is a keyframe, and after it, the stream goes on with the next one.
         if Encoding.named(format.encoding.name)?.repeater != nil { (limits.quiet, limits.fill) = (1, 1) }
+        limits.longestPaced = timeout
         limits = limits.paced(format.framesPerSecond)
         limits.quiet = min(limits.quiet, timeout)
         (limits.silent, limits.pause, limits.firstFrame) = (timeout, timeout, timeout)

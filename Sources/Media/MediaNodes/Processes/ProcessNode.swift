@@ -115,9 +115,10 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     }
 
     func prepareToFinish() {
-        hub.queue.sync {
-            hub.detach(.ended)
-            program.requestEnd()
+        // A program that does not end keeps the queue busy.
+        hub.queue.run(within: Program.patience) {
+            self.hub.detach(.ended)
+            self.program.requestEnd()
         }
     }
 
@@ -144,7 +145,10 @@ extension ProcessNode: SourceDevice {
     func name(of candidate: Int) -> String { program.command.first ?? "" }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        guard !program.isDismissed else { throw Reporter.stopped }
+        guard !program.isDismissed else {
+            output.end()
+            throw Reporter.stopped
+        }
         hub.output.open(output)
         try program.start(for: self)
     }

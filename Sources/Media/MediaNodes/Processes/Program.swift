@@ -57,6 +57,8 @@ final class Program: Sendable {
 
     /// Seconds that a program has to end by itself.
     private static let grace = 2.0
+    /// Seconds that the end of a graph waits for one that is being ended already.
+    static let patience = 0.5
     /// How much output is read after its end: the capacity of a pipe. Its children may continue to write.
     private static let mostLastWords = 1 << 16
 
@@ -300,5 +302,17 @@ struct LineLog: Sendable {
         guard !text.isEmpty else { return nil }
         last = text
         return text
+    }
+}
+
+extension DispatchQueue {
+    /// Runs `body` on the queue. Returns after it, or after so many seconds.
+    func run(within seconds: Double, _ body: @escaping @Sendable () -> Void) {
+        let isDone = DispatchSemaphore(value: 0)
+        async {
+            body()
+            isDone.signal()
+        }
+        _ = isDone.wait(timeout: .now() + seconds)
     }
 }

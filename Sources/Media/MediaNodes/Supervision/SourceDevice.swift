@@ -15,6 +15,10 @@ protocol SourceDevice: Sendable {
     func isThere(_ candidate: Int) -> Bool
     /// Whether an error of `open` says that the device is not there.
     func isAbsence(_ error: MediaError) -> Bool
+    /// How long to wait after an error of `open` at least, in seconds.
+    func pause(after error: MediaError) -> Double
+    /// How far the times of frames may lie in the future, in seconds.
+    var mostAhead: Double { get }
     /// Asks a device that encodes for a keyframe. Any thread; does not block.
     func requestKeyframe()
     /// The node ends: an `open` that waits for something returns. Any thread; does not block.
@@ -28,6 +32,9 @@ protocol SourceDevice: Sendable {
 extension SourceDevice {
     func requestKeyframe() {}
     func interrupt() {}
+    func pause(after error: MediaError) -> Double { 0 }
+    /// A capture time has passed.
+    var mostAhead: Double { 0 }
     var closingLimit: Double { 2 }
 }
 

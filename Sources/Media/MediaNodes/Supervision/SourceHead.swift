@@ -61,6 +61,8 @@ final class SourceHead: Sendable {
         var port: String
         var element = "source"
         var standIn: StandIn
+        /// How many encoded frames may wait, and bytes of them.
+        var capacity = SourceTrack.Capacity()
     }
 
     /// - Parameters:
@@ -74,7 +76,8 @@ final class SourceHead: Sendable {
         pipeline = WeakBox(instance.pipeline)
         (self.device, self.withoutDevice) = (device, withoutDevice)
         let tracks = outputs.map {
-            SourceTrack(PushSource(instance.element($0.element)), instance.plan.formats[$0.port], $0.standIn)
+            SourceTrack(
+                PushSource(instance.element($0.element)), instance.plan.formats[$0.port], $0.standIn, $0.capacity)
         }
         state = Mutex(State(supervisor: SourceSupervisor(candidates: candidates, limits: limits), tracks: tracks))
         if isAwaited { reporter.await(name) }
@@ -88,13 +91,14 @@ final class SourceHead: Sendable {
 
     /// Adds the head's element to a plan. It gives the promised format whether the device is there or not.
     static func plan(
-        _ plan: inout NodePlan, _ format: MediaFormat, caps: String, latency: Double, as element: String = "source"
+        _ plan: inout NodePlan, _ format: MediaFormat, caps: String, latency: Double, as element: String = "source",
+        capacity: SourceTrack.Capacity = .init()
     ) {
         let limits: QueuePlan.Limits =
             switch format.kind {
             case .rawAudio: .rawSound
             case .encodedAudio: QueuePlan.Limits(seconds: 1, rule: .dropOldest)
-            default: Encoding.named(format.encoding)?.repeater == nil ? .rawPictures : PushQueue.encodedLimits
+            default: Encoding.named(format.encoding)?.repeater == nil ? .rawPictures : capacity.limits
             }
         PushQueue.plan(&plan, caps: caps, limits, holding: format, as: element)
         guard latency > 0 else { return }
@@ -188,12 +192,16 @@ final class SourceHead: Sendable {
     ) -> SourceTrack.Passed? {
         let isLead = track == 0
         // A stand-in of encoded video goes on until it can end.
-        if isLead, state.tracks[0].repeater == nil { handle(.frame, &state) }
-        guard let start = runningTime(min(time, GStreamer.now)) else { return nil }
-        let passed = state.tracks[track].pass(buffer, at: start)
-        if isLead, state.tracks[0].repeater != nil, !passed.isDropped || !state.supervisor.isFilling {
-            handle(.frame, &state)
+        let isWhole = state.tracks[track].repeater == nil
+        if isLead, isWhole { handle(.frame, &state) }
+        guard let start = runningTime(min(time, GStreamer.now + .seconds(device.mostAhead))) else {
+            // Frames that follow depend on this one.
+            state.tracks[track].interrupt()
+            if isLead, !isWhole { handle(.alive, &state) }
+            return nil
         }
+        let passed = state.tracks[track].pass(buffer, at: start)
+        if isLead, !isWhole { handle(passed.isDropped ? .alive : .frame, &state) }
         if passed.isDropped { askForKeyframe(track, &state) }
         if passed.isPushed, isLead { isReady(&state) }
         return passed
@@ -299,7 +307,8 @@ final class SourceHead: Sendable {
             handle(.opened, of: opening)
         } catch {
             device.close()
-            handle(.openFailed(device.isAbsence(error) ? .absent(error) : .failed(error)), of: opening)
+            let cause = device.isAbsence(error) ? SourceSupervisor.Cause.absent(error) : .failed(error)
+            handle(.openFailed(cause, pause: device.pause(after: error)), of: opening)
         }
     }
 

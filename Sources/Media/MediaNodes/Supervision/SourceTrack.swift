@@ -6,8 +6,16 @@ enum StandIn: Sendable {
     /// The last frame, of encoded video the last keyframe; the slate before the first one.
     case freeze(slate: Slate?)
     case slate(Slate)
-    /// Silence. Nil for raw audio between nodes; encoded audio repeats the frame.
-    case silence(EncodedSilence?)
+    case silence(Silence)
+
+    enum Silence: Sendable {
+        /// Of raw audio between nodes.
+        case raw
+        /// The frame is repeated.
+        case encoded(EncodedSilence)
+        /// That of the encoding is not known, so nothing plays.
+        case unknown
+    }
 
     /// That of the setting `away` for video.
     init(_ settings: some NodeSettings, _ slate: Slate?) {
@@ -44,9 +52,22 @@ struct SourceTrack: Sendable {
     private static let pictureInterval: UInt64 = 950_000_000
     /// The shortest time between two requests for a keyframe, in seconds.
     private static let askInterval = 0.5
+    /// The assumed length of encoded audio that does not state it.
+    private static let soundWithoutLength: UInt64 = 20_000_000
+
+    /// How much encoded video may wait. Beyond it, frames are dropped up to the next keyframe.
+    struct Capacity: Sendable {
+        var frames = PushQueue.encodedLimits.frames ?? .max
+        var bytes = Int.max
+
+        var limits: QueuePlan.Limits {
+            QueuePlan.Limits(frames: frames, bytes: bytes == .max ? nil : bytes, rule: .dropToKeyframe)
+        }
+    }
 
     let source: PushSource
     let standIn: StandIn
+    private let capacity: Capacity
     /// Nil for media whose frames do not depend on each other.
     private(set) var repeater: (any StreamRepeater)?
     private let codec: Encoding?
@@ -67,21 +88,25 @@ struct SourceTrack: Sendable {
     private let promised: Caps?
     private var format: Caps?
 
-    init(_ source: PushSource, _ format: MediaFormat?, _ standIn: StandIn) {
-        (self.source, self.standIn) = (source, standIn)
+    init(_ source: PushSource, _ format: MediaFormat?, _ standIn: StandIn, _ capacity: Capacity) {
+        (self.source, self.standIn, self.capacity) = (source, standIn, capacity)
         promised = source.format
         codec = format.flatMap { Encoding.named($0.encoding) }
+        // Its parameter sets are not read here.
+        isReordered = codec?.name == "h265"
         repeater = codec?.repeater
         repeater?.interrupt()
     }
 
     /// Whether the queue of encoded frames is full.
-    private var isFull: Bool { source.waiting >= PushQueue.encodedLimits.frames ?? .max }
+    private var isFull: Bool {
+        source.waiting >= capacity.frames || capacity.bytes < .max && source.waitingBytes >= capacity.bytes
+    }
 
     /// The device is being opened again.
     mutating func open() {
         hasArrived = false
-        interrupt()
+        repeater?.restart()
     }
 
     /// Frames of the device were left out.
@@ -143,10 +168,13 @@ struct SourceTrack: Sendable {
         if isKeyframe, codec?.name == "h264", let set = SequenceParameters(frame: bytes) {
             isReordered = !set.isInDisplayOrder
         }
-        let passing = isFull ? .dropped : repeater?.pass(bytes) ?? .unchanged
+        // Frames in another order cannot be moved one by one: they begin with a keyframe after the stand-in.
+        let isTooEarly = isReordered && isStandIn && lastTime.map { start <= $0 } ?? false
+        if isTooEarly { repeater?.interrupt() }
+        let passing = isFull || isTooEarly ? .dropped : repeater?.pass(bytes) ?? .unchanged
         if passing == .dropped { return Passed(isDropped: true) }
         standIn.slate?.hide()
-        let timestamp = isReordered && !isStandIn ? start : later(start)
+        let timestamp = isReordered ? start : later(start)
         let isPushed =
             if case .changed(let bytes) = passing {
                 source.push(bytes.span.bytes, timestamp: timestamp)
@@ -158,14 +186,19 @@ struct SourceTrack: Sendable {
     }
 
     /// Passes audio on that continues where the former audio ended.
-    private mutating func pass(sound frame: MediaBuffer, at start: UInt64, _ silence: EncodedSilence?) -> Bool {
+    private mutating func pass(sound frame: MediaBuffer, at start: UInt64, _ silence: StandIn.Silence) -> Bool {
         if isStandIn, let last = lastTime, start > last + Self.gap { _ = play(silenceUntil: start) }
         // The stand-in has taken this time already.
-        if isStandIn || silence == nil, let last = lastTime, start + Self.gap < last { return false }
+        var isRaw = false
+        if case .raw = silence { isRaw = true }
+        if isStandIn || isRaw, let last = lastTime, start + Self.gap < last { return false }
         guard source.push(frame, timestamp: start) else { return false }
         let length =
-            silence.map { frame.duration ?? $0.duration } ?? UInt64(frame.byteCount / Self.sampleBytes)
-            * Self.sampleTime
+            switch silence {
+            case .raw: UInt64(frame.byteCount / Self.sampleBytes) * Self.sampleTime
+            case .encoded(let silence): frame.duration ?? silence.duration
+            case .unknown: frame.duration ?? Self.soundWithoutLength
+            }
         note(start + length)
         return true
     }
@@ -216,7 +249,12 @@ struct SourceTrack: Sendable {
 
     /// Pushes silence from the end of the last audio on.
     private mutating func play(silenceUntil end: UInt64) -> Bool {
-        guard case .silence(let silence) = standIn else { return false }
+        let silence: EncodedSilence?
+        switch standIn {
+        case .silence(.encoded(let frame)): silence = frame
+        case .silence(.raw): silence = nil
+        case .silence(.unknown), .freeze, .slate: return false
+        }
         let first = lastTime ?? end - min(end, 20_000_000)
         guard end > first else { return false }
         // After a machine stood still, nobody hears what was missed.
