@@ -1,6 +1,7 @@
 import GStreamerKit
 import MediaGraph
 import Synchronization
+import TestFixtures
 import TestSupport
 import Testing
 
