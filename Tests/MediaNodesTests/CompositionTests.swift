@@ -181,7 +181,7 @@ import Testing
                 away: .slate, failover: "b", slateText: "a", slateImage: "a.png", brightness: 1, contrast: 1,
                 saturation: 1,
                 hue: 1, controls: "a=1"),
-            Microphone(device: "a", system: .alsa, away: .silence), File(path: "a", loops: true),
+            Microphone(device: "a", system: .alsa, away: .silence), File(path: "a", loops: true, format: .raw),
             Bypass(width: 640, height: 480, framesPerSecond: 30, codec: .vp8),
             Screen(
                 display: ":0", window: "a", region: Screen.Region(x: 1, y: 1, width: 64, height: 64),
@@ -189,17 +189,20 @@ import Testing
                 showsPointer: true),
             Screen(pipewireNode: "a", framesPerSecond: 30),
             TestPattern(width: 640, height: 480, framesPerSecond: 30, frames: 1),
-            RTSP(url: "rtsp://a/b", transport: .udp, latency: .seconds(1), verifiesCertificate: false),
+            RTSP(
+                url: "rtsp://a/b", transport: .udp, latency: .seconds(1), verifiesCertificate: false, away: .slate,
+                video: "h264", width: 640, height: 480, audio: "aac", sampleRate: 48_000, channels: 2, slateText: "a",
+                slateImage: "a.png"),
             Feed(
                 socket: "a", width: 640, height: 480, framesPerSecond: 30, format: "NV12", scales: true,
-                timeout: .seconds(1)),
+                timeout: .seconds(1), away: .slate, slateText: "a", slateImage: "a.png"),
             CapturerProcess(
                 command: "a", width: 640, height: 480, framesPerSecond: 30, format: "NV12", scales: true,
                 restarts: true,
-                timeout: .seconds(1)),
+                timeout: .seconds(1), away: .slate, slateText: "a", slateImage: "a.png"),
             Exec(
                 command: "a", width: 640, height: 480, framesPerSecond: 30, format: "NV12", restarts: true,
-                timeout: .seconds(1)),
+                timeout: .seconds(1), away: .slate, slateText: "a", slateImage: "a.png"),
             Scale(width: 640, height: 480, framesPerSecond: 30), Convert(pixelFormat: "NV12"),
             Rate(framesPerSecond: 30, repeats: true), Crop(left: 1, right: 1, top: 1, bottom: 1), Crop(shape: "16:9"),
             Mirroring(.vertical), Rotate(degrees: 90),

@@ -154,7 +154,8 @@ struct WishedMediaTests {
             try await back
             await #expect(throws: RoomError.self) { try await missing.value }
             #expect(capture.wish.bitrate?.bitsPerSecond == 200_000 && !capture.wish.isMirrored)
-            #expect(capture.plan?.videoCodecs == ["h264-encoder"])
+            // A camera that stays, because the bitrate came last, delivers its own H.264, which is decoded then.
+            #expect(capture.plan?.videoCodecs.contains("h264-encoder") == true)
             try await scene.witness.more()
             #expect(scene.witness.seen.isOneStream())
         }

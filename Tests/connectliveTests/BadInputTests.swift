@@ -37,7 +37,7 @@ import TestSupport
             ["publish", "--room", "r", "--camera", "/dev/video77"], folder: TemporaryFolder())
         #expect(result.status == 1)
         #expect(result.error.contains("/dev/video77"))
-        #expect(result.error.contains("--test-pattern or --file"), "\(result.error)")
+        #expect(result.error.contains("connectlive devices"), "\(result.error)")
         #expect(result.error.contains("[camera.absent]"), "\(result.error)")
     }
 

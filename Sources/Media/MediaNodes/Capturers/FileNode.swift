@@ -301,9 +301,16 @@ final class FileNode: NodeType, RunningNode {
 public struct File: MediaNode {
     public var handle: NodeHandle
 
+    public enum Format: String, SettingChoice {
+        /// Passes H.264 and Opus on undecoded where that needs the least work for all readers.
+        case auto
+        /// Decodes both streams.
+        case raw
+    }
+
     /// - Parameter loops: whether to repeat without a gap; otherwise the stream ends with the file.
-    public init(path: String, loops: Bool? = nil) {
-        handle = NodeHandle(FileNode.kind, ["path": path, "loop": loops])
+    public init(path: String, loops: Bool? = nil, format: Format? = nil) {
+        handle = NodeHandle(FileNode.kind, ["path": path, "loop": loops, "format": format])
     }
 
     public var video: NodeOutput { output(named: "video") }

@@ -372,14 +372,22 @@ public struct RTSP: MediaNode {
     ///   - url: an address such as `rtsp://user:password@camera/stream`, or `rtsps://` for TLS.
     ///   - latency: the longest delay of media: over UDP the wait for a packet, over TCP the delay that a window allows for.
     ///   - verifiesCertificate: whether the certificate of an `rtsps://` camera has to be valid for this machine.
+    ///   - video: the camera's encoding. With `width` and `height`, the graph starts without the camera.
+    ///   - audio: the camera's encoding, with which the graph starts without the camera.
+    ///   - sampleRate: in Hz.
     public init(
-        url: String, transport: Transport? = nil, latency: Duration? = nil, verifiesCertificate: Bool? = nil
+        url: String, transport: Transport? = nil, latency: Duration? = nil, verifiesCertificate: Bool? = nil,
+        away: Camera.Away? = nil, video: String? = nil, width: Int? = nil, height: Int? = nil, audio: String? = nil,
+        sampleRate: Int? = nil, channels: Int? = nil, slateText: String? = nil, slateImage: String? = nil
     ) {
         handle = NodeHandle(
             RTSPNode.kind,
             [
                 "url": url, "transport": transport, "latency": latency?.inMilliseconds,
-                "verify-certificate": verifiesCertificate,
+                "verify-certificate": verifiesCertificate, "away": away, "video": video, "width": width,
+                "height": height,
+                "audio": audio, "sample-rate": sampleRate, "channels": channels, "slate-text": slateText,
+                "slate-image": slateImage,
             ])
     }
 

@@ -271,13 +271,15 @@ public struct Exec: MediaNode {
     ///   - timeout: the time without a frame after which the program is restarted.
     public init(
         command: String, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil, format: String? = nil,
-        restarts: Bool? = nil, timeout: Duration? = nil
+        restarts: Bool? = nil, timeout: Duration? = nil, away: Camera.Away? = nil, slateText: String? = nil,
+        slateImage: String? = nil
     ) {
         handle = NodeHandle(
             ExecNode.kind,
             [
                 "command": command, "width": width, "height": height, "fps": framesPerSecond, "format": format,
-                "restart": restarts, "timeout": timeout?.inSeconds,
+                "restart": restarts, "timeout": timeout?.inSeconds, "away": away, "slate-text": slateText,
+                "slate-image": slateImage,
             ])
     }
 }

@@ -239,13 +239,15 @@ public struct Feed: MediaNode {
     ///   - timeout: the time without a frame after which a warning is reported.
     public init(
         socket: String? = nil, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
-        format: String? = nil, scales: Bool? = nil, timeout: Duration? = nil
+        format: String? = nil, scales: Bool? = nil, timeout: Duration? = nil, away: Camera.Away? = nil,
+        slateText: String? = nil, slateImage: String? = nil
     ) {
         handle = NodeHandle(
             FeedNode.kind,
             [
                 "socket": socket, "width": width, "height": height, "fps": framesPerSecond, "format": format,
-                "scale": scales, "timeout": timeout?.inSeconds,
+                "scale": scales, "timeout": timeout?.inSeconds, "away": away, "slate-text": slateText,
+                "slate-image": slateImage,
             ])
     }
 }

@@ -194,13 +194,15 @@ public struct CapturerProcess: MediaNode {
     ///   - timeout: the time without a frame after which the program is restarted.
     public init(
         command: String, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil, format: String? = nil,
-        scales: Bool? = nil, restarts: Bool? = nil, timeout: Duration? = nil
+        scales: Bool? = nil, restarts: Bool? = nil, timeout: Duration? = nil, away: Camera.Away? = nil,
+        slateText: String? = nil, slateImage: String? = nil
     ) {
         handle = NodeHandle(
             ProcessNode.kind,
             [
                 "command": command, "width": width, "height": height, "fps": framesPerSecond, "format": format,
-                "scale": scales, "restart": restarts, "timeout": timeout?.inSeconds,
+                "scale": scales, "restart": restarts, "timeout": timeout?.inSeconds, "away": away,
+                "slate-text": slateText, "slate-image": slateImage,
             ])
     }
 }
