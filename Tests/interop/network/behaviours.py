@@ -86,7 +86,8 @@ def a_network_with_ipv6_alone_carries_a_room(network):
     server, publisher, viewer = three_hosts(network)
     address, _, _ = [host.use_ipv6_alone() for host in (server, publisher, viewer)]
     program = serve(server, "--listen", f"[::]:{PORT}")
-    expect(program.line(f"--server ws://[{address}]:{PORT}"), f"the server did not print its address: {program.tail()}")
+    wait_for(
+        lambda: program.line(f"--server ws://[{address}]:{PORT}"), 20, lambda: f"the server's address, not {program.tail()}")
     key = KEY | {"CONNECTLIVE_SERVER": f"ws://[{address}]:{PORT}"}
     publishing = publisher.start("publish", *PATTERN, **key)
     viewing = viewer.start("view", "--room", "r", "--no-window", "--report", "report.json", **key)
