@@ -130,12 +130,6 @@ def measure(program, pairs, shapes):
                        "theirs": other}
             sides = (("ours", mine, ours(program, shape, frames, clip, "--pipe")),
                      ("theirs", other, theirs(program, shape, frames, clip, "--pipe")))
-            for name in counted:
-                say(f"{shape}: instructions, {name}")
-                try:
-                    result[name]["instructions"], result[name]["encoded"] = instructions(counted[name], folder)
-                except (RuntimeError, subprocess.TimeoutExpired) as problem:
-                    result[name]["problem"] = str(problem)
             say(f"{shape}: {pairs} pairs")
             for name in ("ours", "theirs"):
                 result[name]["seconds"], result[name]["first"] = [], []
@@ -143,6 +137,12 @@ def measure(program, pairs, shapes):
                 for name, command, piped in sides:
                     result[name]["seconds"].append(processor_seconds(command))
                     result[name]["first"].append(first_frame(piped))
+            for name in counted:
+                say(f"{shape}: instructions, {name}")
+                try:
+                    result[name]["instructions"], result[name]["encoded"] = instructions(counted[name], folder)
+                except (RuntimeError, subprocess.TimeoutExpired) as problem:
+                    result[name]["problem"] = str(problem)
             results[shape] = result
     return results
 
