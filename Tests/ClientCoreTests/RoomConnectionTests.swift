@@ -136,6 +136,22 @@ import TestSupport
         }
     }
 
+    @Test func `a track that the room does not take is disconnected, and reported with its codec`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            let tracks = [Track(.opus), Track(.h264)]
+            var streams: [PublishedStream] = []
+            client.connection.publish(tracks.map { TrackOffer($0) }) { streams = (try? $0.get()) ?? [] }
+            try client.acceptOffer(id: 2, stream: 7)
+            #expect(streams.map(\.id) == [7])
+            #expect(tracks.map(\.isConnected) == [true, false])
+            let problems = client.events.compactMap { if case .problem(let error) = $0 { error.message } else { nil } }
+            #expect(problems.count == 1 && problems.first?.contains("does not take the video as H264") == true)
+            client.connection.drop()
+        }
+    }
+
     @Test func `a track's state is told when it is published, one change at a time, and the last one at the end`()
         async throws
     {

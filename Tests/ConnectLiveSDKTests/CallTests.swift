@@ -13,14 +13,14 @@ import TestSupport
 extension SDKTests {
     @Suite(.timeLimit(.minutes(3)))
     struct Calls {
-        private func pattern(frames: Int = 0, codec: VideoCodec = .vp8, rate: Double = 30) -> MediaWish {
-            var options = MediaWish.testPattern(frames: frames)
+        private func pattern(frames: Int = 0, codec: VideoCodec = .vp8, rate: Double = 30) -> MediaRequest {
+            var options = MediaRequest.testPattern(frames: frames)
             options.framesPerSecond = rate
             options.codec = codec
             return options
         }
 
-        private func publish(_ options: MediaWish, by client: Client) async throws -> any LocalMedia {
+        private func publish(_ options: MediaRequest, by client: Client) async throws -> any LocalMedia {
             let media = ConnectLive.createLocalMedia(options)
             try client.room.publish(media)
             try await client.listener.wait(for: "published") {

@@ -154,7 +154,7 @@ extension SDKTests {
             try await onStage { stage in
                 let publisher = Client()
                 _ = try await publisher.join("relayed")
-                let media = ConnectLive.createLocalMedia(MediaWish.testPattern(frames: 0))
+                let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
                 try publisher.room.publish(media)
                 try await publisher.listener.wait(for: "published") {
                     if case .localPublished = $0 { true } else { nil }
@@ -248,7 +248,7 @@ extension SDKTests {
                 try await requireEventually("two errors") { viewer.listener.names.count { $0 == "error" } == 2 }
                 let publisher = Client()
                 _ = try await publisher.join("refusals")
-                let media = ConnectLive.createLocalMedia(MediaWish.testPattern(frames: 0))
+                let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
                 try publisher.room.publish(media)
                 #expect(throws: ConnectLiveError.self) { try publisher.room.publish(media) }
                 #expect(throws: ConnectLiveError.self) { try publisher.room.publish(nil) }

@@ -55,7 +55,7 @@ extension SDKTests {
             try await onStage { stage in
                 let host = Client()
                 _ = try await host.join("hello")
-                let media = ConnectLive.createLocalMedia(MediaWish.testPattern(frames: 0))
+                let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
                 try host.room.publish(media)
                 let hello = try Running(
                     BuiltPackage.program("hello").path, [clip, "hello", "8"],

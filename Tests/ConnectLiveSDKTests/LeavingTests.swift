@@ -73,7 +73,7 @@ extension SDKTests {
 
         @Test func `local media can be published in another room after its room ended`() async throws {
             try await onStage { _ in
-                let media = ConnectLive.createLocalMedia(MediaWish.testPattern(frames: 0))
+                let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
                 let first = Client()
                 _ = try await first.join("first")
                 try first.room.publish(media)

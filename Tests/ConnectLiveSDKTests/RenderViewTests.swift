@@ -31,8 +31,8 @@ import TestSupport
         #expect(events.withLock { $0.count { $0 != "frame" } } == 1)
     }
 
-    private var pictures: MediaWish {
-        var options = MediaWish.testPattern(frames: 0)
+    private var pictures: MediaRequest {
+        var options = MediaRequest.testPattern(frames: 0)
         options.hasAudio = false
         return options
     }

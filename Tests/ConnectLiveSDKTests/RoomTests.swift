@@ -149,7 +149,7 @@ extension SDKTests {
         }
 
         @Test func `a local view shows the captured frames`() async throws {
-            var options = MediaWish.testPattern(frames: 0)
+            var options = MediaRequest.testPattern(frames: 0)
             options.hasAudio = false
             let media = ConnectLive.createLocalMedia(options)
             let watcher = Watcher()

@@ -11,7 +11,7 @@ extension SDKTests {
     @Suite(.timeLimit(.minutes(1)))
     struct Unpublishing {
         private func pattern() -> any LocalMedia {
-            ConnectLive.createLocalMedia(MediaWish.testPattern(frames: 0))
+            ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
         }
 
         @Test func `unpublished media is gone for the others, and is published again`() async throws {

@@ -46,11 +46,11 @@ extension [Substring] {
 
 extension SequenceParameters {
     /// ITU-T H.264, 7.3.2.1.1. Order 0 permits B-frames, order 2 does not.
-    fileprivate static func made(profile: Int = 66, order: Int = 2) -> SequenceParameters? {
+    fileprivate static func made(profile: Int = 66, order: Int = 2, level: Int = 31) -> SequenceParameters? {
         var writer = BitWriter()
         writer.append(0x67, bits: 8)
         writer.append(profile, bits: 8)
-        writer.append(31, bits: 16)
+        writer.append(level, bits: 16)
         writer.append(unsigned: 0)
         if profile == 100 {
             for value in [1, 0, 0] { writer.append(unsigned: value) }
@@ -201,6 +201,10 @@ extension MediaNodesTests {
             }
             let high = try camera(.made(profile: 100), to: "room")
             #expect(high.format == "I420" && high.reason?.contains("its profile is High, and receivers") == true)
+            let large = try camera(.made(level: 60), to: "room")
+            #expect(large.format == "I420" && large.reason?.contains("its level is 6.0, and receivers") == true)
+            #expect(try camera(.made(level: 40), to: "room").format == "h264")
+            #expect(try camera(.made(level: 60), to: "disk").format == "h264")
             let recorded = try camera(.made(profile: 100), to: "disk")
             #expect(recorded.format == "h264" && recorded.reason == nil)
             let reordered = try camera(.made(profile: 100, order: 0), to: "disk")

@@ -148,6 +148,65 @@ extension MediaNodesTests {
             #expect(isBeginning(frames), "\(frames)")
         }
 
+        /// A camera that takes over, whose film begins bright.
+        private func other(_ format: String, _ frames: [[UInt8]], in folder: TemporaryFolder) throws -> String {
+            let data = frames.map {
+                #"{"format":"\#(format)","size":"64x48","data":"\#(Data($0).base64EncodedString())"}"#
+            }
+            let path = folder.file("other.json")
+            let text = """
+                {"version":1,"driver":"uvcvideo","card":"Other","bus":"usb-0000:00:14.0-2",
+                 "formats":[{"format":"\(format)","sizes":[{"size":"64x48","rates":["30"]}]}],
+                 "frames":[\(data.joined(separator: ","))]}
+                """
+            try text.write(toFile: path, atomically: true, encoding: .utf8)
+            return "fixture:" + path
+        }
+
+        @Test func `a camera without H.264 goes on with a promised stream of H.264: its frames are encoded`()
+            async throws
+        {
+            let folder = TemporaryFolder()
+            let raw = try other("YUYV", [], in: folder)
+            let run = try await EncodingRun(
+                "H264", try EncodedFilm.h264(30, keyframeEvery: 10), [.init(.unplugged, at: 1.5, until: 300)],
+                ["format": "h264", "failover": .text(raw)])
+            try await run.pipeline.start()
+            await eventually("the other camera") { run.status?.state == .failedOver }
+            let count = run.recorded
+            await eventually("frames") { run.recorded > count + 20 }
+            await run.pipeline.stop()
+            #expect(run.warnings.count { $0.contains("Its YUY2 in 64x48 is encoded here.") } == 1, "\(run.warnings)")
+            let decoded = try run.decoded()
+            #expect(decoded.problems.isEmpty && decoded.pictures.count == run.recorded)
+        }
+
+        @Test func `a camera that has only H.264 goes on with a promised raw stream: it is decoded`() async throws {
+            let folder = TemporaryFolder()
+            let film = try EncodedFilm.h264(30, keyframeEvery: 10)
+            let encoding = try other("H264", film, in: folder)
+            let run = try await EncodingRun(
+                "YUYV", [], [.init(.unplugged, at: 1.5, until: 300)], ["failover": .text(encoding)], isShown: true)
+            try await run.pipeline.start()
+            await eventually("the other camera") { run.status?.state == .failedOver }
+            let count = run.seen.pictures.count
+            await eventually("frames") { run.seen.pictures.count > count + 20 }
+            await run.pipeline.stop()
+            #expect(run.seen.failures.isEmpty)
+            // The film gets brighter from frame to frame.
+            #expect(Set(run.seen.pictures.all.suffix(20).map { Int($0.brightness) }).count > 5)
+        }
+
+        @Test func `a camera that has only H.264 is mirrored after decoding`() async throws {
+            let run = try await EncodingRun(
+                "H264", try EncodedFilm.h264(30, keyframeEvery: 10), [], ["mirror": true], isShown: true)
+            #expect(run.pipeline.plan.node("camera")?.device?.elements.map(\.name).contains("decoder") == true)
+            try await run.pipeline.start()
+            await eventually("frames") { run.seen.pictures.count > 20 }
+            await run.pipeline.stop()
+            #expect(run.seen.failures.isEmpty)
+        }
+
         @Test func `a camera of H.264 that comes late begins with a slate`() async throws {
             let film = try EncodedFilm.h264(30, keyframeEvery: 10)
             let run = try await EncodingRun(

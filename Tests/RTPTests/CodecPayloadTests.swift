@@ -45,6 +45,24 @@ private func rtp(_ payload: [UInt8]) -> PacketBuffer {
         #expect(descriptor(full) != nil)
     }
 
+    @Test("Frames get successive picture ids, and those of the lowest layer successive TL0PICIDX")
+    func numbering() throws {
+        var (numbers, seen) = (VP8PictureNumbers(), [(id: UInt16, base: UInt8)]())
+        // Of three payloaders, two packets a frame; layers 0, 1, 0.
+        for (id, layer) in [(0x7ffe, 0x00), (0x0003, 0x40), (0x5000, 0x00)] as [(UInt16, UInt8)] {
+            numbers.beginFrame()
+            for _ in 0..<2 {
+                var packet = rtp([0x90, 0xe0, 0x80 | UInt8(id >> 8), UInt8(id & 0xff), 0x99, layer, 0x00])
+                let header = try value(RTPHeader(parsing: packet))
+                numbers.number(&packet, header: header)
+                let read = try value(VP8PayloadDescriptor(parsing: packet, header: header))
+                seen.append((try value(read.pictureID), try value(read.tl0PictureIndex)))
+            }
+        }
+        #expect(seen.map { $0.id &- seen[0].id } == [0, 0, 1, 1, 2, 2])
+        #expect(seen.map { $0.base &- seen[0].base } == [0, 0, 0, 0, 1, 1])
+    }
+
     @Test("Picture id and TL0PICIDX are rewritten in place, in their own width", arguments: [true, false])
     func rewriting(isLong: Bool) throws {
         let payload: [UInt8] = isLong ? [0x90, 0xc0, 0x81, 0x23, 0x45, 0x99] : [0x90, 0xc0, 0x23, 0x45, 0x99]
@@ -85,5 +103,22 @@ private func rtp(_ payload: [UInt8]) -> PacketBuffer {
         #expect(!isKeyframe([0x78, 0, 0, 0, 0]))
         #expect(!isKeyframe([0x7c]))
         #expect(!isKeyframe([]))
+    }
+}
+
+@Suite struct H264LevelTests {
+    private let set: [UInt8] = [0x67, 0x42, 0xc0, 0x28, 0xd9]
+
+    @Test("The level of a parameter set is read as a single unit and in an aggregate")
+    func level() {
+        let aggregate: [UInt8] = [24, 0, 2, 0x09, 0x10, 0, 5] + set + [0, 1, 0x68]
+        #expect(H264Payload.level(of: set[...]) == 40)
+        #expect(H264Payload.level(of: aggregate[...]) == 40)
+        for payload in [[], [0x65, 1, 2, 3, 4], [24, 0, 0, 0, 0], [24, 0xff, 0xff, 0x67], [0x67, 0x42, 0xc0]]
+            as [[UInt8]]
+        {
+            #expect(H264Payload.level(of: payload[...]) == nil)
+        }
+        for length in 0..<aggregate.count { _ = H264Payload.level(of: aggregate[..<length]) }
     }
 }

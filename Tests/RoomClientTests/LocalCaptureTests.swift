@@ -31,7 +31,7 @@ struct LocalCaptureTests {
     @Test func `a stop during a start returns when the source is free`() async throws {
         for _ in 0..<5 {
             let clip = try Clip()
-            let capture = LocalCapture(MediaWish.file(clip.path, isLooping: true))
+            let capture = LocalCapture(MediaRequest.file(clip.path, isLooping: true))
             let start = Task { () async -> RoomError? in
                 do throws(RoomError) {
                     try await capture.start()
@@ -48,31 +48,31 @@ struct LocalCaptureTests {
         }
     }
 
-    @Test func `an edit may ask for the wish that it changes, and toggles add up`() async throws {
-        let capture = LocalCapture(MediaWish.testPattern())
-        let toggle: @Sendable (inout MediaWish) -> Void = { $0.isMirrored = !capture.wish.isMirrored }
+    @Test func `an edit may ask for the request that it changes, and toggles add up`() async throws {
+        let capture = LocalCapture(MediaRequest.testPattern())
+        let toggle: @Sendable (inout MediaRequest) -> Void = { $0.isMirrored = !capture.requested.isMirrored }
         try await capture.change(toggle)
-        #expect(!capture.wish.isMirrored)
+        #expect(!capture.requested.isMirrored)
         for round in 1...20 {
-            capture.wishLater(toggle)
-            #expect(capture.wish.isMirrored == !round.isMultiple(of: 2))
+            capture.changeLater(toggle)
+            #expect(capture.requested.isMirrored == !round.isMultiple(of: 2))
         }
         try await capture.change { _ in }
-        #expect(!capture.wish.isMirrored)
+        #expect(!capture.requested.isMirrored)
     }
 
-    @Test func `an impossible edit is no longer part of the newest wish, the others are`() async throws {
-        let capture = LocalCapture(MediaWish.testPattern())
+    @Test func `an impossible edit is no longer part of the newest request, the others are`() async throws {
+        let capture = LocalCapture(MediaRequest.testPattern())
         try await capture.start()
         let failing = Task { try await capture.change { ($0.source, $0.file) = (.file, "/nonexistent.mp4") } }
         try await capture.change { $0.isMirrored = !$0.isMirrored }
         await #expect(throws: RoomError.self) { try await failing.value }
-        #expect(capture.wish.source == .testPattern && !capture.wish.isMirrored)
+        #expect(capture.requested.source == .testPattern && !capture.requested.isMirrored)
         await capture.stop()
     }
 
     @Test func `all callers of stop wait for the end, and statistics remain`() async throws {
-        let capture = LocalCapture(MediaWish.testPattern(frames: 0))
+        let capture = LocalCapture(MediaRequest.testPattern(frames: 0))
         try await capture.start()
         while capture.encoderStatistics.encoded == 0 { await Task.yield() }
         async let first: Void = capture.stop()

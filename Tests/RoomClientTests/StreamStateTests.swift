@@ -93,7 +93,7 @@ struct StreamStateTests {
     }
 
     /// The options of a capture of a camera without audio, and the events of its device.
-    private func capture(_ options: MediaWish) -> (capture: LocalCapture, events: Collected<String>) {
+    private func capture(_ options: MediaRequest) -> (capture: LocalCapture, events: Collected<String>) {
         var options = options
         (options.microphone, options.width, options.height) = (.none, 64, 48)
         let (capture, events) = (LocalCapture(options), Collected<String>())
@@ -115,14 +115,14 @@ struct StreamStateTests {
     @Test func `a capture goes on when its camera is lost, and does not start without it`() async throws {
         let folders = [TemporaryFolder(), TemporaryFolder()]
         let camera = try CameraFile.write(CameraFile.comesAndGoes, to: folders[0])
-        let (capture, events) = self.capture(MediaWish.camera(camera))
+        let (capture, events) = self.capture(MediaRequest.camera(camera))
         try await capture.start()
         await eventually("the return") { events.count >= 2 }
         await capture.stop()
         #expect(events.all.prefix(2) == ["video lost camera.lost, waiting", "video returned, live"])
 
         let busy = try CameraFile.write([.init("noBandwidth", at: 0)], to: folders[1])
-        let refusing = self.capture(MediaWish.camera(busy)).capture
+        let refusing = self.capture(MediaRequest.camera(busy)).capture
         let refused = await #expect(throws: RoomError.self) { try await refusing.start() }
         #expect(refused?.code.name == "camera.bandwidth")
     }
@@ -130,7 +130,7 @@ struct StreamStateTests {
     @Test func `another camera takes over for the one that a capture lost`() async throws {
         let folders = [TemporaryFolder(), TemporaryFolder()]
         let camera = try CameraFile.write([.init("unplugged", at: 1)], to: folders[0])
-        var options = MediaWish.camera(camera)
+        var options = MediaRequest.camera(camera)
         options.failover = try CameraFile.write([], to: folders[1])
         let (capture, events) = self.capture(options)
         try await capture.start()

@@ -19,6 +19,8 @@ final class StreamWitness: IncomingSink, Sendable {
         var numbers: [UInt16] = []
         /// Of the frames, in the order of arrival.
         var timestamps: [UInt32] = []
+        /// The picture ids of frames of VP8, in the order of arrival.
+        var pictures: [UInt16] = []
     }
 
     private let media: StreamMedia
@@ -51,7 +53,13 @@ final class StreamWitness: IncomingSink, Sendable {
             seen.ssrcs.insert(ssrc)
             seen.packets += 1
             seen.numbers.append(number)
-            if seen.timestamps.last != timestamp { seen.timestamps.append(timestamp) }
+            if seen.timestamps.last != timestamp {
+                seen.timestamps.append(timestamp)
+                // X, I and M of RFC 7741, section 4.2.
+                if packet.count > 15, packet[12] & 0x80 != 0, packet[13] & 0x80 != 0, packet[14] & 0x80 != 0 {
+                    seen.pictures.append(UInt16(field(14..<16)) & 0x7fff)
+                }
+            }
         }
     }
 

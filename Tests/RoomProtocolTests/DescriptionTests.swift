@@ -49,6 +49,28 @@ import Testing
         #expect(stream.retransmissionSSRC == SSRC(6))
     }
 
+    @Test(arguments: [(nil, "42e01f"), (10, "42e01f"), (40, "42e028"), (51, "42e033")] as [(UInt8?, String)])
+    func `an offer states the level of H264, and at least 3_1`(level: UInt8?, announced: String) throws {
+        let offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [Sender(mid: "0", codec: .h264, ssrc: SSRC(5), retransmissionSSRC: nil, level: level)],
+            transport: transport, cname: "me")
+        let parsed = try SessionDescription(parsing: offer.serialized())
+        let format = try #require(parsed[mid: "0"]?.formats.first)
+        #expect(format.parameter("profile-level-id") == announced)
+        #expect(format.parameter("level-asymmetry-allowed") == "1")
+        #expect(try UpDescription.stream("0", of: parsed).negotiated.parameters.contains(announced))
+    }
+
+    @Test func `rooms carry H264 up to level 5_2, and say so to receivers`() throws {
+        #expect(Codec.h264.format.parameter("profile-level-id") == "42e034")
+        for (level, isCarried) in [("34", true), ("3c", false), ("zz", false), ("", false)] {
+            var format = Codec.h264(level: 31)
+            format.parameters = "packetization-mode=1;profile-level-id=42e0\(level)"
+            #expect((Codec(format) == .h264) == isCarried, "\(level)")
+        }
+    }
+
     private func publishing(_ mids: [String]) throws -> SessionDescription {
         let offer = UpDescription.offer(
             sessionID: 1, version: 1,

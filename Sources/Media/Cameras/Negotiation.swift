@@ -8,10 +8,17 @@ package struct CaptureWish: Sendable, Hashable {
     package let favourite: String?
     /// Whether a mode has to have at least this size and rate. Otherwise the nearest mode serves.
     package let isRequired: Bool
+    /// Whether a mode of `formats` has to have exactly this size.
+    package let isExact: Bool
+    /// Formats that serve if the camera has no mode of the others.
+    package let otherwise: [String]
 
     package init(
-        _ size: FrameSize, _ rate: FrameRate, formats: [String], favourite: String? = nil, isRequired: Bool = false
+        _ size: FrameSize, _ rate: FrameRate, formats: [String], favourite: String? = nil, isRequired: Bool = false,
+        isExact: Bool = false, otherwise: [String] = []
     ) {
+        self.isExact = isExact
+        self.otherwise = otherwise
         self.size = size
         self.rate = rate
         self.formats = formats
@@ -44,9 +51,10 @@ extension CaptureWish {
         let candidates = candidates(offers)
         guard let best = candidates.first else {
             let there = Set(offers.map { $0.format.name ?? $0.format.description }).sorted().joined(separator: ", ")
+            let read = formats + otherwise.filter { !formats.contains($0) }
             let lack =
-                formats.count == 1
-                ? "does not offer \(formats[0])" : "offers none of the formats \(formats.joined(separator: ", "))"
+                read.count == 1
+                ? "does not offer \(read[0])" : "offers none of the formats \(read.joined(separator: ", "))"
             throw Self.refusal(
                 "The camera \(camera) \(lack)\(there.isEmpty ? "" : ", only \(there)"). Choose another camera or format."
             )
@@ -79,8 +87,13 @@ extension CaptureWish {
     }
 
     private func candidates(_ offers: [FormatOffer]) -> [Candidate] {
+        let first = candidates(offers, formats).filter { !isExact || $0.mode.size == size }
+        return first.isEmpty ? candidates(offers, otherwise) : first
+    }
+
+    private func candidates(_ offers: [FormatOffer], _ formats: [String]) -> [Candidate] {
         var seen: Set<[String]> = []
-        return offers.flatMap { offer in offer.sizes.compactMap { candidate(offer, $0) } }
+        return offers.flatMap { offer in offer.sizes.compactMap { candidate(offer, $0, formats) } }
             .sorted { $0.cost.lexicographicallyPrecedes($1.cost) }
             .filter { found in
                 let name = found.mode.format.name ?? ""
@@ -89,7 +102,7 @@ extension CaptureWish {
     }
 
     /// The mode of a format in a range of sizes that is nearest to the wish. Nil if the consumer does not read the format.
-    private func candidate(_ offer: FormatOffer, _ sizes: FormatOffer.Size) -> Candidate? {
+    private func candidate(_ offer: FormatOffer, _ sizes: FormatOffer.Size, _ formats: [String]) -> Candidate? {
         guard let name = offer.format.name, let rank = formats.firstIndex(of: name) else { return nil }
         let found = sizes.range.nearest(to: size)
         let rate = sizes.rates.nearest(to: rate)

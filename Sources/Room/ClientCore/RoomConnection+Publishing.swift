@@ -71,13 +71,28 @@ extension RoomConnection {
                     track.stream.map { PublishedStream(id: $0, isVideo: track.isVideo) }
                 }
                 publishing.prepared = nil
-                for track in tracks { tellState(of: track) }
+                for track in tracks where track.stream != nil { tellState(of: track) }
                 then(.success(streams))
+                refused(tracks.filter { $0.stream == nil }, in: session)
             } catch {
                 removePrepared()
                 then(.failure(error))
             }
             publishTurnEnds()
+        }
+    }
+
+    /// The room has taken other tracks of the offer, but not these.
+    private func refused(_ tracks: [UpSession.Track], in session: UpSession) {
+        session.remove(tracks)
+        for track in tracks {
+            let codec = track.sender.codec
+            onEvent(
+                .problem(
+                    RoomError(
+                        .publishRefused,
+                        "The room does not take the \(codec.media.rawValue) as \(codec.rawValue). Unpublish the media, and "
+                            + "publish it with another codec.")))
         }
     }
 

@@ -6,15 +6,27 @@ package struct Sender: Sendable, Equatable {
     package var codec: Codec
     package var ssrc: SSRC
     package var retransmissionSSRC: SSRC?
+    /// `level_idc` of a stream of H.264, if it is known.
+    package var level: UInt8?
     /// Whether the stream has ended, so that its m-line is free for another one with another mid (RFC 8829, section
     /// 5.2.2).
     package var hasEnded = false
 
-    package init(mid: String, codec: Codec, ssrc: SSRC, retransmissionSSRC: SSRC?) {
+    package init(mid: String, codec: Codec, ssrc: SSRC, retransmissionSSRC: SSRC?, level: UInt8? = nil) {
+        self.level = level
         self.mid = mid
         self.codec = codec
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
+    }
+}
+
+extension Sender {
+    /// The formats of its m-line. H.264 states the level of the stream. A lower one than usual would bind later frames.
+    fileprivate var formats: [PayloadFormat] {
+        var formats = Codec.formats([codec])
+        if codec == .h264 { formats[0] = Codec.h264(level: max(level ?? 0, Codec.usualLevel)) }
+        return formats
     }
 }
 
@@ -44,7 +56,7 @@ package enum UpDescription {
                 }
                 return MediaDescription(
                     kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .sendonly,
-                    formats: Codec.formats([sender.codec]), ssrcs: [sender.ssrc],
+                    formats: sender.formats, ssrcs: [sender.ssrc],
                     retransmissionSSRC: sender.retransmissionSSRC, cname: cname, msid: "\(cname) \(sender.mid)",
                     transport: transport)
             })
@@ -63,7 +75,8 @@ package enum UpDescription {
             throw RoomError(
                 .publishRefused,
                 "The m-line '\(mid)' offers \(offered.isEmpty ? "no codec" : offered.joined(separator: ", ")). Offer "
-                    + (media.kind == .audio ? "opus." : "VP8, or H264 with packetization mode 1."))
+                    + (media.kind == .audio
+                        ? "opus." : "VP8, or H264 of the baseline profile up to level 5.2 with packetization mode 1."))
         }
         return OfferedStream(
             mid: mid, negotiated: negotiated, ssrc: media.ssrcs.first, retransmissionSSRC: media.retransmissionSSRC,

@@ -37,7 +37,7 @@ public enum CapturerType: Sendable, Hashable {
 
 /// The audio source for a camera. (Linux)
 public enum MicrophoneType: Sendable, Hashable {
-    /// The default microphone. No audio if the machine has none.
+    /// The default microphone. If the machine has none, only the video is published.
     case automatic
     case none
     /// A microphone by its identifier, as listed by `connectlive devices`.
@@ -59,23 +59,23 @@ public struct LocalMediaOptions: Sendable {
     public var videoExtraValue = ""
     /// Free text that all participants see beside the audio.
     public var audioExtraValue = ""
-    var wish: MediaWish
+    var request: MediaRequest
 
-    init(_ wish: MediaWish? = nil) {
-        self.wish = wish ?? MediaWish(source: .camera)
-        if wish == nil { self.wish.file = "sample.mov" }
+    init(_ request: MediaRequest? = nil) {
+        self.request = request ?? MediaRequest(source: .camera)
+        if request == nil { self.request.file = "sample.mov" }
     }
 
     public var source: CapturerType {
         get {
-            switch wish.source {
+            switch request.source {
             case .camera: .camera
             case .file: .file
             case .testPattern: .testPattern
             }
         }
         set {
-            wish.source =
+            request.source =
                 switch newValue {
                 case .camera: .camera
                 case .file: .file
@@ -86,86 +86,87 @@ public struct LocalMediaOptions: Sendable {
 
     /// Whether to publish audio. True by default.
     public var hasAudio: Bool {
-        get { wish.hasAudio }
-        set { wish.hasAudio = newValue }
+        get { request.hasAudio }
+        set { request.hasAudio = newValue }
     }
 
     /// Whether to publish video. True by default.
     public var hasVideo: Bool {
-        get { wish.hasVideo }
-        set { wish.hasVideo = newValue }
+        get { request.hasVideo }
+        set { request.hasVideo = newValue }
     }
 
     /// Whether to mirror a camera's frames, for everybody. True by default. Mirrored frames are decoded and encoded: set it
     /// to false, so that H.264 of the camera can pass through.
     public var isMirror: Bool {
-        get { wish.isMirrored }
-        set { wish.isMirrored = newValue }
+        get { request.isMirrored }
+        set { request.isMirrored = newValue }
     }
 
     /// The file to publish: an absolute path, or one relative to the current folder. `sample.mov` by default.
     public var fileName: String {
-        get { wish.file }
-        set { wish.file = newValue }
+        get { request.file }
+        set { request.file = newValue }
     }
 
     /// Frame width in pixels, for a camera and the test pattern. 640 by default. A file keeps its own.
     public var videoWidth: Int {
-        get { wish.width }
-        set { wish.width = newValue }
+        get { request.width }
+        set { request.width = newValue }
     }
 
     /// Frame height in pixels. 480 by default.
     public var videoHeight: Int {
-        get { wish.height }
-        set { wish.height = newValue }
+        get { request.height }
+        set { request.height = newValue }
     }
 
     /// Frames per second. 20 by default. A rate that is set is also the highest one; H.264 of a camera with a higher rate then
     /// does not pass through.
     public var videoFPS: Int {
-        get { Int(wish.framesPerSecond ?? 20) }
-        set { wish.framesPerSecond = Double(newValue) }
+        get { Int(request.framesPerSecond ?? 20) }
+        set { request.framesPerSecond = Double(newValue) }
     }
 
     /// The camera: a name of `connectlive devices`, such as `serial:7C3F` or `front`, or a path such as `/dev/video0`. Nil
     /// means the first camera. (Linux)
     public var cameraDevice: String? {
-        get { wish.camera }
-        set { wish.camera = newValue }
+        get { request.camera }
+        set { request.camera = newValue }
     }
 
     /// The camera that takes over while `cameraDevice` is away. Nil means none: the last frame stands in for it. (Linux)
     public var failoverCamera: String? {
-        get { wish.failover }
-        set { wish.failover = newValue }
+        get { request.failover }
+        set { request.failover = newValue }
     }
 
-    /// Whether `start` succeeds without the camera and the microphone, and `switchCamera` without the camera. The video then
-    /// shows a slate until the camera is plugged in, and the audio is silent. False by default: `start` fails without the
+    /// Whether `start` succeeds without the camera and a named microphone, and `switchCamera` without the camera. The video
+    /// then shows a slate until the camera is plugged in, and the audio is silent. Audio alone also waits for an automatic
+    /// microphone. False by default: `start` fails without the
     /// microphone, and without the camera if there is no audio. (Linux)
     public var waitsForDevices: Bool {
-        get { wish.waitsForDevices }
-        set { wish.waitsForDevices = newValue }
+        get { request.waitsForDevices }
+        set { request.waitsForDevices = newValue }
     }
 
     /// Whether `start` fails without the camera, also if there is audio.
     package var needsCamera: Bool {
-        get { wish.needsCamera }
-        set { wish.needsCamera = newValue }
+        get { request.needsCamera }
+        set { request.needsCamera = newValue }
     }
 
     /// The microphone for a camera. (Linux)
     public var microphone: MicrophoneType {
         get {
-            switch wish.microphone {
+            switch request.microphone {
             case .automatic: .automatic
             case .none: .none
             case .device(let identifier): .device(identifier)
             }
         }
         set {
-            wish.microphone =
+            request.microphone =
                 switch newValue {
                 case .automatic: .automatic
                 case .none: .none
@@ -176,23 +177,24 @@ public struct LocalMediaOptions: Sendable {
 
     /// Whether a file repeats without a gap. True by default. (Linux)
     public var isLooping: Bool {
-        get { wish.isLooping }
-        set { wish.isLooping = newValue }
+        get { request.isLooping }
+        set { request.isLooping = newValue }
     }
 
     /// VP8, or H.264 constrained baseline. Nil, the default, means the one that costs least: H.264 that the camera delivers
     /// passes through, everything else becomes VP8. It does not pass with `isMirror`, `failoverCamera` or `videoBitrate`, nor
-    /// in another size than `videoWidth` and `videoHeight`. A stream keeps its codec as long as it is published. (Linux)
+    /// in another size than `videoWidth` and `videoHeight`. While a room has the video, it keeps its codec, and a request for
+    /// another one throws. (Linux)
     public var videoCodec: VideoCodec? {
-        get { wish.codec }
-        set { wish.codec = newValue }
+        get { request.codec }
+        set { request.codec = newValue }
     }
 
     /// Constant bitrate of the video in bits per second. Nil means the default of `VideoBitrate` for its size and frame
     /// rate, or the rate of H.264 that passes through. (Linux)
     public var videoBitrate: Int? {
-        get { wish.bitrate?.bitsPerSecond }
-        set { wish.bitrate = newValue.map(Bitrate.init(bitsPerSecond:)) }
+        get { request.bitrate?.bitsPerSecond }
+        set { request.bitrate = newValue.map(Bitrate.init(bitsPerSecond:)) }
     }
 }
 

@@ -130,8 +130,8 @@ public final class ConnectLive: Sendable {
     }
 
     /// Local media with options that are not public, such as a test pattern of limited length.
-    package static func createLocalMedia(_ wish: MediaWish, extraValue: String = "") -> any LocalMedia {
-        var options = LocalMediaOptions(wish)
+    package static func createLocalMedia(_ request: MediaRequest, extraValue: String = "") -> any LocalMedia {
+        var options = LocalMediaOptions(request)
         options.videoExtraValue = extraValue
         options.audioExtraValue = extraValue
         return LocalMediaSession(options)

@@ -32,8 +32,8 @@ public protocol LocalMedia: AnyObject, Sendable {
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws
     /// - Parameter completion: receives nil on success
     func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void)
-    /// Changes the options: the camera or another source, size, rate, mirroring, bitrate, microphone. The extra values and,
-    /// for published streams, the codec keep their values. Video or audio that the media did not have before is part of
+    /// Changes the options: the camera or another source, size, rate, mirroring, bitrate, microphone, and the codec unless a
+    /// room has the video. The extra values stay. Throws the reason if that is not possible, and changes nothing. Video or audio that the media did not have before is part of
     /// later publications only. (Linux)
     ///
     /// - Parameter change: may be called several times, on any thread.
@@ -79,8 +79,8 @@ public final class LocalVideo: Sendable {
     /// Whether the video is captured. False frees the camera, and the other participants see that the video waits. A failure
     /// to open the camera again is an `onError`.
     public var active: Bool {
-        get { capture.wish.isVideoActive }
-        set { capture.wishLater { $0.isVideoActive = newValue } }
+        get { capture.requested.isVideoActive }
+        set { capture.changeLater { $0.isVideoActive = newValue } }
     }
 
     public func setEnabled(_ isEnabled: Bool) { active = isEnabled }
@@ -125,8 +125,8 @@ public final class LocalAudio: Sendable {
 
     /// Whether the audio is captured. False frees the microphone, and the other participants see that the audio waits.
     public var active: Bool {
-        get { capture.wish.isAudioActive }
-        set { capture.wishLater { $0.isAudioActive = newValue } }
+        get { capture.requested.isAudioActive }
+        set { capture.changeLater { $0.isAudioActive = newValue } }
     }
 
     public func setEnabled(_ isEnabled: Bool) { active = isEnabled }
@@ -152,11 +152,11 @@ final class LocalMediaSession: LocalMedia {
 
     var video: LocalVideo { localVideo }
     var audio: LocalAudio { localAudio }
-    var isMirror: Bool { capture.wish.isMirrored }
-    var position: CameraPosition { capture.wish.camera.flatMap(CameraPosition.init) ?? .unspecified }
+    var isMirror: Bool { capture.requested.isMirrored }
+    var position: CameraPosition { capture.requested.camera.flatMap(CameraPosition.init) ?? .unspecified }
 
     init(_ options: LocalMediaOptions) {
-        capture = LocalCapture(options.wish)
+        capture = LocalCapture(options.request)
         localVideo = LocalVideo(extraValue: options.videoExtraValue, capture: capture)
         localAudio = LocalAudio(extraValue: options.audioExtraValue, capture: capture)
     }
@@ -194,10 +194,10 @@ final class LocalMediaSession: LocalMedia {
 
     func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws {
         try await Self.told { () throws(RoomError) in
-            try await self.capture.change { wish in
-                var options = LocalMediaOptions(wish)
+            try await self.capture.change { request in
+                var options = LocalMediaOptions(request)
                 change(&options)
-                wish = options.wish
+                request = options.request
             }
         }
     }

@@ -173,6 +173,10 @@ final class RoomSession: Room {
         // The room may have ended meanwhile.
         guard let phase = phase(of: media) else { return }
         localParticipant.published(media, as: streams)
+        defer {
+            // Or during this function.
+            if self.phase(of: media) == nil, status != .connected { leave(media) }
+        }
         if phase == .publishing {
             tell { $0?.onLocalMediaPublished(localMedia: media) }
             media.capture.observe(
@@ -260,6 +264,8 @@ final class RoomSession: Room {
     private func keep(_ media: LocalMediaSession, _ streams: [PublishedStream]) -> Bool {
         state.withLock { state in
             guard state.status == .connected else { return false }
+            // It may be published again already.
+            guard !state.publications.contains(where: { $0.media === media }) else { return true }
             state.publications.append(Publication(media: media, phase: .published(streams)))
             return true
         }
@@ -271,10 +277,12 @@ final class RoomSession: Room {
             defer { state.publications = [] }
             return state.publications.map(\.media)
         }
-        for media in media {
-            media.capture.stopObserving(as: self)
-            media.forget(localParticipant.id)
-        }
+        for media in media { leave(media) }
+    }
+
+    private func leave(_ media: LocalMediaSession) {
+        media.capture.stopObserving(as: self)
+        media.forget(localParticipant.id)
     }
 
     private func forget(_ media: LocalMediaSession) {

@@ -6,6 +6,8 @@ package struct SequenceParameters: Hashable, Sendable {
     /// Whether every decoder of the baseline profile reads the stream, if it has none of the tools that only that profile
     /// has, which no camera uses.
     package let isBaseline: Bool
+    /// `level_idc`: ten times the level (A.3.1).
+    package let level: Int
     let hasSeparatePlanes: Bool
     let frameNumberBits: Int
     /// `pic_order_cnt_type`
@@ -26,7 +28,8 @@ package struct SequenceParameters: Hashable, Sendable {
         profile = reader.bits(8)
         // constraint_set0_flag
         isBaseline = reader.flag() || profile == 66
-        _ = reader.bits(15)
+        _ = reader.bits(7)
+        level = reader.bits(8)
         id = reader.unsigned()
         var (separate, chroma) = (false, 1)
         if Self.profilesWithChroma.contains(profile) {
@@ -77,6 +80,18 @@ package struct SequenceParameters: Hashable, Sendable {
     package var profileName: String {
         let names = [66: "Baseline", 77: "Main", 88: "Extended", 100: "High", 110: "High 10", 122: "High 4:2:2"]
         return names[profile] ?? "\(profile)"
+    }
+
+    /// The highest level that receivers in rooms are expected to decode.
+    private static let highestLevel = 52
+
+    /// Why receivers in rooms may not decode the stream. Nil if they do.
+    package var obstacleForPeers: String? {
+        if !isBaseline {
+            return "its profile is \(profileName), and receivers in rooms need only decode constrained baseline"
+        }
+        guard level > Self.highestLevel else { return nil }
+        return "its level is \(level / 10).\(level % 10), and receivers in rooms decode up to 5.2"
     }
 
     private static let profilesWithChroma: Set = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]

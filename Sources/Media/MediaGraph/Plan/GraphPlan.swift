@@ -92,23 +92,6 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         return plan
     }
 
-    /// The plan with the value that a setting had in a former plan.
-    public func keeping(_ setting: String, of node: String, asIn former: GraphPlan) -> GraphPlan {
-        guard let before = former.node(node) else { return self }
-        var plan = self
-        for index in nodes.indices where nodes[index].name == node {
-            plan.nodes[index] = nodes[index].keeping(setting, asIn: before)
-        }
-        for index in links.indices where links[index].link.from.node == node {
-            let output = links[index].link.from.port
-            if let format = plan.node(node)?.formats[output] { plan.links[index].format = format }
-        }
-        for index in source.nodes.indices where source.nodes[index].name == node {
-            plan.source.nodes[index].settings[setting] = former.source.node(node)?.settings[setting]
-        }
-        return plan
-    }
-
     /// The graph including the nodes that the planner inserted.
     public var expanded: MediaGraph {
         MediaGraph(nodes: nodes.map(\.node), links: links.map(\.link))

@@ -129,18 +129,6 @@ public struct NodePlan: Sendable, Hashable, Codable {
         return plan
     }
 
-    /// The plan with the value that a setting had in the node's former plan: the reverse of `following` for one setting.
-    func keeping(_ setting: String, asIn former: NodePlan) -> NodePlan {
-        var plan = self
-        plan.node.settings[setting] = former.node.settings[setting]
-        for index in elements.indices where elements[index].properties[setting] != nil {
-            plan.elements[index].properties[setting] = former.element(elements[index].name)?.properties[setting]
-        }
-        guard setting == "bitrate" else { return plan }
-        for (port, format) in former.formats { plan.formats[port]?.bitsPerSecond = format.bitsPerSecond }
-        return plan
-    }
-
     public func element(_ name: String) -> ElementPlan? {
         elements.first { $0.name == name }
     }

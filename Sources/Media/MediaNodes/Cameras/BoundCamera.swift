@@ -22,6 +22,8 @@ final class BoundCamera: RunningNode {
     private let wish: CameraWish
     /// The caps of the planned mode.
     private let planned: String?
+    /// Whether the camera delivers H.264, whether it passes or is decoded.
+    private let isH264: Bool
     /// Whether frames beyond the promised rate are dropped.
     private let dropsFrames: Bool
     private let reporter: Reporter
@@ -38,12 +40,13 @@ final class BoundCamera: RunningNode {
         self.device = device
         recorded = CameraSystem.machine.recorded(device)
         planned = instance.plan.element("source")?.properties["caps"]?.text
+        isH264 = planned?.hasPrefix("video/x-h264") == true
         dropsFrames = instance.plan.element("rate") != nil
         let (reporter, name) = (reporter, name)
         let requests = KeyframeRequests { reporter.warn(name, $0) }
         let capture = Captured()
         self.capture = capture
-        queue = PushQueue(instance, isEncoded: wish.delivered == "h264") {
+        queue = PushQueue(instance, isEncoded: isH264) {
             requests.pass(to: capture.camera.withLock { $0 })
         }
         watchdog = Watchdog(
@@ -85,14 +88,13 @@ final class BoundCamera: RunningNode {
 
     private func push(_ frame: CapturedFrame, of layout: CaptureLayout, at time: MediaTime) {
         // Copied, because the graph may keep encoded frames for long.
-        switch wish.delivered {
-        case "h264":
+        if isH264 {
             let bytes = frame.copy()
             // Some cameras give the parameter sets of a keyframe in a frame of their own.
             _ = queue.push(
                 encoded: bytes.span.bytes, at: time,
                 isKeyframe: frame.isKeyframe || VideoCodec.h264.isKeyframe(bytes) || bytes.hasParameterSet)
-        default:
+        } else {
             let isKept = wish.isEncoded
             _ = queue.push(at: time) { source, timestamp in
                 source.push(frame, of: layout, timestamp: timestamp, isKept: isKept)

@@ -14,9 +14,9 @@ struct CameraWish: Equatable {
         case h264
     }
 
-    let width: Int
-    let height: Int
-    let framesPerSecond: Double
+    private(set) var width: Int
+    private(set) var height: Int
+    private(set) var framesPerSecond: Double
     var format = Format.auto
     /// Whether a mode needs at least this size and rate.
     var isStrict = false
@@ -29,6 +29,8 @@ struct CameraWish: Equatable {
     var hasFailover = false
     /// The encoding that leaves the node: the camera's own `h264` or `mjpeg`, or a pixel format.
     private(set) var delivered = "I420"
+    /// Whether a head has promised this output. A camera that does not encode it is then encoded here.
+    private(set) var isPromised = false
 
     var isEncoded: Bool { MediaKind(ofEncoding: delivered) == .encodedVideo }
 
@@ -37,6 +39,21 @@ struct CameraWish: Equatable {
         var wish = self
         wish.delivered = encoding
         return wish
+    }
+
+    /// The wish for an output that a head has promised.
+    func promising(_ format: MediaFormat) -> CameraWish {
+        var wish = delivering(format.encoding)
+        wish.isPromised = true
+        guard wish.isEncoded else { return wish }
+        (wish.width, wish.height) = (format.width ?? width, format.height ?? height)
+        wish.framesPerSecond = format.framesPerSecond ?? framesPerSecond
+        return wish
+    }
+
+    /// Whether frames of a mode are the output as they are: the camera encodes them.
+    func passes(_ mode: CaptureMode) -> Bool {
+        isEncoded && mode.name == readable.first && (!isPromised || mode.size == size)
     }
 
     var words: String { "\(width)x\(height) at \(short(framesPerSecond))" }
@@ -49,7 +66,7 @@ struct CameraWish: Equatable {
     var capture: CaptureWish {
         CaptureWish(
             size, rate, formats: readable, favourite: delivered == "I420" || isEncoded ? nil : delivered,
-            isRequired: isStrict)
+            isRequired: isStrict, isExact: isEncoded && isPromised, otherwise: decoded)
     }
 
     /// Pixel formats that videoconvert reads, the fastest to convert first. JPEG follows because it needs a decoder,
@@ -59,6 +76,12 @@ struct CameraWish: Equatable {
             "Y42B", "NV21", "YVYU", "NV16", "NV61", "NV24", "BGRA", "RGBA", "ARGB", "ABGR", "xRGB", "xBGR", "RGB16",
             "BGR15", "RGB15", "GRAY8", "GRAY16_LE", "GRAY16_BE",
         ]
+
+    /// The formats of which the output is made if the camera has none of `readable`. H.264 is then decoded here.
+    private var decoded: [String] {
+        if isEncoded { return isPromised ? Self.preference + [CaptureMode.h264] : [] }
+        return format == .raw && !isPromised ? [] : [CaptureMode.h264]
+    }
 
     /// The formats of the camera of which the output can be made, best first.
     var readable: [String] {
@@ -140,7 +163,7 @@ extension CaptureMode {
             ? "encoded by the camera"
             : name == wish.delivered
                 ? "without a conversion"
-                : format.isJPEG
+                : format.isJPEG || format.isH264
                     ? "no raw format has this size and rate"
                     : "the cheapest format to convert"
         return "\(size), \(rate), \(kind)"

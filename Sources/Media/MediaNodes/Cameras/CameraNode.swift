@@ -73,7 +73,7 @@ enum CameraNode: NodeType {
         var bound = NodePlan(request.node)
         do throws(MediaError) {
             let camera = try FoundCamera(request, wish)
-            bound = planElements(request.node, camera.output.mode, camera.wish)
+            bound = try planElements(request.node, camera.output, camera.wish, request.environment)
             camera.note(in: &bound)
             promise = camera.output.format
             if promise.kind == .rawVideo { promise.framesPerSecond = wish.framesPerSecond }
@@ -102,24 +102,39 @@ enum CameraNode: NodeType {
     /// Plans a camera that has to be there.
     private static func planBound(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) -> NodePlan {
         let camera = try FoundCamera(request, wish)
-        var plan = planElements(request.node, camera.output.mode, camera.wish)
+        var plan = try planElements(request.node, camera.output, camera.wish, request.environment)
         camera.note(in: &plan)
         if camera.output.isEncoded { try planParser(&plan, camera.output.format, request.environment) }
         plan.setOutput("video", camera.output.format)
         return plan
     }
 
-    /// Plans the elements for the frames of a mode, which are pushed into `source`. The last one gives raw frames in the
-    /// format that the wish delivers, or the encoded frames as they are.
-    static func planElements(_ node: Node, _ mode: CaptureMode, _ wish: CameraWish) -> NodePlan {
+    private static func planElements(
+        _ node: Node, _ output: CameraOutput, _ wish: CameraWish, _ environment: any PlanEnvironment
+    ) throws(MediaError) -> NodePlan {
+        try planElements(node, output.mode, wish.promising(output.format), environment)
+    }
+
+    /// Plans the elements for the frames of a mode, which are pushed into `source`. The last one gives frames in the format
+    /// that the wish delivers. Those of the camera's own encoding pass as they are; others are decoded, scaled and encoded.
+    static func planElements(
+        _ node: Node, _ mode: CaptureMode, _ wish: CameraWish, _ environment: any PlanEnvironment
+    ) throws(MediaError) -> NodePlan {
         var plan = NodePlan(node)
         let format = MediaFormat.rawVideo(mode.name, width: mode.size.width, height: mode.size.height)
         PushQueue.plan(
-            &plan, caps: mode.caps, wish.delivered == "h264" ? PushQueue.encodedLimits : .rawPictures, holding: format)
+            &plan, caps: mode.caps, mode.format.isH264 ? PushQueue.encodedLimits : .rawPictures, holding: format)
         // Exposing and reading out a frame take one frame period.
         plan.latency = 1 / (mode.rate ?? wish.rate).perSecond
         plan.elements[0].properties["min-latency"] = .integer(Int(plan.latency * 1e9))
-        if !wish.isEncoded { planRaw(&plan, mode, wish) }
+        if wish.passes(mode) { return plan }
+        try planRaw(&plan, mode, wish, environment)
+        if wish.isEncoded {
+            let format = MediaFormat(
+                .encodedVideo, wish.delivered, width: wish.width, height: wish.height,
+                framesPerSecond: wish.framesPerSecond)
+            try plan.appendEncoder(of: format, environment)
+        }
         return plan
     }
 
@@ -134,8 +149,15 @@ enum CameraNode: NodeType {
         plan.notes.append("the camera's encoded frames are passed through: not scaled, mirrored or encoded again")
     }
 
-    private static func planRaw(_ plan: inout NodePlan, _ mode: CaptureMode, _ wish: CameraWish) {
+    private static func planRaw(
+        _ plan: inout NodePlan, _ mode: CaptureMode, _ wish: CameraWish, _ environment: any PlanEnvironment
+    ) throws(MediaError) {
         if mode.format.isJPEG { plan.append("jpegdec", as: "decoder") }
+        if mode.format.isH264, let encoding = Encoding.named("h264") {
+            try plan.appendParser(of: encoding, prefix: "camera-", environment)
+            let decoder = try environment.firstUsable(of: encoding.decoders).factory
+            plan.append(decoder, as: "decoder", Encoding.decoderProperties(decoder))
+        }
         let available = (mode.rate ?? CaptureMode.unknownRate).perSecond
         let rate = min(wish.framesPerSecond, available)
         if available > wish.framesPerSecond { plan.append("videorate", as: "rate", ["drop-only": true]) }
@@ -150,7 +172,7 @@ enum CameraNode: NodeType {
         }
         if wish.isMirrored { plan.append("videoflip", as: "mirror", ["video-direction": "horiz"]) }
         let format = MediaFormat.rawVideo(
-            wish.delivered, width: wish.width, height: wish.height, framesPerSecond: rate)
+            wish.isEncoded ? "I420" : wish.delivered, width: wish.width, height: wish.height, framesPerSecond: rate)
         plan.appendFilter(RawFormat.video(format), as: "format")
     }
 

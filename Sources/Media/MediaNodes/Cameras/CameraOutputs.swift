@@ -34,7 +34,7 @@ struct CameraOutput: Equatable {
     private func work(for wish: CameraWish) -> Work {
         if isEncoded { return .none }
         let scales = mode.size == wish.size ? 0 : 1
-        return mode.format.isJPEG
+        return mode.format.isJPEG || mode.format.isH264
             ? Work(decodes: 1, conversions: scales) : Work(conversions: scales + (isUnchanged ? 0 : 1))
     }
 
@@ -72,6 +72,8 @@ extension CameraWish {
         let others = others(of: offers)
         do throws(CaptureError) {
             let best = try delivering("I420").capture.choose(from: offers, of: camera)
+            // The planner decodes it for those that need raw frames.
+            if best.format.isH264, !others.isEmpty { return others }
             return [CameraOutput(best, as: "I420", for: self)] + others
         } catch {
             if others.isEmpty { throw error }

@@ -103,10 +103,7 @@ extension PlanEnvironment {
         if !set.isInDisplayOrder {
             return "its profile \(set.profileName) may have B-frames; format: h264 passes it if it has none"
         }
-        if demand?.reachesPeers == true, !set.isBaseline {
-            return "its profile is \(set.profileName), and receivers in rooms need only decode constrained baseline; "
-                + "format: h264 passes it all the same"
-        }
-        return nil
+        guard demand?.reachesPeers == true else { return nil }
+        return set.obstacleForPeers.map { "\($0); format: h264 passes it all the same" }
     }
 }

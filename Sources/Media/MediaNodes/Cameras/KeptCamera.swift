@@ -9,7 +9,7 @@ struct KeptCamera: RunningNode {
     private let device: CameraDevices
 
     init(_ instance: NodeInstance) {
-        let wish = CameraWish(of: instance)
+        let wish = CameraWish(of: instance).promising(instance.plan.formats["video"] ?? .rawVideo())
         device = CameraDevices(instance, wish)
         var limits = SourceSupervisor.Limits()
         // A stand-in is a keyframe, and after it, the stream goes on with the camera's next one.
@@ -51,6 +51,8 @@ final class CameraDevices: SourceDevice {
         var identities: [Int: CameraPlace.Identity] = [:]
         /// Why the cameras could not be found. Nil for those that were there.
         var absences: [Int: MediaError] = [:]
+        /// The last notice about an encoder.
+        var noted: String?
         /// That of closed cameras.
         var history = CameraSession.History()
     }
@@ -59,8 +61,6 @@ final class CameraDevices: SourceDevice {
     private let node: Node
     private let prefix: String
     private let wish: CameraWish
-    /// The size of encoded frames, which are not scaled.
-    private let size: FrameSize?
     private let clock: PipelineClock
     private let system: CameraSystem
     /// Keeps recorded cameras while they are closed.
@@ -77,8 +77,6 @@ final class CameraDevices: SourceDevice {
         prefix = instance.prefix
         clock = instance.pipeline.clock
         self.wish = wish
-        let promise = instance.plan.formats["video"]
-        size = wish.isEncoded ? promise.map { FrameSize($0.width ?? wish.width, $0.height ?? wish.height) } : nil
         self.system = system
         let failover = instance.isGiven("failover") ? instance.text("failover") : ""
         names = [CameraNode.device(of: instance)] + (failover.isEmpty ? [] : [failover])
@@ -116,15 +114,14 @@ final class CameraDevices: SourceDevice {
             state.withLock { $0.absences[candidate] = isAbsence(error) ? error : nil }
             throw error
         }
-        if let size, session.layout.mode.size != size {
-            throw MediaError(
-                code: MediaError.Code.cameraNoMode,
-                message:
-                    "The camera \(names[candidate]) delivers its \(wish.delivered) in \(session.layout.mode.size), but "
-                    + "the stream has \(size). Set this size, or leave format out.")
-        }
+        let mode = session.layout.mode
         var plan = DevicePlan(name: names[candidate], wish: wish.words)
-        plan.take(CameraNode.planElements(node, session.layout.mode, wish))
+        plan.take(try CameraNode.planElements(node, mode, wish, SystemEnvironment()))
+        if wish.isEncoded, !wish.passes(mode) {
+            noteOnce(
+                "The camera \(names[candidate]) does not deliver \(wish.delivered) in \(wish.size). Its \(mode.name) in "
+                    + "\(mode.size) is encoded here.")
+        }
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { failure, _ in
             MediaError(code: MediaError.Code.elementFailed, message: failure.message, cause: failure.detail)
         }
@@ -132,10 +129,14 @@ final class CameraDevices: SourceDevice {
         let capture = CameraCapture(
             session,
             .init(
-                take: { [weak chain, hasDelivered = hasDelivered[candidate], isEncoded = wish.isEncoded] frame, time in
+                take: {
+                    [
+                        weak chain, hasDelivered = hasDelivered[candidate],
+                        isKept = mode.format.isH264 || wish.passes(mode)
+                    ] frame, time in
                     hasDelivered.raise()
                     guard let timestamp = chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
-                    _ = source.push(frame, of: layout, timestamp: timestamp, isKept: isEncoded)
+                    _ = source.push(frame, of: layout, timestamp: timestamp, isKept: isKept)
                 }, fail: output.fail, notice: notice, pace: output.pace))
         state.withLock { state in
             (state.chain, state.capture) = (chain, capture)
@@ -161,7 +162,19 @@ final class CameraDevices: SourceDevice {
         chain?.pipeline.stop()
     }
 
-    func requestKeyframe() { requests.pass(to: state.withLock { $0.capture }) }
+    func requestKeyframe() {
+        let (chain, capture) = state.withLock { ($0.chain, $0.capture) }
+        if let encoder = chain?.encoder { return encoder.source.requestKeyframe() }
+        requests.pass(to: capture)
+    }
+
+    private func noteOnce(_ text: String) {
+        let isNews = state.withLock { state in
+            defer { state.noted = text }
+            return state.noted != text
+        }
+        if isNews { notice(text) }
+    }
 
     func isThere(_ candidate: Int) -> Bool {
         system.isThere(names[candidate], identity: state.withLock { $0.identities[candidate] })

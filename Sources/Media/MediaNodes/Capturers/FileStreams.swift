@@ -64,10 +64,7 @@ enum FileStreams {
         if !video.hasAllTimes { return "some of its frames have no time, or are cut off by an edit list" }
         if !video.beginsWithKeyframe { return "it does not begin with a keyframe" }
         // Neither browsers nor the timestamps of packets and MP4 are ready for frames in another order.
-        if !parameters.isBaseline || !parameters.isInDisplayOrder {
-            return
-                "its profile is \(parameters.profileName), and receivers in rooms need only decode constrained baseline"
-        }
+        if let obstacle = parameters.obstacleForPeers { return obstacle }
         if video.keyframeInterval > longestWait {
             return
                 "its keyframes are up to \(video.keyframeInterval.short) s apart, and a viewer that joins would wait for the next"

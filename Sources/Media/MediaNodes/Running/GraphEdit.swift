@@ -25,6 +25,8 @@ final class GraphEdit {
     /// Links whose new source or new target is staged, once they have data.
     private var connections: [Connection] = []
     private var relinks: [Relink] = []
+    /// The live settings that have their new values, with their former ones.
+    private var changedSettings: [(node: NodeInstance, former: GraphChange.SettingChange)] = []
 
     /// An input that stays and gets another source: an unlinked branch that waits.
     private struct Relink {
@@ -80,6 +82,7 @@ final class GraphEdit {
             // Without its keyframe an edit fails, so nobody sees the new nodes before.
             try holdEncoded(until: limit)
             try appear(until: limit)
+            for setting in change.settings { try set(setting) }
             holdRaw()
             try outcome.commit()
             try swap()
@@ -375,9 +378,21 @@ final class GraphEdit {
         node.pad(input, isOutput: false).sendEndOfStream()
     }
 
+    // MARK: Settings
+
+    private func set(_ change: GraphChange.SettingChange) throws(MediaError) {
+        guard let node = graph.node(change.node) else { return }
+        var former = change
+        former.value = graph.plan.node(change.node)?.node.settings[change.setting]
+        try node.set(change)
+        changedSettings.append((node, former))
+    }
+
     // MARK: Undoing
 
     private func undo() {
+        // The nodes have had these values.
+        for (node, former) in changedSettings.reversed() { try? node.set(former) }
         let names = Set(staged.keys)
         for connection in connections where !names.contains(connection.plan.link.from.node) {
             graph.detach(connection)
@@ -396,6 +411,26 @@ final class GraphEdit {
         graph.unstage()
         graph.context.reporter.release(isSuccess: false)
         for part in grown { live(part.name).remove(Set(part.inputs.keys)) }
+    }
+}
+
+extension NodeInstance {
+    /// Gives a live setting of the running node a value.
+    fileprivate func set(_ change: GraphChange.SettingChange) throws(MediaError) {
+        let contract = kind.setting(change.setting)
+        guard let value = change.value ?? contract?.defaultValue else {
+            try running?.reset(change.setting)
+            return
+        }
+        if try running?.set(change.setting, to: value) == true { return }
+        guard let element = allElements.first(where: { $0.has(change.setting) }) else { return }
+        if let reason = element.trySet(change.setting, value) {
+            let isSecret = contract?.isSecret == true
+            throw MediaError(
+                code: MediaError.Code.graphInvalid,
+                message: "\(name).\(change.setting): \(isSecret ? "the element refuses this value." : reason)",
+                node: name)
+        }
     }
 }
 

@@ -48,16 +48,17 @@ final class GraphEditor: Sendable {
             pipeline: pipeline, reporter: reporter, control: control, bound: BoundCode(bindings))
         graph = try RunningGraph(plan, registry, context)
         feeds = FeedWatch(graph)
-        reporter.hold { [weak graph] prefix in graph?.node(prefix: prefix)?.stage == .staged }
+        reporter.know { [weak graph] prefix in
+            guard let graph else { return .running }
+            switch graph.node(prefix: prefix)?.stage {
+            case .staged: return .staged
+            case .live, .released: return .running
+            case .leaving, nil: return .gone
+            }
+        }
         self.limits = limits
         reporter.intercept { [weak self] error, node, prefix in self?.contain(error, of: node, prefix) ?? false }
         translator.set(self)
-    }
-
-    /// A change that was made, and the reason why a node refused a new value of a live setting.
-    struct Made: Sendable {
-        let change: GraphChange
-        let refusal: MediaError?
     }
 
     /// Replaces the running graph with the graph that `plan` makes of it. Returns in time even if a driver does not:
@@ -66,12 +67,12 @@ final class GraphEditor: Sendable {
     func edit(
         seconds: Double, bringing bindings: NodeBindings = NodeBindings(), needsDevices: Bool = false,
         _ plan: @escaping @Sendable (GraphPlan) throws(MediaError) -> GraphPlan
-    ) async throws(MediaError) -> Made {
+    ) async throws(MediaError) -> GraphChange {
         let outcome = EditOutcome()
         let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<Made, MediaError>, Never>) in
+            (continuation: CheckedContinuation<Result<GraphChange, MediaError>, Never>) in
             let isAnswered = AtomicBool()
-            @Sendable func answer(_ result: Result<Made, MediaError>) {
+            @Sendable func answer(_ result: Result<GraphChange, MediaError>) {
                 if !isAnswered.exchange(true) { continuation.resume(returning: result) }
             }
             // The timeout retains neither the editor nor the graph.
@@ -100,8 +101,8 @@ final class GraphEditor: Sendable {
                         let change = GraphChange(from: running, to: next)
                         let deadline = DispatchTime.now() + seconds
                         limit.set(deadline + self.limits.undo)
-                        let refusal = try self.perform(change, until: deadline, outcome, needsDevices: needsDevices)
-                        return Made(change: change, refusal: refusal)
+                        try self.perform(change, until: deadline, outcome, needsDevices: needsDevices)
+                        return change
                     }
                     answer(.success(made))
                 } catch {
@@ -137,11 +138,11 @@ final class GraphEditor: Sendable {
             node: isWaiting ? nil : node)
     }
 
-    /// Makes a change. Returns the reason why a node refused a new value of a live setting, if one did.
+    /// Makes a change.
     private func perform(
         _ change: GraphChange, until deadline: DispatchTime, _ outcome: EditOutcome = EditOutcome(),
         needsDevices: Bool = false
-    ) throws(MediaError) -> MediaError? {
+    ) throws(MediaError) {
         guard begin(outcome) else { throw Reporter.stopped }
         defer {
             state.withLock { $0.outcome = nil }
@@ -149,7 +150,6 @@ final class GraphEditor: Sendable {
             let names = change.removed + change.added.map(\.name)
             for name in names where graph.node(name) == nil { reporter.isReady(name) }
         }
-        let former = graph.plan
         let edit = GraphEdit(graph, change, until: deadline, outcome: outcome, needsDevices: needsDevices)
         do throws(MediaError) {
             try edit.perform()
@@ -157,16 +157,6 @@ final class GraphEditor: Sendable {
             if !edit.released.isEmpty { restore(edit.released) }
             throw error
         }
-        var refusal: MediaError?
-        for setting in change.settings {
-            do throws(MediaError) {
-                try set(setting)
-            } catch {
-                graph.keep(setting.setting, of: setting.node, asIn: former)
-                refusal = refusal ?? error
-            }
-        }
-        return refusal
     }
 
     /// Makes this the outcome of the running edit. False if the pipeline stops.
@@ -192,24 +182,6 @@ final class GraphEditor: Sendable {
             // Not as a failure of the node: it has released its device, so that would not count.
             if let node = graph.node(name), takeOut(node, for: error) { return }
             reporter.fail(error.about(name))
-        }
-    }
-
-    private func set(_ change: GraphChange.SettingChange) throws(MediaError) {
-        guard let node = graph.node(change.node) else { return }
-        let contract = node.kind.setting(change.setting)
-        guard let value = change.value ?? contract?.defaultValue else {
-            try node.running?.reset(change.setting)
-            return
-        }
-        if try node.running?.set(change.setting, to: value) == true { return }
-        guard let element = node.allElements.first(where: { $0.has(change.setting) }) else { return }
-        if let reason = element.trySet(change.setting, value) {
-            let isSecret = contract?.isSecret == true
-            throw MediaError(
-                code: MediaError.Code.graphInvalid,
-                message: "\(change.node).\(change.setting): \(isSecret ? "the element refuses this value." : reason)",
-                node: change.node)
         }
     }
 

@@ -440,8 +440,8 @@ public final class MediaPipeline: Sendable {
     /// - Parameter seconds: the timeout for the new nodes' first frames.
     /// - Returns: the changes.
     /// - Throws: the reason why the graph was not replaced. It then runs unchanged. `graph.invalid`, an error of a new
-    ///   node's device, `graph.edit-failed` if a new node delivered no frame in time, or `node.in-use`. Also the reason why
-    ///   a node refused a new value of a live setting: only this setting is then unchanged.
+    ///   node's device, `graph.edit-failed` if a new node delivered no frame in time, `node.in-use`, or the reason why a
+    ///   node refuses a new value of a live setting.
     @discardableResult
     public func apply(_ composition: Composition, within seconds: Double = 2) async throws(MediaError) -> GraphChange {
         let enrolled = try roster.enroll(composition, beside: plan.expanded)
@@ -498,9 +498,7 @@ public final class MediaPipeline: Sendable {
     package func apply(
         _ graph: MediaGraph, bindings: NodeBindings, within seconds: Double = 2, needsDevices: Bool = false
     ) async throws(MediaError) -> GraphChange {
-        let made = try await edit(bindings, within: seconds, needsDevices: needsDevices) { _ in graph }
-        if let refusal = made.refusal { throw refusal }
-        return made.change
+        try await edit(bindings, within: seconds, needsDevices: needsDevices) { _ in graph }
     }
 
     private func edit(
@@ -508,7 +506,7 @@ public final class MediaPipeline: Sendable {
         _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
     ) async throws(MediaError) -> GraphChange {
         let (codes, registry) = (enrolled?.codes ?? [:], graph.registry)
-        let made: GraphEditor.Made
+        let made: GraphChange
         do throws(MediaError) {
             let bindings = try await offPool { () throws(MediaError) in try NodeBindings(codes, registry) }
             made = try await edit(bindings, within: seconds, change)
@@ -517,14 +515,13 @@ public final class MediaPipeline: Sendable {
             throw error
         }
         roster.edited(enrolled, now: plan.source)
-        if let refusal = made.refusal { throw refusal }
-        return made.change
+        return made
     }
 
     private func edit(
         _ bindings: NodeBindings, within seconds: Double, needsDevices: Bool = false,
         _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
-    ) async throws(MediaError) -> GraphEditor.Made {
+    ) async throws(MediaError) -> GraphChange {
         guard state == .running else {
             throw MediaError(
                 code: MediaError.Code.pipelineStopped,
@@ -550,10 +547,8 @@ public final class MediaPipeline: Sendable {
     ///   setting that is not live. `apply` replaces the node instead.
     package func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
         try check(node, setting, to: value)
-        let made = try await editor.edit(seconds: 2) { running throws(MediaError) in
-            running.setting(node, setting, to: value)
+        _ = try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value)
         }
-        if let refusal = made.refusal { throw refusal }
     }
 
     /// Throws the error that `set` would throw, without changing the setting.

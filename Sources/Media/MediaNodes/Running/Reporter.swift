@@ -25,8 +25,7 @@ package final class Reporter: Sendable {
         /// Handles failures that do not end the whole graph. True if it did.
         var intercept: Intercept?
         var onDeviceEvent: (@Sendable () -> Void)?
-        /// Whether an edit is about to add the node of a prefix.
-        var isStaged: (@Sendable (String) -> Bool)?
+        var standing: (@Sendable (String) -> Standing)?
         /// The newest event of each such node, by prefix.
         var held: [String: MediaEvent] = [:]
         /// The number of each of these events, and how many there have been.
@@ -37,6 +36,14 @@ package final class Reporter: Sendable {
             unheard?.append(event)
             if let count = unheard?.count, count > Reporter.unheardEvents { unheard?.removeFirst() }
         }
+    }
+
+    /// Whether the graph has a node.
+    enum Standing: Sendable {
+        /// An edit is about to add it.
+        case staged
+        case running
+        case gone
     }
 
     /// Gets a failure, the name of its node, and the prefix of the node whose own reporter reports it.
@@ -146,24 +153,31 @@ package final class Reporter: Sendable {
     var shortfalls: [MediaError] { shared.state.withLock { $0.shortfalls } }
 
     /// An event of a source's device. That of a node that an edit is about to add waits for `release`, because the edit may
-    /// fail.
+    /// fail. That of a node that has left the graph is dropped.
     func device(_ event: MediaEvent) {
         let isNews = shared.state.withLock { state in
             guard !state.isClosed else { return false }
-            guard let prefix, state.held[prefix] != nil || state.isStaged?(prefix) == true else { return true }
+            guard let prefix else { return true }
+            let standing = state.standing?(prefix) ?? .running
+            if standing == .gone { return false }
+            guard state.held[prefix] != nil || standing == .staged else { return true }
             state.heldMade += 1
             state.heldNumbers[prefix] = state.heldMade
             state.held[prefix] = event
             return false
         }
         guard isNews else { return }
-        shared.emit(event)
-        shared.state.withLock { $0.onDeviceEvent }?()
+        emitDevice(event)
     }
 
-    /// Sets the function that reports whether an edit is about to add a node. It must not call the reporter.
-    func hold(while isStaged: @escaping @Sendable (String) -> Bool) {
-        shared.state.withLock { $0.isStaged = isStaged }
+    private func emitDevice(_ event: MediaEvent) {
+        shared.state.withLock { $0.onDeviceEvent }?()
+        shared.emit(event)
+    }
+
+    /// Sets the function that returns the standing of a prefix's node. It must not call the reporter.
+    func know(_ standing: @escaping @Sendable (String) -> Standing) {
+        shared.state.withLock { $0.standing = standing }
     }
 
     /// Reports the events of devices that have waited for the end of an edit, or drops them.
@@ -171,7 +185,7 @@ package final class Reporter: Sendable {
         if !isSuccess { shared.state.withLock { ($0.held, $0.heldNumbers) = ([:], [:]) } }
         // An event stays held until it has been emitted, so that a newer one of its node does not overtake it.
         while let next = nextHeld {
-            shared.emit(next.event)
+            emitDevice(next.event)
             shared.state.withLock { state in
                 guard state.heldNumbers[next.prefix] == next.number else { return }
                 state.held[next.prefix] = nil
@@ -186,7 +200,7 @@ package final class Reporter: Sendable {
         }
     }
 
-    /// Calls `body` after each event of a source's device.
+    /// Calls `body` before each event of a source's device is reported.
     func onDeviceEvent(_ body: @escaping @Sendable () -> Void) {
         shared.state.withLock { $0.onDeviceEvent = body }
     }

@@ -297,11 +297,6 @@ final class RunningGraph: Sendable {
         return leaving
     }
 
-    /// Leaves a setting in the plan as it was, because its node has refused the new value.
-    func keep(_ setting: String, of node: String, asIn former: GraphPlan) {
-        state.withLock { $0.plan = $0.plan.keeping(setting, of: node, asIn: former) }
-    }
-
     /// Removes the nodes that an edit has prepared.
     func unstage() {
         let staged = state.withLock { state in

@@ -91,6 +91,9 @@ final class DeviceChain: Sendable {
         }
     }
 
+    /// The encoder behind a device that does not encode. Nil without one.
+    var encoder: Element? { elements["encoder"] }
+
     /// An element of the plan. Traps if the plan has none of this name.
     func element(_ name: String) -> Element {
         guard let element = elements[name] else { preconditionFailure("the device has no element \(name)") }

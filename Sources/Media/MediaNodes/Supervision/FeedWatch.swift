@@ -11,7 +11,11 @@ final class FeedWatch: Sendable {
     init(_ graph: RunningGraph) {
         self.graph = graph
         graph.onChange(for: self) { [weak self] in self?.check() }
-        graph.context.reporter.onDeviceEvent { [weak self] in self?.check() }
+        // An observer of the event finds the states of the streams changed.
+        graph.context.reporter.onDeviceEvent { [weak self] in
+            guard let self else { return }
+            queue.sync { self.inform() }
+        }
         check()
     }
 

@@ -85,7 +85,7 @@ final class Slate: Sendable {
         }
         if isEncoded {
             do throws(MediaError) {
-                try planEncoder(&plan, format, request.environment)
+                try plan.appendEncoder(of: format, keyframeInterval: 1, request.environment)
             } catch {
                 // Without an encoder, nothing shows before the first frame of the device.
                 guard !isNeeded else { throw error }
@@ -93,31 +93,6 @@ final class Slate: Sendable {
             }
         }
         return plan.elements
-    }
-
-    /// Plans the encoder of the one frame. A decoder of the device's stream reads constrained baseline too.
-    private static func planEncoder(
-        _ plan: inout NodePlan, _ format: MediaFormat, _ environment: any PlanEnvironment
-    ) throws(MediaError) {
-        switch format.encoding {
-        case "mjpeg":
-            try environment.require("jpegenc")
-            return plan.add("jpegenc", as: "encoder")
-        case "h265":
-            try environment.require("x265enc")
-            plan.add("x265enc", as: "encoder", ["tune": "zerolatency", "speed-preset": "ultrafast"])
-            return plan.addFilter("video/x-h265,stream-format=byte-stream,alignment=au", as: "profile")
-        default: break
-        }
-        // Hardware may keep a single frame.
-        let codec = EncodedVideo.all.first { $0.name == format.encoding } ?? .h264
-        let encoders = codec.elements.filter { !$0.isHardware }
-        let factory = try environment.firstUsable(of: encoders.map(\.factory)).factory
-        let properties = encoders.first { $0.factory == factory }?.properties(keyframeInterval: 1) ?? [:]
-        plan.add(factory, as: "encoder", properties)
-        guard codec.name == "h264" else { return }
-        plan.addFilter(
-            "video/x-h264,profile=constrained-baseline,stream-format=byte-stream,alignment=au", as: "profile")
     }
 
     /// The frame to show. Nil for encoded video until it is encoded.

@@ -29,6 +29,8 @@ final class UpSession {
         /// Counted here, because a restarted encoder begins with any number, and SRTP refuses numbers that go back (RFC
         /// 3711, section 3.3.2). The first is random and below 2^15 (section 3.3.1).
         fileprivate var nextSequenceNumber: SequenceNumber
+        /// Counted here for the same reason: receivers take a jump of VP8's picture id for loss (RFC 7741, section 4.2).
+        fileprivate var pictures = VP8PictureNumbers()
 
         var isVideo: Bool { sender.codec.media == .video }
 
@@ -91,7 +93,8 @@ final class UpSession {
         let mid = String(nextMid)
         nextMid += 1
         let retransmission = codec.retransmissionPayloadType.map { _ in newSSRC() }
-        let sender = Sender(mid: mid, codec: codec, ssrc: newSSRC(), retransmissionSSRC: retransmission)
+        let sender = Sender(
+            mid: mid, codec: codec, ssrc: newSSRC(), retransmissionSSRC: retransmission, level: offer.track.level)
         let id = peer.addSender(
             SenderConfiguration(
                 ssrc: sender.ssrc,
@@ -180,12 +183,14 @@ final class UpSession {
                 StreamKey(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime
             )
         }
+        track.pictures.beginFrame()
         for index in 0..<batch.count {
             let range = batch.range(index)
             guard range.count <= PacketBuffer.capacity else { continue }
             packet.bytes.copyBytes(from: batch.bytes, range, to: 0)
             packet.count = range.count
             guard let header = RTPHeader(parsing: packet) else { continue }
+            if track.sender.codec == .vp8 { track.pictures.number(&packet, header: header) }
             var rewrite = Rewrite(keeping: header)
             rewrite.sequenceNumber = track.nextSequenceNumber
             track.nextSequenceNumber = track.nextSequenceNumber.advanced(by: 1)

@@ -12,10 +12,10 @@ extension RoomEngine {
         isWanted: @escaping @Sendable () -> Bool = { true }
     ) async throws(RoomError) -> [PublishedStream] {
         // Others would see a video without frames.
-        try await capture.start()
+        let tracks = try await capture.publish()
         guard isWanted() else { throw RoomError(.outOfOrder, "The local media was unpublished while it started.") }
         return try await publish(
-            capture.tracks.map { track in
+            tracks.map { track in
                 Publication(track, extraValue: track.codec.media == .video ? videoExtraValue : audioExtraValue)
             })
     }

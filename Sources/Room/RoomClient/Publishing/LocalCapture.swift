@@ -4,41 +4,29 @@ internal import RTP
 package import RoomProtocol
 internal import Synchronization
 
-/// The capturing and encoding side of a participant, with or without rooms: one wish, and one pipeline that fulfils it.
+/// The capturing and encoding side of a participant, with or without rooms: one request, and one pipeline that fulfils it.
 ///
-/// Changes of the wish are applied one after the other: as the start of the pipeline, as an edit of its graph, or as its
-/// stop. Changes that arrive meanwhile become one. A change that fails leaves the running media as it was.
+/// Changes of the request are applied one after the other: as the start of the pipeline, as an edit of its graph, or as its
+/// stop. Changes that arrive meanwhile become one. A change that fails leaves the running media as it was. `CaptureChanges`
+/// decides the order.
 package final class LocalCapture: Sendable {
-    private typealias Edit = @Sendable (inout MediaWish) -> Void
+    private typealias Change = CaptureChanges.Change
 
-    private struct Change {
-        /// Nil for a stop.
-        var edit: Edit?
-        var isStart = false
-        /// Whether media that has ended or failed starts again for it.
-        var mayLaunch = true
-        let done: @Sendable (Result<Void, RoomError>) -> Void
+    /// The request that the pipeline runs, and the contents of its sources.
+    private struct Running {
+        /// Nil if an optional part of the graph has failed, so that the next change adds it again.
+        var request: MediaRequest?
+        var contents: MediaRequest.Contents
     }
 
     private struct State {
-        /// The newest wish that was fulfilled.
-        var wish: MediaWish
-        /// `wish` with the edits in progress and those that wait.
-        var newest: MediaWish
-        /// How often the pending edits have changed.
-        var revision = 0
-        /// The changes in progress, and those that wait.
-        var working: [Change] = []
-        var changes: [Change] = []
-        var isWorking = false
-        var isCapturing = false
+        var changes: CaptureChanges
         /// The pipeline that is starting, so that a stop need not wait for a silent source.
-        var starting: MediaPipeline?
-        var pipeline: MediaPipeline?
-        /// The wish of the running pipeline, and the contents of its sources.
-        var running: (wish: MediaWish, contents: MediaWish.Contents)?
-        /// Whether a stop ends the work in progress.
-        var isCancelled = false
+        var starting: (any CapturePipeline)?
+        var pipeline: (any CapturePipeline)?
+        var running: Running?
+        /// How often an optional part of a graph has failed.
+        var partsLost = 0
         /// The statistics of the last pipeline that has stopped.
         var lastStatistics = MediaStatistics()
     }
@@ -49,229 +37,219 @@ package final class LocalCapture: Sendable {
     private let state: Mutex<State>
     private let observers = CaptureObservers()
     private let registry: NodeRegistry
+    private let machine: CaptureMachine
 
-    /// How long the new nodes of an edit may take for their first frames. Cameras need seconds.
-    private static let editSeconds = 8.0
+    /// The request that the running edit changes, and the capture it belongs to.
+    @TaskLocal private static var edited: (capture: ObjectIdentifier, request: MediaRequest)?
 
-    /// The wish that the running edit changes, and the capture it belongs to.
-    @TaskLocal private static var edited: (capture: ObjectIdentifier, wish: MediaWish)?
+    package convenience init(_ request: MediaRequest) { self.init(request, on: .this) }
 
-    private static let stopped = RoomError(.outOfOrder, "This local media was stopped meanwhile. Start it again.")
-
-    package init(_ wish: MediaWish) {
-        state = Mutex(State(wish: wish, newest: wish))
+    init(_ request: MediaRequest, on machine: CaptureMachine) {
+        state = Mutex(State(changes: CaptureChanges(request)))
+        self.machine = machine
         registry = NodeRegistry.builtIn.adding([PublishNode.feeding(streams)])
         preview.onDemand { [weak self] in self?.previewChanged() }
     }
 
-    // MARK: - Wishing
+    // MARK: - Changes
 
-    /// The newest wish. It may still fail. Within an edit, the wish that the edit changes.
-    package var wish: MediaWish {
-        if let edited = Self.edited, edited.capture == ObjectIdentifier(self) { return edited.wish }
-        return state.withLock { $0.newest }
+    /// The newest request, with the changes that are in progress or wait. These may still fail. Within an edit, the request
+    /// that the edit changes.
+    package var requested: MediaRequest {
+        if let edited = Self.edited, edited.capture == ObjectIdentifier(self) { return edited.request }
+        let (base, edits) = state.withLock { ($0.changes.request, $0.changes.pending) }
+        return evaluate(edits, on: base)
     }
 
-    private func apply(_ edit: Edit, to wish: inout MediaWish) {
-        let before = wish
-        Self.$edited.withValue((ObjectIdentifier(self), before)) { edit(&wish) }
-    }
-
-    /// Evaluates the pending edits, without the lock, because they may ask this object.
-    private func renewNewest() {
-        while true {
-            var (wish, revision, edits) = state.withLock {
-                ($0.wish, $0.revision, ($0.working + $0.changes).compactMap(\.edit))
-            }
-            for edit in edits { apply(edit, to: &wish) }
-            let isCurrent = state.withLock { state in
-                if state.revision == revision { state.newest = wish }
-                return state.revision == revision
-            }
-            if isCurrent { return }
+    /// Without the lock, because edits may ask this object.
+    private func evaluate(_ edits: [CaptureChanges.Edit], on base: MediaRequest) -> MediaRequest {
+        var request = base
+        for edit in edits {
+            Self.$edited.withValue((ObjectIdentifier(self), request)) { edit(&request) }
         }
+        return request
     }
 
     /// Starts capturing and encoding. Returns after the first frame, or immediately if it runs already.
     package func start() async throws(RoomError) {
         let result = await withCheckedContinuation { continuation in
-            enqueue(Change(edit: { _ in }, isStart: true) { continuation.resume(returning: $0) })
+            add(Change(purpose: .start) { continuation.resume(returning: $0) })
         }
         try result.get()
     }
 
-    /// Changes the wish. Returns when the running media shows the change; immediately while nothing is captured.
+    /// Starts, and returns a track for each stream, for one more room, when its streams have frames. From then on, the streams keep their codecs.
+    func publish() async throws(RoomError) -> [any OutgoingTrack] {
+        let result = await withCheckedContinuation { continuation in
+            // No other change begins before the tracks are made.
+            add(
+                Change(purpose: .publish) { [streams] result in
+                    continuation.resume(returning: result.map { _ in streams.all.map { $0.track() } })
+                })
+        }
+        let tracks = try result.get()
+        // An offer states the properties of a stream.
+        for stream in streams.all { await stream.firstFrame() }
+        return tracks
+    }
+
+    /// Changes the request. Returns when the running media shows the change; immediately while nothing is captured.
     ///
     /// - Parameter edit: may be called several times, on any thread.
     /// - Throws: the reason why the change is not possible. The media then continues as before.
-    package func change(_ edit: @escaping @Sendable (inout MediaWish) -> Void) async throws(RoomError) {
+    package func change(_ edit: @escaping @Sendable (inout MediaRequest) -> Void) async throws(RoomError) {
         let result = await withCheckedContinuation { continuation in
-            enqueue(Change(edit: edit) { continuation.resume(returning: $0) })
+            add(Change(purpose: .edit, edit: edit) { continuation.resume(returning: $0) })
         }
         try result.get()
     }
 
-    /// Changes the wish without waiting. Observers get the error of a change that fails.
-    package func wishLater(_ edit: @escaping @Sendable (inout MediaWish) -> Void) {
-        enqueue(
-            Change(edit: edit) { [observers] result in
-                if case .failure(let error) = result { observers.problem(error) }
-            })
+    /// Changes the request without waiting. Observers get the error of a change that fails.
+    package func changeLater(_ edit: @escaping @Sendable (inout MediaRequest) -> Void) {
+        add(Change(purpose: .edit, edit: edit, done: reportFailure))
+    }
+
+    private func previewChanged() { add(Change(purpose: .refresh, done: reportFailure)) }
+
+    private var reportFailure: @Sendable (Result<Void, RoomError>) -> Void {
+        { [observers] result in if case .failure(let error) = result { observers.problem(error) } }
     }
 
     /// Stops capturing, also during a start. When it returns, the devices are free.
     package func stop() async {
         _ = await withCheckedContinuation { continuation in
-            let stop = Change(edit: nil) { continuation.resume(returning: $0) }
             let (pipelines, refused, mustWork) = state.withLock { state in
-                let refused = state.changes.filter(\.isStart)
-                state.changes = [stop] + state.changes.filter { !$0.isStart }
-                state.isCancelled = true
-                state.revision += 1
-                defer { state.isWorking = true }
-                return ([state.starting, state.pipeline].compactMap(\.self), refused, !state.isWorking)
+                let (refused, mustWork) = state.changes.stop(
+                    Change(purpose: .stop) { continuation.resume(returning: $0) })
+                return ([state.starting, state.pipeline].compactMap(\.self), refused, mustWork)
             }
-            for change in refused { change.done(.failure(Self.stopped)) }
+            for change in refused { change.done(.failure(CaptureChanges.stopped)) }
             for pipeline in pipelines { Task.detached { await pipeline.stop() } }
             if mustWork { Task.detached { await self.work() } }
         }
     }
 
-    private func enqueue(_ change: Change) {
-        let mustWork = state.withLock { state in
-            state.changes.append(change)
-            state.revision += 1
-            defer { state.isWorking = true }
-            return !state.isWorking
+    private func add(_ change: Change) {
+        if state.withLock({ $0.changes.add(change) }) {
+            Task.detached(priority: .userInitiated) { await self.work() }
         }
-        renewNewest()
-        if mustWork { Task.detached(priority: .userInitiated) { await self.work() } }
-    }
-
-    private func previewChanged() {
-        enqueue(
-            Change(edit: { _ in }, mayLaunch: false) { [observers] result in
-                if case .failure(let error) = result { observers.problem(error) }
-            })
     }
 
     // MARK: - Reconciling
 
     private func work() async {
-        while let batch = nextBatch() {
-            await fulfil(batch)
+        while let attempt = state.withLock({ $0.changes.next() }) {
+            var request = evaluate(attempt.edits, on: attempt.base)
+            // Sinks come and go on any thread; each of them adds a change.
+            request.isPreviewed = !preview.isEmpty
+            let outcome = await fulfil(request, attempt)
+            if case .refused = outcome { tellUnfed() }
+            if case .fulfilled = outcome, attempt.publishes { await addMissingStreams(request) }
+            let done = state.withLock { $0.changes.finish(outcome, request) }
+            for (change, result) in done { change.done(result) }
         }
     }
 
-    /// A stop alone, or all changes up to the next stop. Nil if there is no more work.
-    private func nextBatch() -> [Change]? {
-        state.withLock { state in
-            state.working = []
-            guard let first = state.changes.first else {
-                state.isWorking = false
-                return nil
-            }
-            let count = first.edit == nil ? 1 : state.changes.prefix { $0.edit != nil }.count
-            state.working = Array(state.changes.prefix(count))
-            state.changes.removeFirst(count)
-            // A stop that arrives from now on ends this work.
-            state.isCancelled = false
-            return state.working
-        }
-    }
-
-    private func fulfil(_ batch: [Change]) async {
-        var (wish, isCapturing) = state.withLock { ($0.wish, $0.isCapturing) }
-        for change in batch {
-            if let edit = change.edit { apply(edit, to: &wish) }
-            if change.isStart { isCapturing = true }
-            if change.edit == nil { isCapturing = false }
+    private func fulfil(_ request: MediaRequest, _ attempt: CaptureChanges.Attempt) async -> CaptureChanges.Outcome {
+        do throws(RoomError) {
+            try checkCodec(of: request)
+        } catch {
+            return .refused(error)
         }
         do throws(RoomError) {
-            try await bring(wish, isCapturing: isCapturing, mayLaunch: batch.contains(where: \.mayLaunch))
-            adopt(wish, isCapturing, batch.count)
-            for change in batch { change.done(.success(())) }
+            try await bring(request, attempt)
+            return .fulfilled
         } catch {
-            if state.withLock({ $0.isCancelled }) { return adoptStopped(wish, batch) }
-            // One of them may be impossible, and the others not.
-            if batch.count > 1 {
-                for change in batch { await fulfil([change]) }
-                return
-            }
-            state.withLock { state in
-                state.working.removeFirst()
-                state.revision += 1
-            }
-            renewNewest()
-            tellUnfed()
-            for change in batch { change.done(.failure(error)) }
+            return state.withLock { $0.changes.isCancelled } ? .interrupted : .refused(error)
         }
     }
 
-    /// Keeps the wish of changes that a stop has interrupted: they apply as those of media that is not captured.
-    private func adoptStopped(_ wish: MediaWish, _ batch: [Change]) {
-        adopt(wish, nil, batch.count)
-        for change in batch { change.done(change.isStart ? .failure(Self.stopped) : .success(())) }
+    /// The codec that the video keeps, because it is published in a room.
+    private var keptCodec: VideoCodec? {
+        streams.stream(of: .video).flatMap { $0.isPublished ? VideoCodec(rawValue: $0.codec.nodeName) : nil }
     }
 
-    private func adopt(_ wish: MediaWish, _ isCapturing: Bool?, _ count: Int) {
-        state.withLock { state in
-            (state.wish, state.isCapturing) = (wish, isCapturing ?? state.isCapturing)
-            state.working.removeFirst(count)
-            state.revision += 1
+    private func checkCodec(of request: MediaRequest) throws(RoomError) {
+        guard let kept = keptCodec, let codec = request.codec, codec != kept else { return }
+        throw RoomError(
+            .settingInvalid,
+            "The video cannot change to \(Codec(codec).rawValue) while a room has it as \(Codec(kept).rawValue). "
+                + "Unpublish it, change the codec, and publish it again.")
+    }
+
+    /// Makes the media be as requested.
+    private func bring(_ request: MediaRequest, _ attempt: CaptureChanges.Attempt) async throws(RoomError) {
+        let (pipeline, running, partsLost, isCancelled) = state.withLock {
+            ($0.pipeline, $0.running, $0.partsLost, $0.changes.isCancelled)
         }
-    }
-
-    /// Makes the media be as wished.
-    private func bring(_ wish: MediaWish, isCapturing: Bool, mayLaunch: Bool) async throws(RoomError) {
-        let (pipeline, running, isCancelled) = state.withLock { ($0.pipeline, $0.running, $0.isCancelled) }
-        guard isCapturing else { return await end(pipeline, "stopped") }
-        if isCancelled { throw Self.stopped }
-        let isRunning = pipeline?.state == .running
-        guard isRunning || mayLaunch else { return }
-        var wish = wish
-        // Sinks come and go on any thread; each of them enqueues a change.
-        wish.isPreviewed = !preview.isEmpty
-        if isRunning, running?.wish == wish { return }
-        let known = isRunning && running?.wish.origin == wish.origin ? running?.contents : nil
-        let contents = if let known { known } else { try await inspect(wish) }
-        if !isRunning {
+        guard attempt.isCapturing else { return await end(pipeline, "stopped") }
+        if isCancelled { throw CaptureChanges.stopped }
+        let isRunning = pipeline?.isRunning == true
+        guard isRunning || attempt.mayLaunch else { return }
+        if isRunning, running?.request == request { return }
+        let known = isRunning && running?.request?.origin == request.origin ? running?.contents : nil
+        let contents = if let known { known } else { try await inspect(request) }
+        if !isRunning { await end(pipeline, nil) }
+        guard let graph = request.graph(contents, continuing: keptCodec) else {
             await end(pipeline, nil)
-            streams.dropUnused()
-        }
-        let codec = streams.stream(of: .video).map { $0.codec == .h264 ? VideoCodec.h264 : .vp8 }
-        guard let graph = wish.graph(contents, continuing: codec) else {
-            await end(pipeline, nil)
-            return settle(wish, contents)
+            return settle(request, contents, partsLost)
         }
         if let pipeline, isRunning {
             do throws(MediaError) {
-                try await pipeline.apply(
-                    graph, bindings: bindings(of: graph), within: Self.editSeconds, needsDevices: !wish.waitsForDevices)
+                try await pipeline.edit(graph, bindings(of: graph), needsDevices: !request.waitsForDevices)
             } catch {
                 throw RoomError(error)
             }
             forgetAbsences(missingIn: pipeline)
         } else {
-            try await launch(graph, wish, contents)
+            try await launch(graph, request, contents)
         }
-        settle(wish, contents)
+        settle(request, contents, partsLost)
     }
 
     /// A source that an edit has replaced or removed reports no return of its device.
-    private func forgetAbsences(missingIn pipeline: MediaPipeline) {
+    private func forgetAbsences(missingIn pipeline: any CapturePipeline) {
         let absences = pipeline.absences
-        for (media, node) in [(StreamMedia.video, MediaWish.sourceNode), (.audio, MediaWish.microphoneNode)]
+        for (media, node) in [(StreamMedia.video, MediaRequest.sourceNode), (.audio, MediaRequest.microphoneNode)]
         where absences[node] == nil && observers.isAway(media) {
             observers.device(media, .deviceReturned(node: node))
         }
     }
 
+    /// Adds streams for media that is off at present, so that a room has them when it is on.
+    private func addMissingStreams(_ request: MediaRequest) async {
+        guard let contents = state.withLock({ $0.running })?.contents else { return }
+        if contents.hasVideo, streams.stream(of: .video) == nil {
+            add(OutgoingStream(Codec(await plannedCodec(of: request, contents))))
+        }
+        if contents.hasAudio, streams.stream(of: .audio) == nil { add(OutgoingStream(.opus)) }
+    }
+
+    private func add(_ stream: OutgoingStream) {
+        stream.set(.waiting(Self.off(stream.codec.media)))
+        streams.keep([stream])
+    }
+
+    /// The codec that the video would have if it were on. VP8 if that cannot be planned.
+    private func plannedCodec(of request: MediaRequest, _ contents: MediaRequest.Contents) async -> VideoCodec {
+        if let codec = request.codec { return codec }
+        var request = request
+        request.isVideoActive = true
+        let video = PortReference(node: MediaRequest.output, port: "video")
+        guard let graph = request.graph(contents), let plan = try? await machine.plan(graph, registry) else {
+            return .vp8
+        }
+        let format = plan.links.first { $0.link.to == video }?.format
+        return format.flatMap { VideoCodec(rawValue: $0.encoding) } ?? .vp8
+    }
+
+    private static func off(_ media: StreamMedia) -> String { "\(media.rawValue) off" }
+
     /// Checks that the sources exist, without opening them for capture.
-    private func inspect(_ wish: MediaWish) async throws(RoomError) -> MediaWish.Contents {
-        let found: MediaWish.Contents
+    private func inspect(_ request: MediaRequest) async throws(RoomError) -> MediaRequest.Contents {
+        let found: MediaRequest.Contents
         do throws(MediaError) {
-            found = try await offPool { () throws(MediaError) in try wish.inspect() }
+            found = try await machine.inspect(request)
         } catch {
             throw RoomError(error)
         }
@@ -284,24 +262,24 @@ package final class LocalCapture: Sendable {
     }
 
     private func launch(
-        _ graph: MediaGraph, _ wish: MediaWish, _ contents: MediaWish.Contents
+        _ graph: MediaGraph, _ request: MediaRequest, _ contents: MediaRequest.Contents
     ) async throws(RoomError) {
         observers.begin()
         defer { state.withLock { $0.starting = nil } }
-        let pipeline: MediaPipeline
+        let pipeline: any CapturePipeline
         do throws(MediaError) {
-            pipeline = try await MediaPipeline(graph, bindings: bindings(of: graph), registry: registry)
+            pipeline = try await machine.makePipeline(graph, bindings(of: graph), registry)
         } catch {
             throw RoomError(error)
         }
         // A stop before this line is seen here; a later one finds the pipeline.
         let isWanted = state.withLock { state in
             state.starting = pipeline
-            return !state.isCancelled
+            return !state.changes.isCancelled
         }
         guard isWanted else {
             await pipeline.stop()
-            throw Self.stopped
+            throw CaptureChanges.stopped
         }
         do throws(MediaError) {
             try await pipeline.start()
@@ -309,39 +287,35 @@ package final class LocalCapture: Sendable {
             throw RoomError(error)
         }
         // A device that is away at the start is an error, unless it may come late. A later loss is none.
-        let absences = wish.waitsForDevices ? [:] : pipeline.absences
-        let camera = wish.mustHaveCamera(contents) ? absences[MediaWish.sourceNode] : nil
-        if let cause = camera ?? absences[MediaWish.microphoneNode] {
+        let absences = request.waitsForDevices ? [:] : pipeline.absences
+        let camera = request.mustHaveCamera(contents) ? absences[MediaRequest.sourceNode] : nil
+        if let cause = camera ?? absences[MediaRequest.microphoneNode] {
             await pipeline.stop()
             throw RoomError(cause)
         }
         state.withLock { $0.pipeline = pipeline }
     }
 
-    /// Every wished medium has a stream, also one that is not captured at present.
-    private func settle(_ wish: MediaWish, _ contents: MediaWish.Contents) {
-        state.withLock { $0.running = (wish, contents) }
-        let codecs = [
-            contents.hasVideo ? (StreamMedia.video, wish.codec == .h264 ? Codec.h264 : .vp8) : nil,
-            contents.hasAudio ? (.audio, .opus) : nil,
-        ]
-        for case (let media, let codec)? in codecs where streams.stream(of: media) == nil {
-            streams.keep([OutgoingStream(codec)])
+    /// The pipeline is as requested, unless an optional part has failed since `partsLost`.
+    private func settle(_ request: MediaRequest, _ contents: MediaRequest.Contents, _ partsLost: Int) {
+        let former = state.withLock { state in
+            defer { state.running = Running(request: state.partsLost == partsLost ? request : nil, contents: contents) }
+            return state.running?.contents
         }
-        for stream in streams.all where !stream.isFed {
-            stream.set(.waiting("\(stream.codec.media.rawValue) off"))
-        }
+        streams.dropUnused()
+        tellUnfed()
+        if let notice = contents.notice, notice != former?.notice { observers.warning(notice) }
     }
 
-    /// After a failure: a stream without an input is not live.
+    /// A stream without an input is not live.
     private func tellUnfed() {
-        let isRunning = state.withLock { $0.pipeline }?.state == .running
-        for stream in streams.all where !isRunning || !stream.isFed {
-            stream.set(.waiting(isRunning ? "\(stream.codec.media.rawValue) off" : "stopped"))
+        let isUp = state.withLock { $0.pipeline?.isRunning ?? ($0.running != nil) }
+        for stream in streams.all where !isUp || !stream.isFed {
+            stream.set(.waiting(isUp ? Self.off(stream.codec.media) : "stopped"))
         }
     }
 
-    private func end(_ pipeline: MediaPipeline?, _ reason: String?) async {
+    private func end(_ pipeline: (any CapturePipeline)?, _ reason: String?) async {
         if let pipeline {
             await pipeline.stop()
             let statistics = pipeline.statistics
@@ -353,8 +327,8 @@ package final class LocalCapture: Sendable {
 
     private func bindings(of graph: MediaGraph) -> NodeBindings {
         var bindings = NodeBindings()
-        if graph.node(MediaWish.preview) != nil {
-            bindings.frames[MediaWish.preview] = { [preview] frame in preview.deliver(frame) }
+        if graph.node(MediaRequest.preview) != nil {
+            bindings.frames[MediaRequest.preview] = { [preview] frame in preview.deliver(frame) }
         }
         bindings.events = { [weak self] event in self?.handle(event) }
         return bindings
@@ -364,7 +338,7 @@ package final class LocalCapture: Sendable {
 
     package var isStarting: Bool { state.withLock { $0.starting != nil } }
     /// Whether no change is in progress or waits.
-    var isSettled: Bool { state.withLock { !$0.isWorking } }
+    var isSettled: Bool { state.withLock { !$0.changes.isBusy } }
     package var isRunning: Bool { state.withLock { $0.pipeline != nil } }
 
     /// Those of the running pipeline, or of the last one.
@@ -381,13 +355,15 @@ package final class LocalCapture: Sendable {
     /// The running plan. Nil while nothing is captured.
     package var plan: GraphPlan? { state.withLock { $0.pipeline }?.plan }
 
-    /// A track for each stream, for one more room.
-    var tracks: [any OutgoingTrack] { streams.all.map { $0.track() } }
-
     // MARK: - Events
 
     /// Whether the video or audio shows its camera or microphone.
-    package func streamState(of media: StreamMedia) -> StreamState { streams.stream(of: media)?.streamState ?? .live }
+    package func streamState(of media: StreamMedia) -> StreamState {
+        if let stream = streams.stream(of: media) { return stream.streamState }
+        let request = state.withLock { $0.running?.request }
+        let isOff = media == .video ? request?.isVideoActive == false : request?.isAudioActive == false
+        return isOff ? .waiting(Self.off(media)) : .live
+    }
 
     /// Reports failures, such as a full disk, the source's end, and the devices. Includes an earlier failure or end, and the
     /// devices that are away.
@@ -414,14 +390,19 @@ package final class LocalCapture: Sendable {
         case .failed(let error):
             for stream in streams.all { stream.set(.waiting("failed")) }
             observers.failed(RoomError(error))
-        case .partFailed(let error, _): observers.problem(RoomError(error))
+        case .partFailed(let error, _):
+            state.withLock { state in
+                state.partsLost += 1
+                state.running?.request = nil
+            }
+            observers.problem(RoomError(error))
         case .ended:
             for stream in streams.all { stream.set(.waiting("ended")) }
             observers.ended()
         case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver:
             guard let source = event.source else { return }
-            let media: StreamMedia = source.node == MediaWish.sourceNode ? .video : .audio
-            streams.stream(of: media)?.set(source.absence.map { StreamState(absence: $0) } ?? .live)
+            let media: StreamMedia = source.node == MediaRequest.sourceNode ? .video : .audio
+            // `FeedWatch` has told the stream, if the device feeds it.
             observers.device(media, event)
         case .warning(_, let message): observers.warning(message)
         case .keyframeNeeded, .firstFrame: break

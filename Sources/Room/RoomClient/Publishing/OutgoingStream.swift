@@ -10,6 +10,8 @@ internal import Synchronization
 /// timestamps that count on.
 final class OutgoingStream: Sendable {
     private struct State {
+        /// Its tracks that rooms have, or are about to get.
+        var tracks: Set<ObjectIdentifier> = []
         var receivers: [ObjectIdentifier: TrackReceiver] = [:]
         /// Whether an input feeds the stream.
         var isFed = false
@@ -23,6 +25,8 @@ final class OutgoingStream: Sendable {
         /// Callers that wait for the first frame.
         var waiting: [CheckedContinuation<Void, Never>] = []
         var hasEnded = false
+        /// `level_idc` of the newest keyframe of H.264.
+        var level: UInt8?
         var streamState = StreamState.live
         var feed = InputFeed()
         var timeline = Timeline()
@@ -54,11 +58,14 @@ final class OutgoingStream: Sendable {
 
     /// Disconnects the input.
     func pause() {
-        state.withLock { state in
+        let waiting = state.withLock { state in
             state.isFed = false
             state.isShown = false
             state.feed = InputFeed()
+            defer { state.waiting = [] }
+            return state.waiting
         }
+        for continuation in waiting { continuation.resume() }
     }
 
     /// Passes frames to the rooms, video from a keyframe on.
@@ -93,8 +100,9 @@ final class OutgoingStream: Sendable {
     var isFed: Bool { state.withLock { $0.isFed } && output.withLock { $0.node != nil } }
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
-    var isPublished: Bool { state.withLock { !$0.receivers.isEmpty } }
+    var isPublished: Bool { state.withLock { !$0.tracks.isEmpty } }
     var streamState: StreamState { state.withLock { $0.streamState } }
+    var level: UInt8? { state.withLock { $0.level } }
     var videoFormat: MediaFormat? { codec.media == .video ? state.withLock { $0.feed.format } : nil }
 
     var encoderStatistics: MediaStatistics.VideoEncoder? { state.withLock { $0.feed.encoder }?() }
@@ -107,6 +115,7 @@ final class OutgoingStream: Sendable {
             state.timeline.continue(with: &batch, clockRate: codec.clockRate)
             defer { state.waiting = [] }
             if state.isShown, batch.isKeyframe { state.needsKeyframe = false }
+            if codec == .h264, batch.isKeyframe { state.level = batch.level ?? state.level }
             return (state.isShown && !state.needsKeyframe ? Array(state.receivers.values) : [], state.waiting)
         }
         for continuation in waiting { continuation.resume() }
@@ -123,11 +132,11 @@ final class OutgoingStream: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns when a frame has arrived, or when the input or the stream has ended.
+    /// Returns when a frame has arrived, or when the input or the stream has ended. Without an input, returns immediately.
     func firstFrame() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
-                guard !state.hasBegun, !state.isEmpty, !state.hasEnded else { return true }
+                guard state.isFed, !state.hasBegun, !state.isEmpty, !state.hasEnded else { return true }
                 state.waiting.append(continuation)
                 return false
             }
@@ -150,8 +159,13 @@ final class OutgoingStream: Sendable {
     /// A track for one more room.
     func track() -> any OutgoingTrack { StreamTrack(of: self) }
 
-    fileprivate func connect(_ track: StreamTrack, _ receiver: TrackReceiver?) {
-        state.withLock { $0.receivers[ObjectIdentifier(track)] = receiver }
+    fileprivate func add(_ track: ObjectIdentifier) { state.withLock { _ = $0.tracks.insert(track) } }
+
+    fileprivate func connect(_ track: ObjectIdentifier, _ receiver: TrackReceiver?) {
+        state.withLock { state in
+            state.receivers[track] = receiver
+            if receiver == nil { state.tracks.remove(track) }
+        }
     }
 
     func requestKeyframe() { if codec.media == .video { output.withLock { $0.node }?.requestKeyframe() } }
@@ -161,14 +175,20 @@ final class OutgoingStream: Sendable {
 private final class StreamTrack: OutgoingTrack {
     private let stream: OutgoingStream
 
-    init(of stream: OutgoingStream) { self.stream = stream }
+    init(of stream: OutgoingStream) {
+        self.stream = stream
+        stream.add(ObjectIdentifier(self))
+    }
+
+    deinit { stream.connect(ObjectIdentifier(self), nil) }
 
     var codec: Codec { stream.codec }
     var encoderStatistics: MediaStatistics.VideoEncoder? { stream.encoderStatistics }
     var videoFormat: MediaFormat? { stream.videoFormat }
     var streamState: StreamState { stream.streamState }
+    var level: UInt8? { stream.level }
 
-    func connect(_ receiver: TrackReceiver?) { stream.connect(self, receiver) }
+    func connect(_ receiver: TrackReceiver?) { stream.connect(ObjectIdentifier(self), receiver) }
 
     func requestKeyframe() { stream.requestKeyframe() }
 }
@@ -200,6 +220,14 @@ private struct Timeline {
 }
 
 extension RTPBatch {
+    /// The bytes of a header without extensions (RFC 3550, section 5.1), as our payloaders make it.
+    private static let headerLength = 12
+
+    /// `level_idc` of the parameter set in the packets of H.264.
+    fileprivate var level: UInt8? {
+        (0..<count).lazy.compactMap { H264Payload.level(of: bytes[range($0)].dropFirst(Self.headerLength)) }.first
+    }
+
     fileprivate mutating func moveTimestamps(by shift: UInt32) {
         guard shift != 0 else { return }
         rtpTimestamp &+= shift
@@ -223,8 +251,11 @@ final class OutgoingStreams: Sendable {
         all.first { $0.codec == codec && !$0.isFed } ?? OutgoingStream(codec)
     }
 
-    /// The stream of a medium, the first one.
-    func stream(of media: StreamMedia) -> OutgoingStream? { all.first { $0.codec.media == media } }
+    /// The stream of a medium: the one with an input, if an edit is replacing another one.
+    func stream(of media: StreamMedia) -> OutgoingStream? {
+        let streams = all.filter { $0.codec.media == media }
+        return streams.first(where: \.isFed) ?? streams.first
+    }
 
     func lasts(_ stream: OutgoingStream) -> Bool { all.contains { $0 === stream } }
 

@@ -193,5 +193,7 @@ extension Codec {
         self = codec
     }
 
+    init(_ codec: VideoCodec) { self = codec == .h264 ? .h264 : .vp8 }
+
     var nodeName: String { rawValue.lowercased() }
 }

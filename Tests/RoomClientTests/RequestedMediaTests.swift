@@ -8,17 +8,17 @@ import Testing
 
 @testable import RoomClient
 
-/// Local media whose wish changes while it is published, as a room notices it.
+/// Local media whose request changes while it is published, as a room notices it.
 @Suite(.serialized, .timeLimit(.minutes(2)))
-struct WishedMediaTests {
+struct RequestedMediaTests {
     private let folder = TemporaryFolder()
 
     /// A camera that encodes, with all of what keeps its encoding from passing turned off.
-    private func encodingCamera(_ name: String = "encoding.json") throws -> MediaWish {
+    private func encodingCamera(_ name: String = "encoding.json") throws -> MediaRequest {
         let film = try EncodedFilm.h264(30, keyframeEvery: 10)
-        var wish = MediaWish.camera(try CameraFile.write(h264: film, to: folder, name))
-        (wish.width, wish.height, wish.isMirrored, wish.microphone) = (64, 48, false, .none)
-        return wish
+        var request = MediaRequest.camera(try CameraFile.write(h264: film, to: folder, name))
+        (request.width, request.height, request.isMirrored, request.microphone) = (64, 48, false, .none)
+        return request
     }
 
     private func rawCamera(_ faults: [CameraFile.Fault] = [], _ name: String = "raw.json") throws -> String {
@@ -31,14 +31,14 @@ struct WishedMediaTests {
         let witness: StreamWitness
     }
 
-    /// Publishes the wish in a room, with a participant who watches.
+    /// Publishes the request in a room, with a participant who watches.
     private func publish(
-        _ wish: MediaWish, media: StreamMedia = .video, _ body: (Scene) async throws -> Void
+        _ request: MediaRequest, media: StreamMedia = .video, _ body: (Scene) async throws -> Void
     ) async throws {
         try await RoomStage.run { stage in
             let witness = StreamWitness(of: media)
             let viewer = try await witness.enter(stage)
-            let capture = LocalCapture(wish)
+            let capture = LocalCapture(request)
             let engine = try await StreamWitness().enter(stage)
             _ = try await engine.publish(capture)
             if media == .video { try await witness.watch(viewer) }
@@ -85,9 +85,9 @@ struct WishedMediaTests {
     }
 
     @Test func `the chosen codec is obeyed, and a bitrate changes while it is encoded`() async throws {
-        var wish = try encodingCamera()
-        wish.codec = .vp8
-        try await publish(wish) { scene in
+        var request = try encodingCamera()
+        request.codec = .vp8
+        try await publish(request) { scene in
             try await scene.witness.more()
             #expect(scene.capture.plan?.videoCodecs == ["vp8-encoder"])
             #expect(try await video(scene).codec == "VP8")
@@ -102,8 +102,8 @@ struct WishedMediaTests {
     }
 
     @Test func `another camera, mirroring and another size continue the stream`() async throws {
-        let (wish, raw) = (try encodingCamera(), try rawCamera())
-        try await publish(wish) { scene in
+        let (request, raw) = (try encodingCamera(), try rawCamera())
+        try await publish(request) { scene in
             try await scene.witness.more()
             try await scene.capture.change { $0.isMirrored = true }
             // The stream keeps its codec.
@@ -114,7 +114,7 @@ struct WishedMediaTests {
             try await scene.capture.change { ($0.width, $0.height) = (32, 24) }
             try await requireEventually("the size") { try await video(scene).width == 32 }
             try await scene.witness.more()
-            try await scene.capture.change { $0 = wish }
+            try await scene.capture.change { $0 = request }
             #expect(scene.capture.plan?.videoCodecs == [])
             try await scene.witness.more()
             let seen = scene.witness.seen
@@ -126,14 +126,14 @@ struct WishedMediaTests {
     @Test func `a camera that cannot be opened leaves the running one as it was`() async throws {
         let busy = try rawCamera([.init("noBandwidth", at: 0)])
         try await publish(try encodingCamera()) { scene in
-            let camera = scene.capture.wish.camera
+            let camera = scene.capture.requested.camera
             for (name, code) in [(busy, "camera.bandwidth"), ("serial:NONE", "camera.absent")] {
                 let error = await #expect(throws: RoomError.self) {
                     try await scene.capture.change { $0.camera = name }
                 }
                 #expect(error?.code.name == code)
             }
-            #expect(scene.capture.wish.camera == camera)
+            #expect(scene.capture.requested.camera == camera)
             try await scene.witness.more()
             #expect(scene.capture.plan?.videoCodecs == [])
             let seen = scene.witness.seen
@@ -145,7 +145,7 @@ struct WishedMediaTests {
         try await publish(try encodingCamera()) { scene in
             let capture = scene.capture
             async let slow: Void = capture.change { $0.isMirrored = true }
-            try await requireEventually("the first one") { capture.wish.isMirrored }
+            try await requireEventually("the first one") { capture.requested.isMirrored }
             async let rate: Void = capture.change { $0.bitrate = Bitrate(bitsPerSecond: 200_000) }
             let missing = Task { try await capture.change { $0.camera = "serial:NONE" } }
             async let back: Void = capture.change { $0.isMirrored = false }
@@ -153,7 +153,7 @@ struct WishedMediaTests {
             try await rate
             try await back
             await #expect(throws: RoomError.self) { try await missing.value }
-            #expect(capture.wish.bitrate?.bitsPerSecond == 200_000 && !capture.wish.isMirrored)
+            #expect(capture.requested.bitrate?.bitsPerSecond == 200_000 && !capture.requested.isMirrored)
             // A camera that stays, because the bitrate came last, delivers its own H.264, which is decoded then.
             #expect(capture.plan?.videoCodecs.contains("h264-encoder") == true)
             try await scene.witness.more()
@@ -174,9 +174,9 @@ struct WishedMediaTests {
     }
 
     @Test func `media whose source has ended starts again, or goes on with another source`() async throws {
-        var wish = MediaWish.testPattern(frames: 5)
-        (wish.width, wish.height) = (64, 64)
-        let (capture, ends) = (LocalCapture(wish), Collected<Bool>())
+        var request = MediaRequest.testPattern(frames: 5)
+        (request.width, request.height) = (64, 64)
+        let (capture, ends) = (LocalCapture(request), Collected<Bool>())
         capture.observe(as: ends, failed: { _ in }, ended: { ends.append(true) })
         for round in 1...2 {
             try await capture.start()
@@ -189,9 +189,9 @@ struct WishedMediaTests {
     }
 
     @Test func `a view of media that has ended, or could not start, starts nothing`() async throws {
-        var wish = MediaWish.testPattern(frames: 5)
-        (wish.width, wish.height) = (64, 64)
-        let (capture, ends) = (LocalCapture(wish), Collected<Bool>())
+        var request = MediaRequest.testPattern(frames: 5)
+        (request.width, request.height) = (64, 64)
+        let (capture, ends) = (LocalCapture(request), Collected<Bool>())
         capture.observe(as: ends, failed: { _ in }, ended: { ends.append(true) })
         try await capture.start()
         try await requireEventually("the end") { ends.count == 1 }
@@ -207,18 +207,18 @@ struct WishedMediaTests {
     }
 
     @Test func `a stop during a change keeps the change for the next start`() async throws {
-        var wish = MediaWish.testPattern()
-        (wish.width, wish.height) = (64, 64)
-        let capture = LocalCapture(wish)
+        var request = MediaRequest.testPattern()
+        (request.width, request.height) = (64, 64)
+        let capture = LocalCapture(request)
         for _ in 0..<5 {
-            try await capture.change { [wish] in $0 = wish }
+            try await capture.change { [request] in $0 = request }
             try await capture.start()
             let sink = capture.preview.add { _ in }
             let change = Task { try await capture.change { $0.isAudioActive = false } }
-            try await requireEventually("the change") { !capture.wish.isAudioActive }
+            try await requireEventually("the change") { !capture.requested.isAudioActive }
             await capture.stop()
             try await change.value
-            #expect(!capture.wish.isAudioActive)
+            #expect(!capture.requested.isAudioActive)
             try await capture.start()
             let nodes = try #require(capture.plan?.source)
             #expect(nodes.node("preview") != nil && !nodes.nodes.contains { $0.kind == "opus-encoder" })
@@ -228,9 +228,9 @@ struct WishedMediaTests {
     }
 
     @Test func `video that cannot begin, and media that has ended, are not live`() async throws {
-        var wish = MediaWish.testPattern()
-        (wish.width, wish.height, wish.isVideoActive) = (64, 64, false)
-        try await publish(wish, media: .audio) { scene in
+        var request = MediaRequest.testPattern()
+        (request.width, request.height, request.isVideoActive) = (64, 64, false)
+        try await publish(request, media: .audio) { scene in
             #expect(scene.capture.streamState(of: .video) == .waiting("video off"))
             let busy = try rawCamera([.init("noBandwidth", at: 0)])
             await #expect(throws: RoomError.self) {
@@ -257,22 +257,22 @@ struct WishedMediaTests {
 
     @Test func `a stop during a change to a slow camera keeps the change`() async throws {
         let slow = try slowCamera()
-        var wish = MediaWish.camera(try rawCamera())
-        (wish.width, wish.height, wish.microphone) = (64, 48, .none)
-        let capture = LocalCapture(wish)
+        var request = MediaRequest.camera(try rawCamera())
+        (request.width, request.height, request.microphone) = (64, 48, .none)
+        let capture = LocalCapture(request)
         try await capture.start()
         let change = Task { try await capture.change { $0.camera = slow } }
-        try await requireEventually("the change") { capture.wish.camera == slow }
+        try await requireEventually("the change") { capture.requested.camera == slow }
         await capture.stop()
         try await change.value
-        #expect(capture.wish.camera == slow && !capture.isRunning)
+        #expect(capture.requested.camera == slow && !capture.isRunning)
     }
 
     @Test func `a change to a slow camera returns when the camera delivers`() async throws {
         let slow = try slowCamera()
-        var wish = MediaWish.camera(try rawCamera())
-        (wish.width, wish.height, wish.microphone) = (64, 48, .none)
-        let capture = LocalCapture(wish)
+        var request = MediaRequest.camera(try rawCamera())
+        (request.width, request.height, request.microphone) = (64, 48, .none)
+        let capture = LocalCapture(request)
         try await capture.start()
         try await capture.change { $0.camera = slow }
         let source = try #require(capture.statistics.sources["source"])
@@ -316,10 +316,10 @@ struct WishedMediaTests {
     }
 
     @Test func `a camera that is lost and returns while a preview comes and goes costs no stream`() async throws {
-        var wish = try encodingCamera()
+        var request = try encodingCamera()
         let film = try EncodedFilm.h264(30, keyframeEvery: 10)
-        wish.camera = try CameraFile.write(h264: film, CameraFile.comesAndGoes, to: folder)
-        try await publish(wish) { scene in
+        request.camera = try CameraFile.write(h264: film, CameraFile.comesAndGoes, to: folder)
+        try await publish(request) { scene in
             try await requireEventually("the loss") { scene.witness.seen.states.last == .waiting("camera unplugged") }
             let frames = Collected<Bool>()
             let sink = scene.capture.preview.add { _ in frames.append(true) }
@@ -334,9 +334,9 @@ struct WishedMediaTests {
     }
 
     @Test func `video and audio that are turned off wait, and continue their streams`() async throws {
-        var wish = MediaWish.testPattern()
-        (wish.width, wish.height) = (64, 64)
-        try await publish(wish) { scene in
+        var request = MediaRequest.testPattern()
+        (request.width, request.height) = (64, 64)
+        try await publish(request) { scene in
             try await scene.witness.more()
             try await scene.capture.change { $0.isVideoActive = false }
             try await requireEventually("the state") { scene.witness.seen.states.last == .waiting("video off") }
@@ -351,10 +351,56 @@ struct WishedMediaTests {
         }
     }
 
+    @Test func `picture ids of VP8 go on over another size, an interruption and a restart`() async throws {
+        var request = MediaRequest.testPattern()
+        (request.width, request.height, request.codec) = (64, 64, .vp8)
+        try await publish(request) { scene in
+            try await scene.witness.more()
+            try await scene.capture.change { ($0.width, $0.height) = (96, 64) }
+            try await scene.witness.more()
+            try await scene.capture.change { $0.isVideoActive = false }
+            try await scene.capture.change { $0.isVideoActive = true }
+            try await scene.witness.more()
+            await scene.capture.stop()
+            try await scene.capture.start()
+            try await scene.witness.more()
+            let pictures = scene.witness.seen.pictures
+            #expect(pictures.count > 20)
+            #expect(zip(pictures, pictures.dropFirst()).allSatisfy { ($1 &- $0) & 0x7fff == 1 }, "\(pictures)")
+        }
+    }
+
+    @Test func `video that is off when it is published has the codec that its camera would give`() async throws {
+        for (codec, isMirrored) in [("H264", false), ("VP8", true)] {
+            var request = try encodingCamera()
+            (request.isVideoActive, request.hasAudio, request.isMirrored) = (false, false, isMirrored)
+            let capture = LocalCapture(request)
+            let tracks = try await capture.publish()
+            #expect(tracks.map(\.codec.rawValue) == [codec])
+            try await capture.change { $0.isVideoActive = true }
+            #expect(capture.plan?.videoCodecs == (isMirrored ? ["vp8-encoder"] : []))
+            await capture.stop()
+        }
+    }
+
+    @Test func `the codec changes while no room has the video, and a room gets the level of H.264`() async throws {
+        var request = try encodingCamera()
+        request.codec = .vp8
+        let capture = LocalCapture(request)
+        try await capture.start()
+        #expect(capture.plan?.videoCodecs == ["vp8-encoder"])
+        try await capture.change { $0.codec = nil }
+        #expect(capture.plan?.videoCodecs == [])
+        let tracks = try await capture.publish()
+        #expect(tracks.map(\.codec.rawValue) == ["H264"])
+        #expect(tracks.first?.level ?? 0 >= 10)
+        await capture.stop()
+    }
+
     @Test func `video that is off from the start is published, and begins later`() async throws {
-        var wish = MediaWish.testPattern()
-        (wish.width, wish.height, wish.isVideoActive) = (64, 64, false)
-        try await publish(wish) { scene in
+        var request = MediaRequest.testPattern()
+        (request.width, request.height, request.isVideoActive) = (64, 64, false)
+        try await publish(request) { scene in
             #expect(scene.witness.seen.packets == 0)
             try await scene.capture.change { $0.isVideoActive = true }
             try await scene.witness.more()
@@ -366,10 +412,10 @@ struct WishedMediaTests {
         let fixture = try Fixture.soundServer()
         let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
         defer { withExtendedLifetime(environment) {} }
-        var wish = MediaWish.camera("serial:NONE")
-        (wish.width, wish.height, wish.microphone) = (64, 48, .device("speaker.monitor"))
+        var request = MediaRequest.camera("serial:NONE")
+        (request.width, request.height, request.microphone) = (64, 48, .device("speaker.monitor"))
         let camera = try rawCamera()
-        try await publish(wish) { scene in
+        try await publish(request) { scene in
             let events = Collected<String>()
             scene.capture.observe(
                 as: events, failed: { _ in },

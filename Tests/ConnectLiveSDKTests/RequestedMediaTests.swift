@@ -8,7 +8,7 @@ import Testing
 extension SDKTests {
     /// Local media that changes while it runs.
     @Suite(.timeLimit(.minutes(1)))
-    struct WishedMedia {
+    struct RequestedMedia {
         private let folder = TemporaryFolder()
 
         /// A camera that encodes, in media without audio.

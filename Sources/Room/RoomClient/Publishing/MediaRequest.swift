@@ -1,9 +1,9 @@
 package import MediaGraph
 internal import MediaNodes
 
-/// The local media that a participant wishes: sources, encoding, and whether somebody looks at it. A graph is derived from
+/// The local media that a participant requests: sources, encoding, and whether somebody looks at it. A graph is derived from
 /// it.
-package struct MediaWish: Sendable, Equatable {
+package struct MediaRequest: Sendable, Equatable {
     package enum Source: Sendable, Equatable {
         case camera
         /// Video and audio of `file`, at its own size and frame rate.
@@ -14,7 +14,7 @@ package struct MediaWish: Sendable, Equatable {
 
     /// The audio source for a camera. Files and the test pattern have their own audio.
     package enum Microphone: Sendable, Equatable {
-        /// The default microphone, or no audio without one.
+        /// The default microphone. Without one, the video alone, with a warning.
         case automatic
         case none
         case device(String)
@@ -25,7 +25,8 @@ package struct MediaWish: Sendable, Equatable {
     package var camera: String?
     /// The camera that takes over while `camera` is away.
     package var failover: String?
-    /// Whether capturing starts without the camera and the microphone, and shows them when they are plugged in.
+    /// Whether capturing starts without the camera and a named microphone, and shows them when they are plugged in. Audio
+    /// alone also waits for an automatic one.
     package var waitsForDevices = false
     /// Whether a missing camera is an error also beside audio.
     package var needsCamera = false
@@ -46,8 +47,8 @@ package struct MediaWish: Sendable, Equatable {
     package var framesPerSecond: Double?
     /// Mirrors the camera's frames. Its own encoding then does not pass through.
     package var isMirrored = true
-    /// Nil means the one that costs least: H.264 that the source delivers passes through, everything else becomes VP8. A
-    /// stream keeps its codec as long as it is published.
+    /// Nil means the one that costs least: H.264 that the source delivers passes through, everything else becomes VP8. While
+    /// a room has the video, it keeps its codec, and a request for another one is refused.
     package var codec: VideoCodec?
     /// Nil means the default of `VideoBitrate`, or that of the source's own encoding. With a bitrate, nothing passes through.
     package var bitrate: Bitrate?
@@ -56,37 +57,39 @@ package struct MediaWish: Sendable, Equatable {
 
     package init(source: Source) { self.source = source }
 
-    package static func camera(_ name: String?) -> MediaWish {
-        var wish = MediaWish(source: .camera)
-        wish.camera = name
-        return wish
+    package static func camera(_ name: String?) -> MediaRequest {
+        var request = MediaRequest(source: .camera)
+        request.camera = name
+        return request
     }
 
-    package static func file(_ path: String, isLooping: Bool = true) -> MediaWish {
-        var wish = MediaWish(source: .file)
-        (wish.file, wish.isLooping) = (path, isLooping)
-        return wish
+    package static func file(_ path: String, isLooping: Bool = true) -> MediaRequest {
+        var request = MediaRequest(source: .file)
+        (request.file, request.isLooping) = (path, isLooping)
+        return request
     }
 
-    package static func testPattern(frames: Int = 0) -> MediaWish {
-        var wish = MediaWish(source: .testPattern)
-        wish.patternFrames = frames
-        return wish
+    package static func testPattern(frames: Int = 0) -> MediaRequest {
+        var request = MediaRequest(source: .testPattern)
+        request.patternFrames = frames
+        return request
     }
 }
 
-extension MediaWish {
-    /// The media that the sources of a wish have.
+extension MediaRequest {
+    /// The media that the sources of a request have.
     package struct Contents: Sendable, Equatable {
         package var hasVideo: Bool
         package var hasAudio: Bool
+        /// One sentence about media that is left out, for the user.
+        package var notice: String?
 
         package init(hasVideo: Bool, hasAudio: Bool) {
             (self.hasVideo, self.hasAudio) = (hasVideo, hasAudio)
         }
     }
 
-    /// The part of the wish that decides about its contents.
+    /// The part of the request that decides about its contents.
     struct Origin: Equatable {
         var source: Source
         var camera: String?
@@ -106,26 +109,30 @@ extension MediaWish {
 
     /// Checks that file, camera and microphone exist, without opening them for capture. A camera that may come late is not
     /// checked. Blocks.
-    func inspect() throws(MediaError) -> Contents {
+    ///
+    /// - Parameter isMicrophoneThere: whether the machine has a microphone.
+    func inspect(
+        isMicrophoneThere: () -> Bool = { Devices.firstMicrophone() != nil }
+    ) throws(MediaError) -> Contents {
         switch source {
         case .file:
             let info = try MediaFile.inspect(file)
             return Contents(hasVideo: hasVideo, hasAudio: hasAudio && info.hasAudio)
         case .testPattern: return Contents(hasVideo: hasVideo, hasAudio: hasAudio)
         case .camera:
-            let contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && hasMicrophone)
+            let isLeftOut = microphone == .automatic && hasAudio && !waitsForMicrophone && !isMicrophoneThere()
+            var contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && microphone != .none && !isLeftOut)
+            if hasVideo, isLeftOut {
+                contents.notice =
+                    "There is no microphone, so only the video is published. To wait for a microphone, name it."
+            }
             if hasVideo, mustHaveCamera(contents) { _ = try Devices.camera(camera ?? "auto") }
             return contents
         }
     }
 
-    private var hasMicrophone: Bool {
-        switch microphone {
-        case .none: false
-        case .device: true
-        case .automatic: Devices.firstMicrophone() != nil
-        }
-    }
+    /// Whether an automatic microphone may come late: that is for audio alone. A machine with a camera often has none.
+    private var waitsForMicrophone: Bool { waitsForDevices && !hasVideo }
 
     /// Whether a start without the camera fails. With audio, a camera that is missing costs the video alone, unless it is
     /// needed.
@@ -134,7 +141,7 @@ extension MediaWish {
 
 // MARK: - Graph
 
-extension MediaWish {
+extension MediaRequest {
     package static let sourceNode = "source"
     package static let microphoneNode = "microphone"
     package static let encoder = "encoder"

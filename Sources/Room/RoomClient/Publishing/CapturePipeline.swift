@@ -1,0 +1,47 @@
+internal import MediaGraph
+internal import MediaNodes
+
+/// A pipeline, as far as local media uses it.
+protocol CapturePipeline: AnyObject, Sendable {
+    /// Whether it has started, and has not ended, failed or stopped.
+    var isRunning: Bool { get }
+    var plan: GraphPlan { get }
+    var statistics: MediaStatistics { get }
+    /// Why sources show stand-ins, by the name of the node.
+    var absences: [String: MediaError] { get }
+    func start() async throws(MediaError)
+    /// Replaces the graph. Throws if that is impossible; the graph then runs unchanged. `stop` ends it early.
+    ///
+    /// - Parameter needsDevices: whether a new source whose device is away is an error.
+    func edit(_ graph: MediaGraph, _ bindings: NodeBindings, needsDevices: Bool) async throws(MediaError)
+    func stop() async
+}
+
+extension MediaPipeline: CapturePipeline {
+    /// How long the new nodes of an edit may take for their first frames. Cameras need seconds.
+    private static let editSeconds = 8.0
+
+    package var isRunning: Bool { state == .running }
+
+    func edit(_ graph: MediaGraph, _ bindings: NodeBindings, needsDevices: Bool) async throws(MediaError) {
+        try await apply(graph, bindings: bindings, within: Self.editSeconds, needsDevices: needsDevices)
+    }
+}
+
+/// The machine as local media uses it. Tests replace it.
+struct CaptureMachine: Sendable {
+    /// Checks that the sources of a request exist, without opening them for capture.
+    var inspect: @Sendable (MediaRequest) async throws(MediaError) -> MediaRequest.Contents
+    var makePipeline: @Sendable (MediaGraph, NodeBindings, NodeRegistry) async throws(MediaError) -> any CapturePipeline
+    /// Plans a graph without running it.
+    var plan: @Sendable (MediaGraph, NodeRegistry) async throws(MediaError) -> GraphPlan
+
+    static let this = CaptureMachine(
+        inspect: { request throws(MediaError) in
+            try await offPool { () throws(MediaError) in try request.inspect() }
+        },
+        makePipeline: { graph, bindings, registry throws(MediaError) in
+            try await MediaPipeline(graph, bindings: bindings, registry: registry)
+        },
+        plan: { graph, registry throws(MediaError) in try await MediaPipeline.plan(graph, registry: registry) })
+}

@@ -1,0 +1,118 @@
+import MediaGraph
+import Testing
+
+@testable import RoomClient
+
+/// The graph that is derived from a request. No pipeline runs.
+@Suite struct MediaRequestTests {
+    private let camera = MediaRequest.camera("serial:7C3F")
+    private let both = MediaRequest.Contents(hasVideo: true, hasAudio: true)
+    private let silent = MediaRequest.Contents(hasVideo: true, hasAudio: false)
+
+    private func links(
+        _ request: MediaRequest, _ contents: MediaRequest.Contents, continuing codec: VideoCodec? = nil
+    ) -> [String]? {
+        request.graph(contents, continuing: codec)?.links.map { "\($0.from) > \($0.to)" }
+    }
+
+    @Test func `a camera feeds the output directly, so that nothing is encoded if nothing has to be`() {
+        #expect(links(camera, silent) == ["source > output.video"])
+        #expect(
+            links(camera, both) == [
+                "source > output.video", "microphone > opus-encoder", "opus-encoder > output.audio",
+            ])
+        #expect(
+            links(.file("clip.mp4"), both) == [
+                "source > output.video", "source.audio > opus-encoder", "opus-encoder > output.audio",
+            ])
+    }
+
+    @Test func `a preview is one more consumer, which may fail alone`() {
+        var request = camera
+        request.isPreviewed = true
+        #expect(links(request, silent) == ["source > preview", "source > output.video"])
+        #expect(request.graph(silent)?.node("preview")?.isOptional == true)
+        #expect(request.graph(silent)?.node("source") == camera.graph(silent)?.node("source"))
+    }
+
+    @Test func `a bitrate needs an encoder, with the codec of the stream that it continues`() {
+        var request = camera
+        request.bitrate = Bitrate(bitsPerSecond: 800_000)
+        #expect(links(request, silent) == ["source > encoder", "encoder > output.video"])
+        #expect(request.graph(silent)?.node("encoder")?.kind == "vp8-encoder")
+        #expect(request.graph(silent, continuing: .h264)?.node("encoder")?.kind == "h264-encoder")
+        request.codec = .h264
+        #expect(request.graph(silent)?.node("encoder")?.kind == "h264-encoder")
+        #expect(request.graph(silent, continuing: .vp8)?.node("encoder")?.kind == "vp8-encoder")
+    }
+
+    @Test func `the output accepts the chosen codec, or that of the stream, or any`() {
+        func codec(_ request: MediaRequest, _ continuing: VideoCodec? = nil) -> SettingValue? {
+            request.graph(silent, continuing: continuing)?.node("output")?.settings["codec"]
+        }
+        var request = camera
+        #expect(codec(request) == nil)
+        #expect(codec(request, .h264) == "h264")
+        request.codec = .vp8
+        #expect(codec(request) == "vp8")
+        #expect(codec(request, .h264) == "h264")
+    }
+
+    @Test func `settings of the camera reach its node`() {
+        var request = camera
+        (request.width, request.height, request.failover, request.isMirrored) = (1280, 720, "back", false)
+        let settings = request.graph(silent)?.node("source")?.settings
+        #expect(
+            settings == [
+                "device": "serial:7C3F", "width": 1280, "height": 720, "failover": "back", "mirror": false,
+            ])
+        request.framesPerSecond = 30
+        #expect(request.graph(silent)?.node("source")?.settings["fps"] == 30.0)
+        #expect(MediaRequest.camera(nil).graph(silent)?.node("source")?.settings["device"] == "auto")
+    }
+
+    @Test func `media that is not active needs no device`() {
+        var request = camera
+        request.isVideoActive = false
+        #expect(links(request, both) == ["microphone > opus-encoder", "opus-encoder > output.audio"])
+        request.isAudioActive = false
+        #expect(links(request, both) == nil)
+        request = .file("clip.mp4")
+        request.isVideoActive = false
+        // The file is read for its audio.
+        #expect(
+            links(request, both) == [
+                "source > unseen", "source.audio > opus-encoder", "opus-encoder > output.audio",
+            ])
+        request.isAudioActive = false
+        #expect(links(request, both) == nil)
+    }
+
+    @Test func `without a microphone, the video alone is published, with one sentence about it`() throws {
+        var request = MediaRequest.camera("fixture:none")
+        request.waitsForDevices = true
+        func contents(_ isMicrophoneThere: Bool) throws -> MediaRequest.Contents {
+            try request.inspect(isMicrophoneThere: { isMicrophoneThere })
+        }
+        let without = try contents(false)
+        #expect(without.hasVideo && !without.hasAudio)
+        #expect(
+            without.notice
+                == "There is no microphone, so only the video is published. To wait for a microphone, name it.")
+        #expect(try contents(true) == both)
+        request.microphone = .device("later")
+        #expect(try contents(false) == both)
+        // Audio alone waits.
+        (request.microphone, request.hasVideo) = (.automatic, false)
+        #expect(try contents(false) == MediaRequest.Contents(hasVideo: false, hasAudio: true))
+    }
+
+    @Test func `with audio, a start without the camera succeeds`() {
+        var request = camera
+        #expect(request.mustHaveCamera(silent) && !request.mustHaveCamera(both))
+        request.needsCamera = true
+        #expect(request.mustHaveCamera(both))
+        request.waitsForDevices = true
+        #expect(!request.mustHaveCamera(silent))
+    }
+}
