@@ -228,6 +228,26 @@ import Testing
     }
 
     @Test func `a control is refused, or changed by the driver with an event`() throws {
+    @Test func `several events at one time come in the order of the file, and all of them`() throws {
+        let stand = try Stand(
+            try Self.webcam(
+                .init(.changedControl, at: 2, control: "brightness", value: 3),
+                .init(.changedControl, at: 1, control: "brightness", value: 2),
+                .init(.changedControl, at: 1, control: "brightness", value: 1),
+                .init(.changedSource, at: 1, size: FrameSize(16, 12)),
+                .init(.changedControl, at: 1, control: "auto_exposure", value: 1)))
+        var events: [String] = []
+        while events.count < 5 {
+            switch try stand.device.next(within: .seconds(2)) {
+            case .controlChanged(_, let value): events.append("\(value ?? -1)")
+            case .sourceChanged: events.append("source")
+            default: break
+            }
+        }
+        #expect(events == ["2", "1", "source", "1", "3"])
+        #expect(try stand.device.value(of: stand.control("brightness")) == 3)
+    }
+
         let stand = try Stand(
             try Self.webcam(
                 .init(.refusedControl, at: 0, control: "auto_exposure"),

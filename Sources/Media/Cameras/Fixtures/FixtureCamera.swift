@@ -51,11 +51,12 @@ package final class FixtureCamera: Sendable {
         }
     }
 
-    /// The faults of a kind that began after one time and until another.
-    func faults(_ kind: CameraFixture.Fault.Kind, after first: Duration, until last: Duration)
+    /// The faults of some kinds that began after one time and until another, in the order of time and then of the file.
+    func faults(_ kinds: CameraFixture.Fault.Kind..., after first: Duration, until last: Duration)
         -> [CameraFixture.Fault]
     {
-        (fixture.faults ?? []).filter { $0.fault == kind && begin(of: $0) > first && begin(of: $0) <= last }
+        (fixture.faults ?? []).filter { kinds.contains($0.fault) && begin(of: $0) > first && begin(of: $0) <= last }
+            .sorted { $0.at < $1.at }
     }
 
     /// The next time at which a fault begins or ends.

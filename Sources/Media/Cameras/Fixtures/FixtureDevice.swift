@@ -11,8 +11,8 @@ final class FixtureDevice: CaptureDevice {
     private var isOpen = true
     private var layout: CaptureLayout?
     private var stream: FixtureStream?
-    /// Events until then were reported.
-    private var reported: Duration
+    /// How many events of the camera were reported, or came before the stream.
+    private var reported = 0
 
     let information: CaptureInformation
     let waker: Waker
@@ -21,7 +21,6 @@ final class FixtureDevice: CaptureDevice {
         self.camera = camera
         self.path = path
         opened = camera.clock.now
-        reported = opened
         waker = try Waker(path)
         let fixture = camera.fixture
         information = CaptureInformation(driver: fixture.driver, card: fixture.card, bus: fixture.bus)
@@ -118,7 +117,7 @@ final class FixtureDevice: CaptureDevice {
         if camera.fault(.noBandwidth) != nil { throw CaptureError("VIDIOC_STREAMON", ENOSPC, on: path) }
         stream = FixtureStream(camera, layout, buffers: max(buffers, 1), rate: layout.mode.rate ?? Self.usualRate)
         camera.streams(in: ObjectIdentifier(self))
-        reported = camera.clock.now
+        reported = events(camera.clock.now).count
     }
 
     func next(within timeout: Duration) throws(CaptureError) -> CaptureItem? {
@@ -144,11 +143,13 @@ final class FixtureDevice: CaptureDevice {
     }
 
     /// The first event that was not reported.
+    private func events(_ now: Duration) -> [CameraFixture.Fault] {
+        camera.faults(.changedControl, .changedSource, after: .zero, until: now)
+    }
+
     private func nextEvent(_ now: Duration) -> CaptureItem? {
-        let kinds: [CameraFixture.Fault.Kind] = [.changedControl, .changedSource]
-        let waiting = kinds.flatMap { camera.faults($0, after: reported, until: now) }
-        guard let fault = waiting.min(by: { $0.at < $1.at }) else { return nil }
-        reported = camera.begin(of: fault)
+        guard let fault = events(now).dropFirst(reported).first else { return nil }
+        reported += 1
         if fault.fault == .changedSource { return .sourceChanged }
         let control = camera.fixture.deviceControls.first { $0.name == fault.control }
         return control.map { .controlChanged(identifier: $0.identifier, value: fault.value) }
