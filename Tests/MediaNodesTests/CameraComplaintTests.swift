@@ -95,7 +95,7 @@ private final class SupervisedCamera {
             session = nil
             handle(.closed)
         case .look(let candidate):
-            handle(system.isThere(name, identity: identity) ? .appeared(candidate) : .disappeared(candidate))
+            handle(.looked(candidate, isThere: system.isThere(name, identity: identity)))
         case .fill: shown.append(.standIn(seconds))
         case .requestKeyframe: break
         case .report(.waiting(let cause)): events.append("waiting \(code(cause))")

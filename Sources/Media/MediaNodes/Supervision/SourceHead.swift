@@ -137,8 +137,8 @@ final class SourceHead: Sendable {
         withExtendedLifetime((last, tracks)) {}
     }
 
-    /// A monitor has noticed that a candidate is there.
-    func appeared(_ candidate: Int = 0) { handle(.appeared(candidate)) }
+    /// A monitor has noticed that the device is there.
+    func appeared() { handle(.appeared) }
 
     /// Why stand-ins take the place of the device's media, as of the last event.
     var absence: MediaError? { state.withLock { $0.absence } }
@@ -284,7 +284,7 @@ final class SourceHead: Sendable {
         case .look(let candidate):
             devices.async { [weak self] in
                 guard let self else { return }
-                handle(device.isThere(candidate) ? .appeared(candidate) : .disappeared(candidate))
+                handle(.looked(candidate, isThere: device.isThere(candidate)))
             }
         case .fill: fill(&state)
         case .requestKeyframe: if state.tracks[0].repeater == nil { state.tracks[0].source.requestKeyframe() }
