@@ -235,7 +235,7 @@ extension MediaNodesTests {
                 CameraControl(name: "gain", minimum: 0, maximum: 9, isReadOnly: true),
             ].map { DeviceControl($0) }
             func refusal(_ text: String) -> String? {
-                do throws(CaptureError) {
+                do throws(MediaError) {
                     try ControlValues(text).check(there, of: "/dev/video2")
                     return nil
                 } catch {

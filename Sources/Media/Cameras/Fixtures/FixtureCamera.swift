@@ -1,4 +1,5 @@
 internal import Glibc
+package import MediaGraph
 import Synchronization
 
 /// Recorded cameras in the place of the kernel's, by their paths.
@@ -9,8 +10,8 @@ package final class FixtureBackend: CaptureBackend {
         self.cameras = cameras
     }
 
-    package func open(_ path: String) throws(CaptureError) -> any CaptureDevice {
-        guard let camera = cameras[path] else { throw CaptureError("open", ENOENT, on: path) }
+    package func open(_ path: String) throws(MediaError) -> any CaptureDevice {
+        guard let camera = cameras[path] else { throw MediaError("open", ENOENT, on: path) }
         return try camera.open(path)
     }
 }
@@ -32,8 +33,8 @@ package final class FixtureCamera: Sendable {
     }
 
     /// - Throws: `camera.absent` while the camera is unplugged.
-    package func open(_ path: String) throws(CaptureError) -> any CaptureDevice {
-        if fault(.unplugged) != nil { throw CaptureError("open", ENOENT, on: path) }
+    package func open(_ path: String) throws(MediaError) -> any CaptureDevice {
+        if fault(.unplugged) != nil { throw MediaError("open", ENOENT, on: path) }
         return try FixtureDevice(self, path)
     }
 
