@@ -79,8 +79,11 @@ struct SourceTrack: Sendable {
     private var last: MediaBuffer?
     /// Whether the device has delivered since it was opened.
     private var hasArrived = false
-    /// Whether frames are displayed in another order than they come in, as of the last keyframe.
-    private var isReordered = false
+    /// How many frames at most come before one that is displayed before them, as of the last keyframe.
+    private var reordered = 0
+    private var decodeTimes = DecodeTimes()
+    /// When the device last delivered audio, by the pipeline's time.
+    private var heard: UInt64?
     private var askedAt: MediaTime?
     /// Frames that stood in for those of the device.
     private(set) var standIns = 0
@@ -92,8 +95,6 @@ struct SourceTrack: Sendable {
         (self.source, self.standIn, self.capacity) = (source, standIn, capacity)
         promised = source.format
         codec = format.flatMap { Encoding.named($0.encoding) }
-        // Its parameter sets are not read here.
-        isReordered = codec?.name == "h265"
         repeater = codec?.repeater
         repeater?.interrupt()
     }
@@ -165,9 +166,8 @@ struct SourceTrack: Sendable {
         if isFull { repeater?.interrupt() }
         let bytes = frame.bytes
         let isKeyframe = codec?.isKeyframe(bytes) ?? true
-        if isKeyframe, codec?.name == "h264", let set = SequenceParameters(frame: bytes) {
-            isReordered = !set.isInDisplayOrder
-        }
+        if isKeyframe { reordered = codec?.reorderedFrames(asOf: bytes) ?? reordered }
+        let isReordered = reordered > 0
         // Frames in another order cannot be moved one by one: they begin with a keyframe after the stand-in.
         let isTooEarly = isReordered && isStandIn && lastTime.map { start <= $0 } ?? false
         if isTooEarly { repeater?.interrupt() }
@@ -177,9 +177,10 @@ struct SourceTrack: Sendable {
         let timestamp = isReordered ? start : later(start)
         let isPushed =
             if case .changed(let bytes) = passing {
-                source.push(bytes.span.bytes, timestamp: timestamp)
+        let decoded = decodeTimes.next(displayedAt: timestamp, reordered: reordered)
+                source.push(bytes.span.bytes, timestamp: timestamp, decodedAt: decoded)
             } else {
-                source.push(frame, timestamp: timestamp, isKeyframe: isKeyframe)
+                source.push(frame, timestamp: timestamp, decodedAt: decoded, isKeyframe: isKeyframe)
             }
         if isPushed { note(max(timestamp, lastTime ?? 0)) }
         return Passed(isPushed: isPushed)
@@ -236,7 +237,8 @@ struct SourceTrack: Sendable {
         if repeater != nil {
             if isStandIn, let last = lastTime, interval < 0.9, now < last + Self.pictureInterval { return false }
             guard !isFull, let frame = keyframe(orSlate: slate) else { return false }
-            isPushed = source.push(frame.span.bytes, timestamp: timestamp)
+            let decoded = decodeTimes.next(displayedAt: timestamp, reordered: 0)
+            isPushed = source.push(frame.span.bytes, timestamp: timestamp, decodedAt: decoded)
         } else {
             if !isStandIn { release() }
             guard let frame = slate ?? last else { return false }
