@@ -202,9 +202,21 @@ final class SourceHead: Sendable {
         }
         let passed = state.tracks[track].pass(buffer, at: start)
         if isLead, !isWhole { handle(passed.isDropped ? .alive : .frame, &state) }
+        if state.tracks.count > 1 { keepTogether(track, &state) }
         if passed.isDropped { askForKeyframe(track, &state) }
         if passed.isPushed, isLead { isReady(&state) }
         return passed
+    }
+
+    /// A track goes on while another one is silent, and the device is not lost.
+    private func keepTogether(_ delivered: Int, _ state: inout State) {
+        guard let now = runningTime(GStreamer.now) else { return }
+        if delivered > 0 {
+            state.tracks[delivered].hear(at: now)
+            if state.supervisor.phase == .silent { handle(.alive, &state) }
+        } else {
+            for track in state.tracks.indices.dropFirst() { _ = state.tracks[track].keepUp(at: now) }
+        }
     }
 
     private func askForKeyframe(_ track: Int, _ state: inout State) {

@@ -48,6 +48,8 @@ struct SourceTrack: Sendable {
     private static let longestSilence: UInt64 = 1_000_000_000
     /// Audio that its device delivers late is not taken for missing within this time.
     private static let lateness: UInt64 = 500_000_000
+    /// Audio of a device that delivers video is missing after this time without any.
+    private static let longestPause: UInt64 = 1_000_000_000
     /// Between stand-ins of encoded video, if those of audio come more often.
     private static let pictureInterval: UInt64 = 950_000_000
     /// The shortest time between two requests for a keyframe, in seconds.
@@ -175,9 +177,9 @@ struct SourceTrack: Sendable {
         if passing == .dropped { return Passed(isDropped: true) }
         standIn.slate?.hide()
         let timestamp = isReordered ? start : later(start)
+        let decoded = decodeTimes.next(displayedAt: timestamp, reordered: reordered)
         let isPushed =
             if case .changed(let bytes) = passing {
-        let decoded = decodeTimes.next(displayedAt: timestamp, reordered: reordered)
                 source.push(bytes.span.bytes, timestamp: timestamp, decodedAt: decoded)
             } else {
                 source.push(frame, timestamp: timestamp, decodedAt: decoded, isKeyframe: isKeyframe)
@@ -228,9 +230,8 @@ struct SourceTrack: Sendable {
             slate = last == nil && repeater?.hasKeyframe != true ? frame.flatMap(Self.shown) : nil
         case .slate(let frame): slate = Self.shown(frame)
         case .silence:
-            let isLate = !isLead && hasArrived
-            let end = now - min(now, isLate ? Self.lateness : 0)
-            return play(silenceUntil: lastTime == nil ? max(end, UInt64(interval * 1e9)) : end)
+            if !isLead, hasArrived { return keepUp(at: now) }
+            return play(silenceUntil: lastTime == nil ? max(now, UInt64(interval * 1e9)) : now)
         }
         let timestamp = later(now)
         let isPushed: Bool
@@ -248,6 +249,19 @@ struct SourceTrack: Sendable {
         if isPushed { note(timestamp, isStandIn: true) }
         return isPushed
     }
+
+    /// Plays silence if audio stays away while the device delivers video. Returns whether something was pushed.
+    mutating func keepUp(at now: UInt64) -> Bool {
+        guard standIn.isSilence else { return false }
+        guard let heard else {
+            heard = now
+            return false
+        }
+        return now > heard + Self.longestPause && play(silenceUntil: now - Self.lateness)
+    }
+
+    /// The device has delivered audio, which may have an earlier time.
+    mutating func hear(at now: UInt64) { heard = now }
 
     /// Pushes silence from the end of the last audio on.
     private mutating func play(silenceUntil end: UInt64) -> Bool {
