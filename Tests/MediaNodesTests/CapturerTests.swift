@@ -221,7 +221,8 @@ extension MediaNodesTests {
         func neededCamera() throws {
             let absent = MediaError(code: MediaError.Code.cameraAbsent, message: "It is not there.")
             let other = MediaError(code: MediaError.Code.cameraUnusable, message: "It is not a camera.")
-            for (settings, error): ([String: SettingValue], MediaError) in [(["away": "end"], absent), ([:], other)] {
+            let needed: [String: SettingValue] = ["away": "end", "device": "/dev/video0"]
+            for (settings, error) in [(needed, absent), ([:], other)] {
                 let thrown = #expect(throws: MediaError.self) { try planned(settings, nil, error) }
                 #expect(thrown?.code == error.code, "\(settings)")
             }
