@@ -196,7 +196,7 @@ let package = Package(
         tests(of: "GraphFile", with: ["MediaGraph", "MediaNodes"]),
         tests(of: "FrameSocket"),
         tests(of: "ChildProcesses"),
-        tests(of: "Cameras"),
+        tests(of: "Cameras", with: ["MediaGraph"]),
         tests(of: "GStreamerKit", with: ["MediaGraph", "TestFixtures"]),
         tests(
             of: "MediaNodes",

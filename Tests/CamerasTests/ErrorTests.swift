@@ -1,5 +1,6 @@
 import Cameras
 import Glibc
+import MediaGraph
 import TestSupport
 import Testing
 
@@ -27,24 +28,23 @@ import Testing
     func `an error names its cause by the call and its number`(
         call: String, number: Int32, code: String, words: String
     ) {
-        let error = CaptureError(call, number, on: "/dev/video7")
+        let error = MediaError(call, number, on: "/dev/video7")
         #expect(error.code == code)
         #expect(error.message.hasPrefix("The camera /dev/video7 "))
         #expect(error.message.contains(words), "\(error.message)")
         #expect(error.message.hasSuffix("."))
-        #expect((error.call, error.number) == (call, number))
+        #expect(error.cause?.hasPrefix("\(call): ") == true)
     }
 
     @Test func `files that are no cameras are refused with the reason`() throws {
         let folder = TemporaryFolder()
         func code(of path: String) -> String? {
-            #expect(throws: CaptureError.self) { try V4L2Camera(path) }?.code
+            #expect(throws: MediaError.self) { try V4L2Camera(path) }?.code
         }
         #expect(code(of: folder.file("video0")) == "camera.absent")
         #expect(code(of: "/dev/null") == "camera.unusable")
-        let refused = #expect(throws: CaptureError.self) { try V4L2Camera("/dev/null") }
-        #expect(refused?.call == "VIDIOC_QUERYCAP")
-        #expect(refused?.number == ENOTTY)
+        let refused = #expect(throws: MediaError.self) { try V4L2Camera("/dev/null") }
+        #expect(refused?.cause?.hasPrefix("VIDIOC_QUERYCAP: ") == true)
         // A folder cannot be opened for writing.
         #expect(code(of: folder.path) == "camera.failed")
     }
@@ -58,7 +58,7 @@ import Testing
             return names
         }
         let before = try count()
-        for _ in 0..<50 { #expect(throws: CaptureError.self) { try V4L2Camera("/dev/null") } }
+        for _ in 0..<50 { #expect(throws: MediaError.self) { try V4L2Camera("/dev/null") } }
         // Tests that run at the same time open some too.
         #expect(try count() < before + 50)
     }

@@ -1,4 +1,5 @@
 import Cameras
+import MediaGraph
 import Testing
 
 /// Names, paths and identities, with recorded cameras in a made-up sysfs.
@@ -26,9 +27,9 @@ import Testing
         #expect(try system.open("auto", identity: .init("serial:gone")).place.name == "serial:B7")
         // Without a check, the first one.
         #expect(try system.open("auto", mayReserve: false).place.name == "serial:A7")
-        let refused = #expect(throws: CaptureError.self) { try system.open("serial:A7") }
+        let refused = #expect(throws: MediaError.self) { try system.open("serial:A7") }
         #expect(refused?.code == "camera.busy")
-        let none = #expect(throws: CaptureError.self) { try machine(MadeTree(), [:]).open("auto") }
+        let none = #expect(throws: MediaError.self) { try machine(MadeTree(), [:]).open("auto") }
         #expect(none?.code == "camera.absent")
     }
 
@@ -65,7 +66,7 @@ import Testing
         let other = MadeTree()
         try other.plug("1-2", serial: "B7")
         try other.addVideo(0, name: "Webcam", at: "1-2")
-        let gone = #expect(throws: CaptureError.self) {
+        let gone = #expect(throws: MediaError.self) {
             try machine(other, cameras).find("/dev/video0", identity: identity)
         }
         #expect(gone?.code == "camera.absent")
@@ -120,7 +121,7 @@ import Testing
         let made = MadeTree()
         let system = try pair(bayer, try FixtureTests.webcam(), in: made)
         #expect(try CameraSession("auto", of: system, Self.wish).place.path == "/dev/video2")
-        let refused = #expect(throws: CaptureError.self) { try CameraSession("/dev/video0", of: system, Self.wish) }
+        let refused = #expect(throws: MediaError.self) { try CameraSession("/dev/video0", of: system, Self.wish) }
         #expect(refused?.code == "camera.no-mode")
     }
 
@@ -130,7 +131,7 @@ import Testing
             try FixtureTests.webcam(.init(.changedSource, at: 0, size: FrameSize(16, 12))),
             try FixtureTests.webcam(), in: made)
         let strict = CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["YUY2"], isRequired: true)
-        let refused = #expect(throws: CaptureError.self) { try CameraSession("/dev/video0", of: system, strict) }
+        let refused = #expect(throws: MediaError.self) { try CameraSession("/dev/video0", of: system, strict) }
         #expect(refused?.code == "camera.no-mode")
         #expect(refused?.message.contains("chose YUYV 16x12") == true)
         #expect(try CameraSession("auto", of: system, strict).place.path == "/dev/video2")
@@ -148,7 +149,7 @@ import Testing
         // The plan of an edit may choose a camera whose node is about to end.
         let planned = try system.open("auto", mayBeOwn: true)
         #expect(planned.place.path == "/dev/video0")
-        let refused = #expect(throws: CaptureError.self) { try planned.device.configure(FixtureTests.Stand.mode) }
+        let refused = #expect(throws: MediaError.self) { try planned.device.configure(FixtureTests.Stand.mode) }
         #expect(refused?.code == "camera.busy")
         first.close()
         #expect(try system.open("auto").place.path == "/dev/video0")
@@ -182,7 +183,7 @@ import Testing
                 }
                 #expect(notice.kind == .bus && notice.message.contains("the second one will not start"))
             } else {
-                let refused = #expect(throws: CaptureError.self) { try other.start() }
+                let refused = #expect(throws: MediaError.self) { try other.start() }
                 #expect(refused?.code == "camera.bandwidth")
                 #expect(refused?.message.contains("USB bus 1") == true, "\(String(describing: refused))")
             }

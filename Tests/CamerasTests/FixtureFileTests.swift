@@ -1,5 +1,6 @@
 import Cameras
 import Foundation
+import MediaGraph
 import TestSupport
 import Testing
 
@@ -82,7 +83,7 @@ import Testing
         (#"{"size": "64x48"}"#, controls(#""kind": "button", "identifier": 99999999999"#), "a number is too large"),
     ])
     func `an unreadable file is refused with the place`(size: String, rest: String, words: String) {
-        let refused = #expect(throws: CaptureError.self) { try read(size, rest) }
+        let refused = #expect(throws: MediaError.self) { try read(size, rest) }
         #expect(refused?.code == "camera.fixture")
         #expect(refused?.message.contains(words) == true, "\(refused as Any)")
     }
@@ -96,7 +97,7 @@ import Testing
     @Test func `a file's error names the file, and a button needs no limits`() throws {
         let folder = TemporaryFolder()
         try "{}".write(toFile: folder.file("camera.json"), atomically: true, encoding: .utf8)
-        let error = #expect(throws: CaptureError.self) { try CameraFixture(file: folder.file("camera.json")) }
+        let error = #expect(throws: MediaError.self) { try CameraFixture(file: folder.file("camera.json")) }
         #expect(error?.message.contains("The recorded camera \(folder.file("camera.json")) is unreadable: ") == true)
         let fixture = try read(#"{"size": "64x48"}"#, Self.controls(#""kind": "button""#))
         let device = try FixtureCamera(fixture, on: CaptureClock()).open("f")
@@ -178,7 +179,7 @@ import Testing
         #expect(sizes.map(\.to) == [FrameSize(16_384, 16_384), nil])
         #expect(sizes[0].rates == [FrameRate(30)] && sizes[1].fastest == FrameRate(1000))
         // A camera of which nothing is left cannot be recorded.
-        let error = #expect(throws: CaptureError.self) {
+        let error = #expect(throws: MediaError.self) {
             try CameraFixture(recording: try DescribedDevice([]), in: FixtureTests.Stand.mode, frames: 0)
         }
         #expect(error?.code == "camera.fixture")
@@ -215,7 +216,7 @@ import Testing
         var damaged = 0
         let recorded = try record(.init(.corrupt, at: 0, until: 0.09)) { damaged = $0 }
         #expect(damaged == 2 && recorded.frames?.map { $0.data[0] } == [2, 3, 4])
-        let error = #expect(throws: CaptureError.self) { try record(.init(.cut, at: 0)) }
+        let error = #expect(throws: MediaError.self) { try record(.init(.cut, at: 0)) }
         #expect(error?.code == "camera.silent")
         #expect(error?.message.contains("The camera front delivered 0 of 3 frames; ") == true)
         #expect(error?.message.contains("were damaged") == true)
@@ -234,7 +235,7 @@ import Testing
     @Test func `a camera that is silent while it is recorded is reported`() throws {
         let clock = CaptureClock()
         let device = try FixtureCamera(try FixtureTests.webcam(.init(.silent, at: 0.05)), on: clock).open("f")
-        let error = #expect(throws: CaptureError.self) {
+        let error = #expect(throws: MediaError.self) {
             try CameraFixture(recording: device, in: FixtureTests.Stand.mode, frames: 3, on: clock)
         }
         #expect(error?.code == "camera.silent")
@@ -271,15 +272,15 @@ private final class DescribedDevice: CaptureDevice {
         (self.offers, self.layout, self.pieces) = (offers, layout, pieces)
     }
 
-    func formats() throws(CaptureError) -> [FormatOffer] { offers }
-    func controls() throws(CaptureError) -> [DeviceControl] { [] }
-    func value(of control: DeviceControl) throws(CaptureError) -> Int { 0 }
-    func set(_ control: DeviceControl, to value: Int) throws(CaptureError) {}
-    func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout {
+    func formats() throws(MediaError) -> [FormatOffer] { offers }
+    func controls() throws(MediaError) -> [DeviceControl] { [] }
+    func value(of control: DeviceControl) throws(MediaError) -> Int { 0 }
+    func set(_ control: DeviceControl, to value: Int) throws(MediaError) {}
+    func configure(_ mode: CaptureMode) throws(MediaError) -> CaptureLayout {
         layout ?? CaptureLayout(mode, planes: [])
     }
-    func start(buffers: Int) throws(CaptureError) {}
-    func next(within timeout: Duration) throws(CaptureError) -> CaptureItem? {
+    func start(buffers: Int) throws(MediaError) {}
+    func next(within timeout: Duration) throws(MediaError) -> CaptureItem? {
         pieces.isEmpty
             ? nil
             : .frame(CapturedFrame(Planes(pieces), lengths: pieces.map(\.count), timestamp: .seconds(1), sequence: 0))

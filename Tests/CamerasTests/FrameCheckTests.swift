@@ -1,5 +1,6 @@
 import Cameras
 import Foundation
+import MediaGraph
 import TestSupport
 import Testing
 
@@ -61,7 +62,7 @@ struct Planes: CapturedFrame.Memory {
         ] {
             #expect(wrong.problem != nil, "\(wrong)")
             #expect(wrong.colourPlanes().isEmpty)
-            let error = #expect(throws: CaptureError.self) { try wrong.check(of: "front") }
+            let error = #expect(throws: MediaError.self) { try wrong.check(of: "front") }
             #expect(error?.code == "camera.no-mode")
         }
     }

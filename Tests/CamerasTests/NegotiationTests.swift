@@ -1,4 +1,5 @@
 import Cameras
+import MediaGraph
 import Testing
 
 @Suite struct NegotiationTests {
@@ -76,7 +77,7 @@ import Testing
     }
 
     @Test func `a wish that no mode meets is refused with the nearest three`() throws {
-        let refused = #expect(throws: CaptureError.self) {
+        let refused = #expect(throws: MediaError.self) {
             try chosen("1920x1080", FrameRate(60), isRequired: true)
         }
         #expect(refused?.code == "camera.no-mode")
@@ -88,9 +89,9 @@ import Testing
     }
 
     @Test func `a camera without a readable format is refused with the formats that it has`() {
-        let refused = #expect(throws: CaptureError.self) { try chosen("640x480", FrameRate(30), ["RGB"]) }
+        let refused = #expect(throws: MediaError.self) { try chosen("640x480", FrameRate(30), ["RGB"]) }
         #expect(refused?.message.contains("does not offer RGB, only H264, MJPG, YUY2.") == true)
-        let none = #expect(throws: CaptureError.self) { try chosen("640x480", FrameRate(30), Self.all, []) }
+        let none = #expect(throws: MediaError.self) { try chosen("640x480", FrameRate(30), Self.all, []) }
         #expect(none?.code == "camera.no-mode")
     }
 

@@ -1,4 +1,5 @@
 import Cameras
+import MediaGraph
 import Testing
 
 @Suite struct PlaceTests {
@@ -24,7 +25,7 @@ import Testing
         try made.addVideo(2, name: "Webcam", at: "1-1.2")
         let cameras = made.cameras()
         #expect(cameras.map(\.name) == ["serial:77@usb-0000:00:14.0-1.3.4", "serial:77@usb-0000:00:14.0-1.2"])
-        let other = #expect(throws: CaptureError.self) { try CameraPlace.find("serial:77", among: cameras) }
+        let other = #expect(throws: MediaError.self) { try CameraPlace.find("serial:77", among: cameras) }
         #expect(other?.message.contains("several cameras") == true)
         #expect(other?.message.contains(cameras[1].name) == true)
         #expect(try CameraPlace.find(cameras[1].name, among: cameras).path == "/dev/video2")
@@ -51,7 +52,7 @@ import Testing
             #expect(try CameraPlace.find(name, among: cameras).path == "/dev/video0")
         }
         // A part of a port is another port.
-        #expect(throws: CaptureError.self) { try CameraPlace.find("1-2.1", among: cameras) }
+        #expect(throws: MediaError.self) { try CameraPlace.find("1-2.1", among: cameras) }
     }
 
     @Test func `metadata devices are left out, and a camera's second sensor has a name of its own`() throws {
@@ -91,7 +92,7 @@ import Testing
     @Test func `a machine without cameras has none, and the error advises to plug one in`() throws {
         let cameras = MadeTree().cameras()
         #expect(cameras.isEmpty)
-        let absent = #expect(throws: CaptureError.self) { try CameraPlace.find("serial:1", among: cameras) }
+        let absent = #expect(throws: MediaError.self) { try CameraPlace.find("serial:1", among: cameras) }
         #expect(absent?.message.hasSuffix("is not plugged in. Plug it in.") == true)
         #expect(absent?.code == "camera.absent")
     }

@@ -1,6 +1,7 @@
 import Cameras
 import Foundation
 import Glibc
+import MediaGraph
 import TestSupport
 import Testing
 
@@ -42,13 +43,13 @@ import Testing
     private struct Seen {
         var times: [Double] = []
         var notices: [CameraNotice] = []
-        var error: CaptureError?
+        var error: MediaError?
     }
 
     /// The items of a session until a time, in seconds. Frames return at once.
     private func read(_ session: CameraSession, _ machine: Machine, until end: Double) -> Seen {
         var seen = Seen()
-        do throws(CaptureError) {
+        do throws(MediaError) {
             while machine.seconds < end {
                 switch try session.next(within: .seconds(max(end - machine.seconds, 0))) {
                 case .frame(_, let time): seen.times.append(time / .seconds(1) - 1000)
@@ -192,7 +193,7 @@ import Testing
             #expect(seen.error?.code == (opening == 1 ? "camera.lost" : nil))
             session.close()
             if opening == 1 {
-                #expect(#expect(throws: CaptureError.self) { try machine.session() }?.code == "camera.absent")
+                #expect(#expect(throws: MediaError.self) { try machine.session() }?.code == "camera.absent")
                 machine.clock.advance(by: .seconds(1))
             } else {
                 let device = try machine.system.open(machine.name).device
@@ -225,9 +226,9 @@ import Testing
 
     @Test func `a full bus and a busy camera refuse with their causes`() throws {
         let machine = try Machine(FixtureTests.webcam(.init(.noBandwidth, at: 0, until: 1), .init(.busy, at: 2)))
-        #expect(#expect(throws: CaptureError.self) { try machine.started() }?.code == "camera.bandwidth")
+        #expect(#expect(throws: MediaError.self) { try machine.started() }?.code == "camera.bandwidth")
         machine.clock.advance(by: .seconds(2))
-        #expect(#expect(throws: CaptureError.self) { try machine.started() }?.code == "camera.busy")
+        #expect(#expect(throws: MediaError.self) { try machine.started() }?.code == "camera.busy")
     }
 
     @Test func `a notice comes once a minute over all openings`() throws {
@@ -257,7 +258,7 @@ import Testing
     @Test func `a strict wish that no mode meets is refused with the nearest modes`() throws {
         let machine = try Machine(FixtureTests.webcam())
         let strict = CaptureWish(FrameSize(1280, 720), FrameRate(30), formats: ["YUY2", "MJPG"], isRequired: true)
-        let refused = #expect(throws: CaptureError.self) { try machine.session(strict) }
+        let refused = #expect(throws: MediaError.self) { try machine.session(strict) }
         #expect(refused?.code == "camera.no-mode")
         #expect(refused?.message.contains("Choose one of the nearest: MJPG 128x96 at 30 frames/s, ") == true)
     }
@@ -272,14 +273,14 @@ import Testing
         let session = try CameraSession("front", of: machine.system, Self.wish)
         #expect(session.place.model == "Webcam")
         try bindings.bind("front", to: nil)
-        #expect(#expect(throws: CaptureError.self) { try machine.system.find("front") }?.code == "camera.absent")
+        #expect(#expect(throws: MediaError.self) { try machine.system.find("front") }?.code == "camera.absent")
         for name in ["auto", "a b", "usb-1", "", "fixture:x"] {
             #expect(
-                #expect(throws: CaptureError.self) { try bindings.bind(name, to: .init("x")) }?.code == "camera.binding"
+                #expect(throws: MediaError.self) { try bindings.bind(name, to: .init("x")) }?.code == "camera.binding"
             )
         }
         try "nothing".write(toFile: bindings.file, atomically: true, encoding: .utf8)
-        #expect(#expect(throws: CaptureError.self) { try machine.system.find("front") }?.code == "camera.binding")
+        #expect(#expect(throws: MediaError.self) { try machine.system.find("front") }?.code == "camera.binding")
     }
 
     @Test func `a file of names is readable for others, and binding again returns the former camera`() throws {
@@ -291,7 +292,7 @@ import Testing
         #expect(try bindings.bind("front", to: .init("serial:2"))?.description == "serial:1 with gain=2")
         let mode = try FileManager.default.attributesOfItem(atPath: bindings.file)[.posixPermissions] as? Int
         #expect(mode == 0o644)
-        let unknown = #expect(throws: CaptureError.self) { try bindings.bind("fornt", to: nil) }
+        let unknown = #expect(throws: MediaError.self) { try bindings.bind("fornt", to: nil) }
         #expect(unknown?.message.contains(#"No camera is named fornt; did you mean "front"?"#) == true)
     }
 
@@ -299,7 +300,7 @@ import Testing
         let machine = try Machine(FixtureTests.webcam())
         try CameraBindings(file: machine.folder.file("config/cameras.json")).bind("front", to: .init(machine.name))
         func refused(_ name: String) -> String? {
-            #expect(throws: CaptureError.self) { try machine.system.find(name) }?.message
+            #expect(throws: MediaError.self) { try machine.system.find(name) }?.message
         }
         #expect(
             refused("fornt")
@@ -319,8 +320,8 @@ import Testing
         let first = try CameraSession(machine.name, of: machine.system, Self.wish, owner: "left")
         let second = try CameraSession(machine.name, of: machine.system, Self.wish, owner: "right")
         try first.start()
-        let late = #expect(throws: CaptureError.self) { try second.start() }
-        let third = #expect(throws: CaptureError.self) {
+        let late = #expect(throws: MediaError.self) { try second.start() }
+        let third = #expect(throws: MediaError.self) {
             try CameraSession(machine.name, of: machine.system, Self.wish, owner: "third")
         }
         for error in [late, third] {
@@ -333,7 +334,7 @@ import Testing
 
     @Test func `a misspelt control is refused with the one that was meant`() throws {
         let controls = [DeviceControl(1, "Auto Exposure", .menu, 0...3, standard: 3)]
-        let error = #expect(throws: CaptureError.self) {
+        let error = #expect(throws: MediaError.self) {
             try ControlValues("auto_exposrue=1").check(controls, of: "front")
         }
         #expect(error?.message.contains("has no control auto_exposrue; did you mean auto_exposure?") == true)
@@ -359,7 +360,7 @@ import Testing
         #expect(try values("front", "brightness=20") == [20, 1])
         #expect(try values(machine.name, "brightness=30") == [30, 1])
         #expect(try values("front") == [90, 1])
-        let refused = #expect(throws: CaptureError.self) {
+        let refused = #expect(throws: MediaError.self) {
             try bindings.bind("front", to: .init(machine.name, controls: "brightness"))
         }
         #expect(refused?.code == "camera.control")
@@ -397,7 +398,7 @@ import Testing
 
     @Test func `a file that is no recorded camera is refused`() throws {
         let machine = try Machine(FixtureTests.webcam())
-        let missing = #expect(throws: CaptureError.self) { try machine.system.open("fixture:/nowhere.json") }
+        let missing = #expect(throws: MediaError.self) { try machine.system.open("fixture:/nowhere.json") }
         #expect(missing?.code == "camera.fixture")
     }
 

@@ -1,4 +1,5 @@
 import Cameras
+import MediaGraph
 import Testing
 
 @Suite struct ValueTests {
@@ -50,7 +51,7 @@ import Testing
 
     @Test func `a menu of any range is checked`() {
         let menu = DeviceControl(1, "Mode", .menu, 0...Int.max, standard: 0, items: [.init(0, "a")])
-        let refused = #expect(throws: CaptureError.self) { try ControlValues("mode=5").check([menu], of: "f") }
+        let refused = #expect(throws: MediaError.self) { try ControlValues("mode=5").check([menu], of: "f") }
         #expect(refused?.message.contains("must be 0, not 5") == true)
     }
 

@@ -252,12 +252,12 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
             let start = bench.now
             bench.pass(1.7)
             #expect(bench.looks == [0])
-            bench.send(responds ? .appeared(0) : .disappeared(0))
+            bench.send(.looked(0, isThere: responds))
             if responds { #expect(bench.supervisor.phase == .silent) }
             bench.pass(responds ? 4 : 0.01)
             #expect(bench.supervisor.phase == .lost && bench.isClosing)
             #expect(bench.events.first.map { $0.at.seconds(since: start) >= seconds - 0.1 } == true)
-            #expect(bench.events.map(\.event) == [.lost(.silent)])
+            #expect(bench.events.map(\.event) == [.lost(responds ? .silent : .gone)])
         }
     }
 
@@ -334,10 +334,10 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         bench.stream(6)
         #expect(bench.looks == [0])
         // A device that comes just after a look is not missed for long.
-        bench.send(.disappeared(0))
+        bench.send(.looked(0, isThere: false))
         bench.stream(1)
         #expect(bench.looks == [0, 0])
-        bench.send(.appeared(0))
+        bench.send(.looked(0, isThere: true))
         #expect(bench.isClosing)
         bench.send(.closed)
         #expect(bench.outstanding == [0])
@@ -379,7 +379,7 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
             }
             let looks = bench.looks.count
             bench.stream(0.5)
-            if bench.looks.count > looks { bench.send(.appeared(0)) }
+            if bench.looks.count > looks { bench.send(.looked(0, isThere: true)) }
         }
         let pauses = zip(returns, returns.dropFirst()).map { $1.seconds(since: $0) }
         #expect(zip(pauses, pauses.dropFirst()).allSatisfy { $0 <= $1 + 1 }, "\(pauses)")
@@ -430,9 +430,9 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         bench.stream(20)
         let begin = bench.now
         for _ in 0..<2000 {
-            bench.send(.disappeared(0))
+            bench.send(.failed(.gone))
             if bench.isClosing { bench.send(.closed) }
-            bench.send(.appeared(0))
+            bench.send(.appeared)
             if bench.supervisor.phase == .opening { bench.send(.frame) }
             bench.pass(0.01)
         }
@@ -462,8 +462,8 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         let begin = bench.now
         for _ in 0..<16 {
             switch Int.random(in: 0..<12, using: &random) {
-            case 0: bench.send(.appeared(.random(in: 0...1, using: &random)))
-            case 1: bench.send(.disappeared(.random(in: 0...1, using: &random)))
+            case 0: bench.send(.appeared)
+            case 1: bench.send(.looked(.random(in: 0...1, using: &random), isThere: .random(using: &random)))
             case 2: if bench.supervisor.phase == .opening { bench.send(.opened) }
             case 3: if bench.supervisor.phase == .opening { bench.send(.openFailed(.absent(absent))) }
             case 4: if bench.supervisor.phase == .opening { bench.send(.openFailed(.failed(broken))) }

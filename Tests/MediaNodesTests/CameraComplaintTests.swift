@@ -68,7 +68,7 @@ private final class SupervisedCamera {
     }
 
     private func read(_ session: CameraSession, _ wait: Duration) {
-        do throws(CaptureError) {
+        do throws(MediaError) {
             let item = try session.next(within: wait)
             history = session.history
             switch item {
@@ -79,7 +79,7 @@ private final class SupervisedCamera {
             case .woken, nil: break
             }
         } catch {
-            handle(.failed(.failed(MediaError(error))))
+            handle(.failed(.failed(error)))
         }
     }
 
@@ -95,7 +95,7 @@ private final class SupervisedCamera {
             session = nil
             handle(.closed)
         case .look(let candidate):
-            handle(system.isThere(name, identity: identity) ? .appeared(candidate) : .disappeared(candidate))
+            handle(.looked(candidate, isThere: system.isThere(name, identity: identity)))
         case .fill: shown.append(.standIn(seconds))
         case .requestKeyframe: break
         case .report(.waiting(let cause)): events.append("waiting \(code(cause))")
@@ -107,7 +107,7 @@ private final class SupervisedCamera {
 
     private func open() {
         openings += 1
-        do throws(CaptureError) {
+        do throws(MediaError) {
             let opened = try CameraSession(
                 name, of: system, identity: identity,
                 CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["YUY2"]), controls: controls, after: history)
@@ -115,7 +115,7 @@ private final class SupervisedCamera {
             (session, identity) = (opened, opened.place.identity)
             handle(.opened)
         } catch {
-            handle(.openFailed(error.isAbsence ? .absent(MediaError(error)) : .failed(MediaError(error))))
+            handle(.openFailed(error.code == MediaError.Code.cameraAbsent ? .absent(error) : .failed(error)))
         }
     }
 

@@ -1,16 +1,19 @@
 import Cameras
+import Foundation
+import TestSupport
 import Testing
 
 @testable import MediaGraph
 @testable import MediaNodes
 
-/// A machine with one camera, and one encoder of H.264.
+/// A machine with one camera, or those of a system, and one encoder of H.264.
 private struct Machine: CameraEnvironment {
     /// `FORMAT WIDTHxHEIGHT@RATE`, with a driver's code.
     var offers: String
     var encoder = "x264enc"
     /// Of the camera's H.264. Nil if it delivers no keyframe.
     var parameters: SequenceParameters? = .made()
+    var system: CameraSystem?
 
     func hasElement(_ factory: String) -> Bool {
         !factory.hasSuffix("enc") || [encoder, "vp8enc", "x264enc", "jpegenc"].contains(factory)
@@ -20,8 +23,16 @@ private struct Machine: CameraEnvironment {
     func camera(_ device: String) throws(MediaError) -> CameraChoice {
         (CameraDevice(path: "/dev/video0", name: "Camera", stablePath: nil, formats: []), [])
     }
+    func camera(
+        _ device: String, suits: (CameraDevice, [FormatOffer]) throws(MediaError) -> Void
+    ) throws(MediaError) -> CameraChoice {
+        if let system { return try Devices.choose(device, of: system, suits: suits) }
+        let found = try camera(device)
+        try suits(found.camera, formats)
+        return found
+    }
     func deviceControls(_ path: String) -> [DeviceControl]? { nil }
-    func cameraOffers(_ path: String) -> [FormatOffer]? {
+    private var formats: [FormatOffer] {
         offers.split(separator: " ").chunked(by: 2).compactMap { words in
             let mode = words[1].split(separator: "@").map(String.init)
             guard let format = FourCC(text: String(words[0])), let size = FrameSize(mode[0]),
@@ -98,6 +109,33 @@ extension MediaNodesTests {
                         to: PortReference(node: "packets", port: "in")))
             }
             return try Planner(NodeRegistry.builtIn, machine).plan(graph)
+        }
+
+        @Test func `auto passes over a camera without a mode that a strict wish needs`() throws {
+            let folder = TemporaryFolder()
+            let clock = CaptureClock()
+            var cameras: [String: FixtureCamera] = [:]
+            for (number, size) in ["640x480", "1280x720"].enumerated() {
+                let place = folder.file("class/video4linux/video\(number)")
+                try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+                try "Webcam \(number)".write(toFile: "\(place)/name", atomically: true, encoding: .utf8)
+                let fixture = try CameraFixture(
+                    json: """
+                        {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-\(number)",
+                         "formats": [{"format": "YUYV", "sizes": [{"size": "\(size)", "rates": ["30"]}]}]}
+                        """)
+                cameras["/dev/video\(number)"] = FixtureCamera(fixture, on: clock)
+            }
+            let machine = Machine(
+                offers: "",
+                system: CameraSystem(FixtureBackend(cameras), tree: DeviceTree(root: folder.path), on: clock))
+            let wish: [String: SettingValue] = ["width": 1280, "height": 720, "fps": 30]
+            let lenient = try #require(try plan(machine, to: "view", wish).node("camera"))
+            #expect(lenient.resource == "/dev/video0")
+            let strict = try #require(
+                try plan(machine, to: "view", wish.merging(["strict": true]) { $1 }).node("camera"))
+            #expect(strict.resource == "/dev/video1")
+            #expect(strict.passedOver.contains { $0.contains("Webcam 0") && $0.contains("has no mode with 1280x720") })
         }
 
         private struct Case: CustomTestStringConvertible, Sendable {

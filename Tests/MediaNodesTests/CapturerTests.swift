@@ -221,7 +221,8 @@ extension MediaNodesTests {
         func neededCamera() throws {
             let absent = MediaError(code: MediaError.Code.cameraAbsent, message: "It is not there.")
             let other = MediaError(code: MediaError.Code.cameraUnusable, message: "It is not a camera.")
-            for (settings, error): ([String: SettingValue], MediaError) in [(["away": "end"], absent), ([:], other)] {
+            let needed: [String: SettingValue] = ["away": "end", "device": "/dev/video0"]
+            for (settings, error) in [(needed, absent), ([:], other)] {
                 let thrown = #expect(throws: MediaError.self) { try planned(settings, nil, error) }
                 #expect(thrown?.code == error.code, "\(settings)")
             }
@@ -235,7 +236,7 @@ extension MediaNodesTests {
                 CameraControl(name: "gain", minimum: 0, maximum: 9, isReadOnly: true),
             ].map { DeviceControl($0) }
             func refusal(_ text: String) -> String? {
-                do throws(CaptureError) {
+                do throws(MediaError) {
                     try ControlValues(text).check(there, of: "/dev/video2")
                     return nil
                 } catch {

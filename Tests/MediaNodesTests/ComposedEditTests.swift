@@ -217,6 +217,24 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test func `a node that stays keeps no code of the node that fed it`() async throws {
+            let (source, first, end) = (Self.source(), Null(), Null().named("end"))
+            weak var lamp: Lamp?
+            let (pipeline, clock) = try await Self.running { source >>> first }
+            defer { withExtendedLifetime(clock) {} }
+            try await {
+                let made = Lamp(luma: 16)
+                lamp = made
+                try await pipeline.add { source >>> Shading(lamp: made).node.named("part") >>> end }
+            }()
+            try await pipeline.apply {
+                source >>> first
+                source >>> Mirroring().named("other") >>> end
+            }
+            await eventually("the lamp is gone") { lamp == nil }
+            await pipeline.stop()
+        }
+
         @Test func `two edits at a time do not give one name to two handles`() throws {
             let roster = NodeRoster()
             let (first, second) = (Null().named("end"), Null().named("end"))

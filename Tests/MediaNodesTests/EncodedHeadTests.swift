@@ -19,8 +19,12 @@ private final class Reel: SourceDevice {
     var opened: Int { state.withLock { $0.opened } }
 
     func deliver(_ frame: [UInt8], ahead seconds: Double = 0) -> Bool {
+        deliver(frame, at: GStreamer.now + .seconds(seconds))
+    }
+
+    func deliver(_ frame: [UInt8], at time: MediaTime, to track: Int = 0) -> Bool {
         guard let output = state.withLock({ $0.output }), let buffer = MediaBuffer(frame) else { return false }
-        return output.deliver(buffer, GStreamer.now + .seconds(seconds), 0)
+        return output.deliver(buffer, time, track)
     }
 
     func name(of candidate: Int) -> String { "reel" }
@@ -41,16 +45,25 @@ private struct ReelNode: NodeType, RunningNode {
     /// Running times of the frames that left the heads, in nanoseconds.
     static let times = Mutex<[String: [UInt64]]>([:])
     static let format = MediaFormat(.encodedVideo, "h264", width: EncodedFilm.width, height: EncodedFilm.height)
+    static let sound = MediaFormat(.encodedAudio, "pcmu", sampleRate: 8000, channels: 1)
     static let capacity = SourceTrack.Capacity(frames: 100, bytes: 1 << 20)
     let head: SourceHead
 
     static let kind = NodeKind(
-        "reel", .capturer, "H.264 of a test", outputs: [Port("video", [.encodedVideo], encodings: ["h264"])])
+        "reel", .capturer, "H.264 of a test, and its audio",
+        outputs: [
+            Port("video", [.encodedVideo], encodings: ["h264"]),
+            Port("audio", [.encodedAudio], encodings: ["pcmu"], isRequired: false),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         SourceHead.plan(&plan, format, caps: format.pushedCaps, latency: 0, capacity: capacity)
         plan.setOutput("video", format)
+        if request.usedOutputs.contains("audio") {
+            SourceHead.plan(&plan, sound, caps: "audio/x-mulaw,rate=8000,channels=1", latency: 0, as: "audio-source")
+            plan.setOutput("audio", sound)
+        }
         return plan
     }
 
@@ -63,11 +76,17 @@ private struct ReelNode: NodeType, RunningNode {
             let time = buffer.runningTime ?? 0
             times.withLock { $0[name, default: []].append(time) }
         }
+        var outputs = [SourceHead.Output(port: "video", standIn: .freeze(slate: nil), capacity: capacity)]
+        if instance.has("audio-source"), let silence = EncodedSilence(sound) {
+            outputs.append(.init(port: "audio", element: "audio-source", standIn: .silence(.encoded(silence))))
+            instance.element("audio-source").source.watchBuffers { buffer in
+                let time = buffer.runningTime ?? 0
+                times.withLock { $0["\(name).audio", default: []].append(time) }
+            }
+        }
         return ReelNode(
             head: SourceHead(
-                instance, reels.withLock { $0[name] } ?? Reel(),
-                [.init(port: "video", standIn: .freeze(slate: nil), capacity: capacity)], isAwaited: false,
-                limits: limits))
+                instance, reels.withLock { $0[name] } ?? Reel(), outputs, isAwaited: false, limits: limits))
     }
 
     func prepare() { head.prepare() }
@@ -78,14 +97,20 @@ private struct ReelNode: NodeType, RunningNode {
 extension MediaNodesTests {
     /// Heads of devices that encode.
     @Suite struct EncodedHeadTests {
-        private func start(_ name: String) async throws -> (Reel, MediaPipeline, Seen) {
+        private func start(
+            _ name: String, audio: Bool = false, to end: Node = .null("end")
+        ) async throws -> (Reel, MediaPipeline, Seen) {
             let reel = Reel()
             ReelNode.reels.withLock { $0[name] = reel }
-            let graph = MediaGraph {
-                Chain {
-                    Node("reel", name: name)
-                    Node.null("end")
-                }
+            var graph = MediaGraph(nodes: [Node("reel", name: name), end], links: [])
+            let input = end.kind == "recorder" ? "video" : "in"
+            graph.links.append(
+                Link(
+                    from: PortReference(node: name, port: "video"), to: PortReference(node: end.name, port: input)))
+            if audio {
+                graph.nodes.append(.null("quiet"))
+                graph.links.append(
+                    Link(from: PortReference(node: name, port: "audio"), to: PortReference(node: "quiet", port: "in")))
             }
             let seen = Seen()
             let pipeline = try await MediaPipeline(
@@ -111,6 +136,83 @@ extension MediaNodesTests {
             }
             #expect(reel.opened == 1 && status()?.losses == 0 && status()?.state == .silent)
             #expect(reel.deliver(frames[0]))
+            #expect(status()?.state == .streaming)
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty && seen.deviceEvents.isEmpty)
+        }
+
+        @Test func `frames that are displayed in another order are recorded in the order of their decoding`()
+            async throws
+        {
+            let folder = TemporaryFolder()
+            let film = try EncodedFilm.reordered(24, keyframeEvery: 24)
+            #expect(film.map(\.number) != film.map(\.number).sorted())
+            let path = folder.file("film.mp4")
+            let (reel, pipeline, seen) = try await start("reordered", to: .recorder("disk", path: path))
+            let begin = GStreamer.now
+            for frame in film {
+                #expect(reel.deliver(frame.bytes, at: begin + .seconds(Double(frame.number) / 30)))
+            }
+            await eventually("all") { pipeline.statistics.recorders["disk"]?.frames ?? 0 >= film.count }
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty)
+            let recording = DecodedRecording(path)
+            #expect(recording.problem == nil)
+            let steps = zip(recording.times, recording.times.dropFirst()).map { $1 - $0 }.prefix(film.count - 1)
+            // The length of an MP4 is that of its decoding, behind which a player leaves out the last frames.
+            #expect(steps.count >= film.count - 3 && steps.allSatisfy { abs($0 - 1.0 / 30) < 0.002 }, "\(steps)")
+        }
+
+        /// A packet of G.711.
+        private static let packet = [UInt8](repeating: 0x10, count: 160)
+
+        @Test func `audio that stays away alone is silence, and returns at its own time`() async throws {
+            let film = try EncodedFilm.h264(1, keyframeEvery: 1)
+            let (reel, pipeline, seen) = try await start("mute", audio: true)
+            func sound() -> [UInt64] { times("mute.audio") }
+            func play(_ isMuted: Bool, until condition: () -> Bool) async {
+                var next = GStreamer.now
+                await eventually("enough") {
+                    #expect(reel.deliver(film[0], at: .now))
+                    while !isMuted, next <= .now {
+                        _ = reel.deliver(Self.packet, at: next, to: 1)
+                        next = next + .seconds(0.02)
+                    }
+                    return condition()
+                }
+            }
+            await play(false) { sound().count >= 10 }
+            let before = sound().count
+            await play(true) { sound().count >= before + 100 }
+            await play(false) { !pipeline.statistics.sources.isEmpty && Self.isInTime(sound(), pipeline) }
+            #expect(pipeline.statistics.sources["mute"]?.losses == 0 && reel.opened == 1)
+            await pipeline.stop()
+            let steps = zip(sound(), sound().dropFirst()).map { Double($1 - $0) / 1e6 }
+            #expect(steps.allSatisfy { (10...45).contains($0) }, "\(steps.filter { !(10...45).contains($0) })")
+            #expect(seen.failures.isEmpty && seen.deviceEvents.isEmpty)
+        }
+
+        /// Whether the last audio is that of now, and no silence, which lags behind.
+        private static func isInTime(_ sound: [UInt64], _ pipeline: MediaPipeline) -> Bool {
+            guard let last = sound.last else { return false }
+            let base = pipeline.graph.context.pipeline.baseTime
+            return GStreamer.now.nanoseconds < base + last + 100_000_000
+        }
+
+        @Test func `a device whose video stays away is not lost while its audio goes on`() async throws {
+            let film = try EncodedFilm.h264(1, keyframeEvery: 1)
+            let (reel, pipeline, seen) = try await start("blind", audio: true)
+            func status() -> SourceStatus? { pipeline.statistics.sources["blind"] }
+            #expect(reel.deliver(film[0]))
+            // Three times the limit of silence.
+            let end = ContinuousClock.now + .seconds(1)
+            await eventually("audio alone") {
+                _ = reel.deliver(Self.packet, at: .now, to: 1)
+                return ContinuousClock.now > end
+            }
+            #expect(status()?.losses == 0 && reel.opened == 1 && status()?.state == .silent)
+            #expect(status()?.standIns ?? 0 > 0)
+            #expect(reel.deliver(film[0]))
             #expect(status()?.state == .streaming)
             await pipeline.stop()
             #expect(seen.failures.isEmpty && seen.deviceEvents.isEmpty)

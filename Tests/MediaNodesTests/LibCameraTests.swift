@@ -19,7 +19,9 @@ private struct Board: CameraEnvironment {
         throw MediaError(code: MediaError.Code.cameraNoMode, message: "The camera model:imx219 has no known format.")
     }
     func deviceControls(_ path: String) -> [DeviceControl]? { nil }
-    func cameraOffers(_ path: String) -> [FormatOffer]? { nil }
+    func camera(
+        _ device: String, suits: (CameraDevice, [FormatOffer]) throws(MediaError) -> Void
+    ) throws(MediaError) -> CameraChoice { try camera(device) }
     func sequenceParameters(of path: String, in mode: CaptureMode) -> SequenceParameters? { nil }
     func file(_ path: String) throws(MediaError) -> MediaFileInfo { throw MediaFile.notFound(path) }
     func windowSink() -> String? { nil }
@@ -91,7 +93,7 @@ extension MediaNodesTests {
             arguments: [
                 (["format": "h264"], "camera.no-mode"), (["brightness": 1], "camera.control"),
                 (["controls": "gain=1"], "camera.control"), (["failover": "front"], "graph.invalid"),
-                (["strict": true], "graph.invalid"), (["away": "end"], "graph.invalid"),
+                (["strict": true], "graph.invalid"),
             ] as [([String: SettingValue], String)])
         func `settings of V4L2 cameras are refused`(settings: [String: SettingValue], code: String) {
             #expect(refusal(settings.merging(["device": "libcamera"]) { $1 }) == code)

@@ -138,6 +138,19 @@ extension MediaNodesTests {
             #expect(rare.keyframeInterval > 1.7)
         }
 
+        @Test func `the glance counts no frame without IDR as a keyframe`() throws {
+            let folder = TemporaryFolder()
+            // The first keyframe, then points of recovery that only a decoder from there on reads.
+            let frames = try EncodedFilm.h264(150, keyframeEvery: 30, refreshesGradually: true)
+            #expect(frames.count { H264Unit.isKeyframe($0) } == 1)
+            for muxer in ["matroskamux", "mp4mux"] {
+                let path = "\(folder.path)/\(muxer)"
+                try Self.mux(frames, muxer, into: path)
+                let video = try #require(EncodedVideoGlance.look(into: path, seconds: 5))
+                #expect(video.keyframeInterval > 4 && video.beginsWithKeyframe)
+            }
+        }
+
         @Test func `a preview and a request for raw media decode the file`() throws {
             #expect(try plan(Self.graph([.frames("video"), .sound("audio")])).formats == ["I420", "S16LE"])
             #expect(try plan(Self.graph(Self.room, format: "raw")).formats == ["I420", "S16LE"])

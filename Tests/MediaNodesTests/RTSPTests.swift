@@ -260,6 +260,96 @@ extension MediaNodesTests {
             #expect(recording.secondsOfSound > length - 0.5 && recording.secondsOfSound < length + 1)
         }
 
+        @Test func `a kind of media that stops alone is filled, and goes on in sync`() async throws {
+            let server = try Fixture.rtspServer()
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(watching(server.answer.url + "/h264-aac"), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 15, "a flash with its beep") { seen.distances.count >= 2 }
+            func goesOnInSync() async {
+                let (beeps, flashes) = (seen.beeps.count, seen.flashes.count)
+                await eventually(within: 15, "both again, in sync") {
+                    seen.beeps.count > beeps + 2 && seen.flashes.count > flashes + 2
+                        && seen.distances.suffix(2).allSatisfy { abs($0) < 60 }
+                }
+            }
+            server.tell("mute audio")
+            let sound = seen.sound.count
+            let beeps = seen.beeps.count
+            await eventually(within: 15, "silence") { seen.sound.count > sound + 150 }
+            #expect(seen.beeps.count <= beeps + 2)
+            server.tell("unmute audio")
+            await goesOnInSync()
+            server.tell("mute video")
+            await eventually("the stand-in") { pipeline.statistics.sources["rtsp"]?.state == .silent }
+            // Longer than the silence after which a camera is lost.
+            let pictures = seen.pictures.count
+            await eventually("the last keyframe") { seen.pictures.count >= pictures + 7 }
+            #expect(pipeline.statistics.sources["rtsp"]?.losses == 0)
+            server.tell("unmute video")
+            await goesOnInSync()
+            await pipeline.stop()
+            let gaps = zip(seen.sound.all, seen.sound.all.dropFirst()).map { one, next in
+                next.captureTime.milliseconds(since: one.captureTime) - Double(one.samples.count) / 96
+            }
+            #expect(gaps.allSatisfy { abs($0) < 150 }, "\(gaps.filter { abs($0) >= 150 })")
+            #expect(seen.failures.isEmpty && seen.deviceEvents.isEmpty)
+        }
+
+        @Test(arguments: ["16000x1", "44100x2"])
+        func `AAC of another rate is encoded again after a loss`(_ aac: String) async throws {
+            let first = try Fixture.rtspServer()
+            let url = first.answer.url
+            let port = String(try #require(url.split(separator: ":").last))
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(watching(url + "/h264-aac"), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 15, "a flash with its beep") { seen.distances.count >= 2 }
+            first.end()
+            await eventually("the loss") { pipeline.absences["rtsp"] != nil }
+            let other = try Fixture.rtspServer("--port", port, "--aac", aac)
+            await eventually(within: 15, "the return") { seen.deviceEvents.last == "returned" }
+            let beeps = seen.beeps.count
+            // The camera's encoder and that of the node each add 1024 samples: up to 64 and 21 ms.
+            await eventually(within: 15, "beeps in sync") {
+                seen.beeps.count > beeps + 2 && seen.distances.suffix(2).allSatisfy { abs($0) < 140 }
+            }
+            await pipeline.stop()
+            withExtendedLifetime(other) {}
+            #expect(seen.failures.isEmpty && seen.sound.all.allSatisfy { $0.sampleRate == 48_000 })
+            #expect(
+                seen.events.all.contains {
+                    if case .warning(_, let words) = $0 {
+                        words.contains("decoded, and encoded as aac at 48000 Hz")
+                    } else {
+                        false
+                    }
+                })
+        }
+
+        @Test func `B-frames of a camera are recorded in the order of their decoding`() async throws {
+            let folder = TemporaryFolder()
+            let server = try Fixture.rtspServer()
+            let path = folder.file("camera.mp4")
+            let graph = MediaGraph(
+                nodes: [.rtsp(url: server.answer.url + "/h264b"), .recorder("disk", path: path)],
+                links: [
+                    Link(
+                        from: PortReference(node: "rtsp", port: "video"),
+                        to: PortReference(node: "disk", port: "video"))
+                ])
+            let pipeline = try await MediaPipeline(graph, seen: Seen())
+            try await pipeline.start()
+            await eventually("frames") { pipeline.statistics.recorders["disk"]?.frames ?? 0 >= 40 }
+            await pipeline.stop()
+            let recording = DecodedRecording(path)
+            let steps = zip(recording.times, recording.times.dropFirst()).map { $1 - $0 }
+            #expect(recording.problem == nil && steps.count >= 35)
+            // At first, the jitter buffer estimates the camera's clock.
+            #expect(steps.allSatisfy { $0 > 0 })
+            #expect(steps.dropLast(3).suffix(10).allSatisfy { abs($0 - 1.0 / 15) < 0.005 }, "\(steps)")
+        }
+
         @Test("A stream that has a length ends the source with its end")
         func clip() async throws {
             let server = try Fixture.rtspServer("--clip")

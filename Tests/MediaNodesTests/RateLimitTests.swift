@@ -9,27 +9,9 @@ import Testing
 
     @Test("The restart delay of a failing program doubles each time, up to half a minute")
     func backoff() {
-        var backoff = Backoff()
-        let waits = (0..<10).map { _ in backoff.delay(afterRunning: 1, chance: 0.5) }
+        let waits = (0..<10).map { Backoff(first: 0.25, longest: 30).pause(after: $0) }
         #expect(waits == [0.25, 0.5, 1, 2, 4, 8, 16, 30, 30, 30])
-    }
-
-    @Test("A program that ran well is restarted soon")
-    func goodRun() {
-        var backoff = Backoff()
-        for _ in 0..<8 { _ = backoff.delay(afterRunning: 0, chance: 0.5) }
-        #expect(backoff.delay(afterRunning: 9.9, chance: 0.5) == 30)
-        #expect(backoff.delay(afterRunning: 10, chance: 0.5) == 0.25)
-        #expect(backoff.delay(afterRunning: 0, chance: 0.5) == 0.5)
-    }
-
-    @Test("Programs that ended together are not restarted together")
-    func jitter() {
-        func wait(_ chance: Double) -> Double {
-            var backoff = Backoff()
-            return backoff.delay(afterRunning: 0, chance: chance)
-        }
-        #expect(wait(0) == 0.1875 && wait(1) == 0.3125)
+        #expect(Backoff(first: 0.25, longest: 30).pause(after: .max) == 30)
     }
 
     @Test("Omitted messages are counted, and reported with the next one")

@@ -1,5 +1,6 @@
 import Cameras
 import Foundation
+import MediaGraph
 import TestSupport
 import Testing
 
@@ -117,7 +118,7 @@ import Testing
             try Bind.lasting("fixture:\(folder.path)/x/../camera.json", with: none, of: system) == "fixture:\(file)")
         #expect(try Bind.lasting("1-1.2", with: none, of: system) == "1-1.2")
         for camera in ["nothing", "/dev/video97", "auto", "", "fixture:\(folder.path)/nothing.json"] {
-            #expect(throws: CaptureError.self) { try Bind.lasting(camera, with: none, of: system) }
+            #expect(throws: MediaError.self) { try Bind.lasting(camera, with: none, of: system) }
         }
     }
 }

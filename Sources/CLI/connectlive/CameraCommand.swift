@@ -1,3 +1,4 @@
+import MediaGraph
 internal import ArgumentParser
 internal import Cameras
 internal import Foundation
@@ -79,18 +80,19 @@ struct CameraCommand: ParsableCommand {
         /// Records a camera. Returns its frames as words for people, too.
         static func record(
             _ camera: String, of system: CameraSystem, _ wish: Wish, damaged: (Int) -> Void = { _ in }
-        ) throws(CaptureError) -> (fixture: CameraFixture, summary: String) {
+        ) throws(MediaError) -> (fixture: CameraFixture, summary: String) {
             let formats = wish.format.map { [FourCC(text: $0.uppercased())?.name ?? $0] } ?? formats
             var mode: CaptureMode?
-            let opened = try system.open(camera) { place, device throws(CaptureError) in
+            let opened = try system.open(camera) { place, device throws(MediaError) in
                 guard wish.frames > 0 else { return }
                 let offers = try device.formats()
-                do throws(CaptureError) {
+                do throws(MediaError) {
                     mode = try CaptureWish(wish.size, wish.rate, formats: formats).choose(from: offers, of: place.name)
                 } catch {
-                    throw CaptureError(
-                        code: error.code, call: error.call, number: error.number,
-                        "\(error.message) With --frames 0, its description alone is recorded.")
+                    throw MediaError(
+                        code: error.code,
+                        message:
+                            "\(error.message) With --frames 0, its description alone is recorded.")
                 }
             }
             defer { opened.device.close() }

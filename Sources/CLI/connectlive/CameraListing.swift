@@ -1,3 +1,4 @@
+import MediaGraph
 internal import Cameras
 
 /// A camera as `connectlive devices` prints it.
@@ -44,7 +45,7 @@ struct CameraListing: Encodable {
     /// The cameras that are plugged in. One that cannot be described has no modes, and the reason instead.
     static func all() -> [CameraListing] {
         CameraSystem.machine.places().map { place in
-            do throws(CaptureError) {
+            do throws(MediaError) {
                 let device = try CameraSystem.machine.open(place)
                 defer { device.close() }
                 return CameraListing(place, try device.formats(), try device.controls())

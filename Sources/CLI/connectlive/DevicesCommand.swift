@@ -18,7 +18,7 @@ struct DevicesCommand: ParsableCommand {
 
         func run() throws {
             // Devices do not depend on a broken file with names.
-            let names = Result { () throws(CaptureError) in try CameraBindings.ofUser.all() }
+            let names = Result { () throws(MediaError) in try CameraBindings.ofUser.all() }
             let list = DevicesReport(names: (try? names.get()) ?? [:])
             try list.show(asJSON: json)
             _ = try names.get()
@@ -55,7 +55,7 @@ struct DevicesCommand: ParsableCommand {
         /// - Throws: `camera.control` if the camera is plugged in and does not take the values.
         static func lasting(
             _ camera: String, with values: ControlValues, of system: CameraSystem
-        ) throws(CaptureError) -> String {
+        ) throws(MediaError) -> String {
             let prefix = CameraSystem.fixturePrefix
             // A name does not lead to another name, which could change.
             var camera = try system.bound(camera)
@@ -64,8 +64,8 @@ struct DevicesCommand: ParsableCommand {
                 let file = URL(fileURLWithPath: String(camera.dropFirst(prefix.count)))
                 camera = prefix + file.standardizedFileURL.path
             }
-            do throws(CaptureError) {
-                let opened = try system.open(camera, mayReserve: false) { place, device throws(CaptureError) in
+            do throws(MediaError) {
+                let opened = try system.open(camera, mayReserve: false) { place, device throws(MediaError) in
                     if !values.values.isEmpty { try values.check(try device.controls(), of: place.name) }
                 }
                 opened.device.close()
@@ -74,7 +74,7 @@ struct DevicesCommand: ParsableCommand {
                 let isLasting =
                     isRecorded || CameraPlace.isKernelPort(camera)
                     || ["serial:", "usb-", "model:"].contains { camera.hasPrefix($0) }
-                guard isLasting, error.isAbsence else { throw error }
+                guard isLasting, error.code == MediaError.Code.cameraAbsent else { throw error }
                 return camera
             }
         }

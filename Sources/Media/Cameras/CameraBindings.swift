@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Glibc
-internal import MediaGraph
+package import MediaGraph
 
 /// Names that a user gives to cameras, such as `front`, with preset controls: a file for each user.
 package struct CameraBindings: Sendable, Hashable {
@@ -35,7 +35,7 @@ package struct CameraBindings: Sendable, Hashable {
     /// The names and their cameras. None without a file.
     ///
     /// - Throws: `camera.binding` for an unreadable file.
-    package func all() throws(CaptureError) -> [String: Binding] {
+    package func all() throws(MediaError) -> [String: Binding] {
         guard FileManager.default.fileExists(atPath: file) else { return [:] }
         guard let data = FileManager.default.contents(atPath: file),
             let names = try? JSONDecoder().decode([String: Binding].self, from: data)
@@ -50,7 +50,7 @@ package struct CameraBindings: Sendable, Hashable {
     /// The binding of a name. Nil for another name.
     ///
     /// - Throws: `camera.binding` for an unreadable file, and for a name that leads to no camera.
-    func binding(of name: String) throws(CaptureError) -> Binding? {
+    func binding(of name: String) throws(MediaError) -> Binding? {
         let names = try all()
         guard let binding = names[name] else { return nil }
         if binding.camera.isEmpty || names[binding.camera] != nil {
@@ -68,7 +68,7 @@ package struct CameraBindings: Sendable, Hashable {
     /// - Throws: `camera.binding` for an impossible name, and if the file cannot be written; `camera.control` for controls
     ///   that are not names and numbers.
     @discardableResult
-    package func bind(_ name: String, to binding: Binding?) throws(CaptureError) -> Binding? {
+    package func bind(_ name: String, to binding: Binding?) throws(MediaError) -> Binding? {
         guard Self.isName(name) else {
             throw Self.error(
                 "\"\(name)\" cannot be a camera's name. Use letters, digits and dashes, such as front, and not auto.")
@@ -78,7 +78,7 @@ package struct CameraBindings: Sendable, Hashable {
             try FileManager.default.createDirectory(
                 at: URL(fileURLWithPath: file).deletingLastPathComponent(), withIntermediateDirectories: true)
             return try withLock(of: file) { try replace(name, with: binding) }
-        } catch let error as CaptureError {
+        } catch let error as MediaError {
             throw error
         } catch {
             throw Self.error("The file \(file) cannot be written. Set XDG_CONFIG_HOME to a folder of your own.")
@@ -107,8 +107,9 @@ package struct CameraBindings: Sendable, Hashable {
         text.wholeMatch(of: #/[A-Za-z][A-Za-z0-9-]*/#) != nil && text != "auto" && !text.hasPrefix("usb-")
     }
 
-    private static func error(_ message: String) -> CaptureError {
-        CaptureError(code: CaptureError.Code.binding, call: "open", number: 0, message)
+    private static func error(_ message: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.cameraBinding, message: message)
     }
 }
 

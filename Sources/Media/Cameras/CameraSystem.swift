@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Glibc
+package import MediaGraph
 import Synchronization
 
 /// The cameras that names lead to: those of this machine, and recorded ones by `fixture:FILE`.
@@ -44,12 +45,12 @@ package struct CameraSystem: Sendable {
     /// The cameras that are plugged in, in the order of their device numbers.
     package func places() -> [CameraPlace] {
         CameraPlace.all(in: tree) { path in
-            do throws(CaptureError) {
+            do throws(MediaError) {
                 try backend.open(path).close()
                 return true
             } catch {
                 // A camera of another user is a camera.
-                return error.code == CaptureError.Code.denied || error.code == CaptureError.Code.busy
+                return error.code == MediaError.Code.cameraDenied || error.code == MediaError.Code.cameraBusy
             }
         }
     }
@@ -59,12 +60,13 @@ package struct CameraSystem: Sendable {
     /// - Parameter identity: `CameraPlace.identity` of the camera that the name led to before, which is preferred. A path
     ///   leads to that camera only, wherever it is plugged in now.
     /// - Throws: `camera.absent`, `camera.unusable`, `camera.fixture`, `camera.binding`.
-    package func find(_ name: String, identity: CameraPlace.Identity? = nil) throws(CaptureError) -> CameraPlace {
+    package func find(_ name: String, identity: CameraPlace.Identity? = nil) throws(MediaError) -> CameraPlace {
         let name = try bound(name)
         if name.isEmpty {
-            throw CaptureError(
-                code: CaptureError.Code.absent, call: "open", number: 0,
-                "The camera's name is empty. Choose one of 'connectlive devices'.")
+            throw MediaError(
+                code: MediaError.Code.cameraAbsent,
+                message:
+                    "The camera's name is empty. Choose one of 'connectlive devices'.")
         }
         if name.hasPrefix(Self.fixturePrefix) {
             let camera = try shelf.camera(String(name.dropFirst(Self.fixturePrefix.count)))
@@ -85,7 +87,7 @@ package struct CameraSystem: Sendable {
     }
 
     /// The name that a bound name stands for, or else the name itself.
-    package func bound(_ name: String) throws(CaptureError) -> String {
+    package func bound(_ name: String) throws(MediaError) -> String {
         guard let bindings, CameraBindings.isName(name) else { return name }
         return try bindings.binding(of: name)?.camera ?? name
     }
@@ -93,7 +95,7 @@ package struct CameraSystem: Sendable {
     /// The controls that come with a bound name.
     ///
     /// - Throws: `camera.binding`, `camera.control` for an unreadable file.
-    func presets(of name: String) throws(CaptureError) -> ControlValues {
+    func presets(of name: String) throws(MediaError) -> ControlValues {
         guard let bindings, CameraBindings.isName(name) else { return ControlValues() }
         return try ControlValues(try bindings.binding(of: name)?.controls ?? "")
     }
@@ -127,11 +129,11 @@ package struct CameraSystem: Sendable {
     ///   `prepare`.
     package func open(
         _ name: String, identity: CameraPlace.Identity? = nil, mayReserve: Bool = true, mayBeOwn: Bool = false,
-        prepare: (CameraPlace, any CaptureDevice) throws(CaptureError) -> Void = { _, _ in }
-    ) throws(CaptureError) -> Opened {
-        func opened(_ place: CameraPlace, _ passedOver: [String]) throws(CaptureError) -> Opened {
+        prepare: (CameraPlace, any CaptureDevice) throws(MediaError) -> Void = { _, _ in }
+    ) throws(MediaError) -> Opened {
+        func opened(_ place: CameraPlace, _ passedOver: [String]) throws(MediaError) -> Opened {
             let device = try open(place, mayReserve: mayReserve, mayBeOwn: mayBeOwn)
-            do throws(CaptureError) {
+            do throws(MediaError) {
                 try prepare(place, device)
             } catch {
                 device.close()
@@ -140,7 +142,7 @@ package struct CameraSystem: Sendable {
             return Opened(place: place, device: device, passedOver: passedOver)
         }
         guard try bound(name) == Self.any else { return try opened(try find(name, identity: identity), []) }
-        var refused: CaptureError?
+        var refused: MediaError?
         var passedOver: [String] = []
         let places = places()
         let former = identity.flatMap { identity in
@@ -148,7 +150,7 @@ package struct CameraSystem: Sendable {
                 ?? (try? CameraPlace.find(identity.name, among: places))
         }
         for place in places.filter({ $0 == former }) + places.filter({ $0 != former }) {
-            do throws(CaptureError) {
+            do throws(MediaError) {
                 return try opened(place, passedOver)
             } catch {
                 passedOver.append("\(place.name) (\(place.model)): \(error.message)")
@@ -156,14 +158,14 @@ package struct CameraSystem: Sendable {
             }
         }
         throw refused
-            ?? CaptureError(
-                code: CaptureError.Code.absent, call: "open", number: 0, "No camera was found. Plug one in.")
+            ?? MediaError(
+                code: MediaError.Code.cameraAbsent, message: "No camera was found. Plug one in.")
     }
 
     /// Opens a camera.
     package func open(
         _ place: CameraPlace, mayReserve: Bool = false, mayBeOwn: Bool = false
-    ) throws(CaptureError) -> any CaptureDevice {
+    ) throws(MediaError) -> any CaptureDevice {
         let device: any CaptureDevice
         if place.path.hasPrefix(Self.fixturePrefix) {
             device = try shelf.camera(String(place.path.dropFirst(Self.fixturePrefix.count))).open(place.path)
@@ -172,7 +174,7 @@ package struct CameraSystem: Sendable {
         }
         if mayReserve, !(mayBeOwn && device.isStreamedHere), device.isTaken {
             device.close()
-            throw CaptureError("VIDIOC_REQBUFS", EBUSY, on: place.path)
+            throw MediaError("VIDIOC_REQBUFS", EBUSY, on: place.path)
         }
         return device
     }
@@ -217,14 +219,15 @@ final class CameraOwners: Sendable {
     func remove(_ key: ObjectIdentifier) { _ = owners.withLock { $0.removeValue(forKey: key) } }
 
     /// The error with the node that captures, if it is one of this process.
-    func explain(_ error: CaptureError, at place: CameraPlace) -> CaptureError {
+    func explain(_ error: MediaError, at place: CameraPlace) -> MediaError {
         let path = Self.file(place.path)
-        guard error.code == CaptureError.Code.busy,
+        guard error.code == MediaError.Code.cameraBusy,
             let name = owners.withLock({ $0.values.first { $0.path == path }?.name })
         else { return error }
-        return CaptureError(
-            code: error.code, call: error.call, number: error.number,
-            "The camera \(place.name) is in use by the node \"\(name)\" of this program. Connect both branches to that "
+        return MediaError(
+            code: error.code,
+            message:
+                "The camera \(place.name) is in use by the node \"\(name)\" of this program. Connect both branches to that "
                 + "node, or choose another camera.")
     }
 }

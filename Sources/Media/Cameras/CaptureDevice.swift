@@ -1,9 +1,11 @@
+package import MediaGraph
+
 /// Opens cameras: the kernel's, or those of fixtures.
 package protocol CaptureBackend: Sendable {
     /// Opens a device by its path, such as `/dev/video0`, without reserving it: others may still capture.
     ///
     /// - Throws: `camera.absent` for a missing device and one that captures no video, `camera.denied`, `camera.busy`.
-    func open(_ path: String) throws(CaptureError) -> any CaptureDevice
+    func open(_ path: String) throws(MediaError) -> any CaptureDevice
 }
 
 /// An open camera.
@@ -32,41 +34,41 @@ package protocol CaptureDevice: AnyObject {
     /// The formats, sizes and rates in the driver's order.
     ///
     /// - Throws: `camera.lost`, `camera.failed`.
-    func formats() throws(CaptureError) -> [FormatOffer]
+    func formats() throws(MediaError) -> [FormatOffer]
 
     /// The controls in the driver's order, without disabled ones.
     ///
     /// - Throws: `camera.lost`, `camera.failed`.
-    func controls() throws(CaptureError) -> [DeviceControl]
+    func controls() throws(MediaError) -> [DeviceControl]
 
     /// The current value of a control (`VIDIOC_G_EXT_CTRLS`); 0 for a button.
     ///
     /// - Throws: `camera.control`, `camera.lost`.
-    func value(of control: DeviceControl) throws(CaptureError) -> Int
+    func value(of control: DeviceControl) throws(MediaError) -> Int
 
     /// Sets a control (`VIDIOC_S_EXT_CTRLS`). The driver may round the value; `value(of:)` reports the result.
     ///
     /// - Throws: `camera.control`, `camera.lost`.
-    func set(_ control: DeviceControl, to value: Int) throws(CaptureError)
+    func set(_ control: DeviceControl, to value: Int) throws(MediaError)
 
     /// Sets format, size and rate (`VIDIOC_S_FMT`, `VIDIOC_S_PARM`). The device must not stream.
     ///
     /// - Returns: the mode that the driver chose, which may differ from the wish in every part.
     /// - Throws: `camera.busy` if another program captures, `camera.no-mode`, `camera.lost`, `camera.failed`.
-    func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout
+    func configure(_ mode: CaptureMode) throws(MediaError) -> CaptureLayout
 
     /// Makes buffers, maps and queues them, and starts to stream (`VIDIOC_REQBUFS`, `VIDIOC_QBUF`, `VIDIOC_STREAMON`).
     ///
     /// - Parameter buffers: the requested number. The driver may make more or fewer, at least one.
     /// - Throws: `camera.busy`, `camera.bandwidth`, `camera.lost`, `camera.failed`. The device then does not stream.
-    func start(buffers: Int) throws(CaptureError)
+    func start(buffers: Int) throws(MediaError)
 
     /// The next frame or event (`VIDIOC_DQBUF`, `VIDIOC_DQEVENT`). Blocks up to `timeout`; with zero it only polls.
     /// The device must stream.
     ///
     /// - Returns: nil after the timeout.
     /// - Throws: `camera.lost`, `camera.failed`. Only `stop` and `close` are useful then.
-    func next(within timeout: Duration) throws(CaptureError) -> CaptureItem?
+    func next(within timeout: Duration) throws(MediaError) -> CaptureItem?
 
     /// Stops to stream, and frees the buffers (`VIDIOC_STREAMOFF`). Frames that are still held stay readable. Does
     /// nothing if the device does not stream.

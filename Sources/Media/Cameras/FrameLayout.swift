@@ -1,3 +1,5 @@
+package import MediaGraph
+
 /// A colour plane of a frame whose pieces of memory lie one after the other.
 package struct ColourPlane: Sendable, Hashable {
     /// Its first byte, from the start of the frame.
@@ -80,11 +82,12 @@ extension CaptureLayout {
     }
 
     /// - Throws: `camera.no-mode` for a layout whose frames cannot be read.
-    package func check(of camera: String) throws(CaptureError) {
+    package func check(of camera: String) throws(MediaError) {
         guard let problem else { return }
-        throw CaptureError(
-            code: CaptureError.Code.noMode, call: "VIDIOC_S_FMT", number: 0,
-            "The camera \(camera) \(problem). Choose another size or format.")
+        throw MediaError(
+            code: MediaError.Code.cameraNoMode,
+            message:
+                "The camera \(camera) \(problem). Choose another size or format.")
     }
 
     private func rows(of shape: (width: Int, isHalfHeight: Bool)) -> Int {

@@ -1,3 +1,5 @@
+package import MediaGraph
+
 /// The requested output of a camera.
 package struct CaptureWish: Sendable, Hashable {
     package let size: FrameSize
@@ -47,7 +49,7 @@ extension CaptureWish {
     /// - Parameter camera: its name, for the message.
     /// - Throws: `camera.no-mode` if the camera has no readable format, or if no mode has the required size and rate. The
     ///   message lists the nearest three modes.
-    package func choose(from offers: [FormatOffer], of camera: String) throws(CaptureError) -> CaptureMode {
+    package func choose(from offers: [FormatOffer], of camera: String) throws(MediaError) -> CaptureMode {
         let candidates = candidates(offers)
         guard let best = candidates.first else {
             let there = Set(offers.map { $0.format.name ?? $0.format.description }).sorted().joined(separator: ", ")
@@ -67,7 +69,7 @@ extension CaptureWish {
     }
 
     /// - Throws: `camera.no-mode` if a driver chose a mode that a required wish does not allow.
-    func check(_ mode: CaptureMode, of camera: String) throws(CaptureError) {
+    func check(_ mode: CaptureMode, of camera: String) throws(MediaError) {
         let isTooSlow = mode.rate.map { $0.perSecond < rate.perSecond * RateOffer.tolerance } ?? false
         guard isRequired, isTooSlow || mode.size.width < size.width || mode.size.height < size.height else { return }
         throw Self.refusal(
@@ -75,8 +77,9 @@ extension CaptureWish {
                 + "rate.")
     }
 
-    private static func refusal(_ message: String) -> CaptureError {
-        CaptureError(code: CaptureError.Code.noMode, call: "VIDIOC_ENUM_FMT", number: 0, message)
+    private static func refusal(_ message: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.cameraNoMode, message: message)
     }
 
     private struct Candidate {

@@ -58,15 +58,7 @@ package final class EncodedVideoGlance: Sendable {
             }
         }
         defer { pipeline.stop() }
-        guard let source = try? Element("filesrc", ["location": .text(path)]), let parser = try? Element("parsebin")
-        else { return nil }
-        pipeline.add(source)
-        pipeline.add(parser)
-        guard source.source.link(parser.sink) else { return nil }
-        parser.onPadAdded { [weak pipeline] pad in
-            if let pipeline { glance.take(pad, in: pipeline) }
-        }
-        guard pipeline.play() else { return nil }
+        guard pipeline.addParsers(of: path, glance.take), pipeline.play() else { return nil }
         _ = glance.isSettled.wait(timeout: .now() + seconds)
         let container = Self.container(of: path)
         return glance.state.withLock { state in
@@ -93,7 +85,7 @@ package final class EncodedVideoGlance: Sendable {
         isSettled.signal()
     }
 
-    private func take(_ pad: Pad, in pipeline: Pipeline) {
+    private func take(_ pad: Pad, _ pipeline: Pipeline) {
         let isVideo =
             pad.caps?.structures.first?.name == "video/x-h264"
             && state.withLock { state in

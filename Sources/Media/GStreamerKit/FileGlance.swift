@@ -39,20 +39,13 @@ final class FileGlance: Sendable {
             }
         }
         defer { pipeline.stop() }
-        guard let source = try? Element("filesrc", ["location": .text(path)]), let parser = try? Element("parsebin")
+        guard pipeline.addParsers(of: path, glance.take), pipeline.pause(),
+            glance.isSettled.wait(timeout: .now() + seconds) == .success
         else { return nil }
-        pipeline.add(source)
-        pipeline.add(parser)
-        guard source.source.link(parser.sink) else { return nil }
-        parser.onPadAdded { [weak pipeline] pad in
-            guard let pipeline else { return }
-            glance.take(pad, in: pipeline)
-        }
-        guard pipeline.pause(), glance.isSettled.wait(timeout: .now() + seconds) == .success else { return nil }
         return glance.answer(path)
     }
 
-    private func take(_ pad: Pad, in pipeline: Pipeline) {
+    private func take(_ pad: Pad, _ pipeline: Pipeline) {
         guard let sink = try? Element("fakesink", ["sync": false, "async": false]) else { return giveUp() }
         state.withLock { state in
             state.pads.append(pad)
@@ -148,5 +141,20 @@ final class FileGlance: Sendable {
             !format.isRange("framerate"), format.text("interlace-mode") ?? "progressive" == "progressive"
         else { return nil }
         return (width, height, rate)
+    }
+}
+
+extension Pipeline {
+    /// Adds a file and the parsers of its streams. `take` is called for each stream, on a GStreamer thread. Returns false if
+    /// an element is missing.
+    func addParsers(of path: String, _ take: @escaping @Sendable (Pad, Pipeline) -> Void) -> Bool {
+        guard let source = try? Element("filesrc", ["location": .text(path)]), let parser = try? Element("parsebin")
+        else { return false }
+        add(source)
+        add(parser)
+        parser.onPadAdded { [weak self] pad in
+            if let self { take(pad, self) }
+        }
+        return source.source.link(parser.sink)
     }
 }

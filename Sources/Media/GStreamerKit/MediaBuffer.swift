@@ -109,7 +109,7 @@ extension PushSource {
     }
 
     /// Queues an encoded frame without a copy, once.
-    package func push(_ frame: MediaBuffer, timestamp: UInt64, isKeyframe: Bool) -> Bool {
+    package func push(_ frame: MediaBuffer, timestamp: UInt64, decodedAt: UInt64, isKeyframe: Bool) -> Bool {
         guard let buffer = frame.lent(at: timestamp) else { return false }
         let isDelta = GST_BUFFER_FLAG_DELTA_UNIT.rawValue
         if isKeyframe {
@@ -117,7 +117,7 @@ extension PushSource {
         } else {
             buffer.pointee.mini_object.flags |= isDelta
         }
-        return push(buffer, at: timestamp, decodedAt: UInt(timestamp))
+        return push(buffer, at: timestamp, decodedAt: UInt(decodedAt))
     }
 
     /// Queues the samples of a buffer again, without a copy.

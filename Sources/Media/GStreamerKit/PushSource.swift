@@ -32,9 +32,10 @@ package struct PushSource: Sendable {
 
     package var waitingBytes: Int { Int(gst_app_src_get_current_level_bytes(source)) }
 
-    /// Copies bytes into a new buffer and queues it. Returns false if the element does not run.
+    /// Copies bytes into a new buffer and queues it. `decodedAt` is the timestamp for frames in the order of display.
+    /// Returns false if the element does not run.
     package func push(
-        _ bytes: RawSpan, timestamp: UInt64, isKeyframe: Bool = true, duration: UInt64? = nil
+        _ bytes: RawSpan, timestamp: UInt64, decodedAt: UInt64? = nil, isKeyframe: Bool = true, duration: UInt64? = nil
     ) -> Bool {
         guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.byteCount), nil) else { return false }
         bytes.withUnsafeBytes { source in
@@ -42,7 +43,7 @@ package struct PushSource: Sendable {
         }
         if let duration { buffer.pointee.duration = UInt(duration) }
         if !isKeyframe { buffer.pointee.mini_object.flags |= GST_BUFFER_FLAG_DELTA_UNIT.rawValue }
-        return push(buffer, at: timestamp, decodedAt: UInt(timestamp))
+        return push(buffer, at: timestamp, decodedAt: UInt(decodedAt ?? timestamp))
     }
 
     /// Lets `body` draw into a frame of the pool and queues it without a copy. Returns false if the element does not

@@ -1,4 +1,5 @@
 internal import Glibc
+package import MediaGraph
 import Synchronization
 
 /// Recorded cameras in the place of the kernel's, by their paths.
@@ -9,8 +10,8 @@ package final class FixtureBackend: CaptureBackend {
         self.cameras = cameras
     }
 
-    package func open(_ path: String) throws(CaptureError) -> any CaptureDevice {
-        guard let camera = cameras[path] else { throw CaptureError("open", ENOENT, on: path) }
+    package func open(_ path: String) throws(MediaError) -> any CaptureDevice {
+        guard let camera = cameras[path] else { throw MediaError("open", ENOENT, on: path) }
         return try camera.open(path)
     }
 }
@@ -32,8 +33,8 @@ package final class FixtureCamera: Sendable {
     }
 
     /// - Throws: `camera.absent` while the camera is unplugged.
-    package func open(_ path: String) throws(CaptureError) -> any CaptureDevice {
-        if fault(.unplugged) != nil { throw CaptureError("open", ENOENT, on: path) }
+    package func open(_ path: String) throws(MediaError) -> any CaptureDevice {
+        if fault(.unplugged) != nil { throw MediaError("open", ENOENT, on: path) }
         return try FixtureDevice(self, path)
     }
 
@@ -51,11 +52,12 @@ package final class FixtureCamera: Sendable {
         }
     }
 
-    /// The faults of a kind that began after one time and until another.
-    func faults(_ kind: CameraFixture.Fault.Kind, after first: Duration, until last: Duration)
+    /// The faults of some kinds that began after one time and until another, in the order of time and then of the file.
+    func faults(_ kinds: CameraFixture.Fault.Kind..., after first: Duration, until last: Duration)
         -> [CameraFixture.Fault]
     {
-        (fixture.faults ?? []).filter { $0.fault == kind && begin(of: $0) > first && begin(of: $0) <= last }
+        (fixture.faults ?? []).filter { kinds.contains($0.fault) && begin(of: $0) > first && begin(of: $0) <= last }
+            .sorted { $0.at < $1.at }
     }
 
     /// The next time at which a fault begins or ends.

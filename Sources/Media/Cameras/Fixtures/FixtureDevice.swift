@@ -1,4 +1,5 @@
 internal import Glibc
+internal import MediaGraph
 
 /// An open recorded camera. Its calls behave as those of the kernel's cameras.
 final class FixtureDevice: CaptureDevice {
@@ -11,17 +12,16 @@ final class FixtureDevice: CaptureDevice {
     private var isOpen = true
     private var layout: CaptureLayout?
     private var stream: FixtureStream?
-    /// Events until then were reported.
-    private var reported: Duration
+    /// How many events of the camera were reported, or came before the stream.
+    private var reported = 0
 
     let information: CaptureInformation
     let waker: Waker
 
-    init(_ camera: FixtureCamera, _ path: String) throws(CaptureError) {
+    init(_ camera: FixtureCamera, _ path: String) throws(MediaError) {
         self.camera = camera
         self.path = path
         opened = camera.clock.now
-        reported = opened
         waker = try Waker(path)
         let fixture = camera.fixture
         information = CaptureInformation(driver: fixture.driver, card: fixture.card, bus: fixture.bus)
@@ -35,48 +35,48 @@ final class FixtureDevice: CaptureDevice {
 
     // MARK: Description and controls
 
-    func formats() throws(CaptureError) -> [FormatOffer] {
+    func formats() throws(MediaError) -> [FormatOffer] {
         try check("VIDIOC_ENUM_FMT")
         return camera.fixture.offers
     }
 
-    func controls() throws(CaptureError) -> [DeviceControl] {
+    func controls() throws(MediaError) -> [DeviceControl] {
         try check("VIDIOC_QUERY_EXT_CTRL")
         return camera.fixture.deviceControls
     }
 
-    func value(of control: DeviceControl) throws(CaptureError) -> Int {
+    func value(of control: DeviceControl) throws(MediaError) -> Int {
         try check("VIDIOC_G_EXT_CTRLS")
         return control.kind == .button ? 0 : camera.value(of: control, at: camera.clock.now)
     }
 
-    func set(_ control: DeviceControl, to value: Int) throws(CaptureError) {
+    func set(_ control: DeviceControl, to value: Int) throws(MediaError) {
         try check("VIDIOC_S_EXT_CTRLS")
         if let fault = camera.fault(.refusedControl), fault.control ?? control.name == control.name {
-            throw CaptureError("VIDIOC_S_EXT_CTRLS", EIO, on: path)
+            throw MediaError("VIDIOC_S_EXT_CTRLS", EIO, on: path)
         }
-        if control.isReadOnly { throw CaptureError("VIDIOC_S_EXT_CTRLS", EACCES, on: path) }
+        if control.isReadOnly { throw MediaError("VIDIOC_S_EXT_CTRLS", EACCES, on: path) }
         let isListed = control.items.contains { $0.value == value }
         if control.kind == .menu || control.kind == .integerMenu, !isListed {
-            throw CaptureError("VIDIOC_S_EXT_CTRLS", EINVAL, on: path)
+            throw MediaError("VIDIOC_S_EXT_CTRLS", EINVAL, on: path)
         }
         camera.set(control, to: min(max(value, control.minimum), control.maximum))
     }
 
     /// Throws the error of a device that is gone.
-    private func check(_ call: String) throws(CaptureError) {
+    private func check(_ call: String) throws(MediaError) {
         precondition(isOpen, "a closed device cannot be used")
         // A device that was plugged in again is another one.
         let isGone = !camera.faults(.unplugged, after: opened, until: camera.clock.now).isEmpty
-        if isGone { throw CaptureError(call, ENODEV, on: path) }
+        if isGone { throw MediaError(call, ENODEV, on: path) }
     }
 
     // MARK: Capture
 
-    func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout {
+    func configure(_ mode: CaptureMode) throws(MediaError) -> CaptureLayout {
         precondition(stream == nil, "a device that streams cannot be configured")
         try check("VIDIOC_S_FMT")
-        if isBusy { throw CaptureError("VIDIOC_S_FMT", EBUSY, on: path) }
+        if isBusy { throw MediaError("VIDIOC_S_FMT", EBUSY, on: path) }
         let offers = camera.fixture.offers
         // As drivers do: a missing format becomes the first one, a size the nearest.
         let offer = offers.first { $0.format == mode.format } ?? offers[0]
@@ -110,18 +110,18 @@ final class FixtureDevice: CaptureDevice {
         return CaptureLayout(mode, planes: [.init(stride: stride, bytes: bytes)])
     }
 
-    func start(buffers: Int) throws(CaptureError) {
+    func start(buffers: Int) throws(MediaError) {
         precondition(stream == nil, "the device streams already")
         guard let layout else { preconditionFailure("a device is configured before it starts") }
         try check("VIDIOC_REQBUFS")
-        if isBusy { throw CaptureError("VIDIOC_REQBUFS", EBUSY, on: path) }
-        if camera.fault(.noBandwidth) != nil { throw CaptureError("VIDIOC_STREAMON", ENOSPC, on: path) }
+        if isBusy { throw MediaError("VIDIOC_REQBUFS", EBUSY, on: path) }
+        if camera.fault(.noBandwidth) != nil { throw MediaError("VIDIOC_STREAMON", ENOSPC, on: path) }
         stream = FixtureStream(camera, layout, buffers: max(buffers, 1), rate: layout.mode.rate ?? Self.usualRate)
         camera.streams(in: ObjectIdentifier(self))
-        reported = camera.clock.now
+        reported = events(camera.clock.now).count
     }
 
-    func next(within timeout: Duration) throws(CaptureError) -> CaptureItem? {
+    func next(within timeout: Duration) throws(MediaError) -> CaptureItem? {
         guard let stream else { preconditionFailure("a device starts before its frames are read") }
         let end = camera.clock.now + timeout
         while true {
@@ -132,7 +132,7 @@ final class FixtureDevice: CaptureDevice {
                 return .woken
             }
             if camera.fault(.failing) != nil || !camera.faults(.failing, after: stream.start, until: now).isEmpty {
-                throw CaptureError("VIDIOC_DQBUF", EIO, on: path)
+                throw MediaError("VIDIOC_DQBUF", EIO, on: path)
             }
             if let event = nextEvent(now) { return event }
             stream.capture(until: now)
@@ -143,12 +143,14 @@ final class FixtureDevice: CaptureDevice {
         }
     }
 
+    private func events(_ now: Duration) -> [CameraFixture.Fault] {
+        camera.faults(.changedControl, .changedSource, after: .zero, until: now)
+    }
+
     /// The first event that was not reported.
     private func nextEvent(_ now: Duration) -> CaptureItem? {
-        let kinds: [CameraFixture.Fault.Kind] = [.changedControl, .changedSource]
-        let waiting = kinds.flatMap { camera.faults($0, after: reported, until: now) }
-        guard let fault = waiting.min(by: { $0.at < $1.at }) else { return nil }
-        reported = camera.begin(of: fault)
+        guard let fault = events(now).dropFirst(reported).first else { return nil }
+        reported += 1
         if fault.fault == .changedSource { return .sourceChanged }
         let control = camera.fixture.deviceControls.first { $0.name == fault.control }
         return control.map { .controlChanged(identifier: $0.identifier, value: fault.value) }

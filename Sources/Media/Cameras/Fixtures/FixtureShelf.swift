@@ -1,4 +1,5 @@
 internal import Foundation
+package import MediaGraph
 import Synchronization
 
 /// The recorded cameras in use, by their files. A camera is there as long as something refers to it, so that its faults
@@ -18,7 +19,7 @@ package final class FixtureShelf: Sendable {
     /// The camera of a file, which is read if nothing refers to the camera yet.
     ///
     /// - Throws: `camera.fixture`.
-    package func camera(_ file: String) throws(CaptureError) -> FixtureCamera {
+    package func camera(_ file: String) throws(MediaError) -> FixtureCamera {
         let file = URL(fileURLWithPath: file).standardizedFileURL.path
         if let camera = entries.withLock({ $0[file]?.camera }) { return camera }
         let fixture = try CameraFixture(file: file)
@@ -37,11 +38,12 @@ extension CameraFixture {
     /// Reads a file.
     ///
     /// - Throws: `camera.fixture`.
-    package init(file: String) throws(CaptureError) {
+    package init(file: String) throws(MediaError) {
         guard let data = FileManager.default.contents(atPath: file) else {
-            throw CaptureError(
-                code: CaptureError.Code.fixture, call: "open", number: 0,
-                "The recorded camera \(file) cannot be read. Check the path: 'connectlive camera record' writes such a file."
+            throw MediaError(
+                code: MediaError.Code.cameraFixture,
+                message:
+                    "The recorded camera \(file) cannot be read. Check the path: 'connectlive camera record' writes such a file."
             )
         }
         // Other bytes than UTF-8 are no JSON either.

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import MediaGraph
+package import MediaGraph
 
 extension CameraFixture {
     /// The longest time, in seconds, and the fastest rate that a camera plays.
@@ -10,11 +10,12 @@ extension CameraFixture {
     ///
     /// - Parameter file: the file's path, for messages.
     /// - Throws: `camera.fixture` with the place of the fault in the text.
-    package init(json: String, of file: String? = nil) throws(CaptureError) {
-        func unreadable(_ reason: String) -> CaptureError {
-            CaptureError(
-                code: CaptureError.Code.fixture, call: "open", number: 0,
-                "The recorded camera\(file.map { " \($0)" } ?? "") is unreadable: \(reason)\(reason.hasSuffix("?") ? "" : ".") Correct the file; "
+    package init(json: String, of file: String? = nil) throws(MediaError) {
+        func unreadable(_ reason: String) -> MediaError {
+            MediaError(
+                code: MediaError.Code.cameraFixture,
+                message:
+                    "The recorded camera\(file.map { " \($0)" } ?? "") is unreadable: \(reason)\(reason.hasSuffix("?") ? "" : ".") Correct the file; "
                     + "docs/camera-fixtures.md has its format.")
         }
         do {

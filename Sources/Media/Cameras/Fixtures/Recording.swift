@@ -1,3 +1,5 @@
+package import MediaGraph
+
 extension CameraFixture {
     /// Describes an open device, and records its first undamaged frames in a mode. Blocks until they are there.
     ///
@@ -12,7 +14,7 @@ extension CameraFixture {
     package init(
         recording device: any CaptureDevice, in mode: CaptureMode?, frames count: Int, of name: String? = nil,
         timeout: Duration = .seconds(5), on clock: CaptureClock = .monotonic, damaged: (Int) -> Void = { _ in }
-    ) throws(CaptureError) {
+    ) throws(MediaError) {
         let information = device.information
         self.init(
             driver: information.driver, card: information.card, bus: information.bus,
@@ -29,7 +31,7 @@ extension CameraFixture {
     private mutating func record(
         _ device: any CaptureDevice, in mode: CaptureMode, frames count: Int, of name: String, _ timeout: Duration,
         _ clock: CaptureClock
-    ) throws(CaptureError) -> Int {
+    ) throws(MediaError) -> Int {
         let layout = try device.configure(mode)
         try layout.check(of: name)
         var check = FrameCheck(layout)
@@ -62,14 +64,15 @@ extension CameraFixture {
         return check.counts.damaged
     }
 
-    private static func silent(_ name: String, _ damaged: Int, _ kept: Int, of count: Int) -> CaptureError {
+    private static func silent(_ name: String, _ damaged: Int, _ kept: Int, of count: Int) -> MediaError {
         let cause = damaged > 0 ? "; \(damaged) others were damaged" : ""
         let advice =
             damaged > 0
             ? "Check its cable and hub, or choose MJPG or a smaller size" : "Choose another size, rate or format"
-        return CaptureError(
-            code: CaptureError.Code.silent, call: "VIDIOC_DQBUF", number: 0,
-            "The camera \(name) delivered \(kept) of \(count) frames\(cause). \(advice), or record its description alone with "
+        return MediaError(
+            code: MediaError.Code.cameraSilent,
+            message:
+                "The camera \(name) delivered \(kept) of \(count) frames\(cause). \(advice), or record its description alone with "
                 + "--frames 0.")
     }
 

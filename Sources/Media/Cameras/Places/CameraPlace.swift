@@ -1,4 +1,4 @@
-internal import MediaGraph
+package import MediaGraph
 
 /// A camera of this machine: its names, and its place on a bus.
 package struct CameraPlace: Sendable, Hashable {
@@ -139,7 +139,7 @@ extension CameraPlace {
     /// - Throws: `camera.absent`, also if several cameras match; the message lists the names to choose from.
     package static func find(
         _ wish: String, among places: [CameraPlace], names: [String] = []
-    ) throws(CaptureError) -> CameraPlace {
+    ) throws(MediaError) -> CameraPlace {
         if let exact = places.first(where: { $0.name == wish }) { return exact }
         let (base, use) = split(wish)
         let matches = places.filter { $0.answers(to: base) }
@@ -149,15 +149,16 @@ extension CameraPlace {
         }
         let others = (matches.isEmpty ? places : matches).map(\.name)
         if matches.isEmpty, CameraBindings.isName(wish) {
-            throw CaptureError(
-                code: CaptureError.Code.absent, call: "open", number: 0,
-                "No camera is named \(wish)\(wish.suggestion(among: (names + others).sorted())) 'connectlive devices' lists "
+            throw MediaError(
+                code: MediaError.Code.cameraAbsent,
+                message:
+                    "No camera is named \(wish)\(wish.suggestion(among: (names + others).sorted())) 'connectlive devices' lists "
                     + "the names.")
         }
         let reason = matches.isEmpty ? "is not plugged in" : "is a name of several cameras"
         let advice = others.isEmpty ? "Plug it in." : "Use \(others.joined(separator: " or "))."
-        throw CaptureError(
-            code: CaptureError.Code.absent, call: "open", number: 0, "The camera \(wish) \(reason). \(advice)")
+        throw MediaError(
+            code: MediaError.Code.cameraAbsent, message: "The camera \(wish) \(reason). \(advice)")
     }
 
     /// Whether a text is the port of a USB device as the kernel counts it, such as `1-1.2`.

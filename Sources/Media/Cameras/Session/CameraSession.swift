@@ -1,3 +1,5 @@
+package import MediaGraph
+
 /// A camera that was opened for a wish. It gives usable frames with their capture times, and notices of everything else.
 ///
 /// Threads: one thread at a time uses a session. `waker` and the release of frames are for any thread.
@@ -69,13 +71,13 @@ package final class CameraSession: @unchecked Sendable {
     package init(
         _ name: String, of system: CameraSystem, identity: CameraPlace.Identity? = nil, _ wish: CaptureWish,
         controls values: ControlValues = ControlValues(), owner: String = "", after history: History = History()
-    ) throws(CaptureError) {
+    ) throws(MediaError) {
         // Only a choice needs the check: a camera in use refuses by itself.
         let isChoice = try system.bound(name) == CameraSystem.any
         let presets = try system.presets(of: name)
         var found: (ranked: [CaptureMode], controls: [DeviceControl], layout: CaptureLayout)?
         let opened = try system.open(name, identity: identity, mayReserve: isChoice) {
-            place, device throws(CaptureError) in
+            place, device throws(MediaError) in
             let offers = try device.formats()
             let mode = try wish.choose(from: offers, of: place.name)
             let controls = try device.controls()
@@ -92,7 +94,7 @@ package final class CameraSession: @unchecked Sendable {
         notices = history.notices
         notices.reopen(place.name)
         for value in presets.merging(values).values {
-            do throws(CaptureError) {
+            do throws(MediaError) {
                 try set(value)
             } catch {
                 notices.add(CameraNotice(.controlRefused, error.message))
@@ -104,8 +106,8 @@ package final class CameraSession: @unchecked Sendable {
 
     private static func configure(
         _ device: any CaptureDevice, _ mode: CaptureMode, at place: CameraPlace, of system: CameraSystem
-    ) throws(CaptureError) -> CaptureLayout {
-        do throws(CaptureError) {
+    ) throws(MediaError) -> CaptureLayout {
+        do throws(MediaError) {
             return try device.configure(mode)
         } catch {
             throw system.owners.explain(error, at: place)
@@ -115,22 +117,21 @@ package final class CameraSession: @unchecked Sendable {
     /// Starts to stream.
     ///
     /// - Throws: the errors of `CaptureDevice.start`. For a bus without room, the message has the modes that fit.
-    package func start() throws(CaptureError) {
+    package func start() throws(MediaError) {
         var conflicts: [String] = []
         if let usb = place.usb {
             let modes = [layout.mode] + ranked.filter { $0 != layout.mode }
             conflicts = system.buses.add(BusUser(place.name, usb, modes), ObjectIdentifier(self))
         }
-        do throws(CaptureError) {
+        do throws(MediaError) {
             try device.start(buffers: Self.buffers)
         } catch {
             system.buses.remove(ObjectIdentifier(self))
-            guard error.code == CaptureError.Code.bandwidth, !conflicts.isEmpty else {
+            guard error.code == MediaError.Code.cameraBandwidth, !conflicts.isEmpty else {
                 throw system.owners.explain(error, at: place)
             }
-            throw CaptureError(
-                code: error.code, call: error.call, number: error.number,
-                ([error.message] + conflicts).joined(separator: " "))
+            throw MediaError(
+                code: error.code, message: ([error.message] + conflicts).joined(separator: " "))
         }
         if !owner.isEmpty { system.owners.add(owner, at: place.path, ObjectIdentifier(self)) }
         for conflict in conflicts { notices.add(CameraNotice(.bus, conflict)) }
@@ -141,7 +142,7 @@ package final class CameraSession: @unchecked Sendable {
     /// - Returns: nil after the timeout.
     /// - Throws: `camera.lost`, `camera.failed`; `camera.changed` if the source has another size now. Only `close` is
     ///   useful then.
-    package func next(within timeout: Duration) throws(CaptureError) -> Item? {
+    package func next(within timeout: Duration) throws(MediaError) -> Item? {
         let end = system.clock.now + timeout
         while true {
             if let notice = notices.next(system.clock.now) { return .notice(notice) }
@@ -150,9 +151,10 @@ package final class CameraSession: @unchecked Sendable {
             case .woken: return .woken
             case .controlChanged(let identifier, let value): changed(identifier, value)
             case .sourceChanged:
-                throw CaptureError(
-                    code: CaptureError.Code.changed, call: "VIDIOC_DQEVENT", number: 0,
-                    "The source of the camera \(place.name) has another size or timing than \(layout.mode.size) now. It "
+                throw MediaError(
+                    code: MediaError.Code.cameraChanged,
+                    message:
+                        "The source of the camera \(place.name) has another size or timing than \(layout.mode.size) now. It "
                         + "is opened again.")
             case .frame(let frame): if let time = judge(frame) { return .frame(frame, time) }
             }
@@ -162,12 +164,12 @@ package final class CameraSession: @unchecked Sendable {
     /// Sets controls. Those before a refused one are set.
     ///
     /// - Throws: `camera.control`, `camera.lost`.
-    package func set(_ values: ControlValues) throws(CaptureError) {
+    package func set(_ values: ControlValues) throws(MediaError) {
         try values.check(controls, of: place.name)
         for value in values.values { try set(value) }
     }
 
-    private func set(_ value: ControlValues.Value) throws(CaptureError) {
+    private func set(_ value: ControlValues.Value) throws(MediaError) {
         let control = try value.control(among: controls, of: place.name)
         try device.set(control, to: value.value)
         settings[control.identifier] = value.value
@@ -181,7 +183,7 @@ package final class CameraSession: @unchecked Sendable {
     /// Asks a camera that encodes for a keyframe. Does nothing if it takes no requests.
     package func requestKeyframe() {
         guard let keyframeControl else { return }
-        do throws(CaptureError) {
+        do throws(MediaError) {
             try device.set(keyframeControl, to: 1)
         } catch {
             notices.add(CameraNotice(.controlRefused, error.message))

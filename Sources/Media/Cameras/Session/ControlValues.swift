@@ -1,4 +1,4 @@
-internal import MediaGraph
+package import MediaGraph
 
 /// Values for controls of a camera, by their names.
 package struct ControlValues: Sendable, Hashable {
@@ -13,7 +13,7 @@ package struct ControlValues: Sendable, Hashable {
     package init() {}
 
     /// Parses `auto_exposure=1,focus_absolute=30`. Throws `camera.control` for other forms.
-    package init(_ text: String) throws(CaptureError) {
+    package init(_ text: String) throws(MediaError) {
         for part in text.split(separator: ",") {
             guard let match = part.wholeMatch(of: #/ *([A-Za-z0-9_]+) *= *([+\-A-Za-z0-9]+) */#),
                 let value = Self.number(match.2)
@@ -54,18 +54,19 @@ package struct ControlValues: Sendable, Hashable {
 
     /// Throws `camera.control` for a missing control and for an invalid value, which the kernel would silently replace
     /// by the closest valid one.
-    package func check(_ there: [DeviceControl], of camera: String) throws(CaptureError) {
+    package func check(_ there: [DeviceControl], of camera: String) throws(MediaError) {
         for value in values { _ = try value.control(among: there, of: camera) }
     }
 
-    fileprivate static func refused(_ message: String) -> CaptureError {
-        CaptureError(code: CaptureError.Code.control, call: "VIDIOC_S_EXT_CTRLS", number: 0, message)
+    fileprivate static func refused(_ message: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.cameraControl, message: message)
     }
 }
 
 extension ControlValues.Value {
     /// The control, which takes the value.
-    func control(among there: [DeviceControl], of camera: String) throws(CaptureError) -> DeviceControl {
+    func control(among there: [DeviceControl], of camera: String) throws(MediaError) -> DeviceControl {
         guard let control = there.first(where: { $0.name == name }) else {
             let names = there.filter { !$0.isReadOnly }.map(\.name)
             throw ControlValues.refused(

@@ -1,11 +1,12 @@
 internal import CV4L2
 internal import Glibc
+package import MediaGraph
 
 /// The kernel's cameras.
 package struct V4L2Backend: CaptureBackend {
     package init() {}
 
-    package func open(_ path: String) throws(CaptureError) -> any CaptureDevice {
+    package func open(_ path: String) throws(MediaError) -> any CaptureDevice {
         try V4L2Camera(path)
     }
 }
@@ -21,11 +22,11 @@ package final class V4L2Camera: CaptureDevice {
     private var layout: CaptureLayout?
     private var stream: V4L2Stream?
 
-    package init(_ path: String) throws(CaptureError) {
+    package init(_ path: String) throws(MediaError) {
         self.path = path
         waker = try Waker(path)
         let opened = cv4l2_open(path)
-        guard opened >= 0 else { throw CaptureError("open", -opened, on: path) }
+        guard opened >= 0 else { throw MediaError("open", -opened, on: path) }
         let descriptor = V4L2Descriptor(taking: opened, path)
         self.descriptor = descriptor
         var found = cv4l2_information()
@@ -34,9 +35,10 @@ package final class V4L2Camera: CaptureDevice {
             driver: text(of: found.driver), card: text(of: found.card), bus: text(of: found.bus))
         type = found.type
         guard type != 0 else {
-            throw CaptureError(
-                code: CaptureError.Code.unusable, call: "VIDIOC_QUERYCAP", number: 0,
-                "\(path) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
+            throw MediaError(
+                code: MediaError.Code.cameraUnusable,
+                message:
+                    "\(path) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
         }
         // Devices with a fixed source refuse.
         _ = cv4l2_subscribe_source(opened)
@@ -55,15 +57,15 @@ package final class V4L2Camera: CaptureDevice {
 
     package var isStreamedHere: Bool { descriptor.map(V4L2Stream.isRunning) ?? false }
 
-    package func formats() throws(CaptureError) -> [FormatOffer] {
+    package func formats() throws(MediaError) -> [FormatOffer] {
         try open().formats(type)
     }
 
-    package func controls() throws(CaptureError) -> [DeviceControl] {
+    package func controls() throws(MediaError) -> [DeviceControl] {
         try open().controls()
     }
 
-    package func value(of control: DeviceControl) throws(CaptureError) -> Int {
+    package func value(of control: DeviceControl) throws(MediaError) -> Int {
         if control.kind == .button { return 0 }
         let descriptor = try open()
         var value: Int64 = 0
@@ -73,14 +75,14 @@ package final class V4L2Camera: CaptureDevice {
         return Int(value)
     }
 
-    package func set(_ control: DeviceControl, to value: Int) throws(CaptureError) {
+    package func set(_ control: DeviceControl, to value: Int) throws(MediaError) {
         let descriptor = try open()
         try descriptor.check(
             "VIDIOC_S_EXT_CTRLS",
             cv4l2_set_control(descriptor.number, control.identifier, control.isWide ? 1 : 0, Int64(value)))
     }
 
-    package func configure(_ mode: CaptureMode) throws(CaptureError) -> CaptureLayout {
+    package func configure(_ mode: CaptureMode) throws(MediaError) -> CaptureLayout {
         precondition(stream == nil, "a device that streams cannot be configured")
         let descriptor = try open()
         var found = cv4l2_layout()
@@ -94,7 +96,7 @@ package final class V4L2Camera: CaptureDevice {
     }
 
     /// Returns the driver's choice. Nil if the device has no rate to choose.
-    private func setRate(_ rate: FrameRate?, _ descriptor: V4L2Descriptor) throws(CaptureError) -> FrameRate? {
+    private func setRate(_ rate: FrameRate?, _ descriptor: V4L2Descriptor) throws(MediaError) -> FrameRate? {
         var interval = cv4l2_fraction()
         let result: Int32
         if let rate {
@@ -108,13 +110,13 @@ package final class V4L2Camera: CaptureDevice {
         return FrameRate(interval: interval)
     }
 
-    package func start(buffers: Int) throws(CaptureError) {
+    package func start(buffers: Int) throws(MediaError) {
         precondition(stream == nil, "the device streams already")
         guard let layout else { preconditionFailure("a device is configured before it starts") }
         stream = try V4L2Stream(try open(), type, planes: layout.planes.count, buffers: buffers)
     }
 
-    package func next(within timeout: Duration) throws(CaptureError) -> CaptureItem? {
+    package func next(within timeout: Duration) throws(MediaError) -> CaptureItem? {
         guard let stream else { preconditionFailure("a device starts before its frames are read") }
         let descriptor = try open()
         let end = monotonicTime() + timeout
@@ -130,12 +132,12 @@ package final class V4L2Camera: CaptureDevice {
                 waker.silence()
                 return .woken
             }
-            if ready & Int32(CV4L2_GONE) != 0 { throw CaptureError("VIDIOC_DQBUF", ENODEV, on: path) }
+            if ready & Int32(CV4L2_GONE) != 0 { throw MediaError("VIDIOC_DQBUF", ENODEV, on: path) }
             if ready & Int32(CV4L2_EVENT) != 0, let event = nextEvent(descriptor) { return event }
             if ready & Int32(CV4L2_FRAME | CV4L2_ERROR) != 0 {
                 if let frame = try stream.dequeue() { return .frame(frame) }
                 // The device reports an error, and no call names it.
-                if ready & Int32(CV4L2_ERROR) != 0 { throw CaptureError("VIDIOC_DQBUF", EIO, on: path) }
+                if ready & Int32(CV4L2_ERROR) != 0 { throw MediaError("VIDIOC_DQBUF", EIO, on: path) }
             }
             let rest = end - monotonicTime()
             guard rest > .zero else { return nil }
@@ -172,7 +174,7 @@ package final class V4L2Camera: CaptureDevice {
         descriptor = nil
     }
 
-    private func open() throws(CaptureError) -> V4L2Descriptor {
+    private func open() throws(MediaError) -> V4L2Descriptor {
         guard let descriptor else { preconditionFailure("a closed device cannot be used") }
         return descriptor
     }
@@ -199,8 +201,8 @@ final class V4L2Descriptor: Sendable {
     deinit { Glibc.close(number) }
 
     /// Throws the error of a call that returned a negative number.
-    func check(_ call: String, _ result: Int32) throws(CaptureError) {
-        if result < 0 { throw CaptureError(call, -result, on: path) }
+    func check(_ call: String, _ result: Int32) throws(MediaError) {
+        if result < 0 { throw MediaError(call, -result, on: path) }
     }
 }
 
@@ -208,9 +210,9 @@ final class V4L2Descriptor: Sendable {
 package final class Waker: Sendable {
     let number: Int32
 
-    package init(_ path: String) throws(CaptureError) {
+    package init(_ path: String) throws(MediaError) {
         number = cv4l2_bell()
-        guard number >= 0 else { throw CaptureError("eventfd", -number, on: path) }
+        guard number >= 0 else { throw MediaError("eventfd", -number, on: path) }
     }
 
     deinit { Glibc.close(number) }

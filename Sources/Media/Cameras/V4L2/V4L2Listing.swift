@@ -1,5 +1,6 @@
 internal import CV4L2
 internal import Glibc
+internal import MediaGraph
 
 extension V4L2Descriptor {
     /// The longest list that is read from a driver, which may not end its list.
@@ -7,7 +8,7 @@ extension V4L2Descriptor {
 
     // MARK: Formats
 
-    func formats(_ type: UInt32) throws(CaptureError) -> [FormatOffer] {
+    func formats(_ type: UInt32) throws(MediaError) -> [FormatOffer] {
         var offers: [FormatOffer] = []
         for index in 0..<Self.longest {
             var found = cv4l2_format()
@@ -23,7 +24,7 @@ extension V4L2Descriptor {
         return offers
     }
 
-    private func sizes(of format: FourCC, _ type: UInt32) throws(CaptureError) -> [FormatOffer.Size] {
+    private func sizes(of format: FourCC, _ type: UInt32) throws(MediaError) -> [FormatOffer.Size] {
         var sizes: [FormatOffer.Size] = []
         for index in 0..<Self.longest {
             var found = cv4l2_sizes()
@@ -42,14 +43,14 @@ extension V4L2Descriptor {
         return sizes
     }
 
-    private func currentSize(of format: FourCC, _ type: UInt32) throws(CaptureError) -> FormatOffer.Size? {
+    private func currentSize(of format: FourCC, _ type: UInt32) throws(MediaError) -> FormatOffer.Size? {
         var layout = cv4l2_layout()
         try check("VIDIOC_G_FMT", cv4l2_get_layout(number, type, &layout))
         guard let range = SizeRange(FrameSize(Int(layout.width), Int(layout.height))).usable else { return nil }
         return FormatOffer.Size(range, try rates(of: format, range.largest))
     }
 
-    private func rates(of format: FourCC, _ size: FrameSize) throws(CaptureError) -> RateOffer {
+    private func rates(of format: FourCC, _ size: FrameSize) throws(MediaError) -> RateOffer {
         var rates: [FrameRate] = []
         for index in 0..<Self.longest {
             var found = cv4l2_intervals()
@@ -68,7 +69,7 @@ extension V4L2Descriptor {
 
     // MARK: Controls
 
-    func controls() throws(CaptureError) -> [DeviceControl] {
+    func controls() throws(MediaError) -> [DeviceControl] {
         var controls: [DeviceControl] = []
         var identifier: UInt32 = 0
         for _ in 0..<Self.longest {

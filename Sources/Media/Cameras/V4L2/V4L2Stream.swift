@@ -1,5 +1,6 @@
 internal import CV4L2
 internal import Glibc
+internal import MediaGraph
 import Synchronization
 
 /// The mapped buffers of a device that streams. It lives as long as its frames.
@@ -29,14 +30,14 @@ final class V4L2Stream: Sendable {
     private let state: Mutex<State>
 
     /// Makes, maps and queues buffers, and starts to stream.
-    init(_ descriptor: V4L2Descriptor, _ type: UInt32, planes: Int, buffers wish: Int) throws(CaptureError) {
+    init(_ descriptor: V4L2Descriptor, _ type: UInt32, planes: Int, buffers wish: Int) throws(MediaError) {
         path = descriptor.path
         self.type = type
         planeCount = planes
         let count = cv4l2_request_buffers(descriptor.number, type, UInt32(clamping: max(wish, 1)))
         try descriptor.check("VIDIOC_REQBUFS", count)
         var mappings: [Mapping] = []
-        do throws(CaptureError) {
+        do throws(MediaError) {
             for index in 0..<UInt32(count) { mappings.append(try Mapping(descriptor, type, index, planes)) }
             for index in mappings.indices {
                 try descriptor.check(
@@ -55,13 +56,13 @@ final class V4L2Stream: Sendable {
     }
 
     /// The next frame; nil if none is ready.
-    func dequeue() throws(CaptureError) -> CapturedFrame? {
+    func dequeue() throws(MediaError) -> CapturedFrame? {
         guard let descriptor = state.withLock({ $0.descriptor }) else { return nil }
         var buffer = cv4l2_buffer()
         let result = cv4l2_dequeue_buffer(descriptor.number, type, UInt32(planeCount), &buffer)
         if result == -EAGAIN { return nil }
         try descriptor.check("VIDIOC_DQBUF", result)
-        guard buffers.indices.contains(Int(buffer.index)) else { throw CaptureError("VIDIOC_DQBUF", EINVAL, on: path) }
+        guard buffers.indices.contains(Int(buffer.index)) else { throw MediaError("VIDIOC_DQBUF", EINVAL, on: path) }
         let ranges = buffers[Int(buffer.index)].ranges(of: buffer)
         let lent = state.withLock { state in
             state.lent += 1
@@ -126,7 +127,7 @@ final class V4L2Stream: Sendable {
     private final class Mapping: @unchecked Sendable {
         private var planes: [UnsafeRawBufferPointer] = []
 
-        init(_ descriptor: V4L2Descriptor, _ type: UInt32, _ index: UInt32, _ count: Int) throws(CaptureError) {
+        init(_ descriptor: V4L2Descriptor, _ type: UInt32, _ index: UInt32, _ count: Int) throws(MediaError) {
             var buffer = cv4l2_buffer()
             try descriptor.check(
                 "VIDIOC_QUERYBUF", cv4l2_query_buffer(descriptor.number, type, index, UInt32(count), &buffer))
@@ -134,7 +135,7 @@ final class V4L2Stream: Sendable {
             for plane in 0..<count {
                 var error: Int32 = 0
                 let start = cv4l2_map(descriptor.number, offsets[plane], lengths[plane], &error)
-                guard let start else { throw CaptureError("mmap", error, on: descriptor.path) }
+                guard let start else { throw MediaError("mmap", error, on: descriptor.path) }
                 planes.append(UnsafeRawBufferPointer(start: start, count: Int(lengths[plane])))
             }
         }

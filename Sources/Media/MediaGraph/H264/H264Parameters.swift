@@ -15,8 +15,9 @@ package struct SequenceParameters: Hashable, Sendable {
     let orderBits: Int
     let orderDeltaIsZero: Bool
     let hasFramesOnly: Bool
-    /// Whether frames are displayed in the order in which they are decoded. False if the set does not guarantee it.
-    package let isInDisplayOrder: Bool
+    /// How many frames at most are decoded before one that is displayed before them. Of a set that does not state it, the
+    /// number of its reference frames.
+    package let reorderedFrames: Int
     /// In pixels, cropped.
     package let width: Int
     package let height: Int
@@ -54,7 +55,8 @@ package struct SequenceParameters: Hashable, Sendable {
             for _ in 0..<min(reader.unsigned(), 255) { _ = reader.signed() }
         }
         (orderBits, orderDeltaIsZero) = order
-        _ = (reader.unsigned(), reader.bits(1))
+        let references = reader.unsigned()
+        _ = reader.bits(1)
         let macroblocks = (reader.unsigned() + 1, reader.unsigned() + 1)
         hasFramesOnly = reader.flag()
         if !hasFramesOnly { _ = reader.bits(1) }
@@ -65,8 +67,9 @@ package struct SequenceParameters: Hashable, Sendable {
         width = 16 * min(macroblocks.0, 4096) - unit.0 * min(crop[0] + crop[1], 16_384)
         height = 16 * min(macroblocks.1, 4096) * (hasFramesOnly ? 1 : 2) - unit.1 * min(crop[2] + crop[3], 16_384)
         guard !reader.isBeyond, id < 32, frameNumberBits <= 16, orderType <= 2, orderBits <= 16 else { return nil }
-        let reordered = reader.flag() ? Self.reorderedFrames(&reader) : nil
-        isInDisplayOrder = isBaseline || orderType == 2 || !reader.isBeyond && reordered == 0
+        let stated = reader.flag() ? Self.reorderedFrames(&reader) : nil
+        let reordered = reader.isBeyond ? nil : stated
+        reorderedFrames = isBaseline || orderType == 2 ? 0 : min(reordered ?? max(references, 1), 16)
     }
 
     /// The first set of an access unit in Annex B. Nil without one that can be read.
@@ -75,6 +78,9 @@ package struct SequenceParameters: Hashable, Sendable {
         guard let unit else { return nil }
         self.init(unit: unit.bytes)
     }
+
+    /// Whether frames are surely displayed in the order in which they are decoded.
+    package var isInDisplayOrder: Bool { reorderedFrames == 0 }
 
     /// The name of the profile, such as `High`.
     package var profileName: String {

@@ -46,26 +46,13 @@ package struct LogLimit: Sendable {
     }
 }
 
-/// The pause before a failed thing is tried again: doubles each time up to a limit, and varies so that things that failed
-/// together are not tried together. Receives how long it worked, and a random number.
-package struct Backoff: Sendable {
-    /// Whatever worked for this many seconds counts as working.
-    package static let goodRun = 10.0
+/// The pause before a failed thing is tried again, in seconds: doubles with each failure, up to a limit.
+package struct Backoff: Sendable, Hashable {
+    package var first: Double
+    package var longest: Double
 
-    private let first: Double
-    private let longest: Double
-    private let goodRun: Double
-    private var next: Double
+    package init(first: Double, longest: Double) { (self.first, self.longest) = (first, longest) }
 
-    /// In seconds.
-    package init(first: Double = 0.25, longest: Double = 30, goodRun: Double = Backoff.goodRun) {
-        (self.first, self.longest, self.goodRun, next) = (first, longest, goodRun, first)
-    }
-
-    /// Seconds to wait. `chance` is between 0 and 1 and varies the result by up to a quarter in each direction.
-    package mutating func delay(afterRunning seconds: Double, chance: Double = 0.5) -> Double {
-        if seconds >= goodRun { next = first }
-        defer { next = min(next * 2, longest) }
-        return next * (0.75 + chance / 2)
-    }
+    /// The pause after a failure with so many others before it in a row.
+    package func pause(after failures: Int) -> Double { min(longest, first * Double(1 << min(failures, 20))) }
 }

@@ -7,9 +7,10 @@ package struct SourceSupervisor: Sendable {
     package enum Input: Sendable {
         case started
         case stopped
-        /// A candidate is there, or is there no more: a monitor noticed it, or it is the answer to `look`.
-        case appeared(Int)
-        case disappeared(Int)
+        /// A monitor has noticed that the device is there.
+        case appeared
+        /// The answer to `look`.
+        case looked(Int, isThere: Bool)
         /// The answers to `open`.
         case opened
         /// Another attempt does not come within `pause` seconds.
@@ -39,7 +40,7 @@ package struct SourceSupervisor: Sendable {
         case silent
         /// Its driver has not finished opening it.
         case unresponsive
-        /// It was unplugged.
+        /// It delivered nothing, and is not there any more.
         case gone
 
         package static func == (left: Cause, right: Cause) -> Bool {
@@ -57,7 +58,7 @@ package struct SourceSupervisor: Sendable {
         case open(Int)
         /// Close the open candidate, answered by `closed`.
         case close
-        /// Check whether a candidate is there, answered by `appeared` or `disappeared`.
+        /// Check whether a candidate is there, answered by `looked`.
         case look(Int)
         /// Show the last frame or a slate, or play silence.
         case fill
@@ -168,7 +169,6 @@ package struct SourceSupervisor: Sendable {
     private var latest: Cause?
     private var told = Standing.starting
     private var eventRate: RateLimit
-    private var backoff: Backoff
     /// How long the last device delivered, in seconds.
     private var worked = 0.0
     /// When the phase began, for opening, streaming and silent phases.
@@ -183,6 +183,8 @@ package struct SourceSupervisor: Sendable {
     private var openedAt = MediaTime(nanoseconds: 0)
     /// Attempts that have failed since a device last worked.
     private var failures = 0
+    /// Rounds of attempts that have failed since then, of devices that are there.
+    private var failedRounds = 0
     /// Those of them that opened a device which then failed before its first frame.
     private var refusals = 0
     /// Attempts to return to the wished device that have failed since it last worked.
@@ -211,7 +213,6 @@ package struct SourceSupervisor: Sendable {
         self.candidates = candidates
         (usual, self.limits) = (limits, limits)
         eventRate = RateLimit(perSecond: 1 / limits.eventInterval, burst: limits.eventBurst, now: 0)
-        backoff = Backoff(first: limits.shortestBackoff, longest: limits.longestBackoff, goodRun: limits.steady)
     }
 
     /// Why no device delivers; nil while one does or opens for the first time.
@@ -236,8 +237,8 @@ package struct SourceSupervisor: Sendable {
         switch input {
         case .started: start(now, &actions)
         case .stopped: stop(&actions)
-        case .appeared(let found): appeared(found, now)
-        case .disappeared(let gone): disappeared(gone, now, &actions)
+        case .appeared: appeared(now)
+        case .looked(let candidate, let isThere): looked(at: candidate, isThere, now, &actions)
         case .openFailed(let cause, let pause): openFailed(cause, pause: pause, now)
         case .closed: closed(now, &actions)
         case .frame: frame(now, &actions)
@@ -269,8 +270,8 @@ package struct SourceSupervisor: Sendable {
             startsAgain = true
             return
         }
-        (candidate, failures, hasStreamed, isFilling, worked) = (0, 0, false, false, 0)
-        (refusals, failedReturns, isReturning) = (0, 0, false)
+        (candidate, hasStreamed, isFilling, worked) = (0, false, false, 0)
+        (failures, failedRounds, refusals, failedReturns, isReturning) = (0, 0, 0, 0, false)
         (standing, told, latest) = (.starting, .starting, nil)
         nextFill = now + .seconds(limits.firstStandIn)
         open(now, &actions)
@@ -328,24 +329,24 @@ package struct SourceSupervisor: Sendable {
         (heard, look) = (now, nil)
     }
 
-    private mutating func appeared(_ found: Int, _ now: MediaTime) {
-        if look?.candidate == found { look?.isThere = true }
-        guard found < candidates, phase == .waiting || phase == .backingOff else { return }
-        if found <= candidate { candidate = found }
+    private mutating func appeared(_ now: MediaTime) {
+        guard phase == .waiting || phase == .backingOff else { return }
+        candidate = 0
         retryAt = min(retryAt, max(now, openedAt + .seconds(limits.shortestBackoff)))
     }
 
-    private mutating func disappeared(_ gone: Int, _ now: MediaTime, _ actions: inout [Action]) {
-        let isAnswer = look?.candidate == gone && look?.isThere == nil
-        if isAnswer { look?.isThere = false }
-        guard gone == candidate, isOpen else { return }
-        // A device that opens reports by itself that it is not there. One that delivers was missed by mistake.
-        if phase == .silent || !isAnswer, phase != .opening { lose(isAnswer ? .silent : .gone, now, &actions) }
+    private mutating func looked(
+        at candidate: Int, _ isThere: Bool, _ now: MediaTime, _ actions: inout [Action]
+    ) {
+        guard look?.candidate == candidate, look?.isThere == nil else { return }
+        look?.isThere = isThere
+        // One that delivers was missed by mistake.
+        if !isThere, candidate == self.candidate, phase == .silent { lose(.gone, now, &actions) }
     }
 
     private mutating func lose(_ cause: Cause, _ now: MediaTime, _ actions: inout [Action]) {
         worked = phase == .opening ? 0 : now.seconds(since: since)
-        if worked >= limits.steady { (failures, refusals) = (0, 0) }
+        if worked >= limits.steady { (failures, failedRounds, refusals) = (0, 0, 0) }
         if phase == .opening, case .failed = cause { refusals += 1 }
         endReturn(works: worked >= limits.steady)
         stand(cause)
@@ -386,7 +387,11 @@ package struct SourceSupervisor: Sendable {
             pause = limits.poll
         } else {
             phase = .backingOff
-            if isRoundOver { pause = max(backoff.delay(afterRunning: worked, chance: limits.chance), refusalPause) }
+            if isRoundOver {
+                let backoff = Backoff(first: limits.shortestBackoff, longest: limits.longestBackoff)
+                pause = max(backoff.pause(after: failedRounds) * (0.75 + limits.chance / 2), refusalPause)
+                failedRounds += 1
+            }
         }
         worked = 0
         retryAt = now + .seconds(isRoundOver ? pause : 0)
@@ -394,12 +399,13 @@ package struct SourceSupervisor: Sendable {
     }
 
     private var refusalPause: Double {
-        refusals <= 4 ? 0 : min(limits.longestRefusal, Self.doubled(limits.longestBackoff, refusals - 4))
+        refusals <= 4
+            ? 0 : Backoff(first: limits.longestBackoff, longest: limits.longestRefusal).pause(after: refusals - 4)
     }
 
-    private var returnPause: Double { min(limits.longestReturn, Self.doubled(limits.steady, failedReturns)) }
-
-    private static func doubled(_ seconds: Double, _ times: Int) -> Double { seconds * Double(1 << min(times, 20)) }
+    private var returnPause: Double {
+        Backoff(first: limits.steady, longest: limits.longestReturn).pause(after: failedReturns)
+    }
 
     // MARK: Time
 

@@ -59,12 +59,12 @@ final class CameraCapture: Sendable {
     ///
     /// - Throws: `camera.busy`, `camera.bandwidth` and others of the driver. The camera is closed then.
     func start() throws(MediaError) {
-        do throws(CaptureError) {
+        do throws(MediaError) {
             try session.start()
         } catch {
             state.withLock { ($0.hasLeft, $0.jobs) = (true, []) }
             session.close()
-            throw MediaError(error)
+            throw error
         }
         state.withLock { $0.isStarted = true }
         end.enter()
@@ -108,7 +108,7 @@ final class CameraCapture: Sendable {
         let isAwaited = state.withLock { state in
             guard !state.hasLeft else { return false }
             state.jobs.append { [receiver, notices, isStarted = state.isStarted] session in
-                do throws(CaptureError) {
+                do throws(MediaError) {
                     try session?.set(values)
                 } catch {
                     answer.error.withLock { $0 = error }
@@ -128,7 +128,7 @@ final class CameraCapture: Sendable {
         guard answer.isDone.wait(timeout: .now() + Self.answerLimit) == .success else {
             throw CameraNode.unresponsive(session.place.name)
         }
-        if let error = answer.error.withLock({ $0 }) { throw MediaError(error) }
+        if let error = answer.error.withLock({ $0 }) { throw error }
     }
 
     /// Whether `requestKeyframe` has an effect.
@@ -144,14 +144,14 @@ final class CameraCapture: Sendable {
 
     /// The driver's answer to controls.
     final class ControlAnswer: Sendable {
-        fileprivate let error = Mutex<CaptureError?>(nil)
+        fileprivate let error = Mutex<MediaError?>(nil)
         fileprivate let isDone = DispatchSemaphore(value: 0)
     }
 
     // MARK: The camera's thread
 
     private func run() {
-        var failure: CaptureError?
+        var failure: MediaError?
         while failure == nil {
             let (jobs, isStopped) = state.withLock { state in
                 defer { state.jobs = [] }
@@ -159,7 +159,7 @@ final class CameraCapture: Sendable {
             }
             for job in jobs { job(session) }
             if isStopped { break }
-            do throws(CaptureError) {
+            do throws(MediaError) {
                 try read()
             } catch {
                 failure = error
@@ -172,10 +172,10 @@ final class CameraCapture: Sendable {
         }
         for job in jobs { job(nil) }
         end.leave()
-        if let failure { receiver.fail(MediaError(failure)) }
+        if let failure { receiver.fail(failure) }
     }
 
-    private func read() throws(CaptureError) {
+    private func read() throws(MediaError) {
         let item = try session.next(within: Self.wait)
         let (history, pace) = (session.history, session.pace)
         let hasNewPace = state.withLock { state in
@@ -227,19 +227,5 @@ extension MediaTime {
     init(_ time: Duration) {
         let (seconds, attoseconds) = time.components
         self.init(nanoseconds: UInt64(max(seconds, 0)) * 1_000_000_000 + UInt64(max(attoseconds, 0) / 1_000_000_000))
-    }
-}
-
-extension MediaError {
-    init(_ error: CaptureError) { self.init(code: error.code, message: error.message) }
-}
-
-extension Result where Failure == CaptureError {
-    /// The value, with an error of the graph.
-    func ofGraph() throws(MediaError) -> Success {
-        switch self {
-        case .success(let value): return value
-        case .failure(let error): throw MediaError(error)
-        }
     }
 }

@@ -46,11 +46,9 @@ final class CameraControls: Sendable {
     ///
     /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) {
-        let new = try Result { () throws(CaptureError) in try ControlValues(setting, value) }.ofGraph()
+        let new = try ControlValues(setting, value)
         let known = state.withLock { $0.capture == nil ? $0.known : nil }
-        if let known {
-            try Result { () throws(CaptureError) in try new.check(known.controls, of: known.camera) }.ofGraph()
-        }
+        if let known { try new.check(known.controls, of: known.camera) }
         let (before, capture, answer) = state.withLock { state in
             let before = state.values
             state.values.merge(new)

@@ -55,7 +55,7 @@ enum CameraNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let wish = CameraWish(request)
         if let camera = LibCamera(device(of: request)) { return try camera.plan(request, wish) }
-        return wish.isKeptUp ? try planHead(request, wish) : try planBound(request, wish)
+        return try planHead(request, wish)
     }
 
     /// The name of the device. An empty name comes from an unset variable.
@@ -73,7 +73,8 @@ enum CameraNode: NodeType {
         var bound = NodePlan(request.node)
         do throws(MediaError) {
             let camera = try FoundCamera(request, wish)
-            bound = try planElements(request.node, camera.output, camera.wish, request.environment)
+            bound = try planElements(
+                request.node, camera.output.mode, camera.wish.promising(camera.output.format), request.environment)
             camera.note(in: &bound)
             promise = camera.output.format
             if promise.kind == .rawVideo { promise.framesPerSecond = wish.framesPerSecond }
@@ -81,14 +82,16 @@ enum CameraNode: NodeType {
         } catch {
             if let plan = LibCamera.plan(insteadOf: error, request, wish) { return plan }
             // One that is optional is left out.
-            guard Devices.isAway(error), !request.node.isOptional else { throw error }
+            guard wish.isKeptUp, Devices.isAway(error), !request.node.isOptional else { throw error }
             device.absence = error.message
             (bound.resource, bound.latency) = (device.name, 1 / wish.framesPerSecond)
             bound.notes = [device.waiting ?? ""]
         }
-        let replacement = try FoundCamera.failover(of: request, beside: bound.resource)
-        if let replacement { bound.notes.append(replacement) }
-        device.slate = try Slate.plan(request, promise)
+        if wish.isKeptUp {
+            let replacement = try FoundCamera.failover(of: request, beside: bound.resource)
+            if let replacement { bound.notes.append(replacement) }
+            device.slate = try Slate.plan(request, promise)
+        }
         var plan = NodePlan(request.node)
         SourceHead.plan(&plan, promise, caps: promise.pushedCaps, latency: 1 / wish.framesPerSecond)
         if promise.kind == .encodedVideo { try planParser(&plan, promise, request.environment) }
@@ -97,22 +100,6 @@ enum CameraNode: NodeType {
         (plan.notes, plan.passedOver) = (bound.notes + plan.notes, bound.passedOver)
         plan.device = device
         return plan
-    }
-
-    /// Plans a camera that has to be there.
-    private static func planBound(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) -> NodePlan {
-        let camera = try FoundCamera(request, wish)
-        var plan = try planElements(request.node, camera.output, camera.wish, request.environment)
-        camera.note(in: &plan)
-        if camera.output.isEncoded { try planParser(&plan, camera.output.format, request.environment) }
-        plan.setOutput("video", camera.output.format)
-        return plan
-    }
-
-    private static func planElements(
-        _ node: Node, _ output: CameraOutput, _ wish: CameraWish, _ environment: any PlanEnvironment
-    ) throws(MediaError) -> NodePlan {
-        try planElements(node, output.mode, wish.promising(output.format), environment)
     }
 
     /// Plans the elements for the frames of a mode, which are pushed into `source`. The last one gives frames in the format
@@ -178,7 +165,7 @@ enum CameraNode: NodeType {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         if let camera = instance.plan.resource.flatMap(LibCamera.init) { return KeptLibCamera(instance, camera) }
-        return instance.plan.device == nil ? BoundCamera(instance) : KeptCamera(instance)
+        return KeptCamera(instance)
     }
 
     // MARK: Errors
@@ -274,7 +261,7 @@ public struct Camera: MediaNode {
         get throws(MediaError) { try figures(\.cameras) ?? MediaStatistics.Camera() }
     }
 
-    /// The state of the device; nil if the node ends without it.
+    /// The state of the device. Nil before the node runs.
     ///
     /// - Throws: `node.not-running`.
     public var status: SourceStatus? { get throws(MediaError) { try figures(\.sources) } }

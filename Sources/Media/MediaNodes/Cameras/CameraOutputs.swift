@@ -65,12 +65,12 @@ extension CameraWish {
     ///
     /// - Parameter camera: its name, for the message.
     /// - Throws: `camera.no-mode`.
-    func outputs(of offers: [FormatOffer], camera: String) throws(CaptureError) -> [CameraOutput] {
+    func outputs(of offers: [FormatOffer], camera: String) throws(MediaError) -> [CameraOutput] {
         if format == .mjpeg || format == .h264 {
             return [CameraOutput(try capture.choose(from: offers, of: camera), as: delivered, for: self)]
         }
         let others = others(of: offers)
-        do throws(CaptureError) {
+        do throws(MediaError) {
             let best = try delivering("I420").capture.choose(from: offers, of: camera)
             // The planner decodes it for those that need raw frames.
             if best.format.isH264, !others.isEmpty { return others }

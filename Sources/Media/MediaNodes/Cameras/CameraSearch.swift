@@ -26,38 +26,43 @@ extension Devices {
 
     /// With `mayReserve`, a camera that another program uses is skipped or refused. The check reserves the camera for a
     /// moment, in which no other program can begin to capture.
-    static func choose(_ name: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
-        do throws(CaptureError) {
-            var camera: CameraDevice?
-            // A node of this process that captures may end before the planned one begins.
-            let opened = try CameraSystem.machine.open(name, mayReserve: mayReserve, mayBeOwn: true) {
-                place, device throws(CaptureError) in
-                camera = CameraDevice(place, try device.formats())
-                if camera == nil {
-                    throw CaptureError(
-                        code: CaptureError.Code.noMode, call: "VIDIOC_ENUM_FMT", number: 0,
-                        "The camera \(place.name) has no known format. Choose another camera.")
-                }
+    ///
+    /// - Parameter suits: throws an error for a camera that `auto` passes over.
+    static func choose(
+        _ name: String, of system: CameraSystem = .machine, mayReserve: Bool = true,
+        suits: (CameraDevice, [FormatOffer]) throws(MediaError) -> Void = { _, _ in }
+    ) throws(MediaError) -> CameraChoice {
+        var camera: CameraDevice?
+        // A node of this process that captures may end before the planned one begins.
+        let opened = try system.open(name, mayReserve: mayReserve, mayBeOwn: true) { place, device throws(MediaError) in
+            let offers = try device.formats()
+            guard let found = CameraDevice(place, offers) else {
+                throw MediaError(
+                    code: MediaError.Code.cameraNoMode,
+                    message: "The camera \(place.name) has no known format. Choose another camera.")
             }
-            opened.device.close()
-            guard let camera else { preconditionFailure("a camera that was opened was prepared") }
-            return (camera, opened.passedOver)
-        } catch {
-            throw MediaError(error)
+            try suits(found, offers)
+            camera = found
         }
+        opened.device.close()
+        guard let camera else { preconditionFailure("a camera that was opened was prepared") }
+        return (camera, opened.passedOver)
     }
 
     /// Whether an error says that a camera cannot be opened now, and may be later by itself. Permissions may come after the
     /// device.
     static func isAway(_ error: MediaError) -> Bool {
-        [CaptureError.Code.absent, CaptureError.Code.busy, CaptureError.Code.denied].contains(error.code)
+        [MediaError.Code.cameraAbsent, MediaError.Code.cameraBusy, MediaError.Code.cameraDenied].contains(error.code)
     }
 }
 
 /// An environment whose cameras have more to say than `CameraFormat`: ranges of sizes, and rates as fractions.
 protocol CameraEnvironment: PlanEnvironment {
-    /// The offers of the camera that was found at this path. Nil if it does not respond.
-    func cameraOffers(_ path: String) -> [FormatOffer]?
+    /// The camera that `device` of a camera node names. `auto` passes over one for which `suits` throws an error, which gets
+    /// each with its offers.
+    func camera(
+        _ device: String, suits: (CameraDevice, [FormatOffer]) throws(MediaError) -> Void
+    ) throws(MediaError) -> CameraChoice
     /// The controls of that camera. Nil if it does not respond.
     func deviceControls(_ path: String) -> [DeviceControl]?
     /// The parameters of a camera's H.264, read from its first keyframe. Nil if none comes in time.
@@ -65,7 +70,11 @@ protocol CameraEnvironment: PlanEnvironment {
 }
 
 extension SystemEnvironment: CameraEnvironment {
-    func cameraOffers(_ path: String) -> [FormatOffer]? { Self.ask(path) { device in try? device.formats() } }
+    func camera(
+        _ device: String, suits: (CameraDevice, [FormatOffer]) throws(MediaError) -> Void
+    ) throws(MediaError) -> CameraChoice {
+        try Devices.choose(device, mayReserve: !doesMeasure, suits: suits)
+    }
 
     func deviceControls(_ path: String) -> [DeviceControl]? { Self.ask(path) { device in try? device.controls() } }
 
@@ -98,7 +107,7 @@ extension SequenceParameters {
     private static let wait = Duration.seconds(2)
 
     /// Starts the device, and reads its frames up to a keyframe.
-    fileprivate init?(of device: any CaptureDevice, in mode: CaptureMode) throws(CaptureError) {
+    fileprivate init?(of device: any CaptureDevice, in mode: CaptureMode) throws(MediaError) {
         guard try device.configure(mode).mode.format == mode.format else { return nil }
         try device.start(buffers: 4)
         let end = monotonicTime() + Self.wait
@@ -114,9 +123,14 @@ extension SequenceParameters {
 }
 
 extension PlanEnvironment {
-    /// The offers of a camera.
-    func offers(of camera: CameraDevice) -> [FormatOffer] {
-        (self as? any CameraEnvironment)?.cameraOffers(camera.path) ?? camera.formats.compactMap(FormatOffer.init)
+    /// The camera of a name that suits. See `CameraEnvironment`.
+    func find(
+        camera device: String, suits: (CameraDevice, [FormatOffer]) throws(MediaError) -> Void
+    ) throws(MediaError) -> CameraChoice {
+        if let environment = self as? any CameraEnvironment { return try environment.camera(device, suits: suits) }
+        let found = try camera(device)
+        try suits(found.camera, found.camera.formats.compactMap(FormatOffer.init))
+        return found
     }
 
     /// The controls of a camera, with their kinds if the environment has them. Nil if it does not respond.
@@ -215,14 +229,14 @@ extension ControlValues {
     static let names = ["brightness", "contrast", "saturation", "hue"]
 
     /// The controls of a node's settings, its own settings first.
-    init(of settings: some NodeSettings) throws(CaptureError) {
+    init(of settings: some NodeSettings) throws(MediaError) {
         self.init()
         for name in Self.names { if let value = settings.optionalInteger(name) { set(name, to: value) } }
         if settings.isGiven("controls") { merge(try ControlValues(settings.text("controls"))) }
     }
 
     /// The controls of a changed setting.
-    init(_ setting: String, _ value: SettingValue) throws(CaptureError) {
+    init(_ setting: String, _ value: SettingValue) throws(MediaError) {
         if let text = value.text {
             try self.init(text)
         } else {

@@ -13,18 +13,16 @@ struct FoundCamera {
     /// - Throws: `camera.absent` and others of the search, `camera.no-mode`, `camera.control`.
     init(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) {
         let environment = request.environment
-        let found = try Self.camera(of: request)
+        var outputs: [CameraOutput] = []
+        var offers: [FormatOffer] = []
+        let found = try Self.camera(of: request) { camera, there throws(MediaError) in
+            outputs = try wish.outputs(of: there, camera: "\(camera.path) (\(camera.name))")
+            offers = there
+        }
         device = found.camera
-        let offers = environment.offers(of: device)
-        var outputs: [CameraOutput]
-        do throws(CaptureError) {
-            outputs = try wish.outputs(of: offers, camera: "\(device.path) (\(device.name))")
-            let controls = try ControlValues(of: request)
-            if !controls.values.isEmpty, let there = environment.controls(of: device) {
-                try controls.check(there, of: device.path)
-            }
-        } catch {
-            throw MediaError(error)
+        let controls = try ControlValues(of: request)
+        if !controls.values.isEmpty, let there = environment.controls(of: device) {
+            try controls.check(there, of: device.path)
         }
         var passedOver = found.passedOver + wish.passedOver(of: offers, beside: outputs)
         func choose() -> FormatChoice {
@@ -44,9 +42,11 @@ struct FoundCamera {
         (self.wish, self.choice, self.passedOver) = (wish.delivering(output.format.encoding), choice, passedOver)
     }
 
-    private static func camera(of request: NodeRequest) throws(MediaError) -> CameraChoice {
+    private static func camera(
+        of request: NodeRequest, suits: (CameraDevice, [FormatOffer]) throws(MediaError) -> Void
+    ) throws(MediaError) -> CameraChoice {
         do throws(MediaError) {
-            return try request.environment.camera(CameraNode.device(of: request))
+            return try request.environment.find(camera: CameraNode.device(of: request), suits: suits)
         } catch {
             guard error.code == MediaError.Code.cameraAbsent else { throw error }
             throw MediaError(

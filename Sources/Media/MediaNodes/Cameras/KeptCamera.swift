@@ -3,7 +3,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A camera node that goes on while its camera is away.
+/// A camera node. It goes on while its camera is away, unless its settings end it then.
 struct KeptCamera: RunningNode {
     private let head: SourceHead
     private let device: CameraDevices
@@ -20,7 +20,8 @@ struct KeptCamera: RunningNode {
             on: instance.pipeline.clock)
         head = SourceHead(
             instance, device, candidates: device.names.count,
-            [.init(port: "video", standIn: StandIn(instance, slate))], limits: limits)
+            [.init(port: "video", standIn: StandIn(instance, slate))],
+            withoutDevice: wish.isKeptUp ? .goesOn : .ends, limits: limits)
     }
 
     func prepare() { head.prepare() }
@@ -28,6 +29,8 @@ struct KeptCamera: RunningNode {
     func finish() { head.finish() }
 
     var absence: MediaError? { head.absence }
+
+    var stalled: MediaError? { device.error(for: .silent, 0) }
 
     func whenDecided(_ body: @escaping @Sendable () -> Void) { head.whenDecided(body) }
 
@@ -39,6 +42,13 @@ struct KeptCamera: RunningNode {
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         try device.set(setting, to: value)
         return true
+    }
+}
+
+extension MediaStatistics.Camera {
+    init(_ counts: FrameCheck.Counts) {
+        self.init()
+        (lost, damaged, wrongTimestamps) = (counts.lost, counts.damaged, counts.wrongTimes)
     }
 }
 
@@ -104,13 +114,12 @@ final class CameraDevices: SourceDevice {
         if let absence, !system.isListed(names[candidate], identity: identity) { throw absence }
         let values = controls.values
         let session: CameraSession
-        do throws(CaptureError) {
+        do throws(MediaError) {
             session = try CameraSession(
                 names[candidate], of: system, identity: identity, wish.capture, controls: values, owner: node.name,
                 after: history)
             state.withLock { $0.absences[candidate] = nil }
         } catch {
-            let error = MediaError(error)
             state.withLock { $0.absences[candidate] = isAbsence(error) ? error : nil }
             throw error
         }

@@ -47,7 +47,7 @@ struct LibCamera: Equatable {
             })
         var device = DevicePlan(name: name, wish: wish.words)
         device.take(planElements(request.node, wish.delivering(choice.format.encoding)))
-        device.slate = try Slate.plan(request, choice.format)
+        if wish.isKeptUp { device.slate = try Slate.plan(request, choice.format) }
         var plan = NodePlan(request.node)
         plan.latency = 1 / wish.framesPerSecond
         SourceHead.plan(&plan, choice.format, caps: choice.format.pushedCaps, latency: plan.latency)
@@ -85,7 +85,7 @@ struct LibCamera: Equatable {
         }
         let controls = (ControlValues.names + ["controls"]).filter(request.isGiven)
         if let control = controls.first { throw noControl(control) }
-        let unused = ["failover", "strict"].filter(request.isGiven) + (wish.isKeptUp ? [] : ["away: end"])
+        let unused = ["failover", "strict"].filter(request.isGiven)
         if let setting = unused.first {
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
@@ -116,6 +116,7 @@ struct KeptLibCamera: RunningNode {
             instance,
             LibCameraDevice(camera.name, camera.planElements(instance.node, wish), instance),
             [.init(port: "video", standIn: StandIn(instance, slate))],
+            withoutDevice: wish.isKeptUp ? .goesOn : .ends,
             limits: SourceSupervisor.Limits().paced(wish.framesPerSecond))
     }
 

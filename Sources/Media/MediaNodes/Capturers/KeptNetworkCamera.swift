@@ -87,6 +87,7 @@ private final class NetworkCameraDevice: SourceDevice {
     private let ports: [String]
     private let prefix: String
     private let clock: PipelineClock
+    private let notice: @Sendable (String) -> Void
     private let state = Mutex(State())
     private let cancellation = RTSPProbe.Cancellation()
 
@@ -99,6 +100,7 @@ private final class NetworkCameraDevice: SourceDevice {
         wishes = RTSPWishes(instance.plan.formats)
         prefix = instance.prefix
         clock = instance.pipeline.clock
+        notice = { [reporter = instance.reporter, name = instance.name] in reporter.warn(name, $0) }
     }
 
     func name(of candidate: Int) -> String { address.url }
@@ -129,6 +131,7 @@ private final class NetworkCameraDevice: SourceDevice {
             state.pace = PaceMeter(expecting: rate ?? Self.usualRate)
         }
         if let rate { output.pace(rate) }
+        for note in plan.notes { notice(note) }
         try chain.play()
     }
 

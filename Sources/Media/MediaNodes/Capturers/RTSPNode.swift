@@ -100,6 +100,11 @@ enum RTSPNode: NodeType {
         }
         plan.setOutput(port, format)
         plan.notes.append("the \(port) is \(format.encoding), passed through")
+        if Encoding.named(format.encoding)?.repeater != nil {
+            plan.notes.append(
+                "a viewer that joins, a branch that is added, and the return after a loss wait for the camera's next keyframe. "
+                    + "Shorten its interval in the camera, or put a video-decoder and an encoder behind the node")
+        }
     }
 
     private static func note(_ address: RTSPAddress, _ transport: String, in plan: inout NodePlan) {
@@ -174,13 +179,15 @@ enum RTSPNode: NodeType {
     ) throws(MediaError) {
         let streams = camera.filter { $0.isVideo == (port == "video") }
         let wished = wishes.encoding(of: port)
-        let usable = streams.lazy.compactMap { stream in
-            Encoding.all.first {
-                $0.isVideo == stream.isVideo && $0.depayloaders[stream.payloadFormat] != nil
-                    && (wished == nil || $0.name == wished) && wishes.accept(stream, $0)
-            }.map { (stream, $0) }
-        }.first
-        guard let (stream, encoding) = usable, let depayloader = encoding.depayloaders[stream.payloadFormat] else {
+        let known = streams.compactMap { stream in
+            Encoding.all.first { $0.isVideo == stream.isVideo && $0.depayloaders[stream.payloadFormat] != nil }
+                .map { (stream, $0) }
+        }
+        let promised = known.first { (wished == nil || $0.1.name == wished) && wishes.accept($0.0, $0.1) }
+        let sound = port == "audio" ? wishes.sound : nil
+        guard let (stream, encoding) = promised ?? (sound == nil ? nil : known.first),
+            let depayloader = encoding.depayloaders[stream.payloadFormat]
+        else {
             throw RTSPFailure.noStream(address, port, offered: streams.map { wishes.name($0) }, wished: wished)
         }
         try request.environment.require(depayloader)
@@ -192,6 +199,14 @@ enum RTSPNode: NodeType {
         } else if let parser = encoding.parser {
             try request.environment.require(parser)
             plan.append(parser, as: "\(port)-parser", encoding.parserProperties)
+        }
+        if promised == nil, let sound {
+            plan.notes.append(
+                "The network camera \(address) sends its audio as \(wishes.name(stream)) now. It is decoded, and encoded as "
+                    + "\(sound.encoding) at \(sound.sampleRate ?? 8000) Hz as before.")
+            try plan.appendConversion(of: encoding, to: sound, prefix: "\(port)-", request.environment)
+            plan.appendFilter(Encoding.named(sound.encoding)?.headCaps ?? "", as: "\(port)-format")
+            return plan.setOutput(port, sound)
         }
         plan.appendFilter(encoding.headCaps, as: "\(port)-format")
         var format = MediaFormat(
@@ -211,7 +226,7 @@ enum RTSPNode: NodeType {
 struct RTSPWishes {
     private let settings: [String: SettingValue]
     /// Audio that was promised before.
-    private var sound: MediaFormat?
+    private(set) var sound: MediaFormat?
 
     init(_ request: some NodeSettings) { settings = request.node.settings }
 
@@ -221,16 +236,19 @@ struct RTSPWishes {
         sound = promise["audio"]
     }
 
-    /// Whether a stream fits the promise. Only G.711 does not state its rate and channels itself.
+    /// Whether a stream fits the promise. Opus always has the same rate, and a stream of LATM may not state that of its AAC
+    /// (RFC 6416, 7.1).
     func accept(_ stream: NetworkCameraStream, _ encoding: Encoding) -> Bool {
-        guard let sound, ["pcmu", "pcma"].contains(encoding.name), sound.encoding == encoding.name else { return true }
+        guard let sound, !stream.isVideo, encoding.name != "opus", stream.payloadFormat != "MP4A-LATM" else {
+            return true
+        }
         return stream.clockRate ?? 8000 == sound.sampleRate ?? 8000 && stream.channels ?? 1 == sound.channels ?? 1
     }
 
     /// A stream in messages.
     func name(_ stream: NetworkCameraStream) -> String {
         guard sound != nil, !stream.isVideo, let rate = stream.clockRate else { return stream.payloadFormat }
-        return "\(stream.payloadFormat) at \(rate) Hz"
+        return "\(stream.payloadFormat) at \(rate) Hz, \(stream.channels == 2 ? "stereo" : "mono")"
     }
 
     func encoding(of port: String) -> String? { settings[port]?.text }

@@ -14,10 +14,11 @@ enum AACEncoderNode: NodeType {
     private static let elements: [(factory: String, lead: Int)] = [
         ("fdkaacenc", 2048), ("avenc_aac", 1024), ("voaacenc", 1600),
     ]
+    static var factories: [String] { elements.map(\.factory) }
     private static let sampleRate = 48_000
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let choice = try request.environment.firstUsable(of: elements.map(\.factory))
+        let choice = try request.environment.firstUsable(of: factories)
         let bitrate = request.integer("bitrate")
         var plan = NodePlan(request.node)
         plan.passedOver = choice.passedOver

@@ -55,18 +55,18 @@ package final class NodeInstance: NodeSettings, Sendable {
     let prefix: String
     package let reporter: Reporter
     private let state: Mutex<State>
-    /// The running nodes above this one, nearest first.
-    private let above: [any RunningNode]
+    /// Finds the running nodes above this one as they are now, nearest first.
+    private let findAbove: @Sendable () -> [any RunningNode]
 
     /// Makes the elements, which nothing feeds yet, and starts the node's behaviour.
     init(
         _ plan: NodePlan, _ implementation: NodeImplementation, _ context: PipelineContext, prefix: String,
-        above: [any RunningNode]
+        above: @escaping @Sendable () -> [any RunningNode]
     ) throws(MediaError) {
         kind = implementation.kind
         self.context = context
         self.prefix = prefix
-        self.above = above
+        findAbove = above
         reporter = context.reporter.ofNode(prefix)
         state = Mutex(State(plan: plan, elements: try Self.makeElements(of: plan, prefix: prefix)))
         do throws(MediaError) {
@@ -131,10 +131,10 @@ package final class NodeInstance: NodeSettings, Sendable {
     var isChangingState: Bool { allElements.contains(where: \.isChangingState) }
 
     /// Whether a node upstream may stay without media indefinitely.
-    package var mayStayEmpty: Bool { above.contains { $0.mayStayEmpty } }
+    package var mayStayEmpty: Bool { findAbove().contains { $0.mayStayEmpty } }
 
     /// The reason why a node upstream delivers no audio, if it is known.
-    var silence: String? { above.lazy.compactMap(\.silence).first }
+    var silence: String? { findAbove().lazy.compactMap(\.silence).first }
 
     /// Makes the start wait for the first buffer at a pad.
     func awaitFirstBuffer(at pad: Pad) {
@@ -147,7 +147,7 @@ package final class NodeInstance: NodeSettings, Sendable {
 
     /// The nearest upstream running node of a type.
     package func nearest<Node: RunningNode>(_ type: Node.Type) -> Node? {
-        above.lazy.compactMap { $0 as? Node }.first
+        findAbove().lazy.compactMap { $0 as? Node }.first
     }
 
     /// Adds elements to the pipeline, links them, and puts a tee behind each output.

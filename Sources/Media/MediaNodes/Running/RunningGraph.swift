@@ -52,6 +52,8 @@ final class RunningGraph: Sendable {
 
     private struct State {
         var plan: GraphPlan
+        /// The plan of the edit whose nodes are staged.
+        var next: GraphPlan?
         /// By the prefix of the elements' names: while an edit replaces a node, there are two of one name.
         var nodes: [String: (instance: NodeInstance, stage: Stage)] = [:]
         var connections: [Link: Connection] = [:]
@@ -73,7 +75,7 @@ final class RunningGraph: Sendable {
         self.context = context
         kinds = registry
         state = Mutex(State(plan: plan))
-        for node in plan.nodes { _ = try make(node, in: plan, prefix: node.name, .live) }
+        for node in plan.nodes { _ = try make(node, prefix: node.name, .live) }
         for link in plan.links {
             guard let source = node(link.link.from.node), let target = node(link.link.to.node) else { continue }
             let connection = try connect(link, from: source, to: target)
@@ -187,15 +189,14 @@ final class RunningGraph: Sendable {
 
     // MARK: Building
 
-    private func make(
-        _ plan: NodePlan, in whole: GraphPlan, prefix: String, _ stage: Stage
-    ) throws(MediaError) -> NodeInstance {
+    private func make(_ plan: NodePlan, prefix: String, _ stage: Stage) throws(MediaError) -> NodeInstance {
         guard let implementation = registry.implementation(of: plan.node) else {
             preconditionFailure("no node type runs a \(plan.node.kind)")
         }
         do throws(MediaError) {
-            let node = try NodeInstance(
-                plan, implementation, context, prefix: prefix, above: above(plan.name, in: whole))
+            let node = try NodeInstance(plan, implementation, context, prefix: prefix) { [weak self] in
+                self?.above(plan.name, prefix) ?? []
+            }
             state.withLock { $0.nodes[prefix] = (node, stage) }
             return node
         } catch {
@@ -203,14 +204,17 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// The running nodes upstream of a node, nearest first; those of an edit before those that they replace.
-    private func above(_ name: String, in plan: GraphPlan) -> [any RunningNode] {
+    /// The running nodes upstream of a node, nearest first. For one that an edit adds, those of the edit come before those
+    /// that they replace.
+    private func above(_ name: String, _ prefix: String) -> [any RunningNode] {
         state.withLock { state in
+            let isLive = state.nodes[prefix].map { $0.stage != .staged } ?? false
+            let plan = isLive ? state.plan : state.next ?? state.plan
             var found: [any RunningNode] = []
             var frontier = plan.links(into: name).map(\.link.from)
             while !frontier.isEmpty {
                 found += frontier.compactMap { output in
-                    let staged = state.nodes(.staged).first { $0.name == output.node }
+                    let staged = isLive ? nil : state.nodes(.staged).first { $0.name == output.node }
                     return (staged ?? state.node(output.node))?.running?.part(behind: output.port)
                 }
                 frontier = frontier.flatMap { plan.links(into: $0.node).map(\.link.from) }
@@ -279,7 +283,8 @@ final class RunningGraph: Sendable {
 
     /// Makes a node that an edit adds. It stays separate until `commit`.
     func stage(_ plan: NodePlan, in whole: GraphPlan) throws(MediaError) -> NodeInstance {
-        try make(plan, in: whole, prefix: plan.name + newSuffix(), .staged)
+        state.withLock { $0.next = whole }
+        return try make(plan, prefix: plan.name + newSuffix(), .staged)
     }
 
     /// Replaces nodes with those that an edit has prepared. Returns the replaced nodes.
@@ -290,7 +295,7 @@ final class RunningGraph: Sendable {
             for node in state.nodes(.staged) { state.nodes[node.prefix]?.stage = .live }
             for link in change.removedLinks { state.connections[link] = nil }
             for connection in connections { state.connections[connection.plan.link] = connection }
-            state.plan = change.result
+            (state.plan, state.next) = (change.result, nil)
             return (leaving, Array(state.observers.values))
         }
         for observer in observers { observer() }
@@ -302,6 +307,7 @@ final class RunningGraph: Sendable {
         let staged = state.withLock { state in
             let staged = state.nodes(.staged)
             for node in staged { state.nodes[node.prefix]?.stage = .leaving }
+            state.next = nil
             return staged
         }
         remove(staged, isPartOfGraph: false)

@@ -4,7 +4,7 @@ public import MediaGraph
 
 /// This machine, as it is now.
 public struct SystemEnvironment: PlanEnvironment {
-    private let doesMeasure: Bool
+    let doesMeasure: Bool
 
     /// With `measuringCosts`, for a plan that is only shown: codecs run for a plan's expected latency, which takes half a
     /// second for each, files are decoded for a moment, and no camera is asked whether another program reads it, because
@@ -73,9 +73,7 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func program(_ name: String) -> String? { ProgramSearch.find(name) }
 
-    public func camera(_ device: String) throws(MediaError) -> CameraChoice {
-        try Devices.choose(device, mayReserve: !doesMeasure)
-    }
+    public func camera(_ device: String) throws(MediaError) -> CameraChoice { try camera(device) { _, _ in } }
 
     public func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double {
         doesMeasure ? ElementCost.measured(element, format) : 0

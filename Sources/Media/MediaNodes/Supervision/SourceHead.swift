@@ -137,8 +137,8 @@ final class SourceHead: Sendable {
         withExtendedLifetime((last, tracks)) {}
     }
 
-    /// A monitor has noticed that a candidate is there.
-    func appeared(_ candidate: Int = 0) { handle(.appeared(candidate)) }
+    /// A monitor has noticed that the device is there.
+    func appeared() { handle(.appeared) }
 
     /// Why stand-ins take the place of the device's media, as of the last event.
     var absence: MediaError? { state.withLock { $0.absence } }
@@ -202,9 +202,21 @@ final class SourceHead: Sendable {
         }
         let passed = state.tracks[track].pass(buffer, at: start)
         if isLead, !isWhole { handle(passed.isDropped ? .alive : .frame, &state) }
+        if state.tracks.count > 1 { keepTogether(track, &state) }
         if passed.isDropped { askForKeyframe(track, &state) }
         if passed.isPushed, isLead { isReady(&state) }
         return passed
+    }
+
+    /// A track goes on while another one is silent, and the device is not lost.
+    private func keepTogether(_ delivered: Int, _ state: inout State) {
+        guard let now = runningTime(GStreamer.now) else { return }
+        if delivered > 0 {
+            state.tracks[delivered].hear(at: now)
+            if state.supervisor.phase == .silent { handle(.alive, &state) }
+        } else {
+            for track in state.tracks.indices.dropFirst() { _ = state.tracks[track].keepUp(at: now) }
+        }
     }
 
     private func askForKeyframe(_ track: Int, _ state: inout State) {
@@ -284,7 +296,7 @@ final class SourceHead: Sendable {
         case .look(let candidate):
             devices.async { [weak self] in
                 guard let self else { return }
-                handle(device.isThere(candidate) ? .appeared(candidate) : .disappeared(candidate))
+                handle(.looked(candidate, isThere: device.isThere(candidate)))
             }
         case .fill: fill(&state)
         case .requestKeyframe: if state.tracks[0].repeater == nil { state.tracks[0].source.requestKeyframe() }

@@ -48,6 +48,8 @@ struct SourceTrack: Sendable {
     private static let longestSilence: UInt64 = 1_000_000_000
     /// Audio that its device delivers late is not taken for missing within this time.
     private static let lateness: UInt64 = 500_000_000
+    /// Audio of a device that delivers video is missing after this time without any.
+    private static let longestPause: UInt64 = 1_000_000_000
     /// Between stand-ins of encoded video, if those of audio come more often.
     private static let pictureInterval: UInt64 = 950_000_000
     /// The shortest time between two requests for a keyframe, in seconds.
@@ -79,8 +81,11 @@ struct SourceTrack: Sendable {
     private var last: MediaBuffer?
     /// Whether the device has delivered since it was opened.
     private var hasArrived = false
-    /// Whether frames are displayed in another order than they come in, as of the last keyframe.
-    private var isReordered = false
+    /// How many frames at most come before one that is displayed before them, as of the last keyframe.
+    private var reordered = 0
+    private var decodeTimes = DecodeTimes()
+    /// When the device last delivered audio, by the pipeline's time.
+    private var heard: UInt64?
     private var askedAt: MediaTime?
     /// Frames that stood in for those of the device.
     private(set) var standIns = 0
@@ -92,8 +97,6 @@ struct SourceTrack: Sendable {
         (self.source, self.standIn, self.capacity) = (source, standIn, capacity)
         promised = source.format
         codec = format.flatMap { Encoding.named($0.encoding) }
-        // Its parameter sets are not read here.
-        isReordered = codec?.name == "h265"
         repeater = codec?.repeater
         repeater?.interrupt()
     }
@@ -165,9 +168,8 @@ struct SourceTrack: Sendable {
         if isFull { repeater?.interrupt() }
         let bytes = frame.bytes
         let isKeyframe = codec?.isKeyframe(bytes) ?? true
-        if isKeyframe, codec?.name == "h264", let set = SequenceParameters(frame: bytes) {
-            isReordered = !set.isInDisplayOrder
-        }
+        if isKeyframe { reordered = codec?.reorderedFrames(asOf: bytes) ?? reordered }
+        let isReordered = reordered > 0
         // Frames in another order cannot be moved one by one: they begin with a keyframe after the stand-in.
         let isTooEarly = isReordered && isStandIn && lastTime.map { start <= $0 } ?? false
         if isTooEarly { repeater?.interrupt() }
@@ -175,11 +177,12 @@ struct SourceTrack: Sendable {
         if passing == .dropped { return Passed(isDropped: true) }
         standIn.slate?.hide()
         let timestamp = isReordered ? start : later(start)
+        let decoded = decodeTimes.next(displayedAt: timestamp, reordered: reordered)
         let isPushed =
             if case .changed(let bytes) = passing {
-                source.push(bytes.span.bytes, timestamp: timestamp)
+                source.push(bytes.span.bytes, timestamp: timestamp, decodedAt: decoded)
             } else {
-                source.push(frame, timestamp: timestamp, isKeyframe: isKeyframe)
+                source.push(frame, timestamp: timestamp, decodedAt: decoded, isKeyframe: isKeyframe)
             }
         if isPushed { note(max(timestamp, lastTime ?? 0)) }
         return Passed(isPushed: isPushed)
@@ -227,16 +230,16 @@ struct SourceTrack: Sendable {
             slate = last == nil && repeater?.hasKeyframe != true ? frame.flatMap(Self.shown) : nil
         case .slate(let frame): slate = Self.shown(frame)
         case .silence:
-            let isLate = !isLead && hasArrived
-            let end = now - min(now, isLate ? Self.lateness : 0)
-            return play(silenceUntil: lastTime == nil ? max(end, UInt64(interval * 1e9)) : end)
+            if !isLead, hasArrived { return keepUp(at: now) }
+            return play(silenceUntil: lastTime == nil ? max(now, UInt64(interval * 1e9)) : now)
         }
         let timestamp = later(now)
         let isPushed: Bool
         if repeater != nil {
             if isStandIn, let last = lastTime, interval < 0.9, now < last + Self.pictureInterval { return false }
             guard !isFull, let frame = keyframe(orSlate: slate) else { return false }
-            isPushed = source.push(frame.span.bytes, timestamp: timestamp)
+            let decoded = decodeTimes.next(displayedAt: timestamp, reordered: 0)
+            isPushed = source.push(frame.span.bytes, timestamp: timestamp, decodedAt: decoded)
         } else {
             if !isStandIn { release() }
             guard let frame = slate ?? last else { return false }
@@ -246,6 +249,19 @@ struct SourceTrack: Sendable {
         if isPushed { note(timestamp, isStandIn: true) }
         return isPushed
     }
+
+    /// Plays silence if audio stays away while the device delivers video. Returns whether something was pushed.
+    mutating func keepUp(at now: UInt64) -> Bool {
+        guard standIn.isSilence else { return false }
+        guard let heard else {
+            heard = now
+            return false
+        }
+        return now > heard + Self.longestPause && play(silenceUntil: now - Self.lateness)
+    }
+
+    /// The device has delivered audio, which may have an earlier time.
+    mutating func hear(at now: UInt64) { heard = now }
 
     /// Pushes silence from the end of the last audio on.
     private mutating func play(silenceUntil end: UInt64) -> Bool {
