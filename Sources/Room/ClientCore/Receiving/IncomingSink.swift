@@ -7,7 +7,7 @@ package import RoomProtocol
 package protocol IncomingSink: AnyObject {
     /// A receiver carries the stream.
     func begin(_ stream: IncomingStream)
-    /// Receives one decrypted packet, in order of arrival. Retransmitted packets arrive late.
+    /// Receives one decrypted packet with its header extension, in order of arrival. Retransmitted packets arrive late.
     func receive(_ packet: Span<UInt8>)
     /// The age of the stream's frames is told by another clock from now on.
     func clockChanged(_ clock: StreamClock)
