@@ -16,7 +16,7 @@ import TestSupport
     @Test func `sequence numbers continue by one when an encoder restarts, from a number far below the wrap`()
         async throws
     {
-        try await withSession(Uplink.init) { loop, call in
+        try await withSession({ try Uplink(loop: $0) }) { loop, call in
             await onLoop(loop) {
                 for first in [40_000, 10, 40_002] {
                     for track in call.value.session.tracks { call.value.send(first..<(first + 2), on: track) }
@@ -28,6 +28,45 @@ import TestSupport
                 #expect(numbers[0].rawValue < 0x4000)
                 #expect(numbers.map { $0.distance(from: numbers[0]) } == [0, 1, 2, 3, 4, 5])
             }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `the first packet of a frame carries the capture time, if the server accepts it`(isAccepted: Bool) async throws
+    {
+        try await withSession({ try Uplink(loop: $0, acceptsCaptureTimes: isAccepted) }) { loop, call in
+            await onLoop(loop) {
+                let track = call.value.session.tracks[0]
+                for frame in 0..<60 {
+                    call.value.send((2 * frame)..<(2 * frame + 2), on: track, captured: 1000 + UInt64(frame) * 20)
+                }
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.received.count == 120 } })
+            let times = await onLoop(loop) { call.value.received.map(\.captureTime) }
+            // One a second. The clock of the environment is that of the captures.
+            let expected = (0..<120).map { packet -> AbsoluteCaptureTime? in
+                guard isAccepted, packet == 0 || packet == 100 else { return nil }
+                let captured = NTPTime(unixNanoseconds: (1000 + UInt64(packet / 2) * 20) * 1_000_000)
+                return AbsoluteCaptureTime(captured, clockOffset: 0)
+            }
+            #expect(times == expected)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a sink gets the capture times of its stream, also of packets that overtook its assignment`(overtakes: Bool)
+        async throws
+    {
+        try await withSession(Downlink.init) { loop, call in
+            if overtakes { await onLoop(loop) { call.value.send(4...6, captured: .seconds(2)) } }
+            await onLoop(loop) { call.value.assign(from: 4) }
+            if !overtakes { await onLoop(loop) { call.value.send(4...6, captured: .seconds(2)) } }
+            let sink = await onLoop(loop) { call.value.sink }
+            #expect(await eventually { sink.numbers.count == 3 })
+            let age = sink.clock?.age(of: RTPTimestamp(4 + 90_000), at: .zero) { _ in
+                NTPTime(unixNanoseconds: 0).advanced(by: .seconds(4))
+            }
+            #expect(age?.time == .seconds(1) && age?.source == .captureTime)
         }
     }
 
@@ -139,7 +178,7 @@ private final class Uplink: EndedOnLoop {
     private let server: Peer
     private(set) var received: [RTPHeader] = []
 
-    init(loop: EventLoop) throws {
+    init(loop: EventLoop, acceptsCaptureTimes: Bool = true) throws {
         let peer = try Peer(
             loop: loop,
             configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "client"))
@@ -158,7 +197,7 @@ private final class Uplink: EndedOnLoop {
         for stream in streams {
             _ = server.addReceiver(
                 ReceiverConfiguration(
-                    ssrc: stream.ssrc, mid: stream.mid, clockRate: 48000,
+                    ssrc: stream.ssrc, mid: stream.mid, extensions: stream.extensions, clockRate: 48000,
                     payloadTypes: [stream.negotiated.payloadType], nack: false))
         }
         server.onMedia = { [unowned self] _, header, _, _ in received.append(header) }
@@ -166,7 +205,8 @@ private final class Uplink: EndedOnLoop {
         try server.setRemote(try #require(offer.transport), dtlsRole: .server)
         var transport = server.local
         transport.setup = .passive
-        let answer = UpDescription.answer(to: offer, taking: streams, sessionID: 2, transport: transport)
+        var answer = UpDescription.answer(to: offer, taking: streams, sessionID: 2, transport: transport)
+        if !acceptsCaptureTimes { for index in answer.media.indices { answer.media[index].extensions = [] } }
         try session.accept(
             Published(
                 sdp: answer.serialized(), streams: streams.enumerated().map { .init(mid: $1.mid, stream: $0 + 1) }))
@@ -174,8 +214,11 @@ private final class Uplink: EndedOnLoop {
 
     var isSecured: Bool { session.profile != nil && server.isSecured }
 
-    func send(_ numbers: Range<Int>, on track: UpSession.Track) {
-        var batch = RTPBatch(captureTime: MediaTime(nanoseconds: 1), rtpTimestamp: 1, isKeyframe: true)
+    /// - Parameter milliseconds: when the frame was captured.
+    func send(_ numbers: Range<Int>, on track: UpSession.Track, captured milliseconds: UInt64 = 1) {
+        var batch = RTPBatch(
+            captureTime: MediaTime(nanoseconds: milliseconds * 1_000_000),
+            rtpTimestamp: UInt32(milliseconds * 48), isKeyframe: true)
         for number in numbers {
             let packet = packet(number, type: Codec.opus.payloadType)
             batch.bytes += packet.bytes.prefix(packet.count)
@@ -194,8 +237,12 @@ private final class Uplink: EndedOnLoop {
 private final class Downlink: EndedOnLoop {
     final class Sink: IncomingSink, Sendable {
         private let taken = Mutex<[Int]>([])
+        private let told = Mutex<StreamClock?>(nil)
 
         var numbers: [Int] { taken.withLock { $0 } }
+        var clock: StreamClock? { told.withLock { $0 } }
+
+        func clockChanged(_ clock: StreamClock) { told.withLock { $0 = clock } }
 
         func begin(_ stream: ClientCore.IncomingStream) {}
         func receive(_ packet: Span<UInt8>) {
@@ -228,17 +275,23 @@ private final class Downlink: EndedOnLoop {
         try server.start()
         let offer = DownDescription.offer(
             sessionID: 1, revision: 1, receivers: [receiver], transport: server.local, cname: "server")
-        let answer = try session.answer(offer, revision: 1)
-        let transport = try SessionDescription(parsing: try #require(answer).sdp).transport
+        let answer = try SessionDescription(parsing: try #require(try session.answer(offer, revision: 1)).sdp)
+        server.setExtensions(answer.media[0].acceptedExtensions, of: sender)
+        let transport = answer.transport
         try server.setRemote(try #require(transport), dtlsRole: .server)
     }
 
     var isSecured: Bool { session.profile != nil && server.isSecured }
 
-    func send(_ numbers: ClosedRange<Int>) {
+    /// - Parameter time: since 1970, of the first packet's capture.
+    func send(_ numbers: ClosedRange<Int>, captured time: TimeInterval? = nil) {
         for number in numbers {
             let packet = packet(number, type: Codec.vp8.payloadType)
-            guard let header = RTPHeader(parsing: packet) else { return }
+            guard var header = RTPHeader(parsing: packet) else { return }
+            if let time, number == numbers.lowerBound {
+                header.captureTime = AbsoluteCaptureTime(
+                    NTPTime(unixNanoseconds: UInt64(time.nanoseconds)), clockOffset: 0)
+            }
             server.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender)
         }
     }

@@ -95,14 +95,14 @@ final class Voice {
         let sentAt = call.now
         stream.send()
         call.run(for: .milliseconds(20))
-        guard case .senderReport(let id, let ntp, let rtp, let at) = call.events[1].last else {
+        guard case .senderReport(let id, let report) = call.events[1].last else {
             Issue.record("\(call.events[1])")
             return
         }
         #expect(id == stream.receiver)
-        #expect(at == sentAt + .milliseconds(20))
-        #expect(ntp == origin.advanced(by: sentAt - call.start))
-        #expect(rtp.rawValue == UInt32((sentAt - call.start).nanoseconds * 9 / 100_000))
+        #expect(report.arrival == sentAt + .milliseconds(20))
+        #expect(report.ntp == origin.advanced(by: sentAt - call.start))
+        #expect(report.rtp.rawValue == UInt32((sentAt - call.start).nanoseconds * 9 / 100_000))
     }
 
     @Test("Without a clock there is no sender report; with one it follows immediately")
@@ -122,7 +122,7 @@ final class Voice {
         #expect(call.events[1] == [.secured(.aeadAES128GCM)])
         call.a.setClock(sender, ntp: NTPTime(unixNanoseconds: 5), rtp: RTPTimestamp(0), at: call.now)
         call.run(for: .milliseconds(21))
-        #expect(call.events[1].count == 2)
+        #expect(call.events[1].count { if case .senderReport = $0 { true } else { false } } == 1)
     }
 
     @Test("The round trip is measured by reports, and by repairs at an end that sends nothing")

@@ -18,7 +18,7 @@ import Testing
         call.secure()
         let receiver = call.b.addReceiver(
             ReceiverConfiguration(
-                ssrc: SSRC(5), retransmissionSSRC: SSRC(6), mid: "v0", midExtensionID: 4,
+                ssrc: SSRC(5), retransmissionSSRC: SSRC(6), mid: "v0", extensions: HeaderExtensionIDs(mid: 4),
                 clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97], nack: false))
         return (call, receiver)
     }

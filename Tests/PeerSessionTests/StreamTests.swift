@@ -20,7 +20,7 @@ import TestSupport
         _ mid: String, types: Set<UInt8> = [96], ssrc: SSRC? = nil, midID: UInt8? = 4
     ) -> ReceiverConfiguration {
         ReceiverConfiguration(
-            ssrc: ssrc, mid: mid, midExtensionID: midID, clockRate: 90000, payloadTypes: types,
+            ssrc: ssrc, mid: mid, extensions: HeaderExtensionIDs(mid: midID), clockRate: 90000, payloadTypes: types,
             retransmissionPayloadTypes: [96: 97], nack: true)
     }
 
@@ -101,7 +101,7 @@ import TestSupport
         var lengths: [Int] = []
         let stream = Stream.video(call) { configuration in
             configuration.mid = "v0"
-            configuration.midExtensionID = 4
+            configuration.extensions.mid = 4
         }
         let count = call.onMedia
         call.onMedia = { end, id, header, packet in
@@ -368,7 +368,7 @@ import TestSupport
         }
         call.run(for: .seconds(6))
         let reported = Set(
-            call.events[1].compactMap { if case .senderReport(let id, _, _, _) = $0 { id } else { nil } })
+            call.events[1].compactMap { if case .senderReport(let id, _) = $0 { id } else { nil } })
         #expect(reported.count == 30)
         for id in senders { #expect(try #require(call.a.statistics(of: id)).remoteLost == 0) }
         #expect(call.a.statistics.roundTrip != nil)

@@ -53,16 +53,16 @@ import TestSupport
         }
     }
 
-    @Test("Unknown packet types are skipped: REMB, transport-cc, extended reports")
+    @Test("Unknown packet types are skipped: REMB, transport-cc, and others")
     func unknown() {
         let remb: [UInt8] = [0x8f, 206, 0, 3] + [UInt8](repeating: 1, count: 12)
         let twcc: [UInt8] = [0x8f, 205, 0, 2] + [UInt8](repeating: 1, count: 8)
-        let extended: [UInt8] = [0x80, 207, 0, 1, 0, 0, 0, 1]
+        let other: [UInt8] = [0x80, 209, 0, 1, 0, 0, 0, 1]
         let known = compound([.pictureLoss(sender: SSRC(1), media: SSRC(2))]).contents
         #expect(
-            RTCPPacket.parse(packet(remb + twcc + extended + known)) == [
+            RTCPPacket.parse(packet(remb + twcc + other + known)) == [
                 .unknown(packetType: 206, format: 15), .unknown(packetType: 205, format: 15),
-                .unknown(packetType: 207, format: 0), .pictureLoss(sender: SSRC(1), media: SSRC(2)),
+                .unknown(packetType: 209, format: 0), .pictureLoss(sender: SSRC(1), media: SSRC(2)),
             ])
     }
 

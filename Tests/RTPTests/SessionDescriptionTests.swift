@@ -37,7 +37,7 @@ import TestSupport
         #expect(opus.channels == 2)
         #expect(opus.parameter("useinbandfec") == "1")
         #expect(audio.direction == .sendonly)
-        #expect(audio.extensionID(uri: HeaderExtension.midURI) == 4)
+        #expect(HeaderExtensionIDs(audio.extensions) == HeaderExtensionIDs(mid: 4))
         #expect(audio.ssrcs == [SSRC(3_510_681_183)])
         #expect(audio.retransmissionSSRC == nil)
 
@@ -84,7 +84,7 @@ import TestSupport
             formats: [
                 PayloadFormat(payloadType: 96, encoding: "VP8", clockRate: 90000, feedback: ["nack", "nack pli"]),
                 .retransmission(of: 96, as: 97),
-            ], extensions: [HeaderExtension(id: 4, uri: HeaderExtension.midURI)], ssrcs: [SSRC(1), SSRC(3)],
+            ], extensions: [HeaderExtension(id: 4, .mid)], ssrcs: [SSRC(1), SSRC(3)],
             retransmissionSSRC: SSRC(2), cname: "c", msid: "s t", transport: transport)
         var description = SessionDescription(sessionID: 5, media: [video])
         let read = try SessionDescription(parsing: description.serialized())

@@ -59,8 +59,11 @@ private final class FakeSink: IncomingSink, Sendable {
 
     func begin(_ stream: IncomingStream) { state.withLock { $0.streams.append(stream) } }
     func receive(_ packet: Span<UInt8>) {
-        let bytes = packet.indices.map { packet[$0] }
-        state.withLock { $0.payloads.append(Array(bytes.dropFirst(12))) }
+        var copy = PacketBuffer()
+        copy.append(packet)
+        guard let header = RTPHeader(parsing: copy) else { return }
+        let payload = Array(copy.bytes[header.payloadOffset..<header.payloadEnd])
+        state.withLock { $0.payloads.append(payload) }
     }
     func end() { state.withLock { $0.ends += 1 } }
 }

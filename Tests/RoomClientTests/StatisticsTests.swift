@@ -73,7 +73,10 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     monitor.rendered(frame(rtp: 90_000, handedOver: now))
     #expect(numbers(monitor).latency == nil)
     // By the publisher's wall clock, its stream was at timestamp 90,000 before 60 ms.
-    monitor.senderReport(ntp: WallClock.shared.time(at: now + .milliseconds(-60)), rtp: RTPTimestamp(90_000))
+    var clock = StreamClock(clockRate: 90_000)
+    let before = WallClock.shared.time(at: now + .milliseconds(-60))
+    clock.report(before, rtp: RTPTimestamp(90_000), arrival: now, roundTrip: nil)
+    monitor.clockChanged(clock)
     monitor.rendered(frame(rtp: 90_000 + 1800, handedOver: now))
     let latency = try #require(numbers(monitor).latency)
     #expect(latency.method == .senderReport)

@@ -1,3 +1,4 @@
+import Dispatch
 import RTP
 import RoomProtocol
 import Synchronization
@@ -21,6 +22,8 @@ final class StreamWitness: IncomingSink, Sendable {
         var timestamps: [UInt32] = []
         /// The picture ids of frames of VP8, in the order of arrival.
         var pictures: [UInt16] = []
+        /// Of the packets that carry one, with the times of their arrival.
+        var captureTimes: [(time: NTPTime, arrival: NTPTime)] = []
     }
 
     private let media: StreamMedia
@@ -49,7 +52,9 @@ final class StreamWitness: IncomingSink, Sendable {
     func receive(_ packet: Span<UInt8>) {
         func field(_ bytes: Range<Int>) -> UInt32 { bytes.reduce(UInt32(0)) { $0 << 8 | UInt32(packet[$1]) } }
         let (number, timestamp, ssrc) = (UInt16(field(2..<4)), field(4..<8), SSRC(field(8..<12)))
+        let captured = captureTime(of: packet)
         state.withLock { seen in
+            if let captured { seen.captureTimes.append((captured, Self.now)) }
             seen.ssrcs.insert(ssrc)
             seen.packets += 1
             seen.numbers.append(number)
@@ -61,6 +66,19 @@ final class StreamWitness: IncomingSink, Sendable {
                 }
             }
         }
+    }
+
+    private func captureTime(of packet: Span<UInt8>) -> NTPTime? {
+        var copy = PacketBuffer()
+        copy.append(packet)
+        guard var header = RTPHeader(parsing: copy) else { return nil }
+        // The id of our offers.
+        header.resolveExtensions(HeaderExtensionIDs(captureTime: 1), in: copy)
+        return header.captureTime?.timestamp
+    }
+
+    private static var now: NTPTime {
+        WallClock.shared.time(at: MonotonicTime(nanoseconds: DispatchTime.now().uptimeNanoseconds))
     }
 
     func enter(_ stage: RoomStage, _ room: String = "room") async throws -> RoomEngine {

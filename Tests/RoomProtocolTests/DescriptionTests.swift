@@ -71,6 +71,40 @@ import Testing
         }
     }
 
+    @Test func `capture times are negotiated under the id of the offer, and only if the answer accepts them`() throws {
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [Sender(mid: "0", codec: .vp8, ssrc: SSRC(5), retransmissionSSRC: nil)],
+            transport: transport, cname: "me")
+        let ours = HeaderExtensionIDs(offer.media[0].extensions)
+        #expect(ours.captureTime != nil)
+        func answer() throws -> MediaDescription {
+            let parsed = try SessionDescription(parsing: offer.serialized())
+            let stream = try UpDescription.stream("0", of: parsed)
+            let answer = UpDescription.answer(to: parsed, taking: [stream], sessionID: 2, transport: transport)
+            #expect(stream.extensions == HeaderExtensionIDs(answer.media[0].extensions))
+            return try SessionDescription(parsing: answer.serialized()).media[0]
+        }
+        #expect(try answer().acceptedExtensions == ours)
+        // A browser has ids of its own.
+        offer.media[0].extensions = [HeaderExtension(id: 11, .captureTime), HeaderExtension(id: 12, uri: "urn:x")]
+        #expect(try answer().extensions == [HeaderExtension(id: 11, .captureTime)])
+        offer.media[0].extensions = []
+        #expect(try answer().extensions.isEmpty)
+    }
+
+    @Test func `a client accepts the capture times of the server's offer, and another client may refuse them`() throws {
+        let offer = DownDescription.offer(
+            sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
+        var answer = DownDescription.answer(to: offer, sessionID: 2, transport: transport)
+        for media in answer.media { #expect(media.acceptedExtensions == HeaderExtensionIDs(offer.media[0].extensions)) }
+        answer.media[1].extensions = []
+        #expect(answer.media[1].acceptedExtensions == HeaderExtensionIDs())
+        // Nothing else than the offer has may be accepted.
+        answer.media[1].extensions = [HeaderExtension(id: 13, .captureTime), HeaderExtension(id: 4, .mid)]
+        #expect(answer.media[1].acceptedExtensions == HeaderExtensionIDs())
+    }
+
     private func publishing(_ mids: [String]) throws -> SessionDescription {
         let offer = UpDescription.offer(
             sessionID: 1, version: 1,

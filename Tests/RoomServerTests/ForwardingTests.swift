@@ -11,11 +11,14 @@ import TestSupport
 
 @Suite(.serialized) struct ForwardingTests {
     private func withDownlink(
-        payloadType: UInt8 = 96, _ body: (EventLoop, LoopBound<Downlink>) async throws -> Void
+        payloadType: UInt8 = 96, extensions: HeaderExtensionIDs = HeaderExtensionIDs(),
+        _ body: (EventLoop, LoopBound<Downlink>) async throws -> Void
     ) async throws {
         let loop = EventLoop(name: "both ends")
         let call = try await onLoop(loop) {
-            Result { LoopBound(try Downlink(loop: loop, payloadType: payloadType), loop: loop) }
+            Result {
+                LoopBound(try Downlink(loop: loop, payloadType: payloadType, extensions: extensions), loop: loop)
+            }
         }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
         try await body(loop, call)
@@ -82,6 +85,23 @@ import TestSupport
         }
     }
 
+    @Test(arguments: [nil, 13 as UInt8])
+    func `capture times are forwarded under the id of each subscriber, and to none without one`(id: UInt8?) async throws
+    {
+        let time = AbsoluteCaptureTime(NTPTime(rawValue: 0xe5f1_2233_4455_6677), clockOffset: 0)
+        try await withDownlink(extensions: HeaderExtensionIDs(captureTime: id)) { loop, call in
+            let stream = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
+            await onLoop(loop) {
+                call.value.forward(vp8(1, keyframe: true), 1, captured: time, on: stream.value)
+                call.value.forward(vp8(2), 2, on: stream.value)
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.client.received.count == 2 } })
+            let received = await onLoop(loop) { call.value.client.received }
+            #expect(received.map(\.captureTime) == [id == nil ? nil : time, nil])
+            #expect(received.map(\.hasExtension) == [id != nil, false])
+        }
+    }
+
     @Test func `each epoch of a stream is reported by its own clock`() async throws {
         try await withDownlink { loop, call in
             let stream = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
@@ -115,7 +135,7 @@ private final class Downlink {
     private var streams = 0
 
     /// - Parameter payloadType: of VP8 in the client's answer. That of its retransmissions is one more.
-    init(loop: EventLoop, payloadType: UInt8) throws {
+    init(loop: EventLoop, payloadType: UInt8, extensions: HeaderExtensionIDs) throws {
         let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
         publisher = try settings.makePeer(.controlled, .here)
         peer = try settings.makePeer(.controlling, .here)
@@ -127,12 +147,11 @@ private final class Downlink {
         _ = client.peer.addReceiver(
             ReceiverConfiguration(
                 ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
-                clockRate: 90000, payloadTypes: [payloadType],
+                extensions: extensions, clockRate: 90000, payloadTypes: [payloadType],
                 retransmissionPayloadTypes: [payloadType: payloadType + 1], nack: true))
-        consumer.accept([
-            NegotiatedCodec(
-                codec: .vp8, payloadType: payloadType, retransmissionPayloadType: payloadType + 1, parameters: "")
-        ])
+        let codec = NegotiatedCodec(
+            codec: .vp8, payloadType: payloadType, retransmissionPayloadType: payloadType + 1, parameters: "")
+        consumer.accept([codec], extensions)
         peer.onEvent = { [unowned self] event in if case .secured = event { consumer.secured() } }
         try settings.start(peer)
         try settings.connect(peer, to: client.peer.local, as: .server)
@@ -151,8 +170,12 @@ private final class Downlink {
         return stream
     }
 
-    func forward(_ packet: consuming PacketBuffer, _ number: Int, epoch: Int = 0, on stream: PublishedStream) {
-        guard let header = RTPHeader(parsing: packet) else { return }
+    func forward(
+        _ packet: consuming PacketBuffer, _ number: Int, epoch: Int = 0, captured: AbsoluteCaptureTime? = nil,
+        on stream: PublishedStream
+    ) {
+        guard var header = RTPHeader(parsing: packet) else { return }
+        header.captureTime = captured
         stream.forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
     }
 

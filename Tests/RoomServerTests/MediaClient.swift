@@ -77,7 +77,7 @@ final class MediaSession {
         if let lie { local.fingerprints = [lie] }
         var offer = UpDescription.offer(sessionID: 1, version: 1, senders: new, transport: local, cname: "test")
         if let midExtension {
-            let header = HeaderExtension(id: midExtension, uri: HeaderExtension.midURI)
+            let header = HeaderExtension(id: midExtension, .mid)
             for index in offer.media.indices { offer.media[index].extensions = [header] }
         }
         return Publish(sdp: offer.serialized(), streams: new.map { .init(mid: $0.mid) })
@@ -96,7 +96,7 @@ final class MediaSession {
             peer.addSender(
                 SenderConfiguration(
                     ssrc: ssrc, clockRate: codec.clockRate, mid: mid,
-                    midExtensionID: midExtension)))
+                    extensions: HeaderExtensionIDs(mid: midExtension))))
     }
 
     /// Connects to the server with its answer to the offer.

@@ -6,8 +6,10 @@ public enum CameraFile {
     public struct Fault: Sendable {
         let json: String
 
-        public init(_ name: String, at: Double, until: Double? = nil) {
-            json = #"{"fault":"\#(name)","at":\#(at)\#(until.map { #","until":\#($0)"# } ?? "")}"#
+        /// - Parameter seconds: how much, of a fault that has an amount.
+        public init(_ name: String, at: Double, until: Double? = nil, by seconds: Double? = nil) {
+            let (end, amount) = (until.map { #","until":\#($0)"# } ?? "", seconds.map { #","by":\#($0)"# } ?? "")
+            json = #"{"fault":"\#(name)","at":\#(at)\#(end)\#(amount)}"#
         }
     }
 

@@ -59,7 +59,7 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect(viewer.status == 0, "\(viewer.error)")
         let report = try report(server.folder.file("r.json"))
         #expect((report["framesRendered"] as? Int ?? 0) > 20)
-        #expect(report["latencyMethod"] as? String == "rtcp-sender-report")
+        #expect(report["latencyMethod"] as? String == "abs-capture-time")
         #expect((report["latencyMsP50"] as? Double ?? -1) > 0)
         #expect((report["streams"] as? [[String: Any]])?.count == 2)
         #expect(FileManager.default.fileExists(atPath: server.folder.file("s.png")))

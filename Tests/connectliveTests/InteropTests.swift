@@ -46,7 +46,9 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             [
                 "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
                 "--expect-video-from-others", "2", "--expect-audio", "--expect-publishing", "100", "--expect-srtp",
-                "GCM", "--expect-waiting", "camera unplugged, waiting", "--then-lose-camera", "--then-refuse",
+                "GCM", "--expect-waiting", "camera unplugged, waiting", "--expect-capture-times", "4",
+                "--then-lose-camera",
+                "--then-refuse",
             ], seconds: 150)
         #expect((seen["publishing"] as? [String: Any])?["codec"] as? String == "video/VP8")
         let refused = try #require(seen["refused"] as? [String: Any])

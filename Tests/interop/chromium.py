@@ -54,16 +54,21 @@ const done = arguments[arguments.length - 1];
             heard: tile.dataset.heard === 'true', hash, spread, note: tile.querySelector('.note').textContent,
             waiting: tile.querySelector('.waiting').textContent };
     });
-    const stats = [];
+    const stats = [], captures = {};
     for (const peer of window.testPeers ?? []) {
         if (peer.connectionState === 'closed') continue;
+        for (const receiver of peer.getReceivers()) {
+            for (const source of receiver.getSynchronizationSources())
+                captures[source.source] = { kind: receiver.track.kind, time: source.captureTimestamp ?? null,
+                    offset: source.senderCaptureTimeOffset ?? null, now: performance.timeOrigin + performance.now() };
+        }
         stats.push([...(await peer.getStats()).values()]);
     }
     return { state: data.state, problem: data.problem ?? null, participant: data.participant ?? null,
         firstFrameMs: data.firstFrameMs === undefined ? null : Number(data.firstFrameMs),
         publishing: data.publishing ?? '', words: [document.querySelector('#problem').textContent,
             document.querySelector('#word').textContent].filter(Boolean),
-        soundButton: !document.querySelector('#sound').hidden, tiles, stats };
+        soundButton: !document.querySelector('#sound').hidden, tiles, stats, captures };
 })().then(done, (error) => done({ failed: String(error) }));
 """
 
@@ -81,6 +86,8 @@ def arguments():
     parser.add_argument("--expect-problem", metavar="CODE", help="the page shows this problem with a message")
     parser.add_argument("--expect-waiting", metavar="TEXT", help="a tile shows this text, and then it is gone")
     parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
+    parser.add_argument("--expect-capture-times", type=int, default=0, metavar="N",
+                        help="packets of N streams of others carry recent capture times, by the clock of this machine")
     parser.add_argument("--then-refuse", action="store_true",
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
     parser.add_argument("--then-lose-camera", action="store_true",
@@ -203,6 +210,11 @@ class Observation:
         }
 
 
+def age(capture):
+    """How long ago, in ms, the newest frame of a stream was captured: NTP counts from 1900, the browser from 1970."""
+    return capture["now"] - (capture["time"] - 2_208_988_800_000)
+
+
 def missing(options, seen, result):
     """One sentence about an unmet expectation, or None."""
     if options.expect_problem:
@@ -223,6 +235,9 @@ def missing(options, seen, result):
         return f"Expected our camera and microphone to be sent, but {sent}."
     if options.expect_waiting and options.expect_waiting not in seen.waited:
         return f"Expected a tile to show '{options.expect_waiting}' for a while, saw {seen.waited}, {seen.waiting}."
+    recent = [c for c in seen.last.get("captures", {}).values() if c["offset"] == 0 and 0 <= age(c) < 30_000]
+    if len(recent) < options.expect_capture_times:
+        return f"Expected capture times of {options.expect_capture_times}, got {seen.last.get('captures')}."
     profiles = [str(session["srtp"]) for session in result["sessions"]]
     if options.expect_srtp and not (profiles and all(options.expect_srtp in profile for profile in profiles)):
         return f"Expected SRTP {options.expect_srtp}, found {profiles}."

@@ -19,7 +19,7 @@ extension RoomConnection {
         var statistics = RoomStatistics()
         statistics.received = down?.received() ?? []
         statistics.published = up?.published() ?? []
-        // A receiving-only client sends no reports that measure a round trip, so the signalling's is used.
+        // The sessions know theirs after some reports.
         statistics.roundTripMilliseconds =
             (up?.roundTrip ?? down?.roundTrip ?? signalling?.roundTrip)?.milliseconds
         statistics.messagesIgnored = signalling?.ignoredMessages ?? 0

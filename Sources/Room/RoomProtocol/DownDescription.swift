@@ -28,7 +28,8 @@ package enum DownDescription {
             media: receivers.map { receiver in
                 MediaDescription(
                     kind: receiver.media == .audio ? .audio : .video, mid: receiver.mid, direction: .sendonly,
-                    formats: Codec.formats(Codec.of(receiver.media)), ssrcs: [receiver.ssrc],
+                    formats: Codec.formats(Codec.of(receiver.media)), extensions: offeredExtensions,
+                    ssrcs: [receiver.ssrc],
                     retransmissionSSRC: receiver.retransmissionSSRC, cname: cname,
                     // One media stream for each receiver. Which audio and video belong together changes with the
                     // assignments, so the description must not tie them.
@@ -67,12 +68,20 @@ package enum DownDescription {
                         Codec(format) != nil
                             || format.retransmits.flatMap { media.format(payloadType: $0) }.flatMap(Codec.init) != nil
                     },
-                    transport: transport)
+                    extensions: media.extensions.acceptable, transport: transport)
             })
     }
 }
 
+/// The header extensions of our offers. An id means the same in each m-line of a bundle (RFC 8843, section 9.1).
+let offeredExtensions = [HeaderExtension(id: 1, .captureTime)]
+
 extension MediaDescription {
+    /// The header extensions of our offer that this m-line of its answer accepts.
+    package var acceptedExtensions: HeaderExtensionIDs {
+        HeaderExtensionIDs(extensions.filter(offeredExtensions.contains))
+    }
+
     /// This m-line, refused in an answer.
     func rejected(_ transport: TransportDescription) -> MediaDescription {
         MediaDescription(

@@ -36,8 +36,8 @@ package struct OfferedStream: Sendable, Equatable {
     package var negotiated: NegotiatedCodec
     package var ssrc: SSRC?
     package var retransmissionSSRC: SSRC?
-    /// The id of the MID header extension. It identifies the stream if the offer has no SSRC.
-    package var midExtensionID: UInt8?
+    /// The header extensions that the answer accepts. The MID identifies the stream if the offer has no SSRC.
+    package var extensions: HeaderExtensionIDs
 }
 
 /// The descriptions of an up session: the client offers its streams, and the server accepts each with the first codec
@@ -56,7 +56,7 @@ package enum UpDescription {
                 }
                 return MediaDescription(
                     kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .sendonly,
-                    formats: sender.formats, ssrcs: [sender.ssrc],
+                    formats: sender.formats, extensions: offeredExtensions, ssrcs: [sender.ssrc],
                     retransmissionSSRC: sender.retransmissionSSRC, cname: cname, msid: "\(cname) \(sender.mid)",
                     transport: transport)
             })
@@ -80,7 +80,7 @@ package enum UpDescription {
         }
         return OfferedStream(
             mid: mid, negotiated: negotiated, ssrc: media.ssrcs.first, retransmissionSSRC: media.retransmissionSSRC,
-            midExtensionID: media.extensionID(uri: HeaderExtension.midURI))
+            extensions: HeaderExtensionIDs(media.extensions))
     }
 
     /// An answer that accepts the given streams. Of the other m-lines, it keeps those that do not send for a later stream,
@@ -103,7 +103,7 @@ package enum UpDescription {
                 return MediaDescription(
                     kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,
                     formats: formats(of: negotiated),
-                    extensions: media.extensions.filter { $0.uri == HeaderExtension.midURI },
+                    extensions: media.extensions.acceptable,
                     transport: transport)
             })
         if offer.bundle == nil { answer.bundle = [] }

@@ -22,7 +22,8 @@ final class AudioListener: IncomingSink {
 
     func receive(_ packet: Span<UInt8>) {
         guard !isEnded, packet.count > RTPHeader.minimumLength,
-            let (source, number) = AudioSource.contents(of: packet.extracting(RTPHeader.minimumLength..<packet.count))
+            let (source, number) = AudioSource.contents(
+                of: packet.extracting(Contents.payloadStart(of: packet)..<packet.count))
         else { return }
         guard source == simulation.audioSource(of: stream) else {
             if earlier.contains(where: { $0 != stream && simulation.audioSource(of: $0) == source }) {

@@ -27,10 +27,7 @@ enum Contents {
             self = Self.hasRequest(datagram) ? .request : .other
             return
         }
-        var start = RTPHeader.minimumLength + 4 * Int(datagram[0] & 0x0f)
-        if datagram[0] & 0x10 != 0, start + 4 <= datagram.count {
-            start += 4 + 4 * (Int(datagram[start + 2]) << 8 | Int(datagram[start + 3]))
-        }
+        var start = Self.payloadStart(of: datagram)
         let type = datagram[1] & 0x7f
         let isRepair = type == Codec.vp8.retransmissionPayloadType
         if isRepair { start += 2 }
@@ -45,6 +42,15 @@ enum Contents {
             media.isKeyframe = part.isKeyframe
         }
         self = .media(media)
+    }
+
+    /// Where the payload of an RTP packet begins (RFC 3550, section 5.1).
+    static func payloadStart(of packet: Span<UInt8>) -> Int {
+        var start = RTPHeader.minimumLength + 4 * Int(packet[0] & 0x0f)
+        if packet[0] & 0x10 != 0, start + 4 <= packet.count {
+            start += 4 + 4 * (Int(packet[start + 2]) << 8 | Int(packet[start + 3]))
+        }
+        return min(start, packet.count)
     }
 
     private static func hasRequest(_ compound: Span<UInt8>) -> Bool {

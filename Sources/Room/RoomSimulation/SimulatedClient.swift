@@ -15,6 +15,7 @@ public final class SimulatedClient: @unchecked Sendable {
     public let name: String
     let number: Int
     private let link: Link
+    private let wallClockOffset: TimeInterval
     private unowned let simulation: World
     private var random: RandomSource
     private var up: Wire
@@ -70,8 +71,9 @@ public final class SimulatedClient: @unchecked Sendable {
         public var waiting: String?
     }
 
-    init(_ name: String, number: Int, link: Link, seed: UInt64, in simulation: World) {
+    init(_ name: String, number: Int, link: Link, wallClock ahead: TimeInterval, seed: UInt64, in simulation: World) {
         self.name = name
+        wallClockOffset = ahead
         self.number = number
         self.link = link
         self.simulation = simulation
@@ -99,7 +101,7 @@ public final class SimulatedClient: @unchecked Sendable {
     private func connect(to room: String) {
         let environment = RoomEnvironment(
             seed: random.next(), makePeer: { [unowned self] request throws(TransportError) in try makePeer(request) },
-            wallClock: { NTPTime(simulatedAt: $0) },
+            wallClock: { [unowned self] in wallClock(at: $0) },
             sound: { [unowned self] _, _ in { [unowned self] in listener(of: $0) } })
         let connection = RoomConnection(loop: simulation.loop, environment: environment) { [unowned self] in
             handle($0)
@@ -127,6 +129,9 @@ public final class SimulatedClient: @unchecked Sendable {
                     close: { [unowned self] in deliverUp(.closed, of: number) }))
         }
     }
+
+    /// Its wall clock, which nothing sets by that of another client.
+    func wallClock(at time: MonotonicTime) -> NTPTime { NTPTime(simulatedAt: time).advanced(by: wallClockOffset) }
 
     private func makePeer(_ request: PeerRequest) throws(TransportError) -> Peer {
         let session = simulation.makeSession(cname: request.cname, name: random.next())
@@ -528,7 +533,7 @@ extension SimulatedClient.RemoteStream {
 }
 
 extension NTPTime {
-    /// The wall clock of all clients: the loop's time, from an arbitrary day on.
+    /// The loop's time, from an arbitrary day on.
     fileprivate init(simulatedAt time: MonotonicTime) {
         self.init(unixNanoseconds: 1_700_000_000_000_000_000 + time.nanoseconds)
     }

@@ -45,7 +45,10 @@ public final class Simulation: Sendable {
     /// - Parameters:
     ///   - name: for reports; unique.
     ///   - link: its way to the server.
-    public func client(_ name: String, link: Link = .wired) -> SimulatedClient { world.client(name, link: link) }
+    ///   - wallClock: how much its wall clock is ahead of the right time.
+    public func client(_ name: String, link: Link = .wired, wallClock: TimeInterval = .zero) -> SimulatedClient {
+        world.client(name, link: link, wallClock: wallClock)
+    }
 
     /// Runs an application on the simulator's executor, from the next turn on. An error that it throws is a failure of the
     /// simulation. `async let` and task groups stay on the executor; `Task { }` and `@MainActor` do not, and are not

@@ -14,6 +14,12 @@ public struct SimulationReport: Sendable {
         public var firstFrame: TimeInterval?
         /// The longest time between two frames.
         public var longestFreeze: TimeInterval
+        /// From the capture of the newest frame until it was shown, as the viewer measures it. Nil before it can.
+        public var latency: TimeInterval?
+        /// The same in virtual time, which no client knows.
+        public var trueLatency: TimeInterval?
+        /// Whether the latency comes from capture times in the packets, instead of sender reports.
+        public var hasCaptureTimes: Bool
         /// A sum over its frames and the times at which it showed them. Equal for equal views.
         public var digest: UInt64
     }

@@ -1,3 +1,5 @@
+public import RTP
+
 /// A video as a publisher sends it. A frame is its number: nothing is encoded.
 public struct VideoFormat: Sendable {
     public var framesPerSecond: Int
@@ -6,8 +8,14 @@ public struct VideoFormat: Sendable {
     public var packetsPerKeyframe: Int
     /// Bytes of a packet's payload, at least 32.
     public var payload: Int
+    /// From the capture of a frame until it is sent.
+    public var encodingTime: TimeInterval
 
-    public init(framesPerSecond: Int = 25, packetsPerFrame: Int = 1, packetsPerKeyframe: Int = 4, payload: Int = 64) {
+    public init(
+        framesPerSecond: Int = 25, packetsPerFrame: Int = 1, packetsPerKeyframe: Int = 4, payload: Int = 64,
+        encodingTime: TimeInterval = .zero
+    ) {
+        self.encodingTime = encodingTime
         self.framesPerSecond = framesPerSecond
         self.packetsPerFrame = packetsPerFrame
         self.packetsPerKeyframe = packetsPerKeyframe

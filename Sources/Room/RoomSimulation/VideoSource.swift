@@ -21,6 +21,9 @@ final class VideoSource: EncodedTrack {
     private var pictureID: UInt16
     private var firstTimestamp: UInt32
     private var isKeyframeWanted = true
+    private static let rememberedFrames = 256
+    private var captureTimes = [(generation: UInt16, frame: UInt32, time: MonotonicTime)](
+        repeating: (0, 0, .never), count: rememberedFrames)
     private var nextFrame = MonotonicTime.never
     private lazy var timer = simulation.loop.makeTimer { [unowned self] in send() }
     /// When a packet of it first reached the server. Nil before.
@@ -54,10 +57,12 @@ final class VideoSource: EncodedTrack {
         let isKeyframe = isKeyframeWanted
         isKeyframeWanted = false
         if isKeyframe { client.countKeyframe() }
-        let ticks = UInt64(now.nanoseconds) * 9 / 100_000
+        let captured = now + (.zero - format.encodingTime)
+        captureTimes[Int(frame) % Self.rememberedFrames] = (generation, frame, captured)
+        let ticks = UInt64(captured.nanoseconds) * 9 / 100_000
         let timestamp = firstTimestamp &+ UInt32(truncatingIfNeeded: ticks)
         var batch = RTPBatch(
-            captureTime: MediaTime(nanoseconds: now.nanoseconds), rtpTimestamp: timestamp, isKeyframe: isKeyframe)
+            captureTime: MediaTime(nanoseconds: captured.nanoseconds), rtpTimestamp: timestamp, isKeyframe: isKeyframe)
         let count = isKeyframe ? format.packetsPerKeyframe : format.packetsPerFrame
         for index in 0..<count {
             let isLast = index == count - 1
@@ -99,6 +104,12 @@ final class VideoSource: EncodedTrack {
     func end() {
         timer.disarm()
         connection = nil
+    }
+
+    /// When a frame was captured. Nil if it is not one of the newest.
+    func captureTime(of part: FramePart) -> MonotonicTime? {
+        let entry = captureTimes[Int(part.frame) % Self.rememberedFrames]
+        return entry.generation == part.generation && entry.frame == part.frame ? entry.time : nil
     }
 
     /// Whether it sends frames.

@@ -11,6 +11,7 @@ final class VideoViewer: IncomingSink {
 
     private struct Waiting {
         var part: FramePart?
+        var rtp: RTPTimestamp
         var arrived: MonotonicTime
     }
 
@@ -44,6 +45,8 @@ final class VideoViewer: IncomingSink {
     private(set) var longestFreeze = TimeInterval.zero
     private(set) var skipped = 0
     private var lastArrived: MonotonicTime?
+    private var clock: StreamClock?
+    private var latency: (measured: StreamClock.Age?, actual: TimeInterval)?
     private var trace = Trace()
 
     init(
@@ -65,7 +68,8 @@ final class VideoViewer: IncomingSink {
     func receive(_ packet: Span<UInt8>) {
         guard !isEnded, packet.count >= RTPHeader.minimumLength else { return }
         let number = unwrap(Int(packet[2]) << 8 | Int(packet[3]))
-        let part = FramePart(payload: packet.extracting(RTPHeader.minimumLength..<packet.count))
+        let part = FramePart(payload: packet.extracting(Contents.payloadStart(of: packet)..<packet.count))
+        let rtp = RTPTimestamp((4..<8).reduce(0) { $0 << 8 | UInt32(packet[$1]) })
         if source == nil { source = simulation.videoSource(of: stream)?.id }
         if let part, part.source != source {
             // A packet of the next stream may overtake the message that assigns it.
@@ -79,11 +83,11 @@ final class VideoViewer: IncomingSink {
         guard number >= next ?? number else { return }
         if packets.isEmpty, number == next ?? number {
             next = number + 1
-            decode(part)
+            decode(part, rtp)
             if needsKeyframe, simulation.loop.now >= requestedAt + Self.repetition { ask() }
             return
         }
-        packets[number] = Waiting(part: part, arrived: simulation.loop.now)
+        packets[number] = Waiting(part: part, rtp: rtp, arrived: simulation.loop.now)
         if next == nil { next = number }
         release()
     }
@@ -106,7 +110,7 @@ final class VideoViewer: IncomingSink {
         while true {
             if let packet = packets.removeValue(forKey: next) {
                 next += 1
-                decode(packet.part)
+                decode(packet.part, packet.rtp)
             } else if let (number, oldest) = packets.min(by: { $0.key < $1.key }),
                 oldest.arrived + Self.repairTimeout <= now
             {
@@ -136,7 +140,9 @@ final class VideoViewer: IncomingSink {
         requestKeyframe()
     }
 
-    private func decode(_ part: FramePart?) {
+    func clockChanged(_ clock: StreamClock) { self.clock = clock }
+
+    private func decode(_ part: FramePart?, _ rtp: RTPTimestamp) {
         guard let part else { return }
         if part.index == 0 { parts = [] }
         guard part.index == UInt8(parts.count),
@@ -150,14 +156,17 @@ final class VideoViewer: IncomingSink {
         if let last, last.generation == part.generation, part.frame <= last.frame {
             return simulation.fail("\(name) would show frame \(part.frame) of stream \(stream) after \(last.frame).")
         }
-        show(part)
+        show(part, rtp)
     }
 
-    private func show(_ part: FramePart) {
+    private func show(_ part: FramePart, _ rtp: RTPTimestamp) {
         simulation.checkBounds(of: self)
         let now = simulation.loop.now
         waitsForKeyframeSince = nil
         trace.add(part, at: now)
+        latency = simulation.videoSource(of: stream)?.captureTime(of: part).map {
+            (clock?.age(of: rtp, at: now, wallClock: client.wallClock), now - $0)
+        }
         last = (part.generation, part.frame)
         shown += 1
         if let lastShown { longestFreeze = max(longestFreeze, now - lastShown) }
@@ -187,6 +196,8 @@ final class VideoViewer: IncomingSink {
         SimulationReport.Viewer(
             client: name, stream: stream, shown: shown, skippedPackets: skipped,
             firstFrame: firstShown.map { $0 - since }, longestFreeze: longestFreeze,
+            latency: latency?.measured?.time, trueLatency: latency?.actual,
+            hasCaptureTimes: latency?.measured?.source == .captureTime,
             digest: trace.digest)
     }
 }

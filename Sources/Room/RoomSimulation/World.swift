@@ -59,8 +59,10 @@ final class World: @unchecked Sendable {
     /// - Parameters:
     ///   - name: for reports; unique.
     ///   - link: its way to the server.
-    func client(_ name: String, link: Link) -> SimulatedClient {
-        let client = SimulatedClient(name, number: clients.count, link: link, seed: random.next(), in: self)
+    ///   - ahead: how much its wall clock is ahead of the right time.
+    func client(_ name: String, link: Link, wallClock ahead: TimeInterval = .zero) -> SimulatedClient {
+        let client = SimulatedClient(
+            name, number: clients.count, link: link, wallClock: ahead, seed: random.next(), in: self)
         clients.append(client)
         return client
     }

@@ -18,6 +18,7 @@ final class Consumer {
     private lazy var replayTimer = peer.loop.makeTimer { [weak self] in self?.continueReplay() }
     /// The codecs that the client's answer accepts for this m-line. Nil before the answer.
     private(set) var accepted: [NegotiatedCodec]?
+    private var extensions = HeaderExtensionIDs()
     @exclusivity(unchecked) private(set) var stream: PublishedStream?
     /// Its index among the stream's consumers, which the stream sets.
     var place = 0
@@ -45,7 +46,7 @@ final class Consumer {
                 retransmissionPayloadTypes: Dictionary(
                     codecs.compactMap { codec in codec.retransmissionPayloadType.map { (codec.payloadType, $0) } }
                 ) { first, _ in first },
-                mid: receiver.mid, history: history))
+                mid: receiver.mid, extensions: extensions, history: history))
     }
 
     var isFree: Bool { stream == nil }
@@ -59,9 +60,10 @@ final class Consumer {
 
     func owns(_ sender: SenderID) -> Bool { self.sender == sender }
 
-    /// Sets the codecs of the client's answer.
-    func accept(_ codecs: [NegotiatedCodec]) {
+    /// Sets the codecs and header extensions of the client's answer.
+    func accept(_ codecs: [NegotiatedCodec], _ extensions: HeaderExtensionIDs = HeaderExtensionIDs()) {
         accepted = codecs
+        self.extensions = extensions
         beginIfPossible()
     }
 

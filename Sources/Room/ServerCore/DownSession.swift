@@ -78,9 +78,13 @@ final class DownSession {
         }
         for consumer in consumers where consumer.accepted == nil {
             let media = answer[mid: consumer.receiver.mid]
-            let takes =
+            let isTaken =
                 media.map { !$0.isRejected && ($0.direction == .recvonly || $0.direction == .sendrecv) } ?? false
-            consumer.accept(takes ? media.map(NegotiatedCodec.all) ?? [] : [])
+            if let media, isTaken {
+                consumer.accept(NegotiatedCodec.all(in: media), media.acceptedExtensions)
+            } else {
+                consumer.accept([])
+            }
             if let stream = consumer.stream, !consumer.canCarry(stream.codec) { withdraw(stream, from: consumer) }
         }
     }

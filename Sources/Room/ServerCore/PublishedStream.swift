@@ -86,7 +86,8 @@ final class PublishedStream {
         }
         let end = payload == nil ? header.payloadOffset : header.payloadEnd
         let index = store.add(
-            packet, header.payloadOffset..<end, timestamp: header.timestamp, marker: header.marker, now: now)
+            packet, header.payloadOffset..<end, timestamp: header.timestamp, marker: header.marker,
+            captureTime: header.captureTime, now: now)
         if codec.media == .video {
             recent.add(
                 RecentPackets.Packet(

@@ -14,6 +14,8 @@ final class UpSession {
         let offered: OfferedStream
         let receiver: ReceiverID
         let stream: PublishedStream
+        /// That of the stream's sender reports.
+        var clock = RemoteClock()
         var lengths = PacketLengthCheck()
     }
 
@@ -131,7 +133,7 @@ final class UpSession {
             ReceiverConfiguration(
                 ssrc: offered.ssrc,
                 retransmissionSSRC: offered.retransmissionSSRC, mid: offered.mid,
-                midExtensionID: offered.midExtensionID, clockRate: negotiated.codec.clockRate,
+                extensions: offered.extensions, clockRate: negotiated.codec.clockRate,
                 payloadTypes: [negotiated.payloadType],
                 retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }
                     ?? [:],
@@ -151,9 +153,7 @@ final class UpSession {
         case .gatheringDone: send(.candidate(Candidate(session: .up, candidate: "")))
         case .secured:
             for entry in streams where entry.stream.isAwaited { entry.stream.requestKeyframe() }
-        case .senderReport(let receiver, let ntp, let rtp, let time):
-            guard let stream = stream(of: receiver) else { return }
-            stream.setClock(SenderClock(ntp: ntp, rtp: rtp, at: time, clockRate: stream.codec.clockRate))
+        case .senderReport(let receiver, let report): handle(report, of: receiver)
         case .mediaRefused(let receiver, let packets):
             if let stream = stream(of: receiver) { refuse(stream, packets) }
         case .lossBeyondRepair(let receiver):
@@ -168,6 +168,19 @@ final class UpSession {
         // A stream that the client ended may restart with another SSRC. The server sends no media in this session.
         case .bye, .keyframeRequested: break
         }
+    }
+
+    /// Passes the publisher's clock on, as it is at the report's arrival: a report is as old as its way is long.
+    private func handle(_ report: SenderReport, of receiver: ReceiverID) {
+        guard let index = streams.firstIndex(where: { $0.receiver == receiver }) else { return }
+        if let roundTrip = report.roundTrip {
+            streams[index].clock.add(report.ntp, arrival: report.arrival, roundTrip: roundTrip)
+        }
+        let stream = streams[index].stream
+        let clock = SenderClock(
+            ntp: report.ntp, rtp: report.rtp, at: report.arrival, clockRate: stream.codec.clockRate)
+        guard let present = streams[index].clock.time(at: report.arrival) else { return stream.setClock(clock) }
+        stream.setClock(clock.shown(present))
     }
 
     /// SRTP cannot distinguish a restarted stream with its old SSRC from a replay. Only the publisher can repair that.

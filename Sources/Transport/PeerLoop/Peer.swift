@@ -170,6 +170,11 @@ package final class Peer: TurnMember {
         return session.addSender(configuration)
     }
 
+    /// See `PeerSession.setExtensions`.
+    package func setExtensions(_ extensions: HeaderExtensionIDs, of sender: SenderID) {
+        session.setExtensions(extensions, of: sender)
+    }
+
     package func removeSender(_ sender: SenderID) {
         touch()
         session.removeSender(sender, now: loop.now)
@@ -311,8 +316,7 @@ package final class Peer: TurnMember {
             case .lossBeyondRepair(let receiver): report(.lossBeyondRepair(receiver))
             case .refused(let receiver, let packets): report(.mediaRefused(receiver, packets: packets))
             case .unauthenticated(let packets): report(.unauthenticated(packets: packets))
-            case .senderReport(let receiver, let ntp, let rtp, let time):
-                report(.senderReport(receiver, ntp: ntp, rtp: rtp, at: time))
+            case .senderReport(let receiver, let sent): report(.senderReport(receiver, sent))
             case .bye(let receiver): report(.bye(receiver))
             case .roundTrip(let time): report(.roundTrip(time))
             case .silent: report(.disconnected)

@@ -23,8 +23,7 @@ package enum PeerEvent: Sendable {
     case mediaRefused(ReceiverID, packets: Int)
     /// The number of packets that failed authentication so far. At most once per second.
     case unauthenticated(packets: Int)
-    /// A sender report: the sender's wall clock was `ntp` when its stream was at `rtp`. It arrived at `at`.
-    case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
+    case senderReport(ReceiverID, SenderReport)
     /// The other end ended one stream.
     case bye(ReceiverID)
     case roundTrip(TimeInterval)

@@ -69,25 +69,25 @@ public struct SenderConfiguration: Sendable {
     public var clockRate: UInt32
     /// Maps the stream's payload types to those of RTX. NACKed packets of other types are not retransmitted.
     public var retransmissionPayloadTypes: [UInt8: UInt8]
-    /// The mid and the negotiated id of its header extension (RFC 9143, section 15). Sent until the peer's first report
-    /// on this stream shows that it knows the SSRC. The id must be 1...14, and the mid at most 16 bytes; others are not
-    /// sent.
+    /// Sent, if it is at most 16 bytes, until the peer's first report on this stream shows that it knows the SSRC (RFC
+    /// 9143, section 15).
     public var mid: String?
-    public var midExtensionID: UInt8?
+    /// The header extensions that the peer accepts. See `PeerSession.setExtensions`.
+    public var extensions: HeaderExtensionIDs
     /// How many of the sent packets may be retransmitted, the newest ones; 0 means none.
     public var history: Int
 
     public init(
         ssrc: SSRC, retransmissionSSRC: SSRC? = nil, clockRate: UInt32,
-        retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil, midExtensionID: UInt8? = nil,
-        history: Int = 512
+        retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil,
+        extensions: HeaderExtensionIDs = HeaderExtensionIDs(), history: Int = 512
     ) {
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
         self.clockRate = clockRate
         self.retransmissionPayloadTypes = retransmissionPayloadTypes
         self.mid = mid
-        self.midExtensionID = midExtensionID
+        self.extensions = extensions
         self.history = history
     }
 }
@@ -99,7 +99,8 @@ public struct ReceiverConfiguration: Sendable {
     public var ssrc: SSRC?
     public var retransmissionSSRC: SSRC?
     public var mid: String
-    public var midExtensionID: UInt8?
+    /// The negotiated header extensions.
+    public var extensions: HeaderExtensionIDs
     public var clockRate: UInt32
     /// Accepted payload types, without RTX. Packets of other types are dropped and counted.
     public var payloadTypes: Set<UInt8>
@@ -110,13 +111,13 @@ public struct ReceiverConfiguration: Sendable {
 
     public init(
         ssrc: SSRC? = nil, retransmissionSSRC: SSRC? = nil, mid: String,
-        midExtensionID: UInt8? = nil, clockRate: UInt32, payloadTypes: Set<UInt8>,
+        extensions: HeaderExtensionIDs = HeaderExtensionIDs(), clockRate: UInt32, payloadTypes: Set<UInt8>,
         retransmissionPayloadTypes: [UInt8: UInt8] = [:], nack: Bool
     ) {
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
         self.mid = mid
-        self.midExtensionID = midExtensionID
+        self.extensions = extensions
         self.clockRate = clockRate
         self.payloadTypes = payloadTypes
         self.retransmissionPayloadTypes = retransmissionPayloadTypes

@@ -20,7 +20,7 @@ extension PeerSessionEvent {
         case (.keyframeRequested(let old), .keyframeRequested(let new)): old == new
         case (.refused(let old, _), .refused(let new, _)): old == new
         case (.lossBeyondRepair(let old), .lossBeyondRepair(let new)): old == new
-        case (.senderReport(let old, _, _, _), .senderReport(let new, _, _, _)): old == new
+        case (.senderReport(let old, _), .senderReport(let new, _)): old == new
         case (.bye(let old), .bye(let new)): old == new
         case (.unauthenticated, .unauthenticated), (.roundTrip, .roundTrip), (.silent, .silent), (.heard, .heard): true
         default: false

@@ -28,8 +28,7 @@ public enum PeerSessionEvent: Sendable, Equatable {
     case refused(ReceiverID, packets: Int)
     /// The number of packets that failed authentication so far. At most once per second.
     case unauthenticated(packets: Int)
-    /// A sender report: the peer's wall clock was `ntp` when its stream was at `rtp`. It arrived at `at`.
-    case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
+    case senderReport(ReceiverID, SenderReport)
     /// The peer ended this stream. It may restart with another SSRC.
     case bye(ReceiverID)
     /// A new round trip time.
@@ -40,6 +39,22 @@ public enum PeerSessionEvent: Sendable, Equatable {
     case heard
     /// The peer did not respond to media for `PeerSessionConfiguration.consent`. Sending has stopped. The last event.
     case consentLost
+}
+
+/// A sender report of a received stream: the peer's wall clock was `ntp` when its stream was at `rtp`.
+public struct SenderReport: Sendable, Equatable {
+    public var ntp: NTPTime
+    public var rtp: RTPTimestamp
+    public var arrival: MonotonicTime
+    /// The round trip that the same compound measures. Nil if the peer does not reply to extended reports (RFC 3611).
+    public var roundTrip: TimeInterval?
+
+    public init(ntp: NTPTime, rtp: RTPTimestamp, arrival: MonotonicTime, roundTrip: TimeInterval? = nil) {
+        self.ntp = ntp
+        self.rtp = rtp
+        self.arrival = arrival
+        self.roundTrip = roundTrip
+    }
 }
 
 /// Counters of one outgoing stream since its creation.

@@ -2,8 +2,6 @@ import RTP
 
 /// One sender: writes the heads of packets, remembers what it sent, and resends it within the budget.
 final class OutgoingStream {
-    /// How many sender reports to remember for measuring the round trip by LSR.
-    private static let rememberedReports = 8
     /// Shortest interval between two resends of a packet, whatever the round trip.
     private static let minimumRepeatInterval = TimeInterval.milliseconds(10)
 
@@ -17,12 +15,13 @@ final class OutgoingStream {
     private var own: PacketStore?
     @exclusivity(unchecked) private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
-    @exclusivity(unchecked) private var mid: [UInt8]
-    private var midID: UInt8
+    @exclusivity(unchecked) private let mid: [UInt8]
+    /// Ids of the header extensions that the peer accepts.
+    @exclusivity(unchecked) var extensions: HeaderExtensionIDs
     /// Whether the peer has reported on this SSRC and no longer needs the mid.
     @exclusivity(unchecked) private var isKnownToPeer = false
     private(set) var clock: SenderClock?
-    private var reports: [(compact: UInt32, at: MonotonicTime)] = []
+    private var reports = SentReports()
     /// The number of packets at the session's last two reports.
     private var packetsAtReports = (before: 0, last: 0)
     private var lastCommand: UInt8?
@@ -34,9 +33,9 @@ final class OutgoingStream {
         history = SentHistory(capacity: repeats ? configuration.history : 0)
         // Well below the wrap, so that SRTP's rollover counter starts unambiguously (RFC 3711, section 3.3.1).
         repeatSequence = SequenceNumber(UInt16.random(in: 0..<0x8000, using: &random))
-        mid = Array((configuration.mid ?? "").utf8)
-        midID = configuration.midExtensionID ?? 0
-        if !(1...14).contains(midID) || !(1...16).contains(mid.count) { mid = [] }
+        let mid = Array((configuration.mid ?? "").utf8)
+        self.mid = mid.count > 16 ? [] : mid
+        extensions = configuration.extensions
     }
 
     /// Without a store of others.
@@ -56,7 +55,7 @@ final class OutgoingStream {
         }
         let packet = SentPacket(payload: payload, rewrite)
         history.insert(packet, of: store)
-        let length = headLength(hasMid: !isKnownToPeer, isRepeat: false) + (payload.map { store.length(of: $0) } ?? 0)
+        let length = headLength(of: packet, hasMid: !isKnownToPeer, isRepeat: false) + payloadLength(of: packet)
         statistics.packets += 1
         statistics.bytes += length
         budget.sent(length)
@@ -72,8 +71,8 @@ final class OutgoingStream {
         return own
     }
 
-    /// Writes the head of a packet into `scratch`: header, mid, and the bytes of the payload that a patch changes. Passes
-    /// the rest of the payload. Nil if the payload is no longer in the store.
+    /// Writes the head of a packet into `scratch`: header, extensions, and the bytes of the payload that a patch changes.
+    /// Passes the rest of the payload. Nil if the payload is no longer in the store.
     func write<Result>(
         _ packet: SentPacket, in scratch: inout PacketBuffer, _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
@@ -98,7 +97,7 @@ final class OutgoingStream {
             return nil
         }
         // The peer reports only on the original stream, so whether it knows this SSRC is unknown: always send the mid.
-        let length = headLength(hasMid: true, isRepeat: true) + payloadLength(of: packet)
+        let length = headLength(of: packet, hasMid: true, isRepeat: true) + payloadLength(of: packet)
         guard budget.take(length, now: now) else {
             statistics.retransmissionsOverBudget += 1
             return nil
@@ -119,34 +118,43 @@ final class OutgoingStream {
     private func payloadLength(of packet: SentPacket) -> Int { packet.payload.flatMap { store?.length(of: $0) } ?? 0 }
 
     /// The length of a packet without its payload.
-    private func headLength(hasMid: Bool, isRepeat: Bool) -> Int {
-        RTPHeader.minimumLength + (hasMid && !mid.isEmpty ? 4 + 4 * midWords : 0) + (isRepeat ? 2 : 0)
+    private func headLength(of packet: SentPacket, hasMid: Bool, isRepeat: Bool) -> Int {
+        var elements = hasMid && extensions.mid != nil && !mid.isEmpty ? 1 + mid.count : 0
+        if extensions.captureTime != nil, let payload = packet.payload, let store {
+            let length = store.captureTimeLength(of: payload)
+            if length > 0 { elements += 1 + length }
+        }
+        return RTPHeader.minimumLength + HeaderExtensionWriter.length(ofElements: elements) + (isRepeat ? 2 : 0)
     }
 
-    private var midWords: Int { (1 + mid.count + 3) / 4 }
+    /// Writes the header extensions that the peer accepts. Returns the length of the header.
+    @inline(__always)
+    private func writeExtensions(
+        of packet: SentPacket, from store: PacketStore, hasMid: Bool, to scratch: inout PacketBuffer
+    ) -> Int {
+        var writer = HeaderExtensionWriter()
+        if hasMid, let id = extensions.mid, !mid.isEmpty {
+            let place = writer.element(id, length: mid.count, in: &scratch)
+            for index in mid.indices { scratch.bytes[place + index] = mid[index] }
+        }
+        if let id = extensions.captureTime, let payload = packet.payload, let time = store.captureTime(of: payload) {
+            writer.write(time, as: id, to: &scratch)
+        }
+        return writer.finish(in: &scratch)
+    }
 
-    /// Writes header, mid extension (RFC 8285 one-byte form) and, with the SSRC of RTX, the original number. Then passes
-    /// the payload, its patched bytes already in `scratch`.
+    /// Writes header, extensions and, with the SSRC of RTX, the original number. Then passes the payload, its patched bytes
+    /// already in `scratch`.
     private func write<Result>(
         _ packet: SentPacket, type: UInt8, number: SequenceNumber, as repeated: SSRC?, hasMid: Bool,
         _ scratch: inout PacketBuffer, _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
         guard hasPayload(of: packet), let store else { return nil }
-        let stamps = hasMid && !mid.isEmpty
         let fields = RTPFields(
             payloadType: type, marker: packet.marker, sequenceNumber: number, timestamp: packet.timestamp,
             ssrc: repeated ?? configuration.ssrc)
-        fields.write(to: &scratch, hasExtension: stamps)
-        var offset = RTPHeader.minimumLength
-        if stamps {
-            scratch.setUInt16(0xBEDE, at: offset)
-            scratch.setUInt16(UInt16(midWords), at: offset + 2)
-            offset += 4
-            for index in 0..<(4 * midWords) { scratch.bytes[offset + index] = 0 }
-            scratch.bytes[offset] = midID << 4 | UInt8(mid.count - 1)
-            for index in mid.indices { scratch.bytes[offset + 1 + index] = mid[index] }
-            offset += 4 * midWords
-        }
+        fields.write(to: &scratch)
+        var offset = writeExtensions(of: packet, from: store, hasMid: hasMid, to: &scratch)
         if repeated != nil {
             scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2
@@ -181,13 +189,12 @@ final class OutgoingStream {
         packetsAtReports = (packetsAtReports.last, statistics.packets)
         guard isActive else { return nil }
         let current = clock.extrapolated(to: now)
-        if reports.count == Self.rememberedReports { reports.removeFirst() }
-        reports.append((current.ntp.compact, now))
+        reports.sent(current.ntp, at: now)
         let headers = statistics.packets * RTPHeader.minimumLength
         return SenderInformation(
             ssrc: configuration.ssrc, ntp: current.ntp, rtp: current.rtp,
             packetCount: UInt32(truncatingIfNeeded: statistics.packets),
-            // Payload bytes. Mid extensions of the first packets count as payload, which has no consequence.
+            // Payload bytes. Header extensions count as payload, which has no consequence.
             octetCount: UInt32(truncatingIfNeeded: statistics.bytes - headers))
     }
 
@@ -199,11 +206,7 @@ final class OutgoingStream {
         statistics.remoteLost = block.cumulativeLost
         let rate = Int64(max(configuration.clockRate, 1))
         statistics.remoteJitter = TimeInterval(nanoseconds: Int64(block.jitter) * 1_000_000_000 / rate)
-        guard block.lastSenderReport != 0, let report = reports.last(where: { $0.compact == block.lastSenderReport })
-        else { return nil }
-        let held = TimeInterval(nanoseconds: Int64(block.delaySinceLastSenderReport) * 1_000_000_000 / 65536)
-        // DLSR is rounded, which can make it negative by 15 µs.
-        return max(.zero, now - report.at - held)
+        return reports.roundTrip(last: block.lastSenderReport, delay: block.delaySinceLastSenderReport, now: now)
     }
 
     func countNack(_ lost: Int) {
@@ -228,8 +231,9 @@ struct RTPFields {
     var timestamp: RTPTimestamp
     var ssrc: SSRC
 
-    func write(to packet: inout PacketBuffer, hasExtension: Bool) {
-        packet.bytes[0] = hasExtension ? 0x90 : 0x80
+    /// Without CSRCs, extension and padding.
+    func write(to packet: inout PacketBuffer) {
+        packet.bytes[0] = 0x80
         packet.bytes[1] = (marker ? 0x80 : 0) | (payloadType & 0x7f)
         packet.setUInt16(sequenceNumber.rawValue, at: 2)
         packet.setUInt32(timestamp.rawValue, at: 4)

@@ -297,6 +297,11 @@ public final class PeerSession {
 
     public func addSender(_ configuration: SenderConfiguration) -> SenderID { streams.addSender(configuration) }
 
+    /// Sets the header extensions that the peer accepts for the sender. The others are not written.
+    public func setExtensions(_ extensions: HeaderExtensionIDs, of id: SenderID) {
+        streams.sender(id)?.extensions = extensions
+    }
+
     /// Removes the sender. Sends BYE for it if it has sent packets.
     public func removeSender(_ id: SenderID, now: MonotonicTime) {
         seal(into: &outgoing)
@@ -312,8 +317,8 @@ public final class PeerSession {
     /// Removes the receiver. Later packets for it are dropped as of an unknown SSRC.
     public func removeReceiver(_ id: ReceiverID) { streams.removeReceiver(id) }
 
-    /// Sends a media packet under the sender's SSRC with the rewritten fields. Sends the payload without padding, CSRCs
-    /// and header extensions. Does not change `packet`.
+    /// Sends a media packet under the sender's SSRC with the rewritten fields. Sends the payload, and the capture time of
+    /// `header`, without padding, CSRCs and other header extensions. Does not change `packet`.
     ///
     /// Returns false if nothing is sent: the sender was removed, the session is not secured, or the packet was dropped
     /// and counted.
@@ -325,7 +330,7 @@ public final class PeerSession {
         let store = stream.ownStore()
         let payload = store.add(
             packet, header.payloadOffset..<header.payloadEnd, timestamp: rewrite.timestamp, marker: rewrite.marker,
-            now: now)
+            captureTime: header.captureTime, now: now)
         return plan(payload, of: store, rewrite, on: stream, now: now)
     }
 

@@ -34,6 +34,7 @@ final class StreamTable {
     /// Measured by sender reports, else by NACKs and their responses.
     var reportedRoundTrip = RoundTripEstimate()
     private var repairRoundTrip = RepairRoundTrip()
+    private var referenceTimes = ReferenceTimes()
 
     init(configuration: PeerSessionConfiguration) {
         self.configuration = configuration
@@ -181,6 +182,7 @@ final class StreamTable {
         }
         switch stream.receive(header, isRetransmission: isRetransmission, now: now, roundTrip: &repairRoundTrip) {
         case .new(let number), .restarted(let number):
+            header.resolveExtensions(stream.configuration.extensions, in: packet)
             return .media(stream.id, header, StreamPosition(epoch: stream.epoch, number: number))
         case .duplicate:
             dropped.duplicates += 1
@@ -211,7 +213,7 @@ final class StreamTable {
         var found: IncomingStream?
         var hasMid = false
         for case let stream? in receivers {
-            guard let id = stream.configuration.midExtensionID,
+            guard let id = stream.configuration.extensions.mid,
                 let range = header.headerExtension(id: id, in: packet)
             else { continue }
             hasMid = true
@@ -268,10 +270,12 @@ final class StreamTable {
     func receive(
         _ packets: [RTCPPacket], now: MonotonicTime, repairs: (OutgoingStream, [SequenceNumber]) -> Void
     ) {
+        // The sender reports of the compound came the same way.
+        let roundTrip = roundTrip(by: packets, now: now)
         for packet in packets {
             switch packet {
             case .senderReport(let information, let blocks):
-                receive(information, now: now)
+                receive(information, roundTrip: roundTrip, now: now)
                 receive(blocks, now: now)
             case .receiverReport(_, let blocks):
                 receive(blocks, now: now)
@@ -290,7 +294,7 @@ final class StreamTable {
                 for ssrc in gone {
                     if let stream = receiver(ssrc) { events.push(.bye(stream.id)) }
                 }
-            case .cname, .unknown:
+            case .cname, .extendedReport, .unknown:
                 continue
             }
         }
@@ -301,17 +305,34 @@ final class StreamTable {
         events.push(.keyframeRequested(stream.id))
     }
 
-    private func receive(_ information: SenderInformation, now: MonotonicTime) {
+    /// The round trip by the extended report of a compound.
+    private func roundTrip(by packets: [RTCPPacket], now: MonotonicTime) -> TimeInterval? {
+        for case .extendedReport(let report) in packets {
+            guard let sample = referenceTimes.receive(report, now: now) else { continue }
+            measured(sample)
+            return sample
+        }
+        return nil
+    }
+
+    private func measured(_ roundTrip: TimeInterval) {
+        reportedRoundTrip.add(roundTrip)
+        events.push(.roundTrip(roundTrip))
+    }
+
+    private func receive(_ information: SenderInformation, roundTrip: TimeInterval?, now: MonotonicTime) {
         guard let stream = receiver(information.ssrc) else { return }
         stream.receiveSenderReport(information.ntp, now: now)
-        events.push(.senderReport(stream.id, ntp: information.ntp, rtp: information.rtp, at: now))
+        events.push(
+            .senderReport(
+                stream.id, SenderReport(ntp: information.ntp, rtp: information.rtp, arrival: now, roundTrip: roundTrip))
+        )
     }
 
     private func receive(_ blocks: [ReportBlock], now: MonotonicTime) {
         for block in blocks {
             guard let stream = sender(block.ssrc), let sample = stream.receive(block, now: now) else { continue }
-            reportedRoundTrip.add(sample)
-            events.push(.roundTrip(sample))
+            measured(sample)
         }
     }
 
@@ -329,7 +350,7 @@ final class StreamTable {
         return [.receiverReport(own, []), .cname(own, configuration.cname)]
     }
 
-    /// Sender reports on all sent streams, and receiver reports on all received ones.
+    /// Sender reports on all sent streams, receiver reports on all received ones, and an extended report.
     func reports(now: MonotonicTime) -> [RTCPPacket] {
         var blocks: [ReportBlock] = []
         for case let receiver? in receivers {
@@ -341,13 +362,15 @@ final class StreamTable {
             packets.append(.senderReport(information, []))
         }
         let own = ownSSRC
+        let extended = referenceTimes.report(from: own, asks: !blocks.isEmpty, now: now)
         // 20 blocks leave room for the rest of a compound of 1200 bytes.
         while !blocks.isEmpty {
             packets.append(.receiverReport(own, Array(blocks.prefix(20))))
             blocks.removeFirst(min(20, blocks.count))
         }
-        if packets.isEmpty { return preamble }
+        guard !packets.isEmpty else { return preamble }
         packets.insert(.cname(own, configuration.cname), at: 1)
+        if let extended { packets.insert(.extendedReport(extended), at: 2) }
         return packets
     }
 

@@ -104,4 +104,25 @@ public struct NTPTime: RawRepresentable, Hashable, Sendable {
         let units = (magnitude / 1_000_000_000) << 32 | ((magnitude % 1_000_000_000) << 32) / 1_000_000_000
         return NTPTime(rawValue: interval.nanoseconds < 0 ? rawValue &- units : rawValue &+ units)
     }
+
+    /// The time from `other` to here: less than 68 years in either direction, because the seconds wrap in 2036.
+    public func interval(since other: NTPTime) -> TimeInterval {
+        TimeInterval(ntpUnits: Int64(bitPattern: rawValue &- other.rawValue))
+    }
+}
+
+extension TimeInterval {
+    /// From units of 2^-32 s.
+    public init(ntpUnits units: Int64) {
+        // Rounded, so that a time that became units is the same again.
+        let fraction = ((units & 0xffff_ffff) * 1_000_000_000 + 0x8000_0000) >> 32
+        self.init(nanoseconds: (units >> 32) * 1_000_000_000 + fraction)
+    }
+}
+
+extension RTPTimestamp {
+    /// The time from `other` to here.
+    public func interval(since other: RTPTimestamp, clockRate: UInt32) -> TimeInterval {
+        TimeInterval(nanoseconds: Int64(distance(from: other)) * 1_000_000_000 / Int64(max(clockRate, 1)))
+    }
 }

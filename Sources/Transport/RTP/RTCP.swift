@@ -60,7 +60,9 @@ public enum RTCPPacket: Sendable, Equatable {
     case pictureLoss(sender: SSRC, media: SSRC)
     /// Full intra request, with one command number for each requested source (RFC 5104, section 4.3.1).
     case fullIntraRequest(sender: SSRC, requests: [FullIntraRequest])
-    /// A packet of another type (REMB, transport-cc, XR, ...), skipped.
+    /// Extended report (RFC 3611, section 2) with the blocks that measure round trips; others are skipped.
+    case extendedReport(ExtendedReport)
+    /// A packet of another type (REMB, transport-cc, ...), skipped.
     case unknown(packetType: UInt8, format: UInt8)
 
     public struct FullIntraRequest: Sendable, Equatable {
@@ -80,6 +82,7 @@ public enum RTCPPacket: Sendable, Equatable {
         static let bye: UInt8 = 203
         static let transportFeedback: UInt8 = 205
         static let payloadFeedback: UInt8 = 206
+        static let extendedReport: UInt8 = 207
         static let genericNack: UInt8 = 1
         static let pictureLoss: UInt8 = 1
         static let fullIntraRequest: UInt8 = 4
@@ -145,6 +148,8 @@ extension RTCPPacket {
                 FullIntraRequest(ssrc: SSRC(packet.uint32(at: $0)), command: packet.bytes[$0 + 4])
             }
             return .fullIntraRequest(sender: SSRC(packet.uint32(at: body)), requests: requests)
+        case Kind.extendedReport:
+            return ExtendedReport(parsing: packet, body, end).map { .extendedReport($0) }
         default:
             return .unknown(packetType: type, format: UInt8(count))
         }
@@ -236,6 +241,7 @@ extension RTCPPacket {
         case .nack(_, _, let lost): 12 + 4 * Self.nackItems(lost).count
         case .pictureLoss: 12
         case .fullIntraRequest(_, let requests): 12 + 8 * requests.count
+        case .extendedReport(let report): 4 + report.serializedLength
         case .unknown: 0
         }
     }
@@ -279,6 +285,9 @@ extension RTCPPacket {
                 writer.write(UInt32(request.command) << 24, &compound)
             }
             return (Kind.payloadFeedback, Kind.fullIntraRequest)
+        case .extendedReport(let report):
+            report.write(&writer, &compound)
+            return (Kind.extendedReport, 0)
         case .unknown(let type, let format):
             return (type, format)
         }
@@ -308,7 +317,7 @@ extension RTCPPacket {
 }
 
 /// Writes successive 32-bit words.
-private struct RTCPWriter {
+struct RTCPWriter {
     var offset: Int
 
     mutating func write(_ word: UInt32, _ packet: inout PacketBuffer) {

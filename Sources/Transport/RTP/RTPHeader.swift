@@ -20,6 +20,8 @@ public struct RTPHeader: Sendable, Equatable {
     public var payloadOffset: Int
     /// The end of the payload. Padding follows.
     public var payloadEnd: Int
+    /// The value of the header extension, once `resolveExtensions` has read it.
+    public var captureTime: AbsoluteCaptureTime?
 
     public var payloadLength: Int { payloadEnd - payloadOffset }
 
@@ -71,6 +73,12 @@ public struct RTPHeader: Sendable, Equatable {
         guard padding >= 1, padding <= payloadEnd - payloadOffset else { return false }
         payloadEnd -= padding
         return true
+    }
+
+    /// Reads the values of the negotiated extensions that others than the session need, so that ids matter only to it.
+    public mutating func resolveExtensions(_ ids: HeaderExtensionIDs, in packet: borrowing PacketBuffer) {
+        guard hasExtension, let id = ids.captureTime, let range = headerExtension(id: id, in: packet) else { return }
+        captureTime = AbsoluteCaptureTime(packet.bytes, range)
     }
 
     /// The range of a header extension element's value. Nil if it is absent or if earlier elements overrun (RFC 8285,

@@ -15,10 +15,16 @@ public struct SenderClock: Sendable, Equatable {
 
     /// The clock extrapolated to another moment.
     public func extrapolated(to now: MonotonicTime) -> SenderClock {
-        let elapsed = (now - at).nanoseconds
+        var clock = shown(ntp.advanced(by: now - at))
+        clock.at = now
+        return clock
+    }
+
+    /// The clock if its wall clock shows another time at `at`. Ties the same timestamps to the same times.
+    public func shown(_ time: NTPTime) -> SenderClock {
+        let elapsed = time.interval(since: ntp).nanoseconds
         let rate = Int64(clockRate)
         let ticks = elapsed / 1_000_000_000 * rate + elapsed % 1_000_000_000 * rate / 1_000_000_000
-        return SenderClock(
-            ntp: ntp.advanced(by: now - at), rtp: rtp.advanced(by: Int(ticks)), at: now, clockRate: clockRate)
+        return SenderClock(ntp: time, rtp: rtp.advanced(by: Int(ticks)), at: at, clockRate: clockRate)
     }
 }

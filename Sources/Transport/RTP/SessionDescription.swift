@@ -118,8 +118,6 @@ public struct MediaDescription: Sendable, Equatable {
     public func retransmissionPayloadType(for payloadType: UInt8) -> UInt8? {
         formats.first { $0.retransmits == payloadType }?.payloadType
     }
-
-    public func extensionID(uri: String) -> UInt8? { extensions.first { $0.uri == uri }?.id }
 }
 
 public enum MediaDirection: String, Sendable {
@@ -189,23 +187,6 @@ public struct PayloadFormat: Sendable, Equatable {
         while text.first == " " { text.removeFirst() }
         while text.last == " " { text.removeLast() }
         return text
-    }
-}
-
-/// An `extmap` line (RFC 8285, section 5) whose id fits the one-byte form. Parsing drops others: our packets have no
-/// other form, so nothing else may be negotiated.
-public struct HeaderExtension: Sendable, Hashable {
-    public static let midURI = "urn:ietf:params:rtp-hdrext:sdes:mid"
-
-    public static let ids: ClosedRange<UInt8> = 1...14
-
-    /// One of `ids`.
-    public var id: UInt8
-    public var uri: String
-
-    public init(id: UInt8, uri: String) {
-        self.id = id
-        self.uri = uri
     }
 }
 

@@ -10,8 +10,9 @@ func packet(_ bytes: some Collection<UInt8>) -> PacketBuffer {
 func fuzzRTP(_ bytes: [UInt8]) {
     var packet = packet(bytes)
     _ = RTPHeader(parsingProtected: packet)
-    guard let header = RTPHeader(parsing: packet) else { return }
+    guard var header = RTPHeader(parsing: packet) else { return }
     precondition(header.payloadOffset <= header.payloadEnd && header.payloadEnd <= packet.count)
+    header.resolveExtensions(HeaderExtensionIDs(captureTime: 5), in: packet)
     let before = Array(packet.bytes[..<packet.count])
     header.write(into: &packet)
     precondition(Array(packet.bytes[..<packet.count]) == before)

@@ -12,11 +12,12 @@ func fuzzSession(_ bytes: [UInt8]) {
     let session = PeerSession(dtls: OpenHandshake(), configuration: configuration) { try OpenSRTP(keys: &$0) }
     _ = session.addReceiver(
         ReceiverConfiguration(
-            ssrc: SSRC(1), retransmissionSSRC: SSRC(2), mid: "0", midExtensionID: 4, clockRate: 90000,
-            payloadTypes: [96, 97], retransmissionPayloadTypes: [96: 98], nack: true))
+            ssrc: SSRC(1), retransmissionSSRC: SSRC(2), mid: "0",
+            extensions: HeaderExtensionIDs(mid: 4, captureTime: 5), clockRate: 90000, payloadTypes: [96, 97],
+            retransmissionPayloadTypes: [96: 98], nack: true))
     _ = session.addReceiver(
         ReceiverConfiguration(
-            mid: "1", midExtensionID: 4, clockRate: 48000, payloadTypes: [111], nack: false))
+            mid: "1", extensions: HeaderExtensionIDs(mid: 4), clockRate: 48000, payloadTypes: [111], nack: false))
     _ = session.addSender(
         SenderConfiguration(ssrc: SSRC(9), retransmissionSSRC: SSRC(10), clockRate: 90000))
     session.start(role: .client, expecting: [], now: now)

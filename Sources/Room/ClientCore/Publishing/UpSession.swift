@@ -26,6 +26,7 @@ final class UpSession {
         var framesNotSent = 0
         var bitRate = RateWindow()
         fileprivate var keyframe = KeyframeRequests()
+        fileprivate var captureTimes: CaptureTimeSchedule
         /// Counted here, because a restarted encoder begins with any number, and SRTP refuses numbers that go back (RFC
         /// 3711, section 3.3.2). The first is random and below 2^15 (section 3.3.1).
         fileprivate var nextSequenceNumber: SequenceNumber
@@ -38,6 +39,7 @@ final class UpSession {
             self.sender = sender
             self.senderID = senderID
             self.offer = offer
+            captureTimes = CaptureTimeSchedule(clockRate: sender.codec.clockRate)
             nextSequenceNumber = first
         }
     }
@@ -143,6 +145,7 @@ final class UpSession {
                     let media = answer[mid: stream.mid], !media.isRejected
                 else { continue }
                 track.stream = stream.stream
+                peer.setExtensions(media.acceptedExtensions, of: track.senderID)
             }
             guard !isAnswered else { return }
             guard let transport = answer.transport else {
@@ -175,9 +178,9 @@ final class UpSession {
         }
         track.framesSent += 1
         let captured = MonotonicTime(nanoseconds: batch.captureTime.nanoseconds)
-        peer.setClock(
-            track.senderID, ntp: wallClock(captured), rtp: RTPTimestamp(batch.rtpTimestamp),
-            at: captured)
+        let (ntp, rtp) = (wallClock(captured), RTPTimestamp(batch.rtpTimestamp))
+        peer.setClock(track.senderID, ntp: ntp, rtp: rtp, at: captured)
+        let carriesTime = track.captureTimes.includes(ntp, rtp: rtp, beginsStream: track.isVideo && batch.isKeyframe)
         if track.isVideo {
             captures?.record(
                 StreamKey(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime
@@ -189,8 +192,10 @@ final class UpSession {
             guard range.count <= PacketBuffer.capacity else { continue }
             packet.bytes.copyBytes(from: batch.bytes, range, to: 0)
             packet.count = range.count
-            guard let header = RTPHeader(parsing: packet) else { continue }
+            guard var header = RTPHeader(parsing: packet) else { continue }
             if track.sender.codec == .vp8 { track.pictures.number(&packet, header: header) }
+            // The clock of the capture is that of the sender reports.
+            if carriesTime, index == 0 { header.captureTime = AbsoluteCaptureTime(ntp, clockOffset: 0) }
             var rewrite = Rewrite(keeping: header)
             rewrite.sequenceNumber = track.nextSequenceNumber
             track.nextSequenceNumber = track.nextSequenceNumber.advanced(by: 1)

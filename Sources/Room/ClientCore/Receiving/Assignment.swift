@@ -17,16 +17,29 @@ final class Assignment {
     let before: ReceiverStatistics?
     let sink: any IncomingSink
     private var bitRate = RateWindow()
+    private var clock: StreamClock
 
     init(_ stream: IncomingStream, to sink: any IncomingSink, before: ReceiverStatistics?) {
         self.stream = stream
         self.before = before
         self.sink = sink
+        clock = StreamClock(clockRate: stream.codec.clockRate)
     }
 
     func begin() { sink.begin(stream) }
 
     func receive(_ packet: Span<UInt8>) { sink.receive(packet) }
+
+    /// A packet of the stream has its capture time.
+    func captured(_ time: AbsoluteCaptureTime, rtp: RTPTimestamp) {
+        clock.capture(time, rtp: rtp)
+        sink.clockChanged(clock)
+    }
+
+    func receive(_ report: SenderReport) {
+        clock.report(report.ntp, rtp: report.rtp, arrival: report.arrival, roundTrip: report.roundTrip)
+        sink.clockChanged(clock)
+    }
 
     /// Called about twice a second, with the bytes of the receiver so far.
     func sample(bytes: Int, now: MonotonicTime) {

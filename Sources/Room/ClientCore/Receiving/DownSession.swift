@@ -95,7 +95,8 @@ final class DownSession {
             throw TransportError(code: "sdp.no-ssrc", message: error.message, cause: error)
         }
         for receiver in receivers where slot(receiver.mid) == nil {
-            let codecs = offer[mid: receiver.mid].map { NegotiatedCodec.all(in: $0) } ?? []
+            let media = offer[mid: receiver.mid]
+            let codecs = media.map { NegotiatedCodec.all(in: $0) } ?? []
             let retransmissions = codecs.compactMap { codec in
                 codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
             }
@@ -103,6 +104,7 @@ final class DownSession {
                 ReceiverConfiguration(
                     ssrc: receiver.ssrc,
                     retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
+                    extensions: HeaderExtensionIDs(media?.extensions ?? []),
                     clockRate: receiver.media == .video ? Codec.vp8.clockRate : Codec.opus.clockRate,
                     payloadTypes: Set(codecs.map(\.payloadType)),
                     retransmissionPayloadTypes: Dictionary(retransmissions) { first, _ in first },
@@ -212,8 +214,7 @@ final class DownSession {
             self.profile = profile
             onEvent?(.secured(profile))
         case .lossBeyondRepair(let id): peer.requestKeyframe(id)
-        case .senderReport(let id, let ntp, let rtp, _):
-            slotOfReceiver[id]?.assignment?.sink.senderReport(ntp: ntp, rtp: rtp)
+        case .senderReport(let id, let report): slotOfReceiver[id]?.assignment?.receive(report)
         case .mediaRefused(let id, let packets):
             if let stream = slotOfReceiver[id]?.assignment?.stream { onEvent?(.problem(refusal(of: stream, packets))) }
         case .roundTrip(let time): roundTrip = time

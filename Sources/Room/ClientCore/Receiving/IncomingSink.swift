@@ -7,10 +7,10 @@ package import RoomProtocol
 package protocol IncomingSink: AnyObject {
     /// A receiver carries the stream.
     func begin(_ stream: IncomingStream)
-    /// Receives one decrypted packet, in order of arrival. Retransmitted packets arrive late.
+    /// Receives one decrypted packet with its header extension, in order of arrival. Retransmitted packets arrive late.
     func receive(_ packet: Span<UInt8>)
-    /// The publisher's RTP timestamp was `rtp` when its wall clock showed `ntp`.
-    func senderReport(ntp: NTPTime, rtp: RTPTimestamp)
+    /// The age of the stream's frames is told by another clock from now on.
+    func clockChanged(_ clock: StreamClock)
     /// Called about twice a second, to measure rates.
     func sample(now: MonotonicTime)
     /// Adds the counters downstream of the sink.
@@ -20,7 +20,7 @@ package protocol IncomingSink: AnyObject {
 }
 
 extension IncomingSink {
-    package func senderReport(ntp: NTPTime, rtp: RTPTimestamp) {}
+    package func clockChanged(_ clock: StreamClock) {}
     package func sample(now: MonotonicTime) {}
     package func fill(_ statistics: inout RoomStatistics.Received) {}
 }

@@ -30,13 +30,14 @@ final class ReceiverSlot {
         held.remember(packet, header, at: position)
         // A packet with another payload type belongs to the previous or the next stream.
         guard assignment.stream.payloadType == header.payloadType else { return }
-        deliver(packet.bytes.span.extracting(0..<packet.count), header.sequenceNumber)
+        deliver(packet.bytes.span.extracting(0..<packet.count), header)
     }
 
     /// Passes a packet on. At the start of a stream, it may have to wait for the first one.
-    private func deliver(_ packet: Span<UInt8>, _ number: SequenceNumber) {
+    private func deliver(_ packet: Span<UInt8>, _ header: RTPHeader) {
+        if let time = header.captureTime { assignment?.captured(time, rtp: header.timestamp) }
         guard start != nil else { return assignment?.receive(packet) ?? () }
-        if let packets = start?.add(packet, number, now: loop.now) {
+        if let packets = start?.add(packet, header.sequenceNumber, now: loop.now) {
             finishStart(packets)
         } else if let deadline = start?.deadline {
             timer.arm(at: deadline)
@@ -62,8 +63,8 @@ final class ReceiverSlot {
         let isWhole = held.isWhole(from: first)
         // Packets that were dropped never arrive again.
         if !isWhole { start = nil }
-        for packet in held.take(from: first) where packet.payloadType == assignment.stream.payloadType {
-            deliver(packet.bytes.span, SequenceNumber(UInt16(truncatingIfNeeded: packet.position.number)))
+        for packet in held.take(from: first) where packet.header.payloadType == assignment.stream.payloadType {
+            deliver(packet.bytes.span, packet.header)
         }
         return isWhole
     }

@@ -6,8 +6,12 @@ public struct RoomStatistics: Sendable {
         /// The publisher is in this process: the capture time was looked up by the frame's RTP timestamp, on one
         /// monotonic clock.
         case rtpTimestamp = "rtp-timestamp"
-        /// The publisher's RTCP sender reports tie its RTP timestamps to its wall clock, which is compared with ours.
-        /// Between machines, the result is as accurate as their clocks agree.
+        /// Packets carry the capture times of their frames (`abs-capture-time`), by the clock of the machine that captured
+        /// them. That clock is known from the sender reports and the round trips of both ways. The error is half of the
+        /// difference between the delays of the two directions. Before the first round trips are known, and with a server
+        /// that does not measure them, the wall clocks of the two machines are compared.
+        case captureTime = "abs-capture-time"
+        /// The publisher's RTCP sender reports tie its RTP timestamps to its clock. Otherwise as `captureTime`.
         case senderReport = "rtcp-sender-report"
     }
 
@@ -109,7 +113,7 @@ public struct RoomStatistics: Sendable {
     public var received: [Received] = []
     public var published: [Published] = []
     /// Round trip to the server in milliseconds, once measured: of the up session if there is one, otherwise of the
-    /// signalling.
+    /// down session, and before its first reports of the signalling.
     public var roundTripMilliseconds: Double?
     /// Messages of a server of a later version, which this client does not know.
     public var messagesIgnored = 0

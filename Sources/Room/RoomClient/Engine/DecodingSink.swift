@@ -104,7 +104,7 @@ final class DecodingSink: IncomingSink {
 
     func receive(_ packet: Span<UInt8>) { pipeline.receive(packet) }
 
-    func senderReport(ntp: NTPTime, rtp: RTPTimestamp) { pipeline.senderReport(ntp: ntp, rtp: rtp) }
+    func clockChanged(_ clock: StreamClock) { monitor.clockChanged(clock) }
 
     func sample(now: MonotonicTime) { monitor.sample(now: now) }
 

@@ -91,8 +91,6 @@ final class ReceivingPipeline {
         }
     }
 
-    func senderReport(ntp: NTPTime, rtp: RTPTimestamp) { monitor.senderReport(ntp: ntp, rtp: rtp) }
-
     func handle(_ notice: Notice, of number: Int, now: MonotonicTime) -> Outcome {
         guard number == attempt else { return .nothing }
         switch (notice, phase) {

@@ -20,7 +20,9 @@ final class StreamMonitor: Sendable {
         var latencies: [Double] = []
         var nextLatency = 0
         var method = RoomStatistics.LatencyMethod.rtpTimestamp
-        var clock: (ntp: NTPTime, rtp: RTPTimestamp)?
+        /// Whether the clocks of two machines are compared by round trips.
+        var isMeasured = true
+        var clock: StreamClock?
     }
 
     private let key: StreamKey
@@ -40,16 +42,21 @@ final class StreamMonitor: Sendable {
             }
             state.lastFrame = frame.handedOver
             if let captured {
-                add(frame.handedOver.milliseconds(since: captured), by: .rtpTimestamp, to: &state)
-            } else if let timestamp = frame.rtpTimestamp, let clock = state.clock {
-                add(age(of: timestamp, by: clock, at: frame.handedOver), by: .senderReport, to: &state)
+                add(frame.handedOver.milliseconds(since: captured), by: .rtpTimestamp, isMeasured: true, to: &state)
+            } else if let timestamp = frame.rtpTimestamp,
+                let age = state.clock?.age(
+                    of: RTPTimestamp(timestamp), at: MonotonicTime(nanoseconds: frame.handedOver.nanoseconds),
+                    wallClock: WallClock.shared.time)
+            {
+                add(
+                    age.time.milliseconds, by: age.source == .captureTime ? .captureTime : .senderReport,
+                    isMeasured: age.isMeasured, to: &state)
             }
         }
     }
 
-    /// The publisher's RTP timestamp was `rtp` when its wall clock showed `ntp`.
-    func senderReport(ntp: NTPTime, rtp: RTPTimestamp) {
-        state.withLock { $0.clock = (ntp, rtp) }
+    func clockChanged(_ clock: StreamClock) {
+        state.withLock { $0.clock = clock }
     }
 
     /// Called about twice a second.
@@ -71,12 +78,14 @@ final class StreamMonitor: Sendable {
         }
     }
 
-    private func add(_ milliseconds: Double, by method: RoomStatistics.LatencyMethod, to state: inout State) {
-        if method != state.method {
+    private func add(
+        _ milliseconds: Double, by method: RoomStatistics.LatencyMethod, isMeasured: Bool, to state: inout State
+    ) {
+        if (method, isMeasured) != (state.method, state.isMeasured) {
             // Values of two methods are not mixed.
             state.latencies = []
             state.nextLatency = 0
-            state.method = method
+            (state.method, state.isMeasured) = (method, isMeasured)
         }
         if state.latencies.count < Self.latencyCapacity {
             state.latencies.append(milliseconds)
@@ -84,13 +93,6 @@ final class StreamMonitor: Sendable {
             state.latencies[state.nextLatency] = milliseconds
             state.nextLatency = (state.nextLatency + 1) % Self.latencyCapacity
         }
-    }
-
-    private func age(of timestamp: UInt32, by clock: (ntp: NTPTime, rtp: RTPTimestamp), at time: MediaTime) -> Double {
-        let ticks = Int64(RTPTimestamp(timestamp).distance(from: clock.rtp))
-        let captured = clock.ntp.advanced(by: .microseconds(ticks * 1000 / 90))
-        let shown = WallClock.shared.time(at: MonotonicTime(nanoseconds: time.nanoseconds))
-        return (Double(shown.unixNanoseconds) - Double(captured.unixNanoseconds)) / 1e6
     }
 
     private func latency(of state: State) -> RoomStatistics.Latency? {

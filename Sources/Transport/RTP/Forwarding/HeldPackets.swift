@@ -10,7 +10,7 @@ public struct HeldPackets: Sendable {
     public struct Packet: Sendable {
         /// The packet's position in the receiver's stream.
         public var position: StreamPosition
-        public var payloadType: UInt8
+        public var header: RTPHeader
         public var bytes: [UInt8]
     }
 
@@ -40,7 +40,7 @@ public struct HeldPackets: Sendable {
         // Takes the place and the memory of the oldest one.
         forget(waiting[oldest].position)
         waiting[oldest].position = position
-        waiting[oldest].payloadType = header.payloadType
+        waiting[oldest].header = header
         waiting[oldest].bytes.removeAll(keepingCapacity: true)
         waiting[oldest].bytes.append(contentsOf: packet.bytes[..<packet.count])
         oldest = (oldest + 1) % waiting.count
@@ -65,7 +65,7 @@ public struct HeldPackets: Sendable {
     private mutating func append(_ packet: borrowing PacketBuffer, _ header: RTPHeader, _ position: StreamPosition) {
         waiting.append(
             Packet(
-                position: position, payloadType: header.payloadType, bytes: Array(packet.bytes[..<packet.count])))
+                position: position, header: header, bytes: Array(packet.bytes[..<packet.count])))
     }
 
     private mutating func drop(_ count: Int) {

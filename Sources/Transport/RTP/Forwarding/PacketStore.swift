@@ -1,4 +1,5 @@
-/// The payloads of a stream's newest packets with their timestamps and markers, for everyone who sends the stream. On one
+/// The payloads of a stream's newest packets with their timestamps, markers and capture times, for everyone who sends the
+/// stream. On one
 /// thread.
 ///
 /// A ring of bytes in one slab. Holders keep the index of a packet. Indexes count from 0 and are never used again; the
@@ -17,17 +18,22 @@ public final class PacketStore {
 
     @usableFromInline
     struct Entry {
-        /// The position of the payload in all bytes written so far.
+        /// The position of the capture time and the payload after it in all bytes written so far.
         @usableFromInline var position = 0
         var time = MonotonicTime.zero
         @usableFromInline var timestamp = RTPTimestamp(0)
         @usableFromInline var length: UInt16 = 0
         @usableFromInline var marker = false
+        /// The bytes of the capture time, 0 without one.
+        @usableFromInline var captureTimeLength: UInt8 = 0
+        var totalLength: Int { Int(captureTimeLength) + Int(length) }
     }
 
     /// The sizes of a store's first packet.
     private static let firstPackets = 64
     private static let firstBytes = 64 * 1024
+    /// The longest payload with a capture time.
+    private static let longestEntry = PacketBuffer.capacity + AbsoluteCaptureTime.maximumLength
 
     private let limits: Limits
     @exclusivity(unchecked) @usableFromInline var entries: [Entry] = []
@@ -48,25 +54,27 @@ public final class PacketStore {
         let entry = MemoryLayout<Entry>.stride
         return PacketMemory(
             held: slab.count + entries.count * entry,
-            limit: max(limits.bytes, PacketBuffer.capacity) + Self.rounded(limits.packets) * entry)
+            limit: max(limits.bytes, Self.longestEntry) + Self.rounded(limits.packets) * entry)
     }
 
     /// Stores the payload of a packet. Returns its index.
     public func add(
         _ packet: borrowing PacketBuffer, _ payload: Range<Int>, timestamp: RTPTimestamp, marker: Bool,
-        now: MonotonicTime
+        captureTime: AbsoluteCaptureTime? = nil, now: MonotonicTime
     ) -> Int {
         if entries.isEmpty {
             entries = [Entry](repeating: Entry(), count: min(Self.firstPackets, Self.rounded(limits.packets)))
-            slab = [UInt8](repeating: 0, count: max(PacketBuffer.capacity, min(Self.firstBytes, limits.bytes)))
+            slab = [UInt8](repeating: 0, count: max(Self.longestEntry, min(Self.firstBytes, limits.bytes)))
         }
-        var start = makeRoom(for: payload.count, now)
+        let prefix = captureTime?.length ?? 0
+        let start = makeRoom(for: prefix + payload.count, now)
         let offset = start % slab.count
-        slab.copyBytes(from: packet.bytes, payload, to: offset)
+        captureTime?.write(to: &slab, at: offset)
+        slab.copyBytes(from: packet.bytes, payload, to: offset + prefix)
         entries[next & (entries.count - 1)] = Entry(
-            position: start, time: now, timestamp: timestamp, length: UInt16(payload.count), marker: marker)
-        start += payload.count
-        head = start
+            position: start, time: now, timestamp: timestamp, length: UInt16(payload.count), marker: marker,
+            captureTimeLength: UInt8(prefix))
+        head = start + prefix + payload.count
         next += 1
         return next - 1
     }
@@ -93,6 +101,20 @@ public final class PacketStore {
         contains(index) && entries[index & (entries.count - 1)].marker
     }
 
+    /// The bytes of the packet's capture time, 0 without one or if it is gone.
+    @inlinable
+    public func captureTimeLength(of index: Int) -> Int {
+        contains(index) ? Int(entries[index & (entries.count - 1)].captureTimeLength) : 0
+    }
+
+    /// The packet's capture time, nil without one or if it is gone.
+    public func captureTime(of index: Int) -> AbsoluteCaptureTime? {
+        let length = captureTimeLength(of: index)
+        guard length > 0 else { return nil }
+        let offset = entry(index).position % slab.count
+        return AbsoluteCaptureTime(slab, offset..<(offset + length))
+    }
+
     /// Passes the payload of an index, empty if it is gone.
     @inlinable
     public func withPayload<Result>(_ index: Int, _ body: (Span<UInt8>) -> Result) -> Result {
@@ -100,7 +122,7 @@ public final class PacketStore {
         let bytes = slab.span
         guard contains(index) else { return body(bytes.extracting(0..<0)) }
         let entry = entries[index & (entries.count - 1)]
-        let offset = entry.position % slab.count
+        let offset = entry.position % slab.count + Int(entry.captureTimeLength)
         return body(bytes.extracting(offset..<(offset + Int(entry.length))))
     }
 
@@ -139,9 +161,9 @@ public final class PacketStore {
         for index in oldest..<next {
             let moved = entry(index)
             let offset = moved.position % slab.count
-            larger.copyBytes(from: slab, offset..<(offset + Int(moved.length)), to: head)
+            larger.copyBytes(from: slab, offset..<(offset + moved.totalLength), to: head)
             entries[index & (entries.count - 1)].position = head
-            head += Int(moved.length)
+            head += moved.totalLength
         }
         slab = larger
     }

@@ -1,0 +1,64 @@
+import RTP
+
+/// The times that this end reported last, for the round trip to an end that replies how long it has kept one.
+struct SentReports {
+    private static let remembered = 8
+
+    private var reports: [(compact: UInt32, at: MonotonicTime)] = []
+
+    /// A report with this time leaves.
+    mutating func sent(_ time: NTPTime, at now: MonotonicTime) {
+        if reports.count == Self.remembered { reports.removeFirst() }
+        reports.append((time.compact, now))
+    }
+
+    /// The round trip by a reply. Nil if no remembered report had this time.
+    ///
+    /// - Parameter delay: in 65536ths of a second.
+    func roundTrip(last: UInt32, delay: UInt32, now: MonotonicTime) -> TimeInterval? {
+        guard last != 0, let report = reports.last(where: { $0.compact == last }) else { return nil }
+        let held = TimeInterval(nanoseconds: Int64(delay) * 1_000_000_000 / 65536)
+        // The delay is rounded, which can make the round trip negative by 15 µs.
+        return max(.zero, now - report.at - held)
+    }
+}
+
+/// The extended reports of a session (RFC 3611, sections 4.4 and 4.5). With them, also an end that only receives measures
+/// the round trip.
+struct ReferenceTimes {
+    /// A second session with the same peer begins at another time, so that nobody learns how long this machine has run.
+    private var began: MonotonicTime?
+    private var sent = SentReports()
+    private var received: (ssrc: SSRC, compact: UInt32, at: MonotonicTime)?
+
+    /// The next report. Nil if there is nothing to ask or to reply.
+    mutating func report(from ssrc: SSRC, asks: Bool, now: MonotonicTime) -> ExtendedReport? {
+        var report = ExtendedReport(ssrc: ssrc)
+        if asks {
+            // Elapsed time is allowed (section 4.4). 0 would mean that no report was received.
+            let time = NTPTime(rawValue: 1 << 32).advanced(by: now - (began ?? now))
+            began = began ?? now
+            sent.sent(time, at: now)
+            report.referenceTime = time
+        }
+        if let received {
+            let elapsed = max(0, (now - received.at).nanoseconds)
+            // The field overflows after 18 hours.
+            let delay = elapsed / 1_000_000_000 * 65536 + elapsed % 1_000_000_000 * 65536 / 1_000_000_000
+            report.replies = [
+                .init(ssrc: received.ssrc, lastReference: received.compact, delay: UInt32(clamping: delay))
+            ]
+        }
+        return report.referenceTime == nil && report.replies.isEmpty ? nil : report
+    }
+
+    /// Handles the peer's report. Returns the round trip if it replies to one of this end.
+    mutating func receive(_ report: ExtendedReport, now: MonotonicTime) -> TimeInterval? {
+        if let time = report.referenceTime { received = (report.ssrc, time.compact, now) }
+        // The times of this end differ, whichever of its SSRCs a report had.
+        for reply in report.replies {
+            if let time = sent.roundTrip(last: reply.lastReference, delay: reply.delay, now: now) { return time }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,99 @@
+/// An `extmap` line (RFC 8285, section 5) whose id fits the one-byte form. Parsing drops others: our packets have no
+/// other form, so nothing else may be negotiated.
+public struct HeaderExtension: Sendable, Hashable {
+    /// The header extensions that sessions write and read. Another one needs a case here, an id in `HeaderExtensionIDs`, and
+    /// its value in `RTPHeader.resolveExtensions` or `OutgoingStream`.
+    public enum Kind: String, Sendable, CaseIterable {
+        /// RFC 9143, section 15.
+        case mid = "urn:ietf:params:rtp-hdrext:sdes:mid"
+        /// See `AbsoluteCaptureTime`.
+        case captureTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
+    }
+
+    public static let ids: ClosedRange<UInt8> = 1...14
+
+    /// One of `ids`.
+    public var id: UInt8
+    public var uri: String
+
+    public init(id: UInt8, uri: String) {
+        self.id = id
+        self.uri = uri
+    }
+
+    public init(id: UInt8, _ kind: Kind) { self.init(id: id, uri: kind.rawValue) }
+
+    /// Nil for an extension that sessions do not know.
+    public var kind: Kind? { Kind(rawValue: uri) }
+}
+
+extension [HeaderExtension] {
+    /// Those of an offer that an answer accepts: each known extension once, under an id of its own.
+    public var acceptable: [HeaderExtension] {
+        var accepted: [HeaderExtension] = []
+        for one in self where one.kind != nil {
+            guard !accepted.contains(where: { $0.id == one.id || $0.uri == one.uri }) else { continue }
+            accepted.append(one)
+        }
+        return accepted
+    }
+}
+
+/// The negotiated ids of one m-line's header extensions. Nil for one that was not negotiated.
+public struct HeaderExtensionIDs: Sendable, Hashable {
+    public var mid: UInt8?
+    public var captureTime: UInt8?
+
+    public init(mid: UInt8? = nil, captureTime: UInt8? = nil) {
+        self.mid = mid
+        self.captureTime = captureTime
+    }
+
+    public init(_ extensions: [HeaderExtension]) {
+        for one in extensions.acceptable {
+            switch one.kind {
+            case .mid: mid = one.id
+            case .captureTime: captureTime = one.id
+            case nil: break
+            }
+        }
+    }
+}
+
+/// Writes a header extension after the fixed part of an RTP header, element by element, in the one-byte form (RFC 8285,
+/// section 4.2). Allocates nothing.
+public struct HeaderExtensionWriter {
+    private static let start = RTPHeader.minimumLength + 4
+    private var end = Self.start
+
+    public init() {}
+
+    /// The length of a header extension whose elements have so many bytes, their ids included. 0 without elements.
+    public static func length(ofElements bytes: Int) -> Int { bytes == 0 ? 0 : 4 + (bytes + 3) & ~3 }
+
+    /// Begins an element with a value of 1...16 bytes. Returns the place for the value.
+    public mutating func element(_ id: UInt8, length: Int, in packet: inout PacketBuffer) -> Int {
+        packet.bytes[end] = id << 4 | UInt8(length - 1)
+        let place = end + 1
+        end = place + length
+        return place
+    }
+
+    public mutating func write(_ time: AbsoluteCaptureTime, as id: UInt8, to packet: inout PacketBuffer) {
+        let place = element(id, length: time.length, in: &packet)
+        time.write(to: &packet.bytes, at: place)
+    }
+
+    /// Ends the header, and returns its length. Without elements, it has no extension.
+    public mutating func finish(in packet: inout PacketBuffer) -> Int {
+        guard end > Self.start else { return RTPHeader.minimumLength }
+        while end & 3 != 0 {
+            packet.bytes[end] = 0
+            end += 1
+        }
+        packet.bytes[0] |= 0x10
+        packet.setUInt16(0xBEDE, at: RTPHeader.minimumLength)
+        packet.setUInt16(UInt16((end - Self.start) / 4), at: RTPHeader.minimumLength + 2)
+        return end
+    }
+}

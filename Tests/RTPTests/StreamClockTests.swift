@@ -1,0 +1,93 @@
+import RTP
+import Testing
+import TestSupport
+
+private let origin = MonotonicTime(nanoseconds: 5_000_000_000)
+
+private func at(_ milliseconds: Int64) -> MonotonicTime { origin + .milliseconds(milliseconds) }
+
+/// Another machine's clock, which is ahead of the local one.
+private func other(_ time: MonotonicTime, ahead: TimeInterval = .seconds(7200)) -> NTPTime {
+    NTPTime(unixNanoseconds: 1_763_697_600_000_000_000 + time.nanoseconds).advanced(by: ahead)
+}
+
+private func error(_ clock: RemoteClock, at time: MonotonicTime, ahead: TimeInterval = .seconds(7200)) throws -> Double
+{
+    abs(try #require(clock.time(at: time)).interval(since: other(time, ahead: ahead)).milliseconds)
+}
+
+@Suite struct RemoteClockTests {
+    @Test func `another machine's clock is known by reports and half of the round trip`() throws {
+        var clock = RemoteClock()
+        #expect(clock.time(at: at(0)) == nil)
+        clock.add(other(at(-40)), arrival: at(0), roundTrip: .milliseconds(80))
+        #expect(try error(clock, at: at(500)) < 0.001)
+    }
+
+    @Test func `reports that waited in queues do not spoil it`() throws {
+        var clock = RemoteClock()
+        var random = Seeded(3)
+        for second in 0..<60 {
+            let queued = second % 5 == 0 ? 0 : Int64.random(in: 0...200, using: &random)
+            let arrival = at(Int64(second) * 1000)
+            clock.add(
+                other(arrival + .milliseconds(-20 - queued)), arrival: arrival, roundTrip: .milliseconds(40 + queued))
+            #expect(try error(clock, at: arrival) < 0.001)
+        }
+    }
+
+    @Test func `a clock that is set is followed at once`() throws {
+        var clock = RemoteClock()
+        for second in 0..<8 {
+            clock.add(
+                other(at(Int64(second) * 1000 - 5)), arrival: at(Int64(second) * 1000), roundTrip: .milliseconds(10))
+        }
+        // With a longer way than before.
+        let arrival = at(8000)
+        clock.add(other(arrival + .milliseconds(-30), ahead: .zero), arrival: arrival, roundTrip: .milliseconds(60))
+        #expect(try error(clock, at: arrival, ahead: .zero) < 0.001)
+    }
+}
+
+@Suite struct StreamClockTests {
+    private func age(_ clock: StreamClock, _ rtp: UInt32, at time: MonotonicTime) -> StreamClock.Age? {
+        // The local wall clock is right, and the other machine's is 2 h ahead.
+        clock.age(of: RTPTimestamp(rtp), at: time) { other($0, ahead: .zero) }
+    }
+
+    @Test func `the age of a frame comes from the capture time of another, by the clock of the reports`() throws {
+        var clock = StreamClock(clockRate: 90000)
+        #expect(age(clock, 0, at: at(0)) == nil)
+        // Captured at 0, when the stream was at 1000.
+        clock.capture(AbsoluteCaptureTime(other(at(0)), clockOffset: nil), rtp: RTPTimestamp(1000))
+        // Without a round trip, the wall clocks of the two machines are compared.
+        let guess = try #require(age(clock, 1000, at: at(150)))
+        #expect(guess.source == .captureTime && !guess.isMeasured)
+        #expect(abs(guess.time.seconds + 7200) < 1)
+        clock.report(other(at(130)), rtp: RTPTimestamp(0), arrival: at(150), roundTrip: .milliseconds(40))
+        let known = try #require(age(clock, 1000 + 9000, at: at(250)))
+        #expect(known.source == .captureTime && known.isMeasured)
+        #expect(abs(known.time.milliseconds - 150) < 0.001)
+    }
+
+    @Test func `the clock offset of a mixer counts`() throws {
+        var clock = StreamClock(clockRate: 48000)
+        // The camera's clock is a quarter of an hour behind that of the mixer, which sends the reports.
+        let offset = -(900 << 32) as Int64
+        let captured = other(at(0)).advanced(by: .seconds(-900))
+        clock.capture(AbsoluteCaptureTime(captured, clockOffset: offset), rtp: RTPTimestamp(5))
+        clock.report(other(at(90)), rtp: RTPTimestamp(0), arrival: at(100), roundTrip: .milliseconds(20))
+        #expect(abs(try #require(age(clock, 5, at: at(300))).time.milliseconds - 300) < 0.001)
+    }
+
+    @Test func `sender reports serve without capture times, and when those have stopped`() throws {
+        var clock = StreamClock(clockRate: 90000)
+        clock.report(other(at(0)), rtp: RTPTimestamp(90_000), arrival: at(10), roundTrip: .milliseconds(20))
+        let first = try #require(age(clock, 90_000 + 9000, at: at(180)))
+        #expect(first.source == .senderReport && abs(first.time.milliseconds - 80) < 0.001)
+        clock.capture(AbsoluteCaptureTime(other(at(1000)), clockOffset: 0), rtp: RTPTimestamp(180_000))
+        #expect(age(clock, 180_000, at: at(1100))?.source == .captureTime)
+        // Six seconds later.
+        #expect(age(clock, 180_000 + 540_000, at: at(7100))?.source == .senderReport)
+    }
+}
