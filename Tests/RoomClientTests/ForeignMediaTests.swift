@@ -141,7 +141,7 @@ struct ForeignMediaTests {
             #expect(try #require(picture.payloads.first).count == vp8(1, isKeyframe: true).count)
             publisher.disconnect()
             try await requireEventually("both streams end") { picture.ends == 1 && sound.ends == 1 }
-            #expect(!video.isConnected && !audio.isConnected)
+            try await requireEventually("both tracks are free") { !video.isConnected && !audio.isConnected }
             viewer.disconnect()
             try await requireEventually("the viewer has left") { toldViewer.hasEnded }
         }

@@ -389,8 +389,8 @@ struct RequestedMediaTests {
         let capture = LocalCapture(request)
         try await capture.start()
         #expect(capture.plan?.videoCodecs == ["vp8-encoder"])
-        try await capture.change { $0.codec = nil }
-        #expect(capture.plan?.videoCodecs == [])
+        try await capture.change { $0.codec = .h264 }
+        #expect(capture.plan?.videoCodecs == ["h264-encoder"])
         let tracks = try await capture.publish()
         #expect(tracks.map(\.codec.rawValue) == ["H264"])
         #expect(tracks.first?.level ?? 0 >= 10)
