@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import GStreamerKit
 import MediaGraph
 import TestFixtures
@@ -154,6 +155,33 @@ extension MediaNodesTests {
         @Test func `a preview and a request for raw media decode the file`() throws {
             #expect(try plan(Self.graph([.frames("video"), .sound("audio")])).formats == ["I420", "S16LE"])
             #expect(try plan(Self.graph(Self.room, format: "raw")).formats == ["I420", "S16LE"])
+        }
+
+        @Test func `a file that was cut off is played up to there, with a warning`() async throws {
+            let folder = TemporaryFolder()
+            try Self.mux(try EncodedFilm.h264(180, keyframeEvery: 15), "matroskamux", into: folder.file("whole.mkv"))
+            let whole = try Data(contentsOf: URL(fileURLWithPath: folder.file("whole.mkv")))
+            let path = folder.file("cut.mkv")
+            try whole.prefix(whole.count / 4).write(to: URL(fileURLWithPath: path))
+            let graph = MediaGraph {
+                Chain {
+                    Node.file(path: path, loop: false)
+                    Node.null("end")
+                }
+            }
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(graph, seen: seen)
+            try await pipeline.start()
+            await eventually("the end") { seen.hasEnded }
+            await pipeline.stop()
+            #expect(
+                seen.events.all.contains {
+                    if case .warning("file", let words) = $0 {
+                        words.contains("of the 6 s that it states")
+                    } else {
+                        false
+                    }
+                })
         }
 
         // MARK: Running

@@ -17,6 +17,8 @@ final class FileNode: NodeType, RunningNode {
     private static let tolerance: UInt64 = 5_000_000
     /// An encoded packet that lies so far after all others has a wrong timestamp, unless others follow it there.
     private static let longestJump: UInt64 = 10_000_000_000
+    /// A file that ends so many seconds before its stated end was cut off.
+    private static let longestLack = 2.0
     /// No file is so long.
     private static let impossible: UInt64 = 1 << 60
 
@@ -71,6 +73,8 @@ final class FileNode: NodeType, RunningNode {
     private let passing: Set<String>
     private let pipeline: WeakBox<Pipeline>
     private let control: DispatchQueue
+    private let reporter: Reporter
+    private let hasWarned = AtomicBool()
 
     private init(_ instance: NodeInstance) {
         name = instance.name
@@ -80,6 +84,7 @@ final class FileNode: NodeType, RunningNode {
         passing = Set(instance.plan.formats.filter { $0.value.codec != nil }.keys)
         pipeline = WeakBox(instance.pipeline)
         control = instance.control
+        reporter = instance.reporter
     }
 
     static let kind = NodeKind(
@@ -262,16 +267,26 @@ final class FileNode: NodeType, RunningNode {
     }
 
     private func endOfStream() -> ProbeAnswer {
-        guard doesLoop else { return .pass }
-        let isRoundOver = state.withLock { state in
+        let (pads, isRoundOver, end) = state.withLock { state in
             state.ended += 1
-            return state.ended == state.pads.count
+            return (state.pads, state.ended == state.pads.count, max(state.videoEnd, state.audioEnd))
         }
+        if isRoundOver { check(end: Double(end) / 1e9, stated: Double(pads.compactMap(\.duration).max() ?? 0) / 1e9) }
+        guard doesLoop else { return .pass }
         if isRoundOver {
             // The restart flushes the decoders, which waits for this thread.
             control.async { [weak self] in self?.startAgain() }
         }
         return .drop
+    }
+
+    private func check(end: Double, stated: Double) {
+        guard stated - end > max(Self.longestLack, stated / 10), !hasWarned.exchange(true) else { return }
+        func rounded(_ seconds: Double) -> String { ((seconds * 100).rounded() / 100).short }
+        reporter.warn(
+            name,
+            "\(path) ends after \(rounded(end)) s of the \(rounded(stated)) s that it states. It may be cut off: copy it again."
+        )
     }
 
     private func startAgain() {
