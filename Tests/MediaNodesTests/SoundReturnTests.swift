@@ -72,7 +72,9 @@ extension MediaNodesTests {
                     Node.testPattern(width: 64, height: 64, framesPerSecond: 20)
                     Node.frames("view")
                 }
+                // A path that delays audio, as a room does.
                 Chain(from: "test-pattern", port: "audio") {
+                    Node("audio-mixer", settings: ["latency": 200])
                     Tee { Node.sound("ear") }
                     Node("speaker", settings: settings)
                 }
@@ -126,7 +128,6 @@ extension MediaNodesTests {
                 let after = offsets(seen, heard, since: returned)
                 // ITU-R BT.1359: 45 ms of early sound are noticed, the smaller of both limits.
                 let change = try #require(after.median) - #require(before.median)
-                print("OFFSETS", before, after)
                 #expect(abs(change) <= 45, "before \(before) ms, after \(after) ms")
             }
             let statistics = player.statistics

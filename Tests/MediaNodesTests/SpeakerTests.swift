@@ -32,8 +32,9 @@ import Testing
         // Debian's PipeWire also serves clients of PulseAudio.
         let compatible = try plan(["system": "pipewire"], MadeUpMachine(elements: ["pulsesink"]))
         #expect(compatible.device?.element("sink")?.factory == "pulsesink")
-        // The name of ALSA tells the system.
-        #expect(try plan(["device": "hw:1"], machine).device?.element("sink")?.factory == "alsasink")
+        // The name of ALSA tells the system, whose default device may be missing.
+        let named = try plan(["device": "hw:1"], MadeUpMachine(elements: ["alsasink"], unusable: ["alsasink"]))
+        #expect(named.device?.element("sink")?.factory == "alsasink")
     }
 
     @Test("A named sound system that is not installed is an error; one that does not respond is waited for")
@@ -108,6 +109,14 @@ import Testing
         let none = try microphone("serial:GONE", [Self.headset]).device?.waiting
         #expect(none?.contains("is not plugged in. Use serial:7C3F") == true)
         #expect(try microphone("serial:A@usb-x-2.2", Self.twins).device?.waiting == nil)
+    }
+
+    @Test func `a second microphone with the same serial number does not hide the first`() throws {
+        let alone = Self.device("twin.1", "serial:A", "serial:A@usb-x-2.1", "usb-x-2.1", "1-2.1")
+        let role = SoundRole.microphone
+        #expect(try role.find("serial:A", among: [alone]).identifier == "twin.1")
+        #expect(try role.find("serial:A", among: Self.twins, after: alone).identifier == "twin.1")
+        #expect(throws: MediaError.self) { try role.find("serial:A", among: Self.twins) }
     }
 
     @Test func `a name of the sound system itself passes unchanged`() throws {

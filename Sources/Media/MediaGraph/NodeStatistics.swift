@@ -74,7 +74,7 @@ public struct SourceStatus: Sendable, Hashable, Codable {
         case waiting
         case opening
         case streaming
-        /// The device delivers nothing for a few frame times, or has nothing to play.
+        /// The device delivers nothing for a few frame times, or takes no audio.
         case silent
         /// The device is lost and being closed.
         case lost

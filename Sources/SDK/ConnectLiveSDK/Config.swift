@@ -40,7 +40,7 @@ public enum MicrophoneType: Sendable, Hashable {
     /// The default microphone. No audio if the machine has none.
     case automatic
     case none
-    /// A microphone by its identifier, as listed by `connectlive devices`.
+    /// A microphone by one of its names: `connectlive devices` lists them.
     case device(String)
 }
 

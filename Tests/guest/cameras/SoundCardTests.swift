@@ -94,7 +94,10 @@ extension GuestTests {
             }
             /// The number of loud chunks: the tone beeps once a second.
             func beeps() -> Int { heard.all.count { $0.level > -40 } }
-            await eventually(within: 60, "the tone") { beeps() > 10 }
+            await eventually(
+                within: 60,
+                "the tone: \(states()), \(heard.count) chunks up to \(heard.all.map(\.level).max() ?? 0) dB, \(pipeline.statistics)"
+            ) { beeps() > 10 }
             for round in 1...3 {
                 let removal = try unbind()
                 await eventually(within: 60, "loss \(round)") { states().count == 2 * round - 1 }

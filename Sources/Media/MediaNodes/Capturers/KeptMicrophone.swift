@@ -31,9 +31,7 @@ struct KeptMicrophone: RunningNode {
 private final class MicrophoneDevice: SourceDevice {
     private struct State {
         var chain: DeviceChain?
-        /// From the first opening on, the sound system stays the same: while a server restarts, its cards belong to nobody
-        /// else.
-        var system: SoundSystem?
+        var former = FormerSound()
     }
 
     private let state = Mutex(State())
@@ -52,10 +50,9 @@ private final class MicrophoneDevice: SourceDevice {
     func name(of candidate: Int) -> String { name }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        var node = node
-        if let system = state.withLock({ $0.system }) { node.settings["system"] = .text(system.rawValue) }
-        let choice = try MicrophoneNode.Choice(
-            NodeRequest(node, MicrophoneNode.kind, usedOutputs: ["audio"], environment: SystemEnvironment()))
+        let request = NodeRequest(
+            node, MicrophoneNode.kind, usedOutputs: ["audio"], environment: SystemEnvironment())
+        let choice = try MicrophoneNode.Choice(request, after: state.withLock { $0.former })
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
@@ -65,7 +62,7 @@ private final class MicrophoneDevice: SourceDevice {
         MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) { [name] in
             if stream.hasMoved() { output.fail(MicrophoneNode.lost(name)) }
         }
-        state.withLock { ($0.system, $0.chain) = (choice.system, chain) }
+        state.withLock { ($0.former, $0.chain) = (choice.former, chain) }
         try chain.play()
     }
 

@@ -64,17 +64,18 @@ struct MicrophoneNode: NodeType, RunningNode {
 
     /// The elements of a microphone that is there.
     struct Choice {
-        let system: SoundSystem
+        let former: FormerSound
         /// Its name in the sound system. Nil for the default microphone.
         let device: String?
         let plan: NodePlan
 
         /// - Throws: `microphone.absent`, `microphone.busy`, `element.missing`.
-        init(_ request: NodeRequest) throws(MediaError) {
+        init(_ request: NodeRequest, after former: FormerSound = FormerSound()) throws(MediaError) {
             let name = SoundName.of(request)
-            let named = SoundSystem(rawValue: request.text("system"))
-            let found = try SoundRole.microphone.find(name, of: named, on: request.environment)
+            let named = SoundSystem(rawValue: request.text("system")) ?? former.system
+            let found = try SoundRole.microphone.find(name, of: named, after: former.device, on: request.environment)
             device = found?.identifier
+            let system: SoundSystem
             let reason: String
             if let named {
                 (system, reason) = (named, "it was requested")
@@ -85,6 +86,7 @@ struct MicrophoneNode: NodeType, RunningNode {
                 system = SoundSystem.allCases.first { "\($0)src" == first } ?? .pulse
                 reason = "the first sound system that responds"
             }
+            self.former = FormerSound(system: system, device: found?.device)
             let factory = "\(system)src"
             try request.environment.require(factory)
             try request.environment.checkMicrophone(device, of: system)

@@ -39,7 +39,9 @@ final class KeptSpeaker: RunningNode {
 
     func report(into statistics: inout MediaStatistics, as name: String) {
         meter.report(into: &statistics, as: name)
-        let status = head.status
+        var status = head.status
+        // Open, and without audio to play.
+        if status.cause == nil, device.isIdle { status.state = .streaming }
         statistics.audioRenderers[name]?.isAudible = status.state == .streaming || status.state == .silent
         statistics.audioRenderers[name]?.secondsPlayed = device.secondsPlayed
         statistics.sources[name] = status
@@ -49,9 +51,7 @@ final class KeptSpeaker: RunningNode {
 /// The loudspeaker of a node, bound when it is opened.
 private final class SpeakerDevice: SourceDevice {
     private struct State {
-        /// From the first opening on, the sound system stays the same: while a server restarts, its cards belong to nobody
-        /// else.
-        var system: SoundSystem?
+        var former = FormerSound()
         var chain: DeviceChain?
         /// Nil while the device does not play.
         var source: PushSource?
@@ -82,10 +82,9 @@ private final class SpeakerDevice: SourceDevice {
     func name(of candidate: Int) -> String { name }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        var node = node
-        if let system = state.withLock({ $0.system }) { node.settings["system"] = .text(system.rawValue) }
-        let choice = try SpeakerNode.Choice(
-            NodeRequest(node, SpeakerNode.kind, inputs: [("in", .rawAudio)], environment: SystemEnvironment()))
+        let request = NodeRequest(
+            node, SpeakerNode.kind, inputs: [("in", .rawAudio)], environment: SystemEnvironment())
+        let choice = try SpeakerNode.Choice(request, after: state.withLock { $0.former })
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)
         let chain = try DeviceChain(plan, named: "\(prefix).device", on: clock, for: output) { [name] failure, isFed in
@@ -93,7 +92,7 @@ private final class SpeakerDevice: SourceDevice {
         }
         watch(chain.element("sink"), SoundStream(chain.element("sink"), device: choice.device), output)
         let delay = state.withLock { state in
-            (state.system, state.chain) = (choice.system, chain)
+            (state.former, state.chain) = (choice.former, chain)
             return state.delay
         }
         chain.pipeline.setLatency(seconds: delay)

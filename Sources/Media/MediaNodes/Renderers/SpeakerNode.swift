@@ -69,7 +69,7 @@ enum SpeakerNode: NodeType {
 
     /// The elements that play on a loudspeaker that is there.
     struct Choice {
-        let system: SoundSystem
+        let former: FormerSound
         let factory: String
         /// Its name in the sound system. Nil for the default output.
         let device: String?
@@ -78,11 +78,13 @@ enum SpeakerNode: NodeType {
         let plan: NodePlan
 
         /// - Throws: `speaker.absent`, `element.missing`.
-        init(_ request: NodeRequest) throws(MediaError) {
-            let named = SoundSystem(rawValue: request.text("system"))
-            let found = try SoundRole.loudspeaker.find(SoundName.of(request), of: named, on: request.environment)
-            factory = try SpeakerNode.factory(request, of: named ?? found?.system)
-            system = SoundSystem.allCases.first { [factory] in "\($0)sink" == factory } ?? .pulse
+        init(_ request: NodeRequest, after former: FormerSound = FormerSound()) throws(MediaError) {
+            let named = SoundSystem(rawValue: request.text("system")) ?? former.system
+            let found = try SoundRole.loudspeaker.find(
+                SoundName.of(request), of: named, after: former.device, on: request.environment)
+            factory = try SpeakerNode.factory(request, of: named ?? found?.system, isNamed: found != nil)
+            let system = SoundSystem.allCases.first { [factory] in "\($0)sink" == factory } ?? .pulse
+            self.former = FormerSound(system: system, device: found?.device)
             device = found?.identifier
             delay = factory == "pipewiresink" ? pipeWirePiece : buffer
             try request.environment.check(device, of: system, request)
@@ -96,7 +98,9 @@ enum SpeakerNode: NodeType {
     }
 
     /// The element that plays.
-    private static func factory(_ request: NodeRequest, of system: SoundSystem?) throws(MediaError) -> String {
+    private static func factory(
+        _ request: NodeRequest, of system: SoundSystem?, isNamed: Bool
+    ) throws(MediaError) -> String {
         let environment = request.environment
         guard let system else {
             if let factory = environment.soundSink() { return factory }
@@ -104,9 +108,11 @@ enum SpeakerNode: NodeType {
         }
         // PipeWire also implements PulseAudio's protocol.
         let named = ["\(system)sink"] + (system == .pipewire ? ["pulsesink"] : [])
-        if let factory = named.first(where: { environment.hasElement($0) && environment.canOpen($0) }) {
-            return factory
+        // ALSA's default device says nothing about another one.
+        func isUsable(_ factory: String) -> Bool {
+            environment.hasElement(factory) && (system == .alsa && isNamed || environment.canOpen(factory))
         }
+        if let factory = named.first(where: isUsable) { return factory }
         guard let installed = named.last(where: environment.hasElement) else {
             throw environment.missingElement(named[named.count - 1])
         }

@@ -63,34 +63,61 @@ enum SoundRole: String {
 
     /// The device that a `device` setting names, with its name in the sound system. Nil for the default device.
     ///
-    /// - Parameter system: nil for any.
-    /// - Returns: also the sound system, if the name tells it.
+    /// - Parameters:
+    ///   - system: nil for any.
+    ///   - former: the device that the name led to before. It stays the same when a second one with its number is plugged in.
     /// - Throws: `microphone.absent` or `speaker.absent` for a lasting name that leads to no device, or to several;
     ///   `camera.binding` for an unreadable file with names.
     func find(
-        _ name: String, of system: SoundSystem?, on machine: any PlanEnvironment
-    ) throws(MediaError) -> (system: SoundSystem?, identifier: String)? {
+        _ name: String, of system: SoundSystem?, after former: AudioDevice?, on machine: any PlanEnvironment
+    ) throws(MediaError) -> FoundSound? {
         guard name != SoundName.any else { return nil }
         // ALSA's names have these prefixes. The sound server has all others.
-        if ["hw:", "plughw:", "default:", "sysdefault:"].contains(where: name.hasPrefix) { return (.alsa, name) }
+        if ["hw:", "plughw:", "default:", "sysdefault:"].contains(where: name.hasPrefix) {
+            return FoundSound(system: .alsa, identifier: name)
+        }
         let wish: String
         do throws(CaptureError) { wish = try CameraSystem.machine.bound(name) } catch { throw MediaError(error) }
-        guard SoundPlace.isLasting(wish) else { return (nil, wish) }
+        guard SoundPlace.isLasting(wish) else { return FoundSound(identifier: wish) }
         let there = machine.soundDevices(of: system)
-        let device = try find(wish, among: there.map(devices) ?? [])
-        return (there?.system, device.identifier)
+        let device = try find(wish, among: there.map(devices) ?? [], after: former)
+        return FoundSound(system: there?.system, identifier: device.identifier, device: device)
     }
 
     /// The device with a lasting name.
-    func find(_ wish: String, among devices: [AudioDevice]) throws(MediaError) -> AudioDevice {
+    func find(
+        _ wish: String, among devices: [AudioDevice], after former: AudioDevice? = nil
+    ) throws(MediaError) -> AudioDevice {
         if let exact = devices.first(where: { $0.lastingName == wish }) { return exact }
         let matches = devices.filter { $0.otherNames.contains(wish) }
         if matches.count == 1 { return matches[0] }
+        if let port = former?.port, let same = matches.first(where: { $0.port == port }) { return same }
         let others = (matches.isEmpty ? devices : matches).map(\.lastingName)
         let reason = matches.isEmpty ? "is not plugged in" : "is a name of several \(rawValue)s"
         let advice = others.isEmpty ? "Plug it in." : "Use \(others.joined(separator: " or "))."
         throw MediaError(code: absentCode, message: "The \(rawValue) \(wish) \(reason). \(advice)")
     }
+}
+
+/// The device that a name leads to.
+struct FoundSound {
+    /// Nil if the name does not tell it.
+    var system: SoundSystem?
+    var identifier: String
+    /// Nil for a name of the sound system itself.
+    var device: AudioDevice?
+}
+
+/// The device that a node had open last.
+struct FormerSound {
+    /// The sound system stays the same from the first opening on: while a sound server restarts, its cards belong to no other.
+    var system: SoundSystem?
+    var device: AudioDevice?
+}
+
+extension AudioDevice {
+    /// Its USB port.
+    fileprivate var port: String? { otherNames.first { $0.hasPrefix("usb-") } }
 }
 
 /// The `device` setting of microphones and loudspeakers.
