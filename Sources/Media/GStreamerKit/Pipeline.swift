@@ -173,7 +173,8 @@ package final class Pipeline: @unchecked Sendable {
     package func setLatency(seconds: Double) {
         gst_pipeline_set_latency(
             UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstPipeline.self), UInt(seconds * 1e9))
-        distributeLatency()
+        // Without asking the elements, which may be changing their formats.
+        gst_element_send_event(pointer, gst_event_new_latency(UInt(seconds * 1e9)))
     }
 
     /// The latency of all elements together. Nil if it is not known yet.
