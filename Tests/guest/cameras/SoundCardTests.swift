@@ -61,13 +61,9 @@ extension GuestTests {
             defer { card.unload() }
             let events = Collected<MediaEvent>()
             let graph = MediaGraph {
+                // The guest is too slow for the tone of a test pattern, which comes late and is not played.
                 Chain {
-                    Node.testPattern(width: 64, height: 64, framesPerSecond: 2)
-                    Node.null()
-                }
-                // The guest is too slow to play in time without this delay.
-                Chain(from: "test-pattern", port: "audio") {
-                    Node("audio-mixer", settings: ["latency": 1000])
+                    Node.element("audiotestsrc", ["is-live": true, "samplesperbuffer": 4800])
                     Node.speaker(device: "hw:Loopback,0")
                 }
                 Chain {
