@@ -20,10 +20,14 @@ final class MadeTree {
     }
 
     /// A USB device at a port such as `1-1.2`, below its hubs.
-    func plug(_ port: String, serial: String? = nil, speed: String = "480", descriptors: [UInt8]? = nil) throws {
+    func plug(
+        _ port: String, serial: String? = nil, product: String? = nil, speed: String = "480",
+        descriptors: [UInt8]? = nil
+    ) throws {
         let device = Self.device(port)
         try write("\(device)/speed", speed)
         if let serial { try write("\(device)/serial", serial) }
+        if let product { try write("\(device)/product", product) }
         if let descriptors { try write("\(device)/descriptors", Data(descriptors)) }
     }
 
@@ -51,6 +55,21 @@ final class MadeTree {
             atPath: "\(links)/video\(number)", withDestinationPath: "../../\(place)")
         try files.createSymbolicLink(
             atPath: folder.file("\(place)/device"), withDestinationPath: "../..")
+    }
+
+    /// A sound card of a USB port, or on another bus, with these devices, such as `0c` to record and `0p` to play.
+    func addCard(_ number: Int, id: String, at port: String? = nil, devices: [String]) throws {
+        let parent = port.map { "\(Self.device($0))/\($0):1.0" } ?? "\(Self.controller)/../0000:00:1f.3"
+        let place = "\(parent)/sound/card\(number)"
+        try write("\(place)/id", id)
+        let links = folder.file("class/sound")
+        let files = FileManager.default
+        try files.createDirectory(atPath: links, withIntermediateDirectories: true)
+        try files.createSymbolicLink(atPath: "\(links)/card\(number)", withDestinationPath: "../../\(place)")
+        try files.createSymbolicLink(atPath: folder.file("\(place)/device"), withDestinationPath: "../..")
+        for device in devices {
+            try write("class/sound/pcmC\(number)D\(device)/dev", "116:1")
+        }
     }
 
     func cameras(metadata: Set<Int> = []) -> [CameraPlace] {

@@ -223,7 +223,7 @@ import Testing
             Sound { _ in },
             Snapshot(path: "a.png", frame: 1), Window(title: "a"),
             Terminal(columns: 80, rows: 25, framesPerSecond: 5, device: "/dev/pts/3"),
-            Speaker(device: "a", system: .pulse),
+            Speaker(device: "a", system: .pulse, away: .end),
             Null(), RTPOutput(payloadType: 96, ssrc: 1, mtu: 1000) { _ in },
             RTPInput(.vp8, payloadType: 96, latency: .seconds(1), capacity: 100),
             RTPInput(.opus, capacity: 100), GStreamerElement("videobalance", ["saturation": 0.2]),

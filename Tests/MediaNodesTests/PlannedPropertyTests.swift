@@ -57,7 +57,7 @@ extension MediaNodesTests {
             "crop.shape": ["16:9", "1:1"],
             "overlay.clock": ["%H:%M"],
             "overlay.text": ["text"], "overlay.image": ["/picture.png"], "screen.window": ["Terminal"],
-            "screen.pipewire-node": ["42"], "microphone.device": ["hw:0"], "speaker.device": ["hw:0"],
+            "screen.pipewire-node": ["42"], "microphone.device": ["hw:0", "desk"], "speaker.device": ["hw:0", "desk"],
             "recorder.path": ["/a.mkv", "/a.mp4", "/a.webm", "/a.m3u8"],
             "rtsp.url": ["rtsp://camera/VP8", "rtsp://camera/H265", "rtsp://camera/JPEG"],
         ]

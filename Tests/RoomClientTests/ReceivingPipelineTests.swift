@@ -15,12 +15,10 @@ private let failure = MediaError(code: MediaError.Code.elementFailed, message: "
 /// A pipeline that plays nothing and records its input.
 private final class FakePipeline: Decoding, DecodingTask {
     let number: Int
-    let isAudible: Bool
     private let packets = Mutex<[[UInt8]]>([])
 
-    init(number: Int, isAudible: Bool = true) {
+    init(number: Int) {
         self.number = number
-        self.isAudible = isAudible
     }
 
     var received: [[UInt8]] { packets.withLock { $0 } }
@@ -32,9 +30,6 @@ private final class FakePipeline: Decoding, DecodingTask {
         var input = MediaStatistics.RTPInput()
         input.framesDecoded = received.count
         statistics.rtpInputs["in"] = input
-        var sound = MediaStatistics.AudioRenderer()
-        sound.isAudible = isAudible
-        statistics.audioRenderers["speaker"] = sound
         return statistics
     }
 
@@ -46,16 +41,15 @@ private final class Bench {
     private(set) var made: [FakePipeline] = []
     private(set) var replaced: [FakePipeline] = []
     private(set) var sink: ReceivingPipeline
-    var isAudible = true
 
-    init(wantsToBeHeard: Bool = false) throws {
+    init() throws {
         let monitor = StreamMonitor(key: .init(server: try ServerAddress("ws://127.0.0.1:5"), stream: 1))
-        sink = ReceivingPipeline(monitor: monitor, wantsToBeHeard: wantsToBeHeard) { _, _ in
+        sink = ReceivingPipeline(monitor: monitor) { _, _ in
             preconditionFailure("replaced below")
         } post: { _, _ in
         }
-        sink = ReceivingPipeline(monitor: monitor, wantsToBeHeard: wantsToBeHeard) { [unowned self] previous, _ in
-            let pipeline = FakePipeline(number: made.count, isAudible: isAudible)
+        sink = ReceivingPipeline(monitor: monitor) { [unowned self] previous, _ in
+            let pipeline = FakePipeline(number: made.count)
             made.append(pipeline)
             if let previous = previous as? FakePipeline { replaced.append(previous) }
             return pipeline
@@ -136,28 +130,6 @@ private final class Bench {
     bench.sink.retry(after: 2)
     _ = bench.runs(at: 3)
     #expect(bench.fails(at: 13) == .retry(after: .milliseconds(250), isNews: true))
-}
-
-@Test func `audio without its device is decoded, and the device retried`() throws {
-    let bench = try Bench(wantsToBeHeard: true)
-    _ = bench.runs(at: 0)
-    _ = bench.fails(at: 20)
-    bench.isAudible = false
-    bench.sink.retry(after: 1)
-    #expect(bench.runs(at: 21) == .retry(after: .seconds(8), isNews: false))
-    bench.push(1)
-    bench.isAudible = true
-    bench.sink.retry(after: 2)
-    bench.push(2)
-    #expect(bench.runs(at: 30) == .requestKeyframe)
-    #expect(bench.made.map(\.received) == [[], [[1]], [[2]]])
-    #expect(bench.framesDecoded == 2)
-}
-
-@Test func `a machine that never had a loudspeaker is not retried`() throws {
-    let bench = try Bench(wantsToBeHeard: true)
-    let silent = FakePipeline(number: 0, isAudible: false)
-    #expect(bench.sink.handle(.running(silent), of: 1, now: at(0)) == .nothing)
 }
 
 @Test func `notices of earlier pipelines are ignored, and none is created after the end`() throws {

@@ -7,7 +7,8 @@ internal import MediaNodes
 struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "List cameras with their names, modes, bandwidth and controls, microphones and speakers.",
+        abstract:
+            "List cameras with their names, modes, bandwidth and controls, and microphones and speakers with their names.",
         discussion: "'devices bind' gives a camera a name of your own.",
         subcommands: [ListCommand.self, BindCommand.self, UnbindCommand.self], defaultSubcommand: ListCommand.self)
 
@@ -123,8 +124,16 @@ private struct DevicesReport: Encodable {
         lines += names.sorted { $0.key < $1.key }.map { "  \($0)  \($1)" }
         for (title, devices) in [("Microphones", microphones), ("Speakers", speakers)] {
             lines.append(title + (devices.isEmpty ? ": none" : ""))
-            lines += devices.map { "  \($0.identifier)  \($0.name)\($0.isDefault ? "  (default)" : "")" }
+            lines += devices.map(Self.line)
         }
         return lines
+    }
+
+    /// The name to write down, the name to show, and the one of the sound system if that is another.
+    private static func line(_ device: AudioDevice) -> String {
+        let present = device.identifier == device.lastingName ? [] : [device.identifier]
+        let remarks = present + (device.isDefault ? ["default"] : [])
+        return "  \(device.lastingName)  \(device.name)"
+            + (remarks.isEmpty ? "" : "  (\(remarks.joined(separator: ", ")))")
     }
 }

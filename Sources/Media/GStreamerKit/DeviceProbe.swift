@@ -1,6 +1,6 @@
 internal import CGLib
 internal import CGStreamer
-package import MediaGraph
+import MediaGraph
 
 /// The sound devices and libcamera's cameras of this machine, queried once without monitoring.
 package enum DeviceProbe {
@@ -17,44 +17,61 @@ package enum DeviceProbe {
         }
     }
 
-    /// Microphones and loudspeakers of the first sound system that responds, without the monitors of loudspeakers.
-    package static func soundDevices() -> (sources: [AudioDevice], sinks: [AudioDevice]) {
+    /// A microphone or loudspeaker, as the sound server describes it.
+    package struct SoundDevice: Sendable {
+        package var identifier = ""
+        /// The name to show.
+        package var title = ""
+        package var isDefault = false
+        package var product: String?
+        /// The number of its ALSA card.
+        package var card: Int?
+        /// The serial number and udev's path of a device on USB.
+        package var serial: String?
+        package var busPath: String?
+    }
+
+    /// Microphones and loudspeakers of PulseAudio, or of PipeWire as its replacement, without the monitors of loudspeakers.
+    /// Both empty if it does not respond.
+    package static func soundDevices() -> (sources: [SoundDevice], sinks: [SoundDevice]) {
         GStreamer.load()
-        for name in ["pulsedeviceprovider", "alsadeviceprovider"] {
-            guard let provider = gst_device_provider_factory_get_by_name(name) else { continue }
-            defer { gst_object_unref(provider) }
-            var sources: [AudioDevice] = []
-            var sinks: [AudioDevice] = []
-            let devices = gst_device_provider_get_devices(provider)
-            for item in items(of: devices) {
-                let device = item.assumingMemoryBound(to: GstDevice.self)
-                if gst_device_has_classes(device, "Audio/Source") != 0 {
-                    if let found = soundDevice(device) { sources.append(found) }
-                } else if gst_device_has_classes(device, "Audio/Sink") != 0, let found = soundDevice(device) {
-                    sinks.append(found)
-                }
-                gst_object_unref(device)
+        guard let provider = gst_device_provider_factory_get_by_name("pulsedeviceprovider") else { return ([], []) }
+        defer { gst_object_unref(provider) }
+        var sources: [SoundDevice] = []
+        var sinks: [SoundDevice] = []
+        let devices = gst_device_provider_get_devices(provider)
+        defer { g_list_free(devices) }
+        for item in items(of: devices) {
+            let device = item.assumingMemoryBound(to: GstDevice.self)
+            if gst_device_has_classes(device, "Audio/Source") != 0 {
+                if let found = soundDevice(device) { sources.append(found) }
+            } else if gst_device_has_classes(device, "Audio/Sink") != 0, let found = soundDevice(device) {
+                sinks.append(found)
             }
-            g_list_free(devices)
-            if !sources.isEmpty || !sinks.isEmpty { return (sources, sinks) }
+            gst_object_unref(device)
         }
-        return ([], [])
+        return (sources, sinks)
     }
 
     /// Nil for a monitor.
-    private static func soundDevice(_ device: UnsafeMutablePointer<GstDevice>) -> AudioDevice? {
+    private static func soundDevice(_ device: UnsafeMutablePointer<GstDevice>) -> SoundDevice? {
         guard let made = gst_device_create_element(device, nil) else { return nil }
         gst_object_ref_sink(made)
         guard let identifier = GStreamerObject(takingOwnership: made).value("device")?.text else { return nil }
-        var isDefault: gboolean = 0
-        if let properties = gst_device_get_properties(device) {
-            defer { gst_structure_free(properties) }
-            let kind = gst_structure_get_string(properties, "device.class").map { String(cString: $0) }
-            if kind == "monitor" { return nil }
-            gst_structure_get_boolean(properties, "is-default", &isDefault)
+        var found = SoundDevice(
+            identifier: identifier, title: takeString(gst_device_get_display_name(device)) ?? "")
+        guard let properties = gst_device_get_properties(device) else { return found }
+        defer { gst_structure_free(properties) }
+        func text(_ field: String) -> String? {
+            gst_structure_get_string(properties, field).map { String(cString: $0) }
         }
-        return AudioDevice(
-            identifier: identifier, name: takeString(gst_device_get_display_name(device)) ?? "",
-            isDefault: isDefault != 0)
+        if text("device.class") == "monitor" { return nil }
+        var isDefault: gboolean = 0
+        gst_structure_get_boolean(properties, "is-default", &isDefault)
+        found.isDefault = isDefault != 0
+        found.product = text("device.product.name") ?? text("alsa.card_name")
+        found.card = text("alsa.card").flatMap { Int($0) }
+        (found.serial, found.busPath) = (text("device.serial"), text("device.bus_path") ?? text("device.bus-path"))
+        return found
     }
 }

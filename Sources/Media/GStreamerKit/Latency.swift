@@ -25,13 +25,19 @@ extension Pad {
 }
 
 extension Element {
-    /// For a renderer that plays by the clock: seconds from an audio timestamp until it is heard, as far as the sound
-    /// system reports its buffers. Nil before it plays.
-    package var secondsUntilHeard: Double? {
+    /// How long after its timestamp a sink renders media, in seconds, as its pipeline has told it. Nil for another element.
+    package var renderingDelay: Double? {
         let instance = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GTypeInstance.self)
         guard g_type_check_instance_is_a(instance, gst_base_sink_get_type()) != 0 else { return nil }
         let sink = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstBaseSink.self)
-        let planned = Double(gst_base_sink_get_latency(sink)) / 1e9
+        return Double(gst_base_sink_get_latency(sink)) / 1e9
+    }
+
+    /// For a renderer that plays by the clock: seconds from an audio timestamp until it is heard, as far as the sound
+    /// system reports its buffers. Nil before it plays.
+    package var secondsUntilHeard: Double? {
+        guard let planned = renderingDelay else { return nil }
+        let instance = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GTypeInstance.self)
         guard g_type_check_instance_is_a(instance, gst_audio_base_sink_get_type()) != 0 else { return planned }
         // The device counts played audio by its own clock. The sink places audio by that clock's offset when it was
         // last compared with the pipeline's clock. If it has fallen behind since, audio is heard later.

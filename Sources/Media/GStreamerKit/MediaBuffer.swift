@@ -101,6 +101,11 @@ package final class MediaBuffer: @unchecked Sendable {
     }
 }
 
+extension PassingBuffer {
+    /// The buffer beyond the probe. Its samples are shared.
+    package var shared: MediaBuffer { MediaBuffer(takingOwnership: gst_buffer_ref(current)) }
+}
+
 extension PushSource {
     /// Queues a buffer without a copy, at a timestamp. Once for each buffer; `repeat` queues it again. Returns false if
     /// the element does not run.

@@ -107,11 +107,13 @@ package final class Pipeline: @unchecked Sendable {
 
     /// Starts all elements. Returns false if one refuses; the bus has the reason.
     ///
-    /// Running time counts from this call, so that threads that start before the last element plays know it too.
-    package func play() -> Bool {
+    /// Running time counts from this call, so that threads that start before the last element plays know it too. With
+    /// `elapsed`, so many nanoseconds have passed already.
+    package func play(elapsed: UInt64 = 0) -> Bool {
         pausedAt.withLock { $0 = nil }
         gst_element_set_start_time(pointer, UInt.max)
-        gst_element_set_base_time(pointer, UInt(clock.now.nanoseconds))
+        let now = clock.now.nanoseconds
+        gst_element_set_base_time(pointer, UInt(now - min(now, elapsed)))
         return gst_element_set_state(pointer, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE
     }
 
@@ -165,6 +167,14 @@ package final class Pipeline: @unchecked Sendable {
 
     package func distributeLatency() {
         gst_bin_recalculate_latency(bin)
+    }
+
+    /// Sets how long after its timestamp media is rendered, instead of the latency of the elements.
+    package func setLatency(seconds: Double) {
+        gst_pipeline_set_latency(
+            UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstPipeline.self), UInt(seconds * 1e9))
+        // Without asking the elements, which may be changing their formats.
+        gst_element_send_event(pointer, gst_event_new_latency(UInt(seconds * 1e9)))
     }
 
     /// The latency of all elements together. Nil if it is not known yet.

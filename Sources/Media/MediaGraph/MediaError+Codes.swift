@@ -29,6 +29,8 @@ extension MediaError.Code {
     public static let microphoneBusy = "microphone.busy"
     public static let microphoneLost = "microphone.lost"
     public static let speakerAbsent = "speaker.absent"
+    public static let speakerBusy = "speaker.busy"
+    public static let speakerLost = "speaker.lost"
     public static let screenUnavailable = "screen.unavailable"
     public static let screenNoWindow = "screen.no-window"
     public static let screenBadRegion = "screen.bad-region"

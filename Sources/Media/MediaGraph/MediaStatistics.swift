@@ -18,7 +18,7 @@ public struct MediaStatistics: Sendable, Equatable {
     public var frameFunctions: [String: FrameFunction] = [:]
     /// By the name of the echo canceller. Includes only those through which audio is played.
     public var echoCancellers: [String: EchoCanceller] = [:]
-    /// By the name of a source whose device may come and go.
+    /// By the name of a source, or of a loudspeaker, whose device may come and go.
     public var sources: [String: SourceStatus] = [:]
     /// By the name of the recorder.
     public var recorders: [String: Recorder] = [:]
@@ -104,8 +104,10 @@ public struct MediaStatistics: Sendable, Equatable {
         public var secondsAboveSilence = 0.0
         /// Level of the last chunk in dBFS; -120 for silence and for encoded audio.
         public var level = -120.0
-        /// Whether the audio is played on a device; false if there is none.
+        /// Whether the audio is played on a device now.
         public var isAudible = false
+        /// Seconds of audio that a device has taken; 0 for a renderer that does not play.
+        public var secondsPlayed = 0.0
 
         public init() {}
     }

@@ -23,7 +23,7 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     /// Seconds between capture and leaving the node, the median of the latest frames. At an end of the graph, this is
     /// the total latency.
     public var latency: Double?
-    /// The state of a source whose device may come and go. Nil for other nodes.
+    /// The state of a source, or of a loudspeaker, whose device may come and go. Nil for other nodes.
     public var source: SourceStatus?
     /// The frames of a camera that went wrong. Nil for other nodes.
     public var camera: MediaStatistics.Camera?
@@ -66,7 +66,7 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     }
 }
 
-/// The state of a source whose device may come and go.
+/// The state of a source, or of a loudspeaker, whose device may come and go.
 public struct SourceStatus: Sendable, Hashable, Codable {
     public enum State: String, Sendable, Hashable, Codable {
         case stopped
@@ -74,7 +74,7 @@ public struct SourceStatus: Sendable, Hashable, Codable {
         case waiting
         case opening
         case streaming
-        /// The device delivers nothing for a few frame times.
+        /// The device delivers nothing for a few frame times, or takes no audio.
         case silent
         /// The device is lost and being closed.
         case lost
@@ -87,7 +87,7 @@ public struct SourceStatus: Sendable, Hashable, Codable {
     public var state: State
     /// The device that is open, or is opened next.
     public var device: String
-    /// Why the device delivers nothing; nil while it does.
+    /// Why the device delivers or plays nothing; nil while it does.
     public var cause: String?
     /// How often the device was lost.
     public var losses = 0

@@ -4,14 +4,14 @@ public import MediaGraph
 /// The devices that are plugged in. All calls block for milliseconds, or longer if a camera responds slowly.
 public enum Devices {
     public static func list() -> DeviceList {
-        let sound = DeviceProbe.soundDevices()
-        return DeviceList(cameras: cameras(), microphones: sound.sources, speakers: sound.sinks)
+        let sound = sound()
+        return DeviceList(cameras: cameras(), microphones: sound.microphones, speakers: sound.speakers)
     }
 
-    /// Microphones and loudspeakers.
+    /// Microphones and loudspeakers of the first sound system that has any.
     public static func sound() -> (microphones: [AudioDevice], speakers: [AudioDevice]) {
-        let found = DeviceProbe.soundDevices()
-        return (found.sources, found.sinks)
+        let found = SoundSearch.devices(of: nil)
+        return (found?.microphones ?? [], found?.speakers ?? [])
     }
 
     /// The names of libcamera's cameras for the `device` of a camera node. Empty without its GStreamer plugin.
@@ -20,7 +20,7 @@ public enum Devices {
     }
 
     public static func firstMicrophone() -> AudioDevice? {
-        let microphones = DeviceProbe.soundDevices().sources
+        let microphones = sound().microphones
         return microphones.first { $0.isDefault } ?? microphones.first
     }
 }

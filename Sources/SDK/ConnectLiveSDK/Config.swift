@@ -40,7 +40,7 @@ public enum MicrophoneType: Sendable, Hashable {
     /// The default microphone. If the machine has none, only the video is published.
     case automatic
     case none
-    /// A microphone by its identifier, as listed by `connectlive devices`.
+    /// A microphone by one of its names: `connectlive devices` lists them.
     case device(String)
 }
 

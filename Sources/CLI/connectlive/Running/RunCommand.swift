@@ -183,7 +183,7 @@ struct RunCommand: AsyncParsableCommand {
         case .partFailed(let error, let nodes): "Continuing without \(nodes.joined(separator: ", ")): \(error)"
         case .warning(let node, let message): "\(node.map { "\($0): " } ?? "")\(message)"
         case .deviceWaiting(let node, let cause): "\(node) waits for its device: \(cause)"
-        case .deviceLost(let node, let cause): "\(node) lost its device and shows a stand-in: \(cause)"
+        case .deviceLost(let node, let cause): "\(node) lost its device and continues without it: \(cause)"
         case .deviceReturned(let node): "\(node) has its device\(isFirst ? "" : " again")"
         case .deviceFailedOver(let node, let device): "\(node) continues with \(device)"
         case .ended, .failed, .keyframeNeeded, .firstFrame: nil

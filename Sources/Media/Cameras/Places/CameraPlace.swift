@@ -4,9 +4,7 @@ package import MediaGraph
 package struct CameraPlace: Sendable, Hashable {
     /// A name that stays the same when devices are plugged in another order, and over reboots: the name to write down.
     ///
-    /// In this order: `serial:NUMBER`, `serial:NUMBER@PORT` if other cameras have the same number, the USB port as V4L2
-    /// writes it (`usb-0000:00:14.0-1.2`), `model:NAME`. The second and further capture devices of one camera, or of one
-    /// model without a port, end in `#2`, `#3`.
+    /// A `LastingName`; `model:NAME` for a camera that is not on USB.
     package let name: String
     /// The device file's path, which changes: `/dev/video0`.
     package let path: String
@@ -29,7 +27,7 @@ package struct CameraPlace: Sendable, Hashable {
 
     package var identity: Identity {
         guard let usb, let serial = usb.serial, name.hasPrefix("serial:") else { return Identity(name) }
-        let (_, use) = Self.split(name)
+        let (_, use) = LastingName.split(name)
         return Identity(name, atPort: "serial:\(serial)@\(usb.port)" + (use == 1 ? "" : "#\(use)"))
     }
 
@@ -48,6 +46,8 @@ package struct USBPlace: Sendable, Hashable {
     /// With the controller's address instead of the bus: `usb-0000:00:14.0-1.2`.
     package let port: String
     package let serial: String?
+    /// The product's name, such as `HD Pro Webcam C920`.
+    package let product: String?
     /// All devices with the same number share its bandwidth.
     package let bus: Int
     /// Speed of the device in Mbit/s: 12, 480, 5000 and more.
@@ -56,11 +56,13 @@ package struct USBPlace: Sendable, Hashable {
     package let alternates: [AlternateSetting]
 
     package init(
-        kernelPort: String, port: String, serial: String?, bus: Int, speed: Int, alternates: [AlternateSetting]
+        kernelPort: String, port: String, serial: String?, product: String? = nil, bus: Int, speed: Int,
+        alternates: [AlternateSetting]
     ) {
         self.kernelPort = kernelPort
         self.port = port
         self.serial = serial
+        self.product = product
         self.bus = bus
         self.speed = speed
         self.alternates = alternates
@@ -98,36 +100,10 @@ extension CameraPlace {
     }
 
     private static func named(_ found: [Found]) -> [CameraPlace] {
-        // One camera counts once, also with several capture devices.
-        var ports: [String: Set<String>] = [:]
-        for camera in found {
-            if let usb = camera.usb, let serial = usb.serial { ports[serial, default: []].insert(usb.port) }
+        let names = LastingName.names(of: found.map { ($0.usb, "model:\($0.model)") })
+        return zip(names, found).map { name, camera in
+            CameraPlace(name: name, path: camera.path, model: camera.model, usb: camera.usb)
         }
-        var uses: [String: Int] = [:]
-        return found.map { camera in
-            let base: String
-            if let usb = camera.usb {
-                if let serial = usb.serial {
-                    let isAlone = ports[serial]?.count == 1 && !isCommon(serial)
-                    base = "serial:\(serial)" + (isAlone ? "" : "@\(usb.port)")
-                } else {
-                    base = usb.port
-                }
-            } else {
-                base = "model:\(camera.model)"
-            }
-            let use = (uses[base] ?? 0) + 1
-            uses[base] = use
-            return CameraPlace(
-                name: use == 1 ? base : "\(base)#\(use)", path: camera.path, model: camera.model, usb: camera.usb)
-        }
-    }
-
-    /// Whether makers give all their cameras this number: `200901010001` (Logitech C270 and others), `SN0001`, or one
-    /// digit only. Such a camera is named by its port too, even while it is alone.
-    private static func isCommon(_ serial: String) -> Bool {
-        serial.hasPrefix("200901010") || serial.uppercased().hasPrefix("SN000") || Set(serial).count < 2
-            || "0123456789ABCDEF".hasPrefix(serial.uppercased())
     }
 
     // MARK: Finding a name
@@ -141,7 +117,7 @@ extension CameraPlace {
         _ wish: String, among places: [CameraPlace], names: [String] = []
     ) throws(MediaError) -> CameraPlace {
         if let exact = places.first(where: { $0.name == wish }) { return exact }
-        let (base, use) = split(wish)
+        let (base, use) = LastingName.split(wish)
         let matches = places.filter { $0.answers(to: base) }
         // Devices of one camera, in order.
         if Set(matches.map { $0.usb?.port ?? $0.name }).count <= 1 || use > 1 {
@@ -167,28 +143,15 @@ extension CameraPlace {
     }
 
     /// Whether a name or an identity may mean this device or another one of the same camera or model.
-    func mayBe(_ name: String) -> Bool { answers(to: Self.split(name).base) || self.name == name }
+    func mayBe(_ name: String) -> Bool { answers(to: LastingName.split(name).base) || self.name == name }
     func mayBe(_ identity: Identity) -> Bool { mayBe(identity.name) || mayBe(identity.atPort) }
 
-    private func answers(to name: String) -> Bool {
-        if name == "model:\(model)" || name == model { return true }
-        guard let usb else { return false }
-        if name == usb.port || name == usb.kernelPort { return true }
-        guard let serial = usb.serial else { return false }
-        return name == "serial:\(serial)" || name == "serial:\(serial)@\(usb.port)"
-    }
-
-    private static func split(_ name: String) -> (base: String, use: Int) {
-        guard let mark = name.lastIndex(of: "#"), let use = Int(name[name.index(after: mark)...]), use > 0 else {
-            return (name, 1)
-        }
-        return (String(name[..<mark]), use)
-    }
+    private func answers(to name: String) -> Bool { LastingName.all(of: usb, model: model).contains(name) }
 }
 
 extension USBPlace {
-    /// The USB device above a video device. Nil if there is none.
-    fileprivate init?(of folder: String, in tree: DeviceTree) {
+    /// The USB device above a video device or a sound card. Nil if there is none.
+    init?(of folder: String, in tree: DeviceTree) {
         guard let place = tree.place("\(folder)/device") else { return nil }
         var steps = place.split(separator: "/").map(String.init)
         // Of `…/usb1/1-1/1-1.2/1-1.2:1.0`, the device is the last one without a colon.
@@ -200,7 +163,8 @@ extension USBPlace {
         let speed = tree.text("\(device)/speed").flatMap { Double($0) }.map { Int($0) } ?? 480
         self.init(
             kernelPort: kernelPort, port: "usb-\(steps[root - 1])-\(kernelPort[kernelPort.index(after: dash)...])",
-            serial: tree.text("\(device)/serial"), bus: Int(kernelPort[..<dash]) ?? 0, speed: speed,
+            serial: tree.text("\(device)/serial"), product: tree.text("\(device)/product"),
+            bus: Int(kernelPort[..<dash]) ?? 0, speed: speed,
             alternates: tree.bytes("\(device)/descriptors").map { alternateSettings(in: $0, speed: speed) } ?? [])
     }
 

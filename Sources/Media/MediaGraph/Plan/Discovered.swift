@@ -60,19 +60,42 @@ public struct CameraControl: Sendable, Codable, Hashable {
 
 /// A microphone or loudspeaker.
 public struct AudioDevice: Sendable, Codable, Hashable {
-    /// The value of a microphone node's `device` setting.
+    /// The name in the sound system, which may change when devices are plugged in.
     public let identifier: String
+    /// The name to show.
     public let name: String
     public let isDefault: Bool
+    /// The name to write down, for the `device` of a microphone or speaker node: it means the same device after a reboot and
+    /// in another order of plugging, such as `serial:7C3F`.
+    public let lastingName: String
+    /// Others that may mean the device, such as its USB port or its model.
+    public let otherNames: [String]
 
-    public init(identifier: String, name: String, isDefault: Bool) {
+    public init(
+        identifier: String, name: String, isDefault: Bool, lastingName: String? = nil, otherNames: [String] = []
+    ) {
         self.identifier = identifier
         self.name = name
         self.isDefault = isDefault
+        self.lastingName = lastingName ?? identifier
+        self.otherNames = otherNames
     }
 }
 
-/// The sound system of a microphone.
+/// The microphones and loudspeakers of a sound system.
+public struct SoundDevices: Sendable, Hashable {
+    public var system: SoundSystem
+    public var microphones: [AudioDevice]
+    public var speakers: [AudioDevice]
+
+    public init(_ system: SoundSystem, microphones: [AudioDevice] = [], speakers: [AudioDevice] = []) {
+        self.system = system
+        self.microphones = microphones
+        self.speakers = speakers
+    }
+}
+
+/// The sound system of a microphone or loudspeaker.
 public enum SoundSystem: String, Sendable, Hashable, Codable, CaseIterable {
     case pulse
     case pipewire

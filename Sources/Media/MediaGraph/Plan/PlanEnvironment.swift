@@ -30,6 +30,8 @@ public protocol PlanEnvironment: Sendable {
     func soundSink() -> String?
     /// The element that records from the first sound system that responds; nil if none does.
     func soundSource() -> String?
+    /// The devices of a sound system, or of the first one that has any. Nil if it does not respond or cannot list them.
+    func soundDevices(of system: SoundSystem?) -> SoundDevices?
     /// Checks that a microphone can be opened through a sound system. A nil device means the default. Throws
     /// `microphone.absent`.
     func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError)
@@ -50,6 +52,8 @@ public protocol PlanEnvironment: Sendable {
 
 /// Defaults for test environments.
 extension PlanEnvironment {
+    public func soundDevices(of system: SoundSystem?) -> SoundDevices? { nil }
+
     public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {}
 
     public func program(_ name: String) -> String? { name }

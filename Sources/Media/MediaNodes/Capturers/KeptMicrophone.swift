@@ -29,7 +29,12 @@ struct KeptMicrophone: RunningNode {
 
 /// The microphone of a node, bound when it is opened.
 private final class MicrophoneDevice: SourceDevice {
-    private let chain = Mutex<DeviceChain?>(nil)
+    private struct State {
+        var chain: DeviceChain?
+        var former = FormerSound()
+    }
+
+    private let state = Mutex(State())
     private let node: Node
     private let name: String
     private let prefix: String
@@ -37,7 +42,7 @@ private final class MicrophoneDevice: SourceDevice {
 
     init(_ instance: NodeInstance) {
         node = instance.node
-        name = MicrophoneNode.name(instance.text("device"))
+        name = SoundName.of(instance)
         prefix = instance.prefix
         clock = instance.pipeline.clock
     }
@@ -47,20 +52,24 @@ private final class MicrophoneDevice: SourceDevice {
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
         let request = NodeRequest(
             node, MicrophoneNode.kind, usedOutputs: ["audio"], environment: SystemEnvironment())
+        let choice = try MicrophoneNode.Choice(request, after: state.withLock { $0.former })
         var plan = DevicePlan(name: name, wish: "")
-        plan.take(try MicrophoneNode.planBound(request))
+        plan.take(choice.plan)
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
             MicrophoneNode.explain(failure, of: name, isFed: isFed)
         }
-        MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) {}
-        self.chain.withLock { $0 = chain }
+        let stream = SoundStream(chain.element("source"), device: choice.device)
+        MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) { [name] in
+            if stream.hasMoved() { output.fail(MicrophoneNode.lost(name)) }
+        }
+        state.withLock { ($0.former, $0.chain) = (choice.former, chain) }
         try chain.play()
     }
 
     func close() {
-        let chain = chain.withLock { chain in
-            defer { chain = nil }
-            return chain
+        let chain = state.withLock { state in
+            defer { state.chain = nil }
+            return state.chain
         }
         chain?.pipeline.stop()
     }

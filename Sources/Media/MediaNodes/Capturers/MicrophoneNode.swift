@@ -25,7 +25,8 @@ struct MicrophoneNode: NodeType, RunningNode {
         settings: [
             SettingContract(
                 "device", .text, default: "auto",
-                "Name as listed by 'connectlive devices', or auto for the default"),
+                "A name of 'connectlive devices', such as serial:7C3F, one of the sound system, or auto for its default"
+            ),
             SettingContract(
                 "system", .choice(["auto"] + SoundSystem.allCases.map(\.rawValue)), default: "auto",
                 "The sound system; auto is the first one that responds"),
@@ -35,13 +36,13 @@ struct MicrophoneNode: NodeType, RunningNode {
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard request.text("away") != "end" else { return try planBound(request) }
+        guard request.text("away") != "end" else { return try Choice(request).plan }
         var plan = NodePlan(request.node)
         SourceHead.plan(&plan, .rawAudio, caps: RawFormat.audio, latency: piece)
         plan.setOutput("audio", .rawAudio)
-        var device = DevicePlan(name: name(request.text("device")), wish: "\(MediaFormat.rawAudio)")
+        var device = DevicePlan(name: SoundName.of(request), wish: "\(MediaFormat.rawAudio)")
         do throws(MediaError) {
-            let bound = try planBound(request)
+            let bound = try Choice(request).plan
             device.take(bound)
             (plan.latency, plan.notes) = (bound.latency, bound.notes)
         } catch {
@@ -61,40 +62,45 @@ struct MicrophoneNode: NodeType, RunningNode {
         error.code == MediaError.Code.microphoneAbsent || error.code == MediaError.Code.microphoneBusy
     }
 
-    /// Plans the elements of a microphone that is there.
-    static func planBound(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let device = name(request.text("device"))
-        let choice = try chooseSystem(request, device)
-        try request.environment.require(choice.factory)
-        try request.environment.checkMicrophone(device == "auto" ? nil : device, of: choice.system)
-        var plan = NodePlan(request.node)
-        plan.add(choice.factory, as: "source", properties(device == "auto" ? nil : device, of: choice.system))
-        plan.addSoundConversion()
-        plan.link("source", "convert")
-        plan.setOutput("audio", .rawAudio)
-        let which = device == "auto" ? "the default microphone" : "the microphone \(device)"
-        plan.notes.append("\(which) through \(choice.factory): \(choice.reason)")
-        plan.latency = choice.system == .pipewire ? pipeWirePiece : piece
-        plan.allowances["audio"] = plan.latency
-        return plan
-    }
+    /// The elements of a microphone that is there.
+    struct Choice {
+        let former: FormerSound
+        /// Its name in the sound system. Nil for the default microphone.
+        let device: String?
+        let plan: NodePlan
 
-    /// An empty name comes from an unset variable.
-    static func name(_ device: String) -> String { device.isEmpty ? "auto" : device }
-
-    private static func chooseSystem(
-        _ request: NodeRequest, _ device: String
-    ) throws(MediaError) -> (system: SoundSystem, factory: String, reason: String) {
-        if let system = SoundSystem(rawValue: request.text("system")) {
-            return (system, "\(system)src", "it was requested")
+        /// - Throws: `microphone.absent`, `microphone.busy`, `element.missing`.
+        init(_ request: NodeRequest, after former: FormerSound = FormerSound()) throws(MediaError) {
+            let name = SoundName.of(request)
+            let named = SoundSystem(rawValue: request.text("system")) ?? former.system
+            let found = try SoundRole.microphone.find(name, of: named, after: former.device, on: request.environment)
+            device = found?.identifier
+            let system: SoundSystem
+            let reason: String
+            if let named {
+                (system, reason) = (named, "it was requested")
+            } else if let told = found?.system {
+                (system, reason) = (told, told == .alsa ? "the name belongs to ALSA" : "it has this microphone")
+            } else {
+                guard let first = request.environment.soundSource() else { throw absent(name) }
+                system = SoundSystem.allCases.first { "\($0)src" == first } ?? .pulse
+                reason = "the first sound system that responds"
+            }
+            self.former = FormerSound(system: system, device: found?.device)
+            let factory = "\(system)src"
+            try request.environment.require(factory)
+            try request.environment.checkMicrophone(device, of: system)
+            var plan = NodePlan(request.node)
+            plan.add(factory, as: "source", properties(device, of: system))
+            plan.addSoundConversion()
+            plan.link("source", "convert")
+            plan.setOutput("audio", .rawAudio)
+            let which = found == nil ? "the default microphone" : "the microphone \(name)"
+            plan.notes.append("\(which) through \(factory): \(reason)")
+            plan.latency = system == .pipewire ? pipeWirePiece : piece
+            plan.allowances["audio"] = plan.latency
+            self.plan = plan
         }
-        // ALSA's names have these prefixes. The sound server has all others.
-        if ["hw:", "plughw:", "default:", "sysdefault:"].contains(where: { device.hasPrefix($0) }) {
-            return (.alsa, "alsasrc", "the name belongs to ALSA")
-        }
-        guard let first = request.environment.soundSource() else { throw absent(device) }
-        let system = SoundSystem.allCases.first { "\($0)src" == first } ?? .pulse
-        return (system, first, "the first sound system that responds")
     }
 
     private static func properties(_ device: String?, of system: SoundSystem) -> [String: SettingValue] {
@@ -125,7 +131,7 @@ struct MicrophoneNode: NodeType, RunningNode {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         if instance.plan.device != nil { return KeptMicrophone(instance) }
-        let device = name(instance.text("device"))
+        let device = SoundName.of(instance)
         let watchdog = Watchdog(instance, limit: silenceLimit, lost: lost(device))
         stamp(instance.element("source"), of: instance.pipeline) { watchdog.feed() }
         return MicrophoneNode(device: device, watchdog: watchdog)

@@ -84,87 +84,6 @@ enum SoundNode: NodeType {
     }
 }
 
-/// Plays on the first sound system that responds. If none does, audio is measured and dropped.
-enum SpeakerNode: NodeType {
-    static let kind = NodeKind(
-        "speaker", .renderer, "Plays audio if there is a device, and measures it in any case",
-        inputs: .rawAudioIn,
-        settings: [
-            SettingContract(
-                "system", .choice(["auto"] + SoundSystem.allCases.map(\.rawValue)), default: "auto",
-                "Sound system; auto is the first one that responds, and without one, audio is only measured"),
-            SettingContract(
-                "device", .text, default: "",
-                "Name of the output in the sound system (default: its default output)"),
-        ])
-
-    /// The buffered audio in the sound system and its device, in seconds. PulseAudio divides it between both.
-    private static let buffer = 0.06
-    /// How much is written at a time.
-    private static let piece = 0.01
-    /// The clock's allowance for the way from the last node into the sound system.
-    private static let slack = 0.01
-    /// PipeWire's default quantum: 1024 samples at 48 kHz.
-    private static let pipeWirePiece = 0.0213
-
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard let factory = try factory(request) else {
-            var plan = NodePlan.sink(request)
-            plan.notes.append("no sound system responds, so audio is measured and dropped")
-            return plan
-        }
-        var plan = NodePlan(request.node)
-        plan.addQueue(as: "queue", .init(seconds: 0.5, rule: .dropOldest), holding: nil)
-        plan.add("audioconvert", as: "convert")
-        plan.add("audioresample", as: "resample")
-        plan.add(factory, as: "sink", sinkProperties(factory, device: request.text("device")))
-        plan.notes.append("\(factory) plays")
-        plan.chain()
-        plan.playsByClock = true
-        plan.latency = slack + (factory == "pipewiresink" ? pipeWirePiece : buffer)
-        plan.notes.append(
-            "audio is played \(Int((plan.latency * 1000).rounded())) ms after its latest possible arrival; that much "
-                + "is buffered, so that a busy machine is not audible")
-        return plan
-    }
-
-    /// The element that plays. Nil if no sound system was named and none responds.
-    private static func factory(_ request: NodeRequest) throws(MediaError) -> String? {
-        let environment = request.environment
-        guard let system = SoundSystem(rawValue: request.text("system")) else { return environment.soundSink() }
-        // PipeWire also implements PulseAudio's protocol.
-        let named = ["\(system)sink"] + (system == .pipewire ? ["pulsesink"] : [])
-        if let factory = named.first(where: { environment.hasElement($0) && environment.canOpen($0) }) {
-            return factory
-        }
-        guard let installed = named.last(where: environment.hasElement) else {
-            throw environment.missingElement(named[named.count - 1])
-        }
-        throw MediaError(
-            code: MediaError.Code.speakerAbsent,
-            message:
-                "\"\(request.name)\" cannot play: \(installed) finds no audio output to open. Start the sound system, "
-                + "or choose another with system.")
-    }
-
-    private static func sinkProperties(_ factory: String, device: String) -> [String: SettingValue] {
-        var properties: [String: SettingValue] = [
-            "async": false, "processing-deadline": .integer(Int(slack * 1e9)),
-        ]
-        if factory != "pipewiresink" {
-            properties["buffer-time"] = .integer(Int(buffer * 1e6))
-            properties["latency-time"] = .integer(Int(piece * 1e6))
-        }
-        if !device.isEmpty { properties[factory == "pipewiresink" ? "target-object" : "device"] = .text(device) }
-        return properties
-    }
-
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let isAudible = instance.has("queue")
-        return AudioRendererNode(instance, at: isAudible ? "queue" : "sink", isAudible: isAudible)
-    }
-}
-
 /// Passes audio to a function.
 public struct Sound: MediaNode {
     public var handle: NodeHandle
@@ -181,31 +100,9 @@ public struct Sound: MediaNode {
     }
 }
 
-/// Plays audio if there is a device, and measures it in any case.
-public struct Speaker: MediaNode {
-    public var handle: NodeHandle
-
-    /// - Parameters:
-    ///   - device: the name of the output in the sound system; nil for its default output.
-    ///   - system: nil for the first one that responds.
-    public init(device: String? = nil, system: SoundSystem? = nil) {
-        handle = NodeHandle(SpeakerNode.kind, ["device": device, "system": system?.rawValue])
-    }
-
-    /// - Throws: `node.not-running`.
-    public var statistics: MediaStatistics.AudioRenderer {
-        get throws(MediaError) { try figures(\.audioRenderers) ?? MediaStatistics.AudioRenderer() }
-    }
-}
-
 extension Node {
     /// Passes audio to the function that the program has bound to `name`.
     package static func sound(_ name: String) -> Node {
         Node(SoundNode.kind, name)
-    }
-
-    /// Plays audio if there is a device, and measures it in any case.
-    package static func speaker(_ name: String = "speaker") -> Node {
-        Node(SpeakerNode.kind, name)
     }
 }

@@ -15,12 +15,13 @@ public enum MediaEvent: Sendable {
     case keyframeNeeded(node: String)
     /// A renderer or RTP output received its first frame.
     case firstFrame(node: String)
-    /// The device of a source is not there yet, or cannot be opened. The source shows a slate or plays silence, and opens
-    /// the device when it can.
+    /// The device of a source or loudspeaker is not there yet, or cannot be opened. A source shows a slate or plays silence, a
+    /// loudspeaker drops its audio, and the device is opened when it can be.
     case deviceWaiting(node: String, cause: MediaError)
-    /// A source lost its device. It shows the last frame or a slate, or plays silence, until the device is back.
+    /// A source or loudspeaker lost its device. A source shows the last frame or a slate, or plays silence, until the device
+    /// is back; a loudspeaker drops its audio.
     case deviceLost(node: String, cause: MediaError)
-    /// The device of a source delivers, after `deviceWaiting`, `deviceLost` or `deviceFailedOver`.
+    /// The device of a source delivers, or that of a loudspeaker plays, after `deviceWaiting`, `deviceLost` or `deviceFailedOver`.
     case deviceReturned(node: String)
     /// Another device has taken over for the one that a source lost. The source returns to that one when it can.
     case deviceFailedOver(node: String, device: String)

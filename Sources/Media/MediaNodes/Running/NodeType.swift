@@ -64,6 +64,8 @@ package protocol RunningNode: Sendable {
     var absence: MediaError? { get }
     /// Calls `body` once, on any thread, when the node's device has delivered or `absence` has a reason.
     func whenDecided(_ body: @escaping @Sendable () -> Void)
+    /// For a node that plays by the clock: seconds from a timestamp until it is heard. Nil for another one.
+    var secondsUntilHeard: Double? { get }
     /// The reason why the node's audio output ends without data, such as a file without audio. Nil if it has data.
     var silence: String? { get }
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
@@ -121,6 +123,7 @@ extension RunningNode {
     package var absence: MediaError? { nil }
     package func whenDecided(_ body: @escaping @Sendable () -> Void) { body() }
     package var silence: String? { nil }
+    package var secondsUntilHeard: Double? { nil }
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
     package func reset(_ setting: String) throws(MediaError) {}
 }

@@ -67,6 +67,8 @@ public struct SystemEnvironment: PlanEnvironment {
         try ScreenSearch.findPipeWire(node)
     }
 
+    public func soundDevices(of system: SoundSystem?) -> SoundDevices? { SoundSearch.devices(of: system) }
+
     public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {
         try MicrophoneNode.check(device, of: system)
     }

@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// The elements between a device and its source, in a pipeline of their own: no state of the graph depends on a driver.
+/// The elements between a device and its node, in a pipeline of their own: no state of the graph depends on a driver.
 final class DeviceChain: Sendable {
     /// The state of a chain, as far as it decides about errors.
     private final class Fault: Sendable {
@@ -45,7 +45,7 @@ final class DeviceChain: Sendable {
     private let fault: Fault
 
     /// Makes the elements. Those of the plan's outputs feed `output`, in the order of the outputs; without outputs, the
-    /// last element does.
+    /// last element does. A last element without an output, which renders, tells `output` of the media that it takes.
     ///
     /// - Parameter explain: the error for a failure of an element, on any thread. The flag is true once media has come.
     init(
@@ -71,6 +71,10 @@ final class DeviceChain: Sendable {
         let ends = plan.outputs.isEmpty ? [plan.elements.last?.name ?? ""] : plan.outputs
         for (track, name) in ends.enumerated() {
             guard let last = elements[name] else { preconditionFailure("a device without elements") }
+            guard last.pad("src") != nil else {
+                Self.watch(last, fault, output)
+                continue
+            }
             let end = try Element("fakesink", name: "\(prefix).end-\(name)", NodePlan.sinkProperties)
             pipeline.add(end)
             try last.link(end)
@@ -81,9 +85,21 @@ final class DeviceChain: Sendable {
         }
     }
 
+    /// Reports each buffer that a sink has taken: the next one comes then.
+    private static func watch(_ sink: Element, _ fault: Fault, _ output: SourceOutput) {
+        let isFed = AtomicBool()
+        sink.sink.watchBuffers { _ in
+            guard isFed.exchange(true) else { return }
+            fault.feed()
+            output.takes()
+        }
+    }
+
     /// Starts the elements. Blocks if a driver does. Throws the first error of an element.
-    func play() throws(MediaError) {
-        let isPlaying = pipeline.play()
+    ///
+    /// - Parameter elapsed: how much running time has passed already, in nanoseconds.
+    func play(elapsed: UInt64 = 0) throws(MediaError) {
+        let isPlaying = pipeline.play(elapsed: elapsed)
         // An error on a streaming thread may have come before.
         if let error = fault.open() { throw error }
         if !isPlaying {

@@ -1,9 +1,10 @@
 import GStreamerKit
 import MediaGraph
 
-/// The device behind a source, with the candidates that may replace it.
+/// The device behind a source or a loudspeaker node, with the candidates that may replace it.
 ///
-/// All functions but two run on a queue of the source, one after the other, and may block as long as a driver does.
+/// All functions run on a queue of the source, one after the other, and may block as long as a driver does,
+/// unless they state otherwise.
 protocol SourceDevice: Sendable {
     /// The name of a candidate in messages. Does not block.
     func name(of candidate: Int) -> String
@@ -19,6 +20,8 @@ protocol SourceDevice: Sendable {
     func pause(after error: MediaError) -> Double
     /// How far the times of frames may lie in the future, in seconds.
     var mostAhead: Double { get }
+    /// Whether nothing is expected of the open device now, such as a loudspeaker without audio. Any thread; does not block.
+    var isIdle: Bool { get }
     /// Asks a device that encodes for a keyframe. Any thread; does not block.
     func requestKeyframe()
     /// The node ends: an `open` that waits for something returns. Any thread; does not block.
@@ -32,13 +35,14 @@ protocol SourceDevice: Sendable {
 extension SourceDevice {
     func requestKeyframe() {}
     func interrupt() {}
+    var isIdle: Bool { false }
     func pause(after error: MediaError) -> Double { 0 }
     /// A capture time has passed.
     var mostAhead: Double { 0 }
     var closingLimit: Double { 2 }
 }
 
-/// The connection of an open device to its source. It refuses everything after the device was closed.
+/// The connection of an open device to its node. It refuses everything after the device was closed.
 struct SourceOutput: Sendable {
     /// Passes a frame on to an output of the node, by its place, with its capture time on the monotonic clock. Called on a
     /// thread of the device.
@@ -52,6 +56,8 @@ struct SourceOutput: Sendable {
     var end: @Sendable () -> Void = {}
     /// The device announced that it delivers nothing for now, or that it goes on.
     var rests: @Sendable (Bool) -> Void = { _ in }
+    /// A loudspeaker has taken audio.
+    var takes: @Sendable () -> Void = {}
     /// Frames were left out: encoded video goes on with the next keyframe.
     var interrupt: @Sendable () -> Void = {}
 }

@@ -10,6 +10,8 @@ import Synchronization
 /// to the device's next keyframe.
 ///
 /// Devices open and close on a queue of their own. A driver that hangs there blocks nothing else.
+///
+/// A loudspeaker node has a head without outputs: its device takes media instead of delivering it.
 final class SourceHead: Sendable {
     private struct State {
         var supervisor: SourceSupervisor
@@ -17,7 +19,7 @@ final class SourceHead: Sendable {
         var alarm: MediaTime?
         /// Counts the openings, so that frames of a closed device are recognized.
         var opening = 0
-        /// The first one decides whether the device delivers.
+        /// The first one decides whether the device delivers. None for a loudspeaker.
         var tracks: [SourceTrack]
         var isReady = false
         var isFinished = false
@@ -66,7 +68,7 @@ final class SourceHead: Sendable {
     }
 
     /// - Parameters:
-    ///   - outputs: the first one decides whether the device delivers.
+    ///   - outputs: the first one decides whether the device delivers. None for a loudspeaker, which opens at once.
     ///   - isAwaited: whether the graph's start waits for the first frame or stand-in.
     init(
         _ instance: NodeInstance, _ device: any SourceDevice, candidates: Int = 1, _ outputs: [Output],
@@ -110,7 +112,7 @@ final class SourceHead: Sendable {
     /// Opens the device when the pipeline plays.
     func prepare() {
         // A call that is on its way may come after `finish`.
-        let first = state.withLock { $0.tracks[0].source }
+        guard let first = state.withLock({ $0.tracks.first?.source }) else { return handle(.started) }
         first.whenFirstWanted { [weak self] in
             self?.state.withLock { state in if !state.isFinished { self?.handle(.started, &state) } }
         }
@@ -123,7 +125,7 @@ final class SourceHead: Sendable {
             handle(.stopped, &state)
             return state.tracks
         }
-        tracks[0].source.forgetFirstWanted()
+        tracks.first?.source.forgetFirstWanted()
         device.interrupt()
         timer.withLock { $0 = nil }
         let isClosed = DispatchSemaphore(value: 0)
@@ -299,7 +301,8 @@ final class SourceHead: Sendable {
                 handle(.looked(candidate, isThere: device.isThere(candidate)))
             }
         case .fill: fill(&state)
-        case .requestKeyframe: if state.tracks[0].repeater == nil { state.tracks[0].source.requestKeyframe() }
+        case .requestKeyframe:
+            if let track = state.tracks.first, track.repeater == nil { track.source.requestKeyframe() }
         case .report(let event): report(event, &state)
         }
     }
@@ -314,6 +317,7 @@ final class SourceHead: Sendable {
                 pace: { [weak self] rate in self?.handle(.paced(rate), of: opening) },
                 end: { [weak self] in self?.end(opening) },
                 rests: { [weak self] in self?.rest($0, opening) },
+                takes: { [weak self] in self?.handle(.frame, of: opening) },
                 interrupt: { [weak self] in self?.interrupt() })
             try device.open(candidate, for: output)
             handle(.opened, of: opening)
@@ -383,8 +387,8 @@ final class SourceHead: Sendable {
     private func alarm() {
         state.withLock { state in
             state.alarm = nil
-            // Nothing is expected of a device whose frames nobody takes.
-            let rests = state.isResting || pipeline.value?.isPaused == true
+            // Nothing is expected of a device whose frames nobody takes, or for which there are none.
+            let rests = state.isResting || pipeline.value?.isPaused == true || device.isIdle
             if rests != state.supervisor.isResting { handle(.rests(rests), &state) }
             handle(.timePassed, &state)
         }

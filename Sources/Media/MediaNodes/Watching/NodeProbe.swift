@@ -174,8 +174,7 @@ final class NodeProbe: Sendable {
         (statistics.secondsInNode, statistics.latency) = times.medians
         if node.plan.playsByClock, let age = statistics.latency {
             // Data that arrived in time is kept until it is due.
-            let heard = node.lastElements(of: node.plan).compactMap(\.secondsUntilHeard).max() ?? 0
-            statistics.latency = max(age, heard)
+            statistics.latency = max(age, node.running?.secondsUntilHeard ?? 0)
         }
         var measured = MediaStatistics()
         node.running?.report(into: &measured, as: node.name)

@@ -72,7 +72,7 @@ final class DecodingSink: IncomingSink {
     ) -> ReceivingPipeline {
         let isAudible = if case .sound(true) = destination { true } else { false }
         let graph = ReceivingGraph.make(stream.codec, payloadType: stream.payloadType, isAudible: isAudible)
-        return ReceivingPipeline(monitor: monitor, wantsToBeHeard: isAudible) { previous, post in
+        return ReceivingPipeline(monitor: monitor) { previous, post in
             var bindings = NodeBindings()
             if case .frames(let fanout) = destination {
                 bindings.frames[ReceivingGraph.view] = { frame in

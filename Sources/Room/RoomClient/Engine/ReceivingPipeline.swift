@@ -18,7 +18,7 @@ protocol DecodingTask: Sendable {
 
 /// Decodes one stream's packets to frames or audio, and decides when to start a failed pipeline again. On the loop only.
 ///
-/// A pipeline that fails, for example when a headset is unplugged, is created again while the stream lasts.
+/// A pipeline that fails is created again while the stream lasts. One that lacks its loudspeaker does not fail.
 final class ReceivingPipeline {
     /// A pipeline's report to the loop.
     enum Notice: Sendable {
@@ -53,7 +53,6 @@ final class ReceivingPipeline {
     private static let earlyCapacity = 600
 
     private let monitor: StreamMonitor
-    private let wantsToBeHeard: Bool
     private let launch: Launch
     /// Sends a notice to the loop, with its pipeline's number.
     private let post: @Sendable (Int, Notice) -> Void
@@ -66,11 +65,10 @@ final class ReceivingPipeline {
     private var past = RoomStatistics.Received(streamId: 0, participantId: "", isVideo: false)
 
     init(
-        monitor: StreamMonitor, wantsToBeHeard: Bool, launch: @escaping Launch,
+        monitor: StreamMonitor, launch: @escaping Launch,
         post: @escaping @Sendable (Int, Notice) -> Void
     ) {
         self.monitor = monitor
-        self.wantsToBeHeard = wantsToBeHeard
         self.launch = launch
         self.post = post
     }
@@ -98,14 +96,8 @@ final class ReceivingPipeline {
             for packet in early { decoding.push(packet.span.bytes) }
             early = []
             phase = .running(decoding)
-            guard backOff.failures > 0 else {
-                backOff.succeeded(at: now)
-                return .nothing
-            }
-            // Audio is decoded even without its device, and the device may return.
-            if wantsToBeHeard, !decoding.isAudible { return .retry(after: BackOff.longest, isNews: false) }
-            backOff.succeeded(at: now)
-            return .requestKeyframe
+            defer { backOff.succeeded(at: now) }
+            return backOff.failures > 0 ? .requestKeyframe : .nothing
         case (.failed, .starting), (.failed, .running):
             let delay = backOff.failed(at: now)
             release()
@@ -147,10 +139,6 @@ final class ReceivingPipeline {
         statistics.audioSecondsAboveSilence += past.audioSecondsAboveSilence
         if case .running(let decoding) = phase { statistics.add(decoding.statistics) }
     }
-}
-
-extension Decoding {
-    fileprivate var isAudible: Bool { statistics.audioRenderers[ReceivingGraph.speaker]?.isAudible ?? false }
 }
 
 extension RoomStatistics.Received {

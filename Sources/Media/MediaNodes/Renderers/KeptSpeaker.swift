@@ -1,0 +1,169 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// A loudspeaker node that goes on, without sound, while its device or sound server is away.
+///
+/// The node's own sink takes all audio at once. It passes each buffer with its capture time to the device's pipeline, which
+/// plays it so long after that time as the graph's latency says. So the audio is as late as before when the device returns.
+final class KeptSpeaker: RunningNode {
+    private let meter: AudioRendererNode
+    private let device: SpeakerDevice
+    private let head: SourceHead
+
+    init(_ instance: NodeInstance) {
+        let device = SpeakerDevice(instance)
+        self.device = device
+        var limits = SourceSupervisor.Limits()
+        // A sound system takes audio in bursts.
+        limits.quiet = 0.5
+        // Each attempt asks all sound systems.
+        limits.poll = 1
+        head = SourceHead(
+            instance, device, [], withoutDevice: instance.text("away") == "end" ? .ends : .goesOn, isAwaited: false,
+            limits: limits)
+        meter = AudioRendererNode(instance, isAudible: false)
+        let sink = instance.element("sink")
+        sink.sink.watchBuffers { buffer in device.play(buffer.shared, at: buffer.time) }
+        sink.sink.onUpstreamEvent { [weak sink] event in
+            if case .latency = event, let delay = sink?.renderingDelay { device.follow(delay) }
+            return .pass
+        }
+    }
+
+    func prepare() { head.prepare() }
+
+    func finish() { head.finish() }
+
+    var secondsUntilHeard: Double? { device.secondsUntilHeard }
+
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        meter.report(into: &statistics, as: name)
+        var status = head.status
+        // Open, and without audio to play.
+        if status.cause == nil, device.isIdle { status.state = .streaming }
+        statistics.audioRenderers[name]?.isAudible = status.state == .streaming || status.state == .silent
+        statistics.audioRenderers[name]?.secondsPlayed = device.secondsPlayed
+        statistics.sources[name] = status
+    }
+}
+
+/// The loudspeaker of a node, bound when it is opened.
+private final class SpeakerDevice: SourceDevice {
+    private struct State {
+        var former = FormerSound()
+        var chain: DeviceChain?
+        /// Nil while the device does not play.
+        var source: PushSource?
+        /// Audio that came while the device was closed and can still be played in time.
+        var early: [(audio: MediaBuffer, time: MediaTime)] = []
+        /// From capture to the loudspeaker, in seconds.
+        var delay: Double
+        var secondsPlayed = 0.0
+    }
+
+    /// How much running time a device's pipeline has behind it when it starts, in nanoseconds: audio may be so old.
+    private static let past: UInt64 = 10_000_000_000
+
+    private let node: Node
+    private let name: String
+    private let prefix: String
+    private let clock: PipelineClock
+    private let state: Mutex<State>
+
+    init(_ instance: NodeInstance) {
+        node = instance.node
+        name = SoundName.of(instance)
+        prefix = instance.prefix
+        clock = instance.pipeline.clock
+        state = Mutex(State(delay: instance.plan.latency))
+    }
+
+    func name(of candidate: Int) -> String { name }
+
+    func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
+        let request = NodeRequest(
+            node, SpeakerNode.kind, inputs: [("in", .rawAudio)], environment: SystemEnvironment())
+        let choice = try SpeakerNode.Choice(request, after: state.withLock { $0.former })
+        var plan = DevicePlan(name: name, wish: "")
+        plan.take(choice.plan)
+        let chain = try DeviceChain(plan, named: "\(prefix).device", on: clock, for: output) { [name] failure, isFed in
+            SpeakerNode.explain(failure, of: name, isFed: isFed)
+        }
+        watch(chain.element("sink"), SoundStream(chain.element("sink"), device: choice.device), output)
+        let delay = state.withLock { state in
+            (state.former, state.chain) = (choice.former, chain)
+            return state.delay
+        }
+        chain.pipeline.setLatency(seconds: delay)
+        try chain.play(elapsed: Self.past)
+        state.withLock { state in
+            state.source = PushSource(chain.element("source"))
+            for (audio, time) in state.early { Self.push(audio, at: time, state) }
+            state.early = []
+        }
+    }
+
+    private func watch(_ sink: Element, _ stream: SoundStream, _ output: SourceOutput) {
+        sink.sink.watchBuffers { [weak self, name] buffer in
+            let seconds = Double(buffer.duration ?? 0) / 1e9
+            self?.state.withLock { $0.secondsPlayed += seconds }
+            if stream.hasMoved() { output.fail(SpeakerNode.lost(name)) }
+        }
+    }
+
+    func close() {
+        let chain = state.withLock { state in
+            defer { (state.chain, state.source) = (nil, nil) }
+            return state.chain
+        }
+        chain?.pipeline.stop()
+    }
+
+    /// Plays audio that was captured at a time, or drops it. Any thread; does not block.
+    func play(_ audio: MediaBuffer, at time: MediaTime) {
+        state.withLock { state in
+            if state.source != nil { return Self.push(audio, at: time, state) }
+            state.early.append((audio, time))
+            while let first = state.early.first, time.seconds(since: first.time) > state.delay {
+                state.early.removeFirst()
+            }
+        }
+    }
+
+    private static func push(_ audio: MediaBuffer, at time: MediaTime, _ state: State) {
+        guard let timestamp = state.chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
+        _ = state.source?.push(audio, timestamp: timestamp)
+    }
+
+    /// The graph's latency has changed.
+    func follow(_ delay: Double) {
+        let chain = state.withLock { state in
+            defer { state.delay = delay }
+            return state.delay == delay ? nil : state.chain
+        }
+        chain?.pipeline.setLatency(seconds: delay)
+    }
+
+    var secondsUntilHeard: Double? {
+        let (chain, delay) = state.withLock { ($0.source == nil ? nil : $0.chain, $0.delay) }
+        return chain?.element("sink").secondsUntilHeard ?? delay
+    }
+
+    var secondsPlayed: Double { state.withLock { $0.secondsPlayed } }
+
+    /// Without audio, a loudspeaker has nothing to do.
+    var isIdle: Bool { state.withLock { $0.source.map { $0.waiting == 0 } ?? false } }
+
+    /// A sound server that still responds says nothing about a loudspeaker that takes no audio.
+    func isThere(_ candidate: Int) -> Bool { false }
+
+    func isAbsence(_ error: MediaError) -> Bool { error.code == MediaError.Code.speakerAbsent }
+
+    func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
+        switch cause {
+        case .absent(let error), .failed(let error): error
+        case .silent, .unresponsive, .gone: SpeakerNode.lost(name)
+        }
+    }
+}

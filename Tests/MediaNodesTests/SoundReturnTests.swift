@@ -1,0 +1,240 @@
+import Foundation
+import MediaGraph
+import TestFixtures
+import Testing
+import TestSupport
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    /// Microphones and loudspeakers of a real PulseAudio that are unplugged, plugged in elsewhere, or whose server restarts.
+    /// A null sink is a loudspeaker, and its monitor is the air of the room.
+    @Suite struct SoundReturnTests {
+        /// A sound server with an address of its own, which it keeps when it restarts.
+        private final class Room {
+            private let folder = TemporaryFolder()
+            private var server: Fixture<SoundServerAnswer>
+            private let environment: EnvironmentOverride
+            private let variables: [String: String]
+
+            init() throws {
+                server = try Fixture.soundServer("--folder", folder.path)
+                variables = server.answer.environment
+                environment = EnvironmentOverride(variables.mapValues { $0 })
+            }
+
+            var process: Int32 { server.answer.process }
+
+            func end() {
+                kill(process, SIGKILL)
+                server.end()
+            }
+
+            func begin() throws { server = try Fixture.soundServer("--folder", folder.path) }
+
+            /// Runs pactl. Returns what it prints: the number of a loaded module.
+            @discardableResult
+            func tell(_ words: String...) throws -> String {
+                let (program, output) = (Process(), Pipe())
+                program.executableURL = URL(fileURLWithPath: "/usr/bin/pactl")
+                program.arguments = words
+                program.environment = variables.merging(["PATH": "/usr/bin"]) { $1 }
+                program.standardOutput = output
+                try program.run()
+                let said = output.fileHandleForReading.readDataToEndOfFile()
+                program.waitUntilExit()
+                try #require(program.terminationStatus == 0, "pactl \(words)")
+                return String(decoding: said, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+
+            func plug(speaker name: String, _ properties: String = "") throws -> String {
+                try tell(
+                    "load-module", "module-null-sink", "sink_name=\(name)", "rate=48000", "channels=2", "norewinds=1",
+                    "sink_properties=\"\(properties)\"")
+            }
+
+            /// A microphone that hears the default speaker.
+            func plug(microphone name: String, _ properties: String) throws -> String {
+                try tell(
+                    "load-module", "module-remap-source", "master=speaker.monitor", "source_name=\(name)",
+                    "source_properties=\"\(properties)\"")
+            }
+
+            static func usb(_ serial: String, port: String) -> String {
+                "device.serial=\(serial) device.bus_path=pci-0000:00:14.0-usb-0:\(port):1.0 device.product.name=Headset"
+            }
+        }
+
+        /// Frames are seen at once, and the audio is played.
+        private func playing(_ settings: [String: SettingValue] = [:]) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node.testPattern(width: 64, height: 64, framesPerSecond: 20)
+                    Node.frames("view")
+                }
+                // A path that delays audio, as a room does.
+                Chain(from: "test-pattern", port: "audio") {
+                    Node("audio-mixer", settings: ["latency": 200])
+                    Tee { Node.sound("ear") }
+                    Node("speaker", settings: settings)
+                }
+            }
+        }
+
+        private func listening(_ device: String) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node.microphone(device: device)
+                    Node.sound("ear")
+                }
+            }
+        }
+
+        /// How much later than its frame each beep is heard, in milliseconds, from a time on.
+        private func offsets(_ seen: Seen, _ heard: Seen, since start: MediaTime) -> [Double] {
+            let flashes = seen.flashes
+            return heard.beeps.filter { $0.nanoseconds > start.nanoseconds }.compactMap { beep in
+                flashes.map { beep.milliseconds(since: $0) }.filter { $0 > -100 && $0 < 800 }.min { abs($0) < abs($1) }
+            }
+        }
+
+        @Test func `after a restart of the sound server, sound is as late after its frames as before`()
+            async throws
+        {
+            let room = try Room()
+            let (seen, heard) = (Seen(), Seen())
+            let player = try await MediaPipeline(playing(), seen: seen)
+            let listener = try await MediaPipeline(listening("speaker.monitor"), seen: heard)
+            try await listener.start()
+            try await player.start()
+            await eventually("four beeps") { heard.beeps.count >= 4 }
+            let before = offsets(seen, heard, since: MediaTime(nanoseconds: 0))
+            for round in 1...2 {
+                room.end()
+                await eventually("loss \(round)") {
+                    seen.deviceEvents.count == 2 * round - 1 && heard.deviceEvents.count == 2 * round - 1
+                }
+                // The graph goes on: frames are seen, and audio is taken in real time.
+                let (frames, sounds) = (seen.pictures.count, seen.sound.count)
+                await eventually("frames and audio") {
+                    seen.pictures.count >= frames + 20 && seen.sound.count >= sounds + 50
+                }
+                try room.begin()
+                await eventually("return \(round)") {
+                    seen.deviceEvents.count == 2 * round && heard.deviceEvents.count == 2 * round
+                }
+                let returned = try #require(seen.sound.all.last?.captureTime)
+                await eventually("beeps after return \(round)") { offsets(seen, heard, since: returned).count >= 4 }
+                let after = offsets(seen, heard, since: returned)
+                // ITU-R BT.1359: 45 ms of early sound are noticed, the smaller of both limits. Audio wanders by some tens of
+                // milliseconds on a busy machine, so all offsets of before count.
+                let usual = try #require(before.min())...#require(before.max())
+                let now = try #require(after.median)
+                let change = now - min(max(now, usual.lowerBound), usual.upperBound)
+                #expect(abs(change) <= 45, "before \(before) ms, after \(after) ms")
+            }
+            let statistics = player.statistics
+            await player.stop()
+            await listener.stop()
+            #expect(seen.deviceEvents == ["lost speaker.lost", "returned", "lost speaker.lost", "returned"])
+            #expect(heard.deviceEvents == ["lost microphone.lost", "returned", "lost microphone.lost", "returned"])
+            #expect(statistics.sources["speaker"]?.losses == 2)
+            let counts = try #require(statistics.audioRenderers["speaker"])
+            #expect(counts.isAudible && counts.secondsPlayed < counts.secondsRendered - 1)
+        }
+
+        @Test func `a speaker that is not there when the graph is planned is waited for`() async throws {
+            let room = try Room()
+            let seen = Seen()
+            let player = try await MediaPipeline(playing(["device": "desk"]), seen: seen)
+            #expect(player.plan.node("speaker")?.device?.waiting?.contains("has no output desk") == true)
+            try await player.start()
+            await eventually("the event") { seen.deviceEvents == ["waiting speaker.absent"] }
+            #expect(player.statistics.sources["speaker"]?.state == .waiting)
+            #expect(player.statistics.audioRenderers["speaker"]?.isAudible == false)
+            _ = try room.plug(speaker: "desk")
+            await eventually("the device") { seen.deviceEvents == ["waiting speaker.absent", "returned"] }
+            let heard = Seen()
+            let listener = try await MediaPipeline(listening("desk.monitor"), seen: heard)
+            try await listener.start()
+            await eventually("a beep") { !heard.beeps.isEmpty }
+            await listener.stop()
+            await player.stop()
+            let refused = await failure(of: playing(["device": "gone", "away": "end"]))
+            #expect(refused?.code == "speaker.absent")
+        }
+
+        @Test func `a speaker with a serial number is lost, not replaced, and returns at another port`() async throws {
+            let room = try Room()
+            let (seen, heard) = (Seen(), Seen())
+            var module = try room.plug(speaker: "first", Room.usb("7C3F", port: "1.2"))
+            let player = try await MediaPipeline(playing(["device": "serial:7C3F"]), seen: seen)
+            // The default speaker, to which the server moves streams of an unplugged one.
+            let listener = try await MediaPipeline(listening("speaker.monitor"), seen: heard)
+            try await listener.start()
+            try await player.start()
+            await eventually("sound") { (player.statistics.audioRenderers["speaker"]?.secondsPlayed ?? 0) > 1 }
+            try room.tell("unload-module", module)
+            await eventually("the loss") { seen.deviceEvents == ["lost speaker.lost"] }
+            await eventually("the state") { player.statistics.sources["speaker"]?.state == .waiting }
+            let silence = heard.sound.count
+            await eventually("a second without sound") { heard.sound.count > silence + 150 }
+            #expect(heard.sound.all[(silence + 20)...].allSatisfy { $0.level < -60 })
+            module = try room.plug(speaker: "second", Room.usb("7C3F", port: "2"))
+            await eventually("the return") { seen.deviceEvents == ["lost speaker.lost", "returned"] }
+            await listener.stop()
+            await player.stop()
+        }
+
+        @Test func `a microphone with a serial number is lost, not replaced, and returns at another port`() async throws
+        {
+            let room = try Room()
+            let (seen, heard) = (Seen(), Seen())
+            let module = try room.plug(microphone: "first", Room.usb("7C3F", port: "1.2"))
+            let player = try await MediaPipeline(playing(), seen: seen)
+            let listener = try await MediaPipeline(listening("serial:7C3F"), seen: heard)
+            try await listener.start()
+            try await player.start()
+            await eventually("a beep") { !heard.beeps.isEmpty }
+            try room.tell("unload-module", module)
+            await eventually("the loss") { heard.deviceEvents == ["lost microphone.lost"] }
+            let count = heard.beeps.count
+            _ = try room.plug(microphone: "second", Room.usb("7C3F", port: "2"))
+            await eventually("the return") { heard.deviceEvents == ["lost microphone.lost", "returned"] }
+            await eventually("a beep") { heard.beeps.count > count }
+            await listener.stop()
+            await player.stop()
+        }
+
+        @Test func `a sound server that hangs stops neither the graph nor its end`() async throws {
+            let room = try Room()
+            let seen = Seen()
+            let player = try await MediaPipeline(playing(), seen: seen)
+            try await player.start()
+            await eventually("sound") { (player.statistics.audioRenderers["speaker"]?.secondsPlayed ?? 0) > 0.5 }
+            kill(room.process, SIGSTOP)
+            await eventually("the loss") { seen.deviceEvents == ["lost speaker.lost"] }
+            let (frames, sounds) = (seen.pictures.count, seen.sound.count)
+            await eventually("frames and audio") {
+                seen.pictures.count >= frames + 20 && seen.sound.count >= sounds + 50
+            }
+            let start = ContinuousClock.now
+            await player.stop()
+            #expect(ContinuousClock.now - start < .seconds(8))
+            kill(room.process, SIGCONT)
+        }
+
+        @Test func `devices tell the names to write down, twins by their ports`() async throws {
+            let room = try Room()
+            _ = try room.plug(speaker: "one", Room.usb("A7", port: "1"))
+            _ = try room.plug(speaker: "two", Room.usb("A7", port: "3.4"))
+            _ = try room.plug(microphone: "three", Room.usb("B7", port: "2"))
+            let found = Devices.sound()
+            #expect(found.microphones.map(\.lastingName) == ["serial:B7"])
+            #expect(
+                Set(found.speakers.map(\.lastingName)) == [
+                    "speaker", "serial:A7@usb-0000:00:14.0-1", "serial:A7@usb-0000:00:14.0-3.4",
+                ])
+        }
+    }
+}
