@@ -290,7 +290,7 @@ final class StreamTable {
                 for ssrc in gone {
                     if let stream = receiver(ssrc) { events.push(.bye(stream.id)) }
                 }
-            case .cname, .unknown:
+            case .cname, .transportFeedback, .receiverEstimate, .unknown:
                 continue
             }
         }

@@ -60,7 +60,11 @@ public enum RTCPPacket: Sendable, Equatable {
     case pictureLoss(sender: SSRC, media: SSRC)
     /// Full intra request, with one command number for each requested source (RFC 5104, section 4.3.1).
     case fullIntraRequest(sender: SSRC, requests: [FullIntraRequest])
-    /// A packet of another type (REMB, transport-cc, XR, ...), skipped.
+    /// Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
+    case transportFeedback(TransportFeedback)
+    /// The receiver's estimate of the bandwidth, REMB (draft-alvestrand-rmcat-remb-03, section 2.2).
+    case receiverEstimate(ReceiverEstimate)
+    /// A packet of another type (XR, ...), skipped.
     case unknown(packetType: UInt8, format: UInt8)
 
     public struct FullIntraRequest: Sendable, Equatable {
@@ -83,6 +87,7 @@ public enum RTCPPacket: Sendable, Equatable {
         static let genericNack: UInt8 = 1
         static let pictureLoss: UInt8 = 1
         static let fullIntraRequest: UInt8 = 4
+        static let applicationLayer: UInt8 = 15
     }
 }
 
@@ -91,7 +96,8 @@ extension RTCPPacket {
     public static let maximumLost = 1024
 
     /// Reads a decrypted compound. Nil if any length in it overruns: then all of it is refused (RFC 3550, A.2). A
-    /// reduced-size packet (RFC 5506) is a compound of one.
+    /// reduced-size packet (RFC 5506) is a compound of one. Feedback about the bandwidth that is malformed inside its
+    /// packet is skipped as unknown.
     public static func parse(_ packet: borrowing PacketBuffer) -> [RTCPPacket]? {
         var packets: [RTCPPacket] = []
         var offset = 0
@@ -145,6 +151,12 @@ extension RTCPPacket {
                 FullIntraRequest(ssrc: SSRC(packet.uint32(at: $0)), command: packet.bytes[$0 + 4])
             }
             return .fullIntraRequest(sender: SSRC(packet.uint32(at: body)), requests: requests)
+        case Kind.transportFeedback where count == TransportFeedback.format:
+            return TransportFeedback(reading: packet, body: body, end: end).map(RTCPPacket.transportFeedback)
+                ?? .unknown(packetType: type, format: UInt8(count))
+        case Kind.payloadFeedback where count == Kind.applicationLayer && ReceiverEstimate.isNamed(packet, body, end):
+            return ReceiverEstimate(reading: packet, body: body, end: end).map(RTCPPacket.receiverEstimate)
+                ?? .unknown(packetType: type, format: UInt8(count))
         default:
             return .unknown(packetType: type, format: UInt8(count))
         }
@@ -236,6 +248,8 @@ extension RTCPPacket {
         case .nack(_, _, let lost): 12 + 4 * Self.nackItems(lost).count
         case .pictureLoss: 12
         case .fullIntraRequest(_, let requests): 12 + 8 * requests.count
+        case .transportFeedback(let feedback): feedback.serializedLength
+        case .receiverEstimate(let estimate): estimate.serializedLength
         case .unknown: 0
         }
     }
@@ -279,6 +293,12 @@ extension RTCPPacket {
                 writer.write(UInt32(request.command) << 24, &compound)
             }
             return (Kind.payloadFeedback, Kind.fullIntraRequest)
+        case .transportFeedback(let feedback):
+            feedback.write(at: writer.offset, to: &compound)
+            return (Kind.transportFeedback, TransportFeedback.format)
+        case .receiverEstimate(let estimate):
+            estimate.write(at: writer.offset, to: &compound)
+            return (Kind.payloadFeedback, Kind.applicationLayer)
         case .unknown(let type, let format):
             return (type, format)
         }
