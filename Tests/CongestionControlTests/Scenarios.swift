@@ -10,15 +10,18 @@ struct Scenario: CustomStringConvertible, Sendable {
         var name: String
         var range: ClosedRange<Double>
         var goal: ClosedRange<Double>?
+        /// The value is outside the band today.
+        var isMissed: Bool
         var value: @Sendable (CallSimulation) -> Double
 
         init(
-            _ name: String, _ range: ClosedRange<Double>, goal: ClosedRange<Double>? = nil,
+            _ name: String, _ range: ClosedRange<Double>, goal: ClosedRange<Double>? = nil, isMissed: Bool = false,
             _ value: @escaping @Sendable (CallSimulation) -> Double
         ) {
             self.name = name
             self.range = range
             self.goal = goal
+            self.isMissed = isMissed
             self.value = value
         }
     }
@@ -49,6 +52,13 @@ private func flow(start: Double = 300, maximum: Double = 5000) -> CallSimulation
     return flow
 }
 
+/// The same without audio.
+private func videoFlow(start: Double = 300, maximum: Double = 5000) -> CallSimulation.Flow {
+    var flow = flow(start: start, maximum: maximum)
+    flow.audio = nil
+    return flow
+}
+
 private func link(
     _ kilobits: Double, roundTrip: Double, _ flow: CallSimulation.Flow = flow(),
     _ change: (inout SimulatedLink.Settings) -> Void = { _ in }
@@ -69,7 +79,7 @@ extension Scenario {
                 Band("target 50 s after 100", 65...115, goal: 82...105) { $0.target(at: 95) },
             ]
         ) {
-            let call = link(500, roundTrip: 200, flow(maximum: 1500))
+            let call = link(500, roundTrip: 200, videoFlow(maximum: 1500))
             call.at(25) { $0.changeForward { $0.rates.append((25, 800)) } }
             call.at(45) {
                 $0.changeForward {
@@ -90,7 +100,7 @@ extension Scenario {
                 },
             ]
         ) {
-            let call = link(200, roundTrip: 50)
+            let call = link(200, roundTrip: 100, videoFlow())
             call.at(2) {
                 $0.changeForward { $0.rates.append((2, 800)) }
                 $0.forgetQueue()
@@ -101,7 +111,7 @@ extension Scenario {
         Scenario(
             "unit: 2000 kbit/s, 10 % loss, 200 ms each way", seconds: 120,
             [Band("target after 120 s", 100...2100, goal: 1050...2100) { $0.target(at: 120) }]
-        ) { link(2000, roundTrip: 400, flow(maximum: 1500)) { $0.loss = .independent(0.1) } },
+        ) { link(2000, roundTrip: 400, videoFlow(maximum: 1500)) { $0.loss = .independent(0.1) } },
         Scenario(
             "unit: REMB falls to 250 kbit/s and rises", seconds: 21,
             [
@@ -110,7 +120,7 @@ extension Scenario {
                 Band("target 10 s after it was lifted", 1500...2600, goal: 1750...2100) { $0.target(at: 21) },
             ]
         ) {
-            let call = link(2000, roundTrip: 100, flow(start: 1000))
+            let call = link(2000, roundTrip: 100, videoFlow(start: 1000))
             call.at(10) { $0.receiverEstimate(250) }
             call.at(11) { $0.receiverEstimate(10_000) }
             return call
@@ -119,7 +129,7 @@ extension Scenario {
             "unit: one TCP connection on 1000 kbit/s", seconds: 30,
             [Band("delivered over 10 s", 0...750, goal: 100...750) { $0.delivered(20, 30) }]
         ) {
-            let call = link(1000, roundTrip: 100) { $0.queue = 200 }
+            let call = link(1000, roundTrip: 50, videoFlow()) { $0.queue = 200 }
             call.at(10) { $0.startCrossTraffic(CrossTraffic(id: 1, stop: 30)) }
             return call
         },
@@ -260,7 +270,7 @@ extension Scenario {
             "1000 kbit/s, a queue of 3 packets", seconds: 20,
             [
                 Band("lowest from 2 s", 200...1100, goal: 600...1050) { $0.lowest(2, 20) },
-                Band("highest from 2 s", 200...1100, goal: 600...1050) { $0.highest(2, 20) },
+                Band("highest from 2 s", 200...1100, goal: 600...1050, isMissed: true) { $0.highest(2, 20) },
             ]
         ) { link(1000, roundTrip: 50) { $0.queuePackets = 3 } },
         Scenario(
@@ -293,7 +303,7 @@ extension Scenario {
             "4000 kbit/s, delays that vary by 10 ms", seconds: 30,
             [
                 Band("lowest from 2 s", 700...4100, goal: 2300...4100) { $0.lowest(2, 30) },
-                Band("highest from 2 s", 700...4100, goal: 2300...4200) { $0.highest(2, 30) },
+                Band("highest from 2 s", 700...4100, goal: 2300...4200, isMissed: true) { $0.highest(2, 30) },
             ]
         ) { link(4000, roundTrip: 50) { $0.jitter = 10 } },
         Scenario(
@@ -303,7 +313,7 @@ extension Scenario {
         Scenario(
             "5000 kbit/s that stop for 100 ms each 200 ms", seconds: 20,
             [
-                Band("lowest from 2 s", 1200...5000) { $0.lowest(2, 20) },
+                Band("lowest from 2 s", 1200...5000, isMissed: true) { $0.lowest(2, 20) },
                 Band("highest from 2 s", 1200...5000) { $0.highest(2, 20) },
             ]
         ) {
@@ -316,12 +326,12 @@ extension Scenario {
 
 /// RFC 8867, with the goals of this project.
 extension Scenario {
-    static let requirements: [Scenario] = [
+    static let single: [Scenario] = [
         Scenario(
             "RFC 8867 5.1: 1, 2.5, 0.6, 1 Mbit/s", seconds: 100,
             [
-                Band("use of the link", 0...1, goal: 0.9...1) { $0.use(0, 100) },
-                Band("queue, 95th percentile", 0...300, goal: 0...40) { $0.queue(0.95, 0, 100) },
+                Band("use of the link", 0.84...1, goal: 0.9...1) { $0.use(0, 100) },
+                Band("queue, 95th percentile", 0...50, goal: 0...40) { $0.queue(0.95, 0, 100) },
             ]
         ) {
             link(0, roundTrip: 100) {
@@ -329,12 +339,15 @@ extension Scenario {
                 $0.queue = 300
                 $0.jitter = 5
             }
-        },
+        }
+    ]
+
+    static let several: [Scenario] = [
         Scenario(
             "RFC 8867 5.2: two flows, 4, 2, 3.5, 1, 2 Mbit/s", seconds: 125,
             [
-                Band("use of the link", 0...1, goal: 0.9...1) { $0.use(0, 125) },
-                Band("queue, 95th percentile", 0...300, goal: 0...40) { $0.queue(0.95, 0, 125) },
+                Band("use of the link", 0.84...1, goal: 0.9...1) { $0.use(0, 125) },
+                Band("queue, 95th percentile", 0...50, goal: 0...40) { $0.queue(0.95, 0, 125) },
             ]
         ) {
             var settings = Link(
@@ -346,9 +359,9 @@ extension Scenario {
         Scenario(
             "RFC 8867 5.4: three flows, 3.5 Mbit/s", seconds: 120,
             [
-                Band("Jain's index from 60 s", 0...1, goal: 0.95...1) { $0.fairness(60, 120) },
-                Band("use of the link from 60 s", 0...1, goal: 0.9...1) { $0.use(60, 120) },
-                Band("queue from 60 s, 95th percentile", 0...300, goal: 0...40) { $0.queue(0.95, 60, 120) },
+                Band("Jain's index from 60 s", 0.95...1, goal: 0.95...1) { $0.fairness(60, 120) },
+                Band("use of the link from 60 s", 0.9...1, goal: 0.9...1) { $0.use(60, 120) },
+                Band("queue from 60 s, 95th percentile", 0...80, goal: 0...40) { $0.queue(0.95, 60, 120) },
             ]
         ) {
             var settings = Link(3500, delay: 50)
@@ -369,8 +382,8 @@ extension Scenario {
             "2000 kbit/s, nothing delivered from 10 to 12 s", seconds: 18,
             [
                 Band("target before", 1200...2300) { $0.target(at: 10) },
-                Band("target 3 s after", 300...2300, goal: 1800...2300) { $0.target(at: 15) },
-                Band("delivered from 15 to 18 s", 300...2000, goal: 1800...2000) { $0.delivered(15, 18) },
+                Band("target 3 s after", 1500...2300, goal: 1800...2300) { $0.target(at: 15) },
+                Band("delivered from 15 to 18 s", 1500...2000, goal: 1800...2000) { $0.delivered(15, 18) },
             ]
         ) {
             link(0, roundTrip: 50) {
@@ -386,7 +399,9 @@ extension Scenario {
                 Scenario(
                     "\(cellular.name), seed \(seed)", seconds: seconds,
                     [
-                        Band("use of the link", 0...1, goal: 0.85...1) { $0.use(0, seconds) },
+                        Band("use of the link up to 10 Mbit/s", 0.3...1, goal: 0.85...1) {
+                            $0.use(0, seconds, most: 10_000)
+                        },
                         Band("queue, 95th percentile", 0...2000) { $0.queue(0.95, 0, seconds) },
                         Band("freezes over 250 ms a minute", 0...60) { $0.freezes(0, seconds) * 60 / seconds },
                     ]

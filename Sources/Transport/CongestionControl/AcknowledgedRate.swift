@@ -10,6 +10,7 @@ struct AcknowledgedRate: Sendable {
     static let maximumPackets = 500
     static let shortest = TimeInterval.seconds(1)
     static let longest = TimeInterval.seconds(5)
+    static let recent = TimeInterval.milliseconds(250)
     static let neededPackets = 10
     /// A packet that arrived earlier than the newest by more than this shows that the receiver's clock was set.
     static let maximumReordering = TimeInterval.seconds(1)
@@ -52,12 +53,28 @@ struct AcknowledgedRate: Sendable {
     }
 
     /// Nil until ten packets arrived.
-    var rate: DataRate? {
-        guard window.count >= Self.neededPackets, let first = window.first, let last = window.last else { return nil }
+    var rate: DataRate? { rate(from: 0) }
+
+    /// The rate of the last quarter of a second, or of the last ten packets. While a queue of the path is not empty, it is
+    /// the rate of the link, also if the link became slower just now, or if the application sent little before.
+    var recentRate: DataRate? {
+        guard let last = window.last else { return nil }
+        var start = window.count
+        while start > 0,
+            window.count - start < Self.neededPackets || last.arrival - window[start - 1].arrival < Self.recent
+        {
+            start -= 1
+        }
+        return rate(from: start)
+    }
+
+    private func rate(from start: Int) -> DataRate? {
+        guard window.count - start >= Self.neededPackets, let last = window.last else { return nil }
+        let first = window[start]
         var (gap, secondGap) = (TimeInterval.zero, TimeInterval.zero)
         var arrived = 0.0
         var before = first.arrival
-        for index in 0..<window.count {
+        for index in start..<window.count {
             let sample = window[index]
             arrived += sample.bytes
             let since = sample.arrival - before
@@ -71,18 +88,18 @@ struct AcknowledgedRate: Sendable {
         // The first packet came at the beginning of the time, so it does not belong to it. The same for the last sent.
         let arrivalTime = max(last.arrival - first.arrival - gap + secondGap, .milliseconds(1))
         let receiving = DataRate(bytes: arrived - first.bytes, in: arrivalTime)
-        return min(receiving, sendingRate ?? .unlimited)
+        return min(receiving, sendingRate(from: start) ?? .unlimited)
     }
 
     /// Nil if too few packets were sent after the newest of the removed ones.
-    private var sendingRate: DataRate? {
+    private func sendingRate(from start: Int) -> DataRate? {
         var sent = 0.0
         var count = 0
         var first: MonotonicTime?
         var last: (time: MonotonicTime, bytes: Double)?
-        for index in 0..<window.count {
+        for index in start..<window.count {
             let sample = window[index]
-            if let newestRemoved, sample.sent < newestRemoved { continue }
+            if start == 0, let newestRemoved, sample.sent < newestRemoved { continue }
             sent += sample.bytes
             count += 1
             first = min(first ?? sample.sent, sample.sent)

@@ -55,6 +55,11 @@ public struct CongestionController: Sendable {
     static let interval = TimeInterval.milliseconds(100)
     /// With this many windows on their way, feedback is missing.
     static let pausedWindows = 2.0
+    /// Without a report of packets on their way for this long, beyond the round trip, the path was out.
+    static let outage = TimeInterval.milliseconds(500)
+    /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
+    static let afterOutage = 0.5
+    static let probeAfterOutage = 0.85
 
     public private(set) var settings: Settings
     public private(set) var path = PathDelay()
@@ -76,6 +81,11 @@ public struct CongestionController: Sendable {
     private var receiverLimit = DataRate.unlimited
     private var pushedBack: DataRate
     private var firstFeedback: MonotonicTime?
+    private var newestFeedback: MonotonicTime?
+    /// The rate before the last outage, until a probe of it.
+    private var rateBeforeOutage: DataRate?
+    /// Losses of packets sent before say nothing about the path: it was out.
+    private var lossFrom = MonotonicTime.zero
     private var nextTick = MonotonicTime.never
     private var results: [PacketResult] = []
     private var arrived: [PacketResult] = []
@@ -91,7 +101,7 @@ public struct CongestionController: Sendable {
     }
 }
 
-// What the controller decides.
+// The controller's decisions.
 extension CongestionController {
     public var control: Control {
         let isPadding = lossBased.state == .increasing && estimate > pushedBack * 0.5
@@ -125,7 +135,7 @@ extension CongestionController {
     }
 
     private var isPaused: Bool {
-        guard let bytes = window.bytes else { return false }
+        guard let bytes = window.bytes(at: estimate) else { return false }
         return Double(history.inFlight) > bytes * Self.pausedWindows
     }
 
@@ -138,7 +148,7 @@ extension CongestionController {
     }
 }
 
-// What its owner reports.
+// The reports of its owner.
 extension CongestionController {
     /// The path can carry packets: the first probes begin.
     public mutating func begin(now: MonotonicTime) { planner.begin(start: estimate, now: now) }
@@ -160,21 +170,26 @@ extension CongestionController {
         history.received(feedback, into: &results)
         guard !results.isEmpty else { return }
         if firstFeedback == nil { firstFeedback = now }
+        noteOutage(now: now)
         let hasTrip = path.add(results, now: now)
         feedbackTimeout.received(roundTrip: hasTrip ? path.newest : nil, now: now)
         if hasTrip, let trip = path.newest { delayBased.setRoundTrip(trip) }
-        if let longest = path.longest { window.add(roundTrip: longest, target: estimate) }
+        if let longest = path.longest { window.add(roundTrip: longest) }
         sortArrivals()
         for packet in arrived { acknowledged.add(packet) }
         let rate = acknowledged.rate
         if let rate { lossBased.setAcknowledged(rate) }
-        let outcome = delayBased.add(arrived, acknowledged: rate, probe: probeResult(rate), now: now)
+        let probe = probeResult(rate)
+        let outcome = delayBased.add(
+            arrived, acknowledged: rate, recent: acknowledged.recentRate, probe: probe, queue: path.queue, now: now)
         if let estimate = outcome.estimate { setDelayBased(estimate, isProbe: outcome.isProbe) }
+        results.removeAll { $0.sent < lossFrom }
         lossBased.add(results, delayBased: delayLimit, isApplicationLimited: application.since != nil)
         update(now: now)
-        planner.setLimited(since: application.since, now: now)
+        planner.setLimited(since: application.since)
         if outcome.estimate != nil { conclude(now: now) }
         if outcome.hasRecovered { planner.recovered(now: now) }
+        returnAfterOutage(now: now)
     }
 
     /// REMB.
@@ -199,6 +214,7 @@ extension CongestionController {
         path.stalled(now: now)
         delayBased.stalled(for: time)
         feedbackTimeout.stalled(for: time)
+        newestFeedback = newestFeedback.map { $0 + time }
     }
 
     /// The rate that all streams together can use. Nil before there is media: then probes go up to the maximum.
@@ -225,7 +241,7 @@ extension CongestionController {
         probeResults = ProbeResults()
         window = CongestionWindow()
         path = PathDelay()
-        firstFeedback = nil
+        (firstFeedback, newestFeedback, rateBeforeOutage) = (nil, nil, nil)
         (current, delayLimit) = (start, .unlimited)
         application.setEstimate(start)
         pushedBack = estimate
@@ -237,7 +253,7 @@ extension CongestionController {
         guard nextTimeout <= now else { return }
         nextTick = now + Self.interval
         update(now: now)
-        planner.setLimited(since: firstFeedback == nil ? nil : application.since, now: now)
+        planner.setLimited(since: firstFeedback == nil ? nil : application.since)
         planner.handleTimeout(now: now)
         conclude(now: now)
     }
@@ -257,14 +273,39 @@ extension CongestionController {
     }
 
     /// The result of a probe among the packets that arrived.
-    private mutating func probeResult(_ acknowledged: DataRate?) -> DataRate? {
-        var result: DataRate?
+    private mutating func probeResult(_ acknowledged: DataRate?) -> ProbeResults.Result? {
+        var result: ProbeResults.Result?
         for packet in arrived where packet.probe != 0 {
             guard let probe = probe(packet.probe) else { continue }
             result = probeResults.add(packet, of: probe) ?? result
         }
-        guard let result, let acknowledged else { return result }
-        return max(result, min(delayBased.estimate, acknowledged * Self.probeDrop))
+        if let rate = result?.rate, let acknowledged {
+            result?.rate = max(rate, min(delayBased.estimate, acknowledged * Self.probeDrop))
+        }
+        return result
+    }
+
+    /// The delays and losses of an outage say nothing about the path after it. So the estimate starts again, at half the
+    /// rate.
+    private mutating func noteOutage(now: MonotonicTime) {
+        defer { newestFeedback = now }
+        guard let newestFeedback, let oldest = results.first?.sent else { return }
+        let silence = now - max(newestFeedback, oldest)
+        guard silence > Self.outage + (path.newest ?? .zero) else { return }
+        let before = estimate
+        let start = max(settings.minimum, before * Self.afterOutage)
+        delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
+        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
+        acknowledged = AcknowledgedRate()
+        (current, delayLimit) = (start, start)
+        rateBeforeOutage = max(before, rateBeforeOutage ?? before)
+        lossFrom = now
+    }
+
+    private mutating func returnAfterOutage(now: MonotonicTime) {
+        guard let before = rateBeforeOutage, path.queue < ProbePlanner.explorationQueue else { return }
+        rateBeforeOutage = nil
+        planner.probe(before * Self.probeAfterOutage, now: now)
     }
 
     private func probe(_ id: UInt16) -> ProbeCluster? {
@@ -298,7 +339,9 @@ extension CongestionController {
         application.setEstimate(estimate)
         let isCongested =
             delayBased.usage != .normal || lossBased.state != .unlimited || feedbackTimeout.isExceeded
-        planner.setEstimate(estimate, limit: isCongested ? .congested : .none, now: now)
-        pushedBack = max(settings.minimum, window.lowered(estimate, inFlight: Double(history.inFlight)))
+        planner.setEstimate(estimate, limit: isCongested ? .congested : .none, queue: path.queue, now: now)
+        let drained = QueueDrain.lowered(estimate, queue: path.queue)
+        pushedBack = max(
+            settings.minimum, window.lowered(drained, estimate: estimate, inFlight: Double(history.inFlight)))
     }
 }

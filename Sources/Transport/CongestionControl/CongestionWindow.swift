@@ -1,6 +1,6 @@
 internal import RTP
 
-/// Lowers the target while more bytes are on their way than the path should hold: congestion-window pushback.
+/// The bytes that may be on their way, and the target while there are more: congestion-window pushback.
 struct CongestionWindow: Sendable {
     /// The time beyond the round trip for which bytes may be on their way.
     static let queue = TimeInterval.milliseconds(350)
@@ -8,24 +8,27 @@ struct CongestionWindow: Sendable {
     static let smallestTarget = DataRate.kilobits(30)
     static let roundTrips = 32
 
-    /// In bytes. Nil before the first round trip.
-    private(set) var bytes: Double?
     private var trips = Ring<TimeInterval>(capacity: Self.roundTrips + 1)
+    private var shortest: TimeInterval?
     private var ratio = 1.0
 
     /// - Parameter roundTrip: the longest one of a feedback
-    mutating func add(roundTrip: TimeInterval, target: DataRate) {
+    mutating func add(roundTrip: TimeInterval) {
         trips.append(roundTrip)
         if trips.count > Self.roundTrips { trips.removeFirst() }
-        var shortest = roundTrip
-        for index in 0..<trips.count { shortest = min(shortest, trips[index]) }
-        let wished = target.bytes(in: shortest + Self.queue)
-        bytes = max(Self.minimumBytes, bytes.map { (wished + $0) / 2 } ?? wished)
+        var least = roundTrip
+        for index in 0..<trips.count { least = min(least, trips[index]) }
+        shortest = least
+    }
+
+    /// Nil before the first round trip.
+    func bytes(at rate: DataRate) -> Double? {
+        shortest.map { max(Self.minimumBytes, rate.bytes(in: $0 + Self.queue)) }
     }
 
     /// The target while `inFlight` bytes are on their way. Called once for each feedback.
-    mutating func lowered(_ target: DataRate, inFlight: Double) -> DataRate {
-        guard let bytes else { return target }
+    mutating func lowered(_ target: DataRate, estimate: DataRate, inFlight: Double) -> DataRate {
+        guard let bytes = bytes(at: estimate) else { return target }
         let fill = inFlight / bytes
         if fill > 1.5 {
             ratio *= 0.9

@@ -4,6 +4,12 @@ internal import RTP
 struct DelayBasedEstimate: Sendable {
     /// After a pause this long, the delays before it say nothing about those after it.
     static let pause = TimeInterval.seconds(2)
+    /// With a shorter queue, its growth only ends the increase.
+    static let harmlessQueue = TimeInterval.milliseconds(15)
+    /// For this long after a probe raised the estimate, a queue up to `probeQueue` is the probe's own, and the
+    /// acknowledged rate is not the link's, because media does not use the new estimate yet.
+    static let afterProbe = TimeInterval.milliseconds(300)
+    static let probeQueue = TimeInterval.milliseconds(40)
 
     struct Outcome: Equatable {
         /// The estimate, if this feedback could change it.
@@ -17,6 +23,8 @@ struct DelayBasedEstimate: Sendable {
     private var groups = ArrivalGroups()
     private var trend = DelayTrend()
     private var newestFeedback: MonotonicTime?
+    /// When a probe raised the estimate.
+    private var raised: MonotonicTime?
 
     init(start: DataRate, minimum: DataRate) { control = RateControl(start: start, minimum: minimum) }
 
@@ -31,9 +39,12 @@ struct DelayBasedEstimate: Sendable {
 
     /// - Parameters:
     ///   - packets: those that arrived, in the order of arrivals
+    ///   - recent: the acknowledged rate of the last quarter of a second
     ///   - probe: the result of a probe that this feedback completed
+    ///   - queue: the time that packets wait in queues of the path
     mutating func add(
-        _ packets: [PacketResult], acknowledged: DataRate?, probe: DataRate?, now: MonotonicTime
+        _ packets: [PacketResult], acknowledged: DataRate?, recent: @autoclosure () -> DataRate?,
+        probe: ProbeResults.Result?, queue: TimeInterval, now: MonotonicTime
     ) -> Outcome {
         if let newestFeedback, now - newestFeedback > Self.pause {
             (groups, trend) = (ArrivalGroups(), DelayTrend())
@@ -48,29 +59,35 @@ struct DelayBasedEstimate: Sendable {
             }
             if before == .under, trend.usage == .normal { outcome.hasRecovered = true }
         }
-        update(acknowledged, probe, now, &outcome)
+        update(acknowledged, recent, probe, queue, now, &outcome)
         return outcome
     }
 
     private mutating func update(
-        _ acknowledged: DataRate?, _ probe: DataRate?, _ now: MonotonicTime, _ outcome: inout Outcome
+        _ acknowledged: DataRate?, _ recent: () -> DataRate?, _ probe: ProbeResults.Result?, _ queue: TimeInterval,
+        _ now: MonotonicTime, _ outcome: inout Outcome
     ) {
-        if trend.usage == .over {
+        let isAfterProbe = raised.map { now - $0 < Self.afterProbe } ?? false
+        let isHarmless = queue < (isAfterProbe ? Self.probeQueue : Self.harmlessQueue)
+        if trend.usage == .over, isHarmless, probe == nil {
+            control.update(.under, acknowledged: acknowledged, recent: nil, now: now)
+        } else if trend.usage == .over, !isHarmless {
             outcome.hasRecovered = false
-            if let acknowledged {
-                guard control.canBackOff(acknowledged: acknowledged, now: now) else { return }
-                control.update(.over, acknowledged: acknowledged, now: now)
+            if let recent = recent() {
+                guard control.canBackOff(acknowledged: recent, now: now) else { return }
+                control.update(.over, acknowledged: acknowledged, recent: recent, now: now)
             } else {
                 // Nothing is measured yet: half of the estimate each 200 ms at most.
                 guard control.canBackOff(acknowledged: control.estimate, now: now) else { return }
                 control.set(control.estimate * 0.5, now: now)
             }
         } else if let probe {
-            control.set(probe, now: now)
+            if probe.rate > control.estimate { raised = now }
+            control.set(probe.rate, capacity: probe.capacity, now: now)
             outcome.isProbe = true
             outcome.hasRecovered = false
         } else {
-            control.update(trend.usage, acknowledged: acknowledged, now: now)
+            control.update(trend.usage, acknowledged: acknowledged, recent: nil, now: now)
         }
         outcome.estimate = control.estimate
     }

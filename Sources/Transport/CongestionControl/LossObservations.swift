@@ -6,7 +6,7 @@ struct LossObservations: Sendable {
     static let shortest = TimeInterval.milliseconds(250)
     /// The weight of each observation relative to the next newer one.
     static let decay = 0.9
-    /// A rate this much above the median sends so much suddenly that its loss is no mere spike.
+    /// A rate this much above the median sends so much suddenly that its loss has a cause.
     static let suddenRatio = 2.0
 
     struct Observation: Sendable, Equatable {

@@ -11,7 +11,7 @@ public struct PathDelay: Sendable {
     public private(set) var roundTrip = RoundTripEstimate()
     /// The newest one of these.
     public private(set) var newest: TimeInterval?
-    /// The time that packets wait in queues on their way.
+    /// The time that packets wait in queues on their way. The least one of the last feedback, so that jitter counts little.
     public private(set) var queue = TimeInterval.zero
     /// The longest round trip of the last feedback, with the receiver's wait.
     private(set) var longest: TimeInterval?
@@ -33,11 +33,11 @@ public struct PathDelay: Sendable {
         for packet in packets { last = max(last ?? .zero, packet.arrival ?? .zero) }
         guard let last, last > .zero else { return false }
         var (longest, shortest) = (TimeInterval?.none, TimeInterval?.none)
-        var delay = TimeInterval.zero
+        var delay: TimeInterval?
         for packet in packets {
             guard let arrival = packet.arrival else { continue }
-            delay = arrival - packet.sent
-            noteDelay(delay, now)
+            let oneWay = arrival - packet.sent
+            delay = min(delay ?? oneWay, oneWay)
             // A packet sent after the stall cannot have been acknowledged before its end.
             if let stallEnd, packet.sent < stallEnd { continue }
             let trip = now - packet.sent
@@ -45,7 +45,10 @@ public struct PathDelay: Sendable {
             let path = trip - (last - arrival)
             shortest = min(shortest ?? path, path)
         }
-        queue = max(.zero, delay - (leastDelay ?? delay))
+        if let delay {
+            noteDelay(delay, now)
+            queue = max(.zero, delay - (leastDelay ?? delay))
+        }
         self.longest = longest
         guard let shortest, shortest >= .zero else { return false }
         stallEnd = nil

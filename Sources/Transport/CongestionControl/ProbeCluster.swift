@@ -12,10 +12,12 @@ public struct ProbeCluster: Sendable, Equatable {
     public var interval: TimeInterval
     /// When it was requested.
     public var requested: MonotonicTime
+    /// The estimate that it tests, if it only explores whether the link carries more.
+    public var explored: DataRate?
 
     public init(
         id: UInt16, rate: DataRate, duration: TimeInterval, minimumPackets: Int = 5, interval: TimeInterval,
-        requested: MonotonicTime
+        requested: MonotonicTime, explored: DataRate? = nil
     ) {
         self.id = id
         self.rate = rate
@@ -23,6 +25,7 @@ public struct ProbeCluster: Sendable, Equatable {
         self.minimumPackets = minimumPackets
         self.interval = interval
         self.requested = requested
+        self.explored = explored
     }
 
     /// The bytes that it has at least.

@@ -11,10 +11,16 @@ struct ProbePlanner: Sendable {
     /// While the application limits the rate, a probe of this times the estimate, at this interval.
     static let limitedScale = 2.0
     static let limitedInterval = TimeInterval.seconds(5)
-    /// Before there is media, probes repeat each second for this long, with this length and interval.
+    /// Before there is media, probes repeat each second for this long.
     static let idleTime = TimeInterval.seconds(5)
-    static let idleDuration = TimeInterval.milliseconds(100)
-    static let idleBurst = TimeInterval.milliseconds(20)
+    /// While media uses the estimate and no queue grows, a probe of this times the estimate, at this interval. Its
+    /// result counts only if it exceeds the estimate by `ProbeResults.explorationGain`.
+    static let explorationScale = 2.0
+    static let explorationDuration = TimeInterval.milliseconds(40)
+    /// The interval doubles after each exploration in vain, between these.
+    static let explorationIntervals = TimeInterval.seconds(3)...TimeInterval.seconds(6)
+    /// With a longer queue, exploration waits.
+    static let explorationQueue = TimeInterval.milliseconds(30)
     static let duration = TimeInterval.milliseconds(15)
     static let burst = TimeInterval.milliseconds(2)
     /// After a drop below this share, a recovery within `dropTime` probes this share of the rate before it.
@@ -22,7 +28,6 @@ struct ProbePlanner: Sendable {
     static let dropTime = TimeInterval.seconds(5)
     static let afterDrop = 0.85
     static let dropInterval = TimeInterval.seconds(5)
-    static let limitEnded = TimeInterval.seconds(3)
     static let uncertainty = 0.05
     /// A probe exceeds the wished rate by at most this factor.
     static let demandScale = 2.0
@@ -42,13 +47,16 @@ struct ProbePlanner: Sendable {
     private var demand: DataRate?
     private var estimate = DataRate.zero
     private var limit = Limit.none
+    private var queue = TimeInterval.zero
     private var neededToGoOn = DataRate.unlimited
     private var probed: MonotonicTime?
     private var idleUntil = MonotonicTime.zero
     private var limitedSince: MonotonicTime?
-    private var limitedUntil: MonotonicTime?
     private var lastDrop: (rate: DataRate, at: MonotonicTime)?
     private var probedAfterDrop: MonotonicTime?
+    private var explorationInterval = Self.explorationIntervals.lowerBound
+    /// The estimate at the last exploration.
+    private var exploredFrom: DataRate?
     private var nextID: UInt16 = 1
 
     init(maximum: DataRate) { self.maximum = maximum }
@@ -91,14 +99,12 @@ struct ProbePlanner: Sendable {
         request(rates, goesOn: reach < rate * 2, now)
     }
 
-    mutating func setLimited(since: MonotonicTime?, now: MonotonicTime) {
-        if limitedSince != nil, since == nil { limitedUntil = now }
-        limitedSince = since
-    }
+    mutating func setLimited(since: MonotonicTime?) { limitedSince = since }
 
     /// The estimate changed, perhaps by the result of a probe.
-    mutating func setEstimate(_ rate: DataRate, limit: Limit, now: MonotonicTime) {
+    mutating func setEstimate(_ rate: DataRate, limit: Limit, queue: TimeInterval, now: MonotonicTime) {
         self.limit = limit
+        self.queue = queue
         if rate < estimate * Self.drop { lastDrop = (estimate, now) }
         estimate = rate
         if state == .waiting, rate > neededToGoOn { request([rate * Self.further], goesOn: true, now) }
@@ -106,8 +112,7 @@ struct ProbePlanner: Sendable {
 
     /// A queue drained after an overuse. A rate far below the one before was perhaps too careful.
     mutating func recovered(now: MonotonicTime) {
-        let wasLimited = limitedSince != nil || limitedUntil.map { now - $0 < Self.limitEnded } ?? false
-        guard wasLimited, state == .complete, let lastDrop, now - lastDrop.at < Self.dropTime else { return }
+        guard state == .complete, let lastDrop, now - lastDrop.at < Self.dropTime else { return }
         let rate = lastDrop.rate * Self.afterDrop
         guard rate * (1 - Self.uncertainty) > estimate,
             probedAfterDrop.map({ now - $0 > Self.dropInterval }) ?? true
@@ -124,7 +129,8 @@ struct ProbePlanner: Sendable {
         case .complete:
             let idle = idleUntil > probed + Self.timeout ? probed + Self.timeout : .never
             let limited = limitedSince.map { max($0, probed) + Self.limitedInterval } ?? .never
-            return min(idle, limited)
+            let exploring = mayExplore ? probed + explorationInterval : .never
+            return min(idle, limited, exploring)
         }
     }
 
@@ -136,28 +142,54 @@ struct ProbePlanner: Sendable {
             request([estimate * Self.first[0]], goesOn: true, now)
         } else if let limitedSince, now >= max(limitedSince, probed) + Self.limitedInterval {
             request([estimate * Self.limitedScale], goesOn: true, now)
+        } else if mayExplore, now >= probed + explorationInterval {
+            explore(now: now)
         }
     }
+
+    /// Measures whether the link carries twice the estimate.
+    private mutating func explore(now: MonotonicTime) {
+        if let exploredFrom, estimate < exploredFrom * ProbeResults.explorationGain {
+            explorationInterval = min(explorationInterval * 2, Self.explorationIntervals.upperBound)
+        } else {
+            explorationInterval = Self.explorationIntervals.lowerBound
+        }
+        exploredFrom = estimate
+        request([estimate * Self.explorationScale], goesOn: true, explored: estimate, now)
+    }
+
+    /// Probes a rate that the path is known to have carried, unless another probe is on its way.
+    mutating func probe(_ rate: DataRate, now: MonotonicTime) {
+        guard rate > estimate else { return }
+        request([rate], goesOn: true, now)
+    }
+
+    private var mayExplore: Bool {
+        limitedSince == nil && limit == .none && demand != nil && estimate < largest && queue < Self.explorationQueue
+    }
+
+    private var largest: DataRate { min(maximum, demand.map { $0 * Self.demandScale } ?? maximum) }
 
     private mutating func complete() {
         state = .complete
         neededToGoOn = .unlimited
     }
 
-    private mutating func request(_ rates: [DataRate], goesOn: Bool, _ now: MonotonicTime) {
+    private mutating func request(
+        _ rates: [DataRate], goesOn: Bool, explored: DataRate? = nil, _ now: MonotonicTime
+    ) {
         probed = now
         guard limit == .none else { return complete() }
-        let largest = min(maximum, demand.map { $0 * Self.demandScale } ?? maximum)
         var goesOn = goesOn
         var last = DataRate.zero
         for rate in rates where last < largest {
             if rate >= largest { goesOn = false }
             last = min(rate, largest)
-            let isIdle = now < idleUntil
             pending.append(
                 ProbeCluster(
-                    id: nextID, rate: last, duration: isIdle ? Self.idleDuration : Self.duration,
-                    interval: isIdle ? Self.idleBurst : Self.burst, requested: now))
+                    id: nextID, rate: last, duration: explored == nil ? Self.duration : Self.explorationDuration,
+                    interval: Self.burst, requested: now,
+                    explored: explored))
             nextID = nextID == .max ? 1 : nextID + 1
         }
         guard goesOn else { return complete() }

@@ -4,6 +4,8 @@ internal import RTP
 struct ProbeResults: Sendable {
     /// The share of a cluster's packets and bytes that must arrive.
     static let neededShare = 0.8
+    /// The same of an exploration, whose result is either used once or never.
+    static let neededExplorationShare = 0.95
     /// Packets cannot arrive faster than this times the rate at which they were sent.
     static let maximumRatio = 2.0
     /// Below this ratio the link was full: its rate is the one of the arrivals.
@@ -11,6 +13,18 @@ struct ProbeResults: Sendable {
     /// The share of a full link to use.
     static let utilization = 0.95
     static let maximumTime = TimeInterval.seconds(1)
+    /// An exploration counts if its result exceeds the estimate by this factor.
+    static let explorationGain = 1.15
+    /// The same if it filled the link. With other traffic, it then displaced packets of others, and its result is more
+    /// than its share.
+    static let fullExplorationGain = 1.5
+
+    struct Result: Equatable {
+        /// The rate to send at.
+        var rate: DataRate
+        /// The rate of the link, if the probe filled it.
+        var capacity: DataRate?
+    }
 
     private struct Cluster {
         var id: UInt16
@@ -28,7 +42,7 @@ struct ProbeResults: Sendable {
 
     /// Adds a packet of a cluster that arrived. Returns the measured rate when enough of them did, and again for each
     /// further one.
-    mutating func add(_ packet: PacketResult, of probe: ProbeCluster) -> DataRate? {
+    mutating func add(_ packet: PacketResult, of probe: ProbeCluster) -> Result? {
         guard let arrival = packet.arrival else { return nil }
         clusters.removeAll { $0.id != probe.id && $0.lastArrival + Self.maximumTime < arrival }
         if !clusters.contains(where: { $0.id == probe.id }) { clusters.append(Cluster(id: probe.id)) }
@@ -42,13 +56,16 @@ struct ProbeResults: Sendable {
         cluster.bytes += bytes
         cluster.packets += 1
         clusters[index] = cluster
-        guard cluster.packets >= Int(Double(probe.minimumPackets) * Self.neededShare),
-            cluster.bytes >= probe.minimumBytes * Self.neededShare
+        let share = probe.explored == nil ? Self.neededShare : Self.neededExplorationShare
+        guard cluster.packets >= Int(Double(probe.minimumPackets) * share), cluster.bytes >= probe.minimumBytes * share
         else { return nil }
-        return rate(of: cluster)
+        guard let result = rate(of: cluster) else { return nil }
+        let gain = result.capacity == nil ? Self.explorationGain : Self.fullExplorationGain
+        if let explored = probe.explored, result.rate < explored * gain { return nil }
+        return result
     }
 
-    private func rate(of cluster: Cluster) -> DataRate? {
+    private func rate(of cluster: Cluster) -> Result? {
         let sentTime = cluster.lastSent - cluster.firstSent
         let arrivalTime = cluster.lastArrival - cluster.firstArrival
         guard sentTime > .zero, sentTime <= Self.maximumTime, arrivalTime > .zero, arrivalTime <= Self.maximumTime
@@ -57,7 +74,7 @@ struct ProbeResults: Sendable {
         let sent = DataRate(bytes: cluster.bytes - cluster.lastSentBytes, in: sentTime)
         let arrived = DataRate(bytes: cluster.bytes - cluster.firstArrivalBytes, in: arrivalTime)
         guard arrived / sent <= Self.maximumRatio else { return nil }
-        if arrived < sent * Self.fullRatio { return arrived * Self.utilization }
-        return min(sent, arrived)
+        if arrived < sent * Self.fullRatio { return Result(rate: arrived * Self.utilization, capacity: arrived) }
+        return Result(rate: min(sent, arrived), capacity: nil)
     }
 }

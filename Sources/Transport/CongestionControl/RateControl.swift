@@ -4,6 +4,12 @@ internal import RTP
 /// (draft-ietf-rmcat-gcc-02, section 5.5).
 struct RateControl: Sendable {
     static let backOff = 0.85
+    /// The same while the capacity is known and the rate is near it. The queue is drained by `QueueDrain`.
+    static let gentleBackOff = 0.93
+    /// Below this share of the rate at the back-off before, another flow needs room, and the back-off is not gentle.
+    static let sameShare = 0.94
+    /// The same of the rate that a probe measured, which is less certain.
+    static let probedShare = 0.8
     /// Subtracted from a rate after a back-off, so that the queue drains at low rates too.
     static let backOffMargin = DataRate.kilobits(5)
     /// The increase per second without a known capacity.
@@ -27,6 +33,8 @@ struct RateControl: Sendable {
     private var state = State.hold
     private var changed: MonotonicTime?
     private var acknowledged: DataRate
+    /// The acknowledged rate at the last back-off, or a part of the rate that a probe measured since.
+    private var share: DataRate?
 
     init(start: DataRate, minimum: DataRate) {
         estimate = max(start, minimum)
@@ -35,7 +43,13 @@ struct RateControl: Sendable {
     }
 
     /// Replaces the estimate: a probe measured it.
-    mutating func set(_ rate: DataRate, now: MonotonicTime) {
+    /// - Parameter capacity: the rate of the link, if the probe filled it
+    mutating func set(_ rate: DataRate, capacity rateOfLink: DataRate? = nil, now: MonotonicTime) {
+        if let rateOfLink {
+            if rateOfLink < capacity.lowerBound || rateOfLink > capacity.upperBound { capacity.forget() }
+            capacity.probed(rateOfLink)
+            share = rateOfLink * (Self.probedShare / Self.sameShare)
+        }
         estimate = max(rate, minimum)
         changed = now
     }
@@ -47,11 +61,14 @@ struct RateControl: Sendable {
         return acknowledged < estimate * 0.5
     }
 
-    mutating func update(_ usage: DelayTrend.Usage, acknowledged sample: DataRate?, now: MonotonicTime) {
+    /// - Parameter recent: the acknowledged rate of the last quarter of a second
+    mutating func update(
+        _ usage: DelayTrend.Usage, acknowledged sample: DataRate?, recent: DataRate?, now: MonotonicTime
+    ) {
         if let sample { acknowledged = sample }
         switch usage {
         case .over:
-            backOff(now: now)
+            backOff(to: recent ?? acknowledged, now: now)
         case .under:
             state = .hold
         case .normal:
@@ -85,10 +102,12 @@ struct RateControl: Sendable {
         return max(Self.smallestIncrease, DataRate(bytes: packet, in: (roundTrip + Self.detectionTime) * 2))
     }
 
-    private mutating func backOff(now: MonotonicTime) {
-        var lowered = acknowledged * Self.backOff
+    private mutating func backOff(to acknowledged: DataRate, now: MonotonicTime) {
+        let isNear = share.map { acknowledged >= $0 * Self.sameShare } ?? false
+        share = acknowledged
+        var lowered = acknowledged * (isNear ? Self.gentleBackOff : Self.backOff)
         if lowered > Self.backOffMargin { lowered = lowered - Self.backOffMargin }
-        if lowered > estimate, let known = capacity.estimate { lowered = known * Self.backOff }
+        if lowered > estimate, let known = capacity.estimate { lowered = known * Self.gentleBackOff }
         estimate = max(min(estimate, lowered), minimum)
         if acknowledged < capacity.lowerBound { capacity.forget() }
         capacity.overused(acknowledged: acknowledged)

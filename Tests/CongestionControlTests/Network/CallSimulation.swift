@@ -18,7 +18,7 @@ final class CallSimulation {
         var extraDelay = 0.0
     }
 
-    /// What a sender did and saw, each 100 ms.
+    /// The state of a sender, each 100 ms.
     struct Sample {
         var time: Double
         var target: Double

@@ -1,6 +1,6 @@
 import CongestionControl
 
-/// What bands judge. Times are in seconds, rates in kbit/s, delays in milliseconds.
+/// The values that bands judge. Times are in seconds, rates in kbit/s, delays in milliseconds.
 extension CallSimulation {
     func target(at time: Double, flow: Int = 0) -> Double {
         records[flow].samples.last { $0.time <= time + 1e-6 }?.target ?? 0
@@ -29,10 +29,11 @@ extension CallSimulation {
         return bytes / 125 / (to - from)
     }
 
-    /// The share of the link that all flows used.
-    func use(_ from: Double, _ to: Double) -> Double {
+    /// The share of the link that all flows used, of the part that they could use.
+    /// - Parameter most: the most that they could use, in kbit/s
+    func use(_ from: Double, _ to: Double, most: Double = .infinity) -> Double {
         let bytes = records.indices.reduce(0.0) { $0 + delivered(from, to, flow: $1) } * 125 * (to - from)
-        return bytes / max(1, forward.capacity(from: from, to: to))
+        return bytes / max(1, forward.capacity(from: from, to: to, most: most))
     }
 
     /// A percentile of the time that packets waited in the bottleneck's queue.

@@ -59,13 +59,13 @@ struct SimulatedLink {
     /// kbit/s
     func rate(at time: Double) -> Double { settings.rates.last { $0.from <= time }?.kilobits ?? 0 }
 
-    /// Bytes that the link can carry from one time to another.
-    func capacity(from start: Double, to end: Double) -> Double {
+    /// Bytes that the link can carry from one time to another, at `most` kbit/s.
+    func capacity(from start: Double, to end: Double, most: Double) -> Double {
         var sum = 0.0
         for (index, piece) in settings.rates.enumerated() {
             let next = index + 1 < settings.rates.count ? settings.rates[index + 1].from : .infinity
             let overlap = min(end, next) - max(start, piece.from)
-            if overlap > 0 { sum += overlap * piece.kilobits * 125 }
+            if overlap > 0 { sum += overlap * min(piece.kilobits, most) * 125 }
         }
         return sum
     }

@@ -30,15 +30,10 @@ struct SimulatedSender {
         let control = controller.control
         controller.setDemand(.kilobits((flow.video?.maximum ?? 0) + audioRate), now: now)
         guard !control.isPaused, var source = flow.video else { return }
-        let share = Self.payload / (Self.payload + Self.overhead)
-        var left = source.frame(target: (control.target.kilobits - audioRate) * share, random: &random)
+        let bytes = source.frame(target: control.target.kilobits - audioRate, random: &random)
         flow.video = source
-        let packets = (left / Self.payload).rounded(.up)
-        let size = left / packets
-        while left > 0.5 {
-            queue(bytes: size + Self.overhead, kind: .video, now)
-            left -= size
-        }
+        let packets = Int((bytes / (Self.payload + Self.overhead)).rounded(.up))
+        for _ in 0..<packets { queue(bytes: bytes / Double(packets), kind: .video, now) }
     }
 
     mutating func queueAudio(_ now: MonotonicTime) {
@@ -76,9 +71,7 @@ struct SimulatedSender {
                 }
                 pacer.paddingSent(bytes: sent, now: now)
             }
-            apply()
         }
-        apply()
     }
 
     private mutating func apply() {
