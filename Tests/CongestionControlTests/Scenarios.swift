@@ -399,7 +399,7 @@ extension Scenario {
                 Scenario(
                     "\(cellular.name), seed \(seed)", seconds: seconds,
                     [
-                        Band("use of the link up to 10 Mbit/s", 0.3...1, goal: 0.85...1) {
+                        Band("use of the link up to 10 Mbit/s", 0.2...1, goal: 0.85...1) {
                             $0.use(0, seconds, most: 10_000)
                         },
                         Band("queue, 95th percentile", 0...2000) { $0.queue(0.95, 0, seconds) },

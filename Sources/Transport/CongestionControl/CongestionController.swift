@@ -60,6 +60,7 @@ public struct CongestionController: Sendable {
     /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
     static let afterOutage = 0.5
     static let probeAfterOutage = 0.85
+    static let rememberedProbes = 8
 
     public private(set) var settings: Settings
     public private(set) var path = PathDelay()
@@ -104,10 +105,9 @@ public struct CongestionController: Sendable {
 // The controller's decisions.
 extension CongestionController {
     public var control: Control {
-        let isPadding = lossBased.state == .increasing && estimate > pushedBack * 0.5
-        return Control(
+        Control(
             target: pushedBack, pacing: estimate * (firstFeedback == nil ? Self.firstPacing : Self.pacing),
-            padding: isPadding ? pushedBack : .zero, isPaused: isPaused)
+            padding: lossBased.state == .increasing ? pushedBack : .zero, isPaused: isPaused)
     }
 
     /// The estimated rate of the path.
@@ -143,7 +143,7 @@ extension CongestionController {
     public mutating func takeProbe() -> ProbeCluster? {
         guard let probe = planner.takePending() else { return nil }
         probes.append(probe)
-        if probes.count > 8 { probes.removeFirst() }
+        if probes.count > Self.rememberedProbes { probes.removeFirst() }
         return probe
     }
 }

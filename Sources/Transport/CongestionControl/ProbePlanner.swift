@@ -31,6 +31,8 @@ struct ProbePlanner: Sendable {
     static let uncertainty = 0.05
     /// A probe exceeds the wished rate by at most this factor.
     static let demandScale = 2.0
+    /// Older probes that nothing took are not sent any longer.
+    static let maximumPending = 4
 
     /// Why probes are not sent, or limited.
     enum Limit: Equatable {
@@ -41,7 +43,7 @@ struct ProbePlanner: Sendable {
 
     private enum State { case initial, waiting, complete }
 
-    private(set) var pending = Ring<ProbeCluster>(capacity: 4)
+    private var pending = Ring<ProbeCluster>(capacity: 4)
     private var state = State.initial
     private var maximum: DataRate
     private var demand: DataRate?
@@ -158,7 +160,7 @@ struct ProbePlanner: Sendable {
         request([estimate * Self.explorationScale], goesOn: true, explored: estimate, now)
     }
 
-    /// Probes a rate that the path is known to have carried, unless another probe is on its way.
+    /// Probes a rate that the path carried before, if it exceeds the estimate.
     mutating func probe(_ rate: DataRate, now: MonotonicTime) {
         guard rate > estimate else { return }
         request([rate], goesOn: true, now)
@@ -185,6 +187,7 @@ struct ProbePlanner: Sendable {
         for rate in rates where last < largest {
             if rate >= largest { goesOn = false }
             last = min(rate, largest)
+            if pending.count == Self.maximumPending { pending.removeFirst() }
             pending.append(
                 ProbeCluster(
                     id: nextID, rate: last, duration: explored == nil ? Self.duration : Self.explorationDuration,

@@ -70,6 +70,17 @@ import Testing
         #expect(call.records[0].samples.allSatisfy { $0.roundTrip < 300 })
     }
 
+    @Test("After an outage of the path, the estimate begins at half, and a probe brings it back")
+    func outage() {
+        let call = call(2000, seconds: 15) { call in
+            call.at(10) { $0.changeForward { $0.rates += [(10, 0), (12, 2000)] } }
+        }
+        let before = call.estimate(at: 10)
+        let first = call.records[0].samples.first { $0.time > 12 && $0.estimate < before * 0.99 }
+        #expect(abs((first?.estimate ?? 0) - before / 2) < before * 0.05)
+        #expect(call.estimate(at: 15) > before * 0.85)
+    }
+
     @Test("The pacer holds no packet longer than 150 ms in a call, and audio not at all")
     func hold() {
         let call = call(600, seconds: 10)

@@ -47,6 +47,14 @@ import Testing
         #expect((estimate.estimate?.kilobits ?? 0) > 1900)
     }
 
+    @Test("More loss than a link has by itself limits the rate, also if it does not depend on the rate")
+    func heavy() {
+        var estimate = new()
+        run(&estimate, rate: { _ in 1900 }, delayBased: 4000, seconds: 10) { _ in 0.15 }
+        let reached = estimate.estimate?.kilobits ?? 0
+        #expect(reached >= 1600 && reached < 1700, "\(reached)")
+    }
+
     @Test("Loss that begins above a rate lowers the estimate towards it")
     func congestion() {
         var estimate = new()

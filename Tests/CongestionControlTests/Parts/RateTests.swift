@@ -23,7 +23,7 @@ import Testing
     @Test("A delay spike and the burst after it change nothing")
     func spike() {
         var rate = AcknowledgedRate()
-        steady(0..<200, into: &rate) { (100..<130).contains($0) ? 1340 + Double($0) / 100 : Double($0) * 10 + 40 }
+        steady(0..<103, into: &rate) { (100..<130).contains($0) ? 1340 + Double($0) / 100 : Double($0) * 10 + 40 }
         #expect(abs((rate.rate?.kilobits ?? 0) - 1000) < 30)
     }
 
