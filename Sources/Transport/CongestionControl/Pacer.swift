@@ -16,7 +16,7 @@ public struct Pacer: Sendable {
     public static let longestHold = TimeInterval.milliseconds(150)
     /// The packets of this time may leave together, so that timers are few.
     static let burst = TimeInterval.milliseconds(5)
-    /// The most that a pause saves up: nothing. The most that packets borrow that are not held, in time.
+    /// The longest time that later packets wait for those that left before the rate allowed it.
     static let maximumDebt = TimeInterval.milliseconds(500)
 
     private struct Held {
