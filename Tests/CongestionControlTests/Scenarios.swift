@@ -3,7 +3,7 @@ import CongestionControl
 /// A call, and the bands in which its values must be.
 ///
 /// The rows and bands are libwebrtc's, as of July 2026: `goog_cc_network_control_unittest.cc`, and the bandwidth tests
-/// of `test/peer_scenario`. They were written down before anything was tuned. A goal is narrower: its lower edge is
+/// of `test/peer_scenario`. The bands were written down before anything was tuned. A goal is narrower: its lower edge is
 /// half-way to the link's rate, and its upper edge the link's rate plus 5 %.
 struct Scenario: CustomStringConvertible, Sendable {
     struct Band: Sendable {
