@@ -101,6 +101,7 @@ let package = Package(
         target("PluginLoader", on: "Media", [authoring]),
         // Transport
         target("RTP", on: "Transport"),
+        target("CongestionControl", on: "Transport", ["RTP"]),
         target("PeerSession", on: "Transport", ["RTP"]),
         target("PeerLoop", on: "Transport", ["RTP", "PeerSession"]),
         target("ICELite", on: "Transport", ["RTP"]),
@@ -221,6 +222,7 @@ let package = Package(
             name: "FuzzTests", dependencies: ["FuzzTargets", "TestSupport"], path: "Tests/FuzzTests",
             swiftSettings: strict),
         tests(of: "RTP"),
+        tests(of: "CongestionControl", with: ["RTP"]),
         tests(of: "PeerSession", with: ["RTP"]),
         tests(of: "PeerLoop", with: ["RTP", "PeerSession"]),
         tests(of: "ICELite", with: ["RTP"]),

@@ -294,7 +294,7 @@ final class StreamTable {
                 for ssrc in gone {
                     if let stream = receiver(ssrc) { events.push(.bye(stream.id)) }
                 }
-            case .cname, .extendedReport, .unknown:
+            case .cname, .extendedReport, .transportFeedback, .receiverEstimate, .unknown:
                 continue
             }
         }

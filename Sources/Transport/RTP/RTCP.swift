@@ -62,7 +62,11 @@ public enum RTCPPacket: Sendable, Equatable {
     case fullIntraRequest(sender: SSRC, requests: [FullIntraRequest])
     /// Extended report (RFC 3611, section 2) with the blocks that measure round trips; others are skipped.
     case extendedReport(ExtendedReport)
-    /// A packet of another type (REMB, transport-cc, ...), skipped.
+    /// Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
+    case transportFeedback(TransportFeedback)
+    /// The receiver's estimate of the bandwidth, REMB (draft-alvestrand-rmcat-remb-03, section 2.2).
+    case receiverEstimate(ReceiverEstimate)
+    /// A packet of another type, skipped.
     case unknown(packetType: UInt8, format: UInt8)
 
     public struct FullIntraRequest: Sendable, Equatable {
@@ -86,6 +90,7 @@ public enum RTCPPacket: Sendable, Equatable {
         static let genericNack: UInt8 = 1
         static let pictureLoss: UInt8 = 1
         static let fullIntraRequest: UInt8 = 4
+        static let applicationLayer: UInt8 = 15
     }
 }
 
@@ -94,7 +99,8 @@ extension RTCPPacket {
     public static let maximumLost = 1024
 
     /// Reads a decrypted compound. Nil if any length in it overruns: then all of it is refused (RFC 3550, A.2). A
-    /// reduced-size packet (RFC 5506) is a compound of one.
+    /// reduced-size packet (RFC 5506) is a compound of one. Feedback about the bandwidth that is malformed inside its
+    /// packet is skipped as unknown.
     public static func parse(_ packet: borrowing PacketBuffer) -> [RTCPPacket]? {
         var packets: [RTCPPacket] = []
         var offset = 0
@@ -150,6 +156,12 @@ extension RTCPPacket {
             return .fullIntraRequest(sender: SSRC(packet.uint32(at: body)), requests: requests)
         case Kind.extendedReport:
             return ExtendedReport(parsing: packet, body, end).map { .extendedReport($0) }
+        case Kind.transportFeedback where count == TransportFeedback.format:
+            return TransportFeedback(reading: packet, body: body, end: end).map(RTCPPacket.transportFeedback)
+                ?? .unknown(packetType: type, format: UInt8(count))
+        case Kind.payloadFeedback where count == Kind.applicationLayer && ReceiverEstimate.isNamed(packet, body, end):
+            return ReceiverEstimate(reading: packet, body: body, end: end).map(RTCPPacket.receiverEstimate)
+                ?? .unknown(packetType: type, format: UInt8(count))
         default:
             return .unknown(packetType: type, format: UInt8(count))
         }
@@ -242,6 +254,8 @@ extension RTCPPacket {
         case .pictureLoss: 12
         case .fullIntraRequest(_, let requests): 12 + 8 * requests.count
         case .extendedReport(let report): 4 + report.serializedLength
+        case .transportFeedback(let feedback): feedback.serializedLength
+        case .receiverEstimate(let estimate): estimate.serializedLength
         case .unknown: 0
         }
     }
@@ -288,6 +302,12 @@ extension RTCPPacket {
         case .extendedReport(let report):
             report.write(&writer, &compound)
             return (Kind.extendedReport, 0)
+        case .transportFeedback(let feedback):
+            feedback.write(at: writer.offset, to: &compound)
+            return (Kind.transportFeedback, TransportFeedback.format)
+        case .receiverEstimate(let estimate):
+            estimate.write(at: writer.offset, to: &compound)
+            return (Kind.payloadFeedback, Kind.applicationLayer)
         case .unknown(let type, let format):
             return (type, format)
         }

@@ -20,10 +20,17 @@ func fuzzRTP(_ bytes: [UInt8]) {
     precondition(packet.count <= before.count)
 }
 
+/// Feedback that is written and read again is the same.
 func fuzzRTCP(_ bytes: [UInt8]) {
     guard let packets = RTCPPacket.parse(packet(bytes)) else { return }
     // Each packet of a compound has a header of four bytes.
     precondition(packets.count <= bytes.count / 4)
+    for case .transportFeedback(let feedback) in packets {
+        precondition(feedback.arrivals.count <= bytes.count)
+        var written = PacketBuffer()
+        guard RTCPPacket.transportFeedback(feedback).append(to: &written) else { continue }
+        precondition(RTCPPacket.parse(written) == [.transportFeedback(feedback)])
+    }
 }
 
 /// The bytes are the payload after a plain header.

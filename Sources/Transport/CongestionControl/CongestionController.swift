@@ -1,0 +1,347 @@
+public import RTP
+
+/// Estimates how much a path carries, and decides how fast to send and when to probe for more: Google congestion
+/// control (draft-ietf-rmcat-gcc-02) with the refinements of libwebrtc. docs/congestion-control.md explains how.
+///
+/// A value without clock, timers or packets. Its owner calls it for each packet and each feedback, and at
+/// `nextTimeout`. After the histories have grown to the path's needs, a packet allocates nothing.
+public struct CongestionController: Sendable {
+    public struct Settings: Sendable, Equatable {
+        public var minimum: DataRate
+        public var start: DataRate
+        public var maximum: DataRate
+
+        public init(
+            minimum: DataRate = .kilobits(10), start: DataRate = .kilobits(300), maximum: DataRate = .kilobits(10_000)
+        ) {
+            self.minimum = minimum
+            self.start = min(max(start, minimum), max(minimum, maximum))
+            self.maximum = max(minimum, maximum)
+        }
+    }
+
+    /// How to send from now on.
+    public struct Control: Sendable, Equatable {
+        /// For all streams together, with their headers and repairs.
+        public var target: DataRate
+        /// How fast the pacer sends packets that wait.
+        public var pacing: DataRate
+        /// How much the pacer sends at least, with padding.
+        public var padding: DataRate
+        /// So much is on its way without any report that only audio should be sent.
+        public var isPaused: Bool
+    }
+
+    /// Why the target is not higher.
+    public enum Limit: Sendable, Equatable {
+        /// The application sends less than the target, or the maximum is reached.
+        case none
+        case delay
+        case loss
+        /// REMB.
+        case receiver
+        /// Feedback is missing.
+        case feedback
+    }
+
+    /// The pacing rate relative to the target, before and after the first feedback.
+    static let firstPacing = 2.5
+    static let pacing = 1.1
+    /// In the first seconds, the delay-based estimate is trusted before there are observations of loss.
+    static let startPhase = TimeInterval.seconds(2)
+    /// A probe far below the acknowledged rate is not believed: the rate drops to this share of it at most.
+    static let probeDrop = 0.85
+    /// How often the controller runs without feedback.
+    static let interval = TimeInterval.milliseconds(100)
+    /// With this many windows on their way, feedback is missing.
+    static let pausedWindows = 2.0
+    /// Without a report of packets on their way for this long, beyond the round trip, the path was out.
+    static let outage = TimeInterval.milliseconds(500)
+    /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
+    static let afterOutage = 0.5
+    static let probeAfterOutage = 0.85
+    static let rememberedProbes = 8
+
+    public private(set) var settings: Settings
+    public private(set) var path = PathDelay()
+    private var history = PacketHistory()
+    private var acknowledged = AcknowledgedRate()
+    private var delayBased: DelayBasedEstimate
+    private var lossBased: LossBasedEstimate
+    private var lossReports = LossReports()
+    private var feedbackTimeout = FeedbackTimeout()
+    private var planner: ProbePlanner
+    private var probeResults = ProbeResults()
+    private var application: ApplicationLimit
+    private var window = CongestionWindow()
+    /// The newest probes, by which their results are judged.
+    private var probes = Ring<ProbeCluster>(capacity: 16)
+    /// The rate by delay and loss, within the limits of the settings.
+    private var current: DataRate
+    private var delayLimit = DataRate.unlimited
+    private var receiverLimit = DataRate.unlimited
+    private var pushedBack: DataRate
+    private var firstFeedback: MonotonicTime?
+    private var newestFeedback: MonotonicTime?
+    /// The rate before the last outage, until a probe of it.
+    private var rateBeforeOutage: DataRate?
+    /// Losses of packets sent before say nothing about the path: it was out.
+    private var lossFrom = MonotonicTime.zero
+    private var nextTick = MonotonicTime.never
+    private var results: [PacketResult] = []
+    private var arrived: [PacketResult] = []
+
+    public init(_ settings: Settings) {
+        self.settings = settings
+        delayBased = DelayBasedEstimate(start: settings.start, minimum: settings.minimum)
+        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
+        planner = ProbePlanner(maximum: settings.maximum)
+        application = ApplicationLimit(estimate: settings.start)
+        current = settings.start
+        pushedBack = settings.start
+    }
+}
+
+// The controller's decisions.
+extension CongestionController {
+    public var control: Control {
+        Control(
+            target: pushedBack, pacing: estimate * (firstFeedback == nil ? Self.firstPacing : Self.pacing),
+            padding: lossBased.state == .increasing ? pushedBack : .zero, isPaused: isPaused)
+    }
+
+    /// The estimated rate of the path.
+    public var estimate: DataRate { max(settings.minimum, min(current, receiverLimit)) }
+
+    public var limit: Limit {
+        if feedbackTimeout.isExceeded || isPaused { return .feedback }
+        if receiverLimit < current { return .receiver }
+        if estimate >= settings.maximum || application.since != nil { return .none }
+        return lossBased.state == .unlimited ? .delay : .loss
+    }
+
+    /// The rate that arrives at the receiver. Nil until enough packets arrived.
+    public var acknowledgedRate: DataRate? { acknowledged.rate }
+    /// The weighted share of lost bytes in the last seconds.
+    public var lossRatio: Double { lossBased.averageLoss }
+    /// Bytes that no feedback covered yet.
+    public var inFlight: Int { history.inFlight }
+    /// The application sends much less than the target.
+    public var isApplicationLimited: Bool { application.since != nil }
+
+    /// When to call `handleTimeout`. `.never` while nothing is on its way and no probe is planned.
+    public var nextTimeout: MonotonicTime {
+        min(planner.nextTimeout, history.inFlight > 0 ? nextTick : .never)
+    }
+
+    private var isPaused: Bool {
+        guard let bytes = window.bytes(at: estimate) else { return false }
+        return Double(history.inFlight) > bytes * Self.pausedWindows
+    }
+
+    /// The next probe for the pacer, until nil. Call it after each call that takes the time.
+    public mutating func takeProbe() -> ProbeCluster? {
+        guard let probe = planner.takePending() else { return nil }
+        probes.append(probe)
+        if probes.count > Self.rememberedProbes { probes.removeFirst() }
+        return probe
+    }
+}
+
+// The reports of its owner.
+extension CongestionController {
+    /// The path can carry packets: the first probes begin.
+    public mutating func begin(now: MonotonicTime) { planner.begin(start: estimate, now: now) }
+
+    /// The number of the next packet, for its header extension.
+    public var nextNumber: SequenceNumber { history.nextNumber }
+
+    /// A packet with `nextNumber` is sent.
+    /// - Parameter bytes: its length with the headers of UDP and IP
+    public mutating func sent(bytes: Int, probe: UInt16 = 0, now: MonotonicTime) {
+        if history.inFlight == 0 { nextTick = now + Self.interval }
+        history.sent(bytes: bytes, probe: probe, now: now)
+        application.sent(bytes: bytes, now: now)
+        feedbackTimeout.sent(now: now)
+    }
+
+    public mutating func received(_ feedback: TransportFeedback, now: MonotonicTime) {
+        results.removeAll(keepingCapacity: true)
+        history.received(feedback, into: &results)
+        guard !results.isEmpty else { return }
+        if firstFeedback == nil { firstFeedback = now }
+        noteOutage(now: now)
+        let hasTrip = path.add(results, now: now)
+        feedbackTimeout.received(roundTrip: hasTrip ? path.newest : nil, now: now)
+        if hasTrip, let trip = path.newest { delayBased.setRoundTrip(trip) }
+        if let longest = path.longest { window.add(roundTrip: longest) }
+        sortArrivals()
+        for packet in arrived { acknowledged.add(packet) }
+        let rate = acknowledged.rate
+        if let rate { lossBased.setAcknowledged(rate) }
+        let probe = probeResult(rate)
+        let outcome = delayBased.add(
+            arrived, acknowledged: rate, recent: acknowledged.recentRate, probe: probe, queue: path.queue, now: now)
+        if let estimate = outcome.estimate { setDelayBased(estimate, isProbe: outcome.isProbe) }
+        results.removeAll { $0.sent < lossFrom }
+        lossBased.add(results, delayBased: delayLimit, isApplicationLimited: application.since != nil)
+        update(now: now)
+        planner.setLimited(since: application.since)
+        if outcome.estimate != nil { conclude(now: now) }
+        if outcome.hasRecovered { planner.recovered(now: now) }
+        returnAfterOutage(now: now)
+    }
+
+    /// REMB.
+    public mutating func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
+        let rate = DataRate(bitsPerSecond: Double(estimate.bitsPerSecond))
+        receiverLimit = rate > .zero ? rate : .unlimited
+        // Without transport-wide feedback, nothing else lifts the rate.
+        if firstFeedback == nil { current = min(max(current, rate), settings.maximum) }
+        conclude(now: now)
+    }
+
+    /// A receiver report, from a peer without transport-wide feedback.
+    public mutating func reportedLoss(_ lost: Int, of packets: Int, roundTrip: TimeInterval, now: MonotonicTime) {
+        guard firstFeedback == nil else { return }
+        let rate = lossReports.add(lost: lost, of: packets, target: estimate, roundTrip: roundTrip, now: now)
+        current = min(max(rate, settings.minimum), settings.maximum)
+        conclude(now: now)
+    }
+
+    /// This process stood still until now, and read no feedback meanwhile.
+    public mutating func stalled(for time: TimeInterval, now: MonotonicTime) {
+        path.stalled(now: now)
+        delayBased.stalled(for: time)
+        feedbackTimeout.stalled(for: time)
+        newestFeedback = newestFeedback.map { $0 + time }
+    }
+
+    /// The rate that all streams together can use. Nil before there is media: then probes go up to the maximum.
+    public mutating func setDemand(_ rate: DataRate?, now: MonotonicTime) { planner.setDemand(rate, now: now) }
+
+    public mutating func setLimits(minimum: DataRate, maximum: DataRate, now: MonotonicTime) {
+        settings = Settings(minimum: minimum, start: settings.start, maximum: maximum)
+        delayBased.setMinimum(minimum)
+        lossBased.setLimits(minimum: minimum, maximum: settings.maximum)
+        planner.setMaximum(settings.maximum, now: now)
+        current = min(current, settings.maximum)
+        conclude(now: now)
+    }
+
+    /// Packets take another way. The estimate starts again, at the acknowledged rate or the start rate if that is lower,
+    /// and probes begin immediately.
+    public mutating func routeChanged(now: MonotonicTime) {
+        history.routeChanged()
+        let start = max(settings.minimum, min(settings.start, acknowledged.rate ?? estimate))
+        delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
+        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
+        acknowledged = AcknowledgedRate()
+        feedbackTimeout = FeedbackTimeout()
+        probeResults = ProbeResults()
+        window = CongestionWindow()
+        path = PathDelay()
+        (firstFeedback, newestFeedback, rateBeforeOutage) = (nil, nil, nil)
+        (current, delayLimit) = (start, .unlimited)
+        application.setEstimate(start)
+        pushedBack = estimate
+        planner.reset()
+        begin(now: now)
+    }
+
+    public mutating func handleTimeout(now: MonotonicTime) {
+        guard nextTimeout <= now else { return }
+        nextTick = now + Self.interval
+        update(now: now)
+        planner.setLimited(since: firstFeedback == nil ? nil : application.since)
+        planner.handleTimeout(now: now)
+        conclude(now: now)
+    }
+}
+
+extension CongestionController {
+    /// The packets that arrived, in the order of their arrivals. They are seldom in another order.
+    private mutating func sortArrivals() {
+        arrived.removeAll(keepingCapacity: true)
+        var isSorted = true
+        for packet in results {
+            guard let arrival = packet.arrival else { continue }
+            if let before = arrived.last?.arrival, before > arrival { isSorted = false }
+            arrived.append(packet)
+        }
+        if !isSorted { arrived.sort { ($0.arrival ?? .zero, $0.number) < ($1.arrival ?? .zero, $1.number) } }
+    }
+
+    /// The result of a probe among the packets that arrived.
+    private mutating func probeResult(_ acknowledged: DataRate?) -> ProbeResults.Result? {
+        var result: ProbeResults.Result?
+        for packet in arrived where packet.probe != 0 {
+            guard let probe = probe(packet.probe) else { continue }
+            result = probeResults.add(packet, of: probe) ?? result
+        }
+        if let rate = result?.rate, let acknowledged {
+            result?.rate = max(rate, min(delayBased.estimate, acknowledged * Self.probeDrop))
+        }
+        return result
+    }
+
+    /// The delays and losses of an outage say nothing about the path after it. So the estimate starts again, at half the
+    /// rate.
+    private mutating func noteOutage(now: MonotonicTime) {
+        defer { newestFeedback = now }
+        guard let newestFeedback, let oldest = results.first?.sent else { return }
+        let silence = now - max(newestFeedback, oldest)
+        guard silence > Self.outage + (path.newest ?? .zero) else { return }
+        let before = estimate
+        let start = max(settings.minimum, before * Self.afterOutage)
+        delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
+        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
+        acknowledged = AcknowledgedRate()
+        (current, delayLimit) = (start, start)
+        rateBeforeOutage = max(before, rateBeforeOutage ?? before)
+        lossFrom = now
+    }
+
+    private mutating func returnAfterOutage(now: MonotonicTime) {
+        guard let before = rateBeforeOutage, path.queue < ProbePlanner.explorationQueue else { return }
+        rateBeforeOutage = nil
+        planner.probe(before * Self.probeAfterOutage, now: now)
+    }
+
+    private func probe(_ id: UInt16) -> ProbeCluster? {
+        for index in 0..<probes.count where probes[index].id == id { return probes[index] }
+        return nil
+    }
+
+    private mutating func setDelayBased(_ estimate: DataRate, isProbe: Bool) {
+        if isProbe { current = min(max(estimate, settings.minimum), settings.maximum) }
+        delayLimit = estimate
+        current = limited(current)
+    }
+
+    private func limited(_ rate: DataRate) -> DataRate {
+        max(settings.minimum, min(rate, delayLimit, settings.maximum))
+    }
+
+    private mutating func update(now: MonotonicTime) {
+        if feedbackTimeout.isExceeded {
+            current = limited(feedbackTimeout.lowered(current, now: now))
+        } else if let rate = lossBased.estimate {
+            current = limited(rate)
+        } else if let firstFeedback, now - firstFeedback < Self.startPhase, delayLimit.isLimited {
+            current = limited(max(current, delayLimit))
+        } else {
+            current = limited(current)
+        }
+    }
+
+    private mutating func conclude(now: MonotonicTime) {
+        application.setEstimate(estimate)
+        let isCongested =
+            delayBased.usage != .normal || lossBased.state != .unlimited || feedbackTimeout.isExceeded
+        planner.setEstimate(estimate, limit: isCongested ? .congested : .none, queue: path.queue, now: now)
+        let drained = QueueDrain.lowered(estimate, queue: path.queue)
+        pushedBack = max(
+            settings.minimum, window.lowered(drained, estimate: estimate, inFlight: Double(history.inFlight)))
+    }
+}

@@ -1,0 +1,45 @@
+internal import RTP
+
+/// The bytes that may be on their way, and the target while there are more: congestion-window pushback.
+struct CongestionWindow: Sendable {
+    /// The time beyond the round trip for which bytes may be on their way.
+    static let queue = TimeInterval.milliseconds(350)
+    static let minimumBytes = 3000.0
+    static let smallestTarget = DataRate.kilobits(30)
+    static let roundTrips = 32
+
+    private var trips = Ring<TimeInterval>(capacity: Self.roundTrips + 1)
+    private var shortest: TimeInterval?
+    private var ratio = 1.0
+
+    /// - Parameter roundTrip: the longest one of a feedback
+    mutating func add(roundTrip: TimeInterval) {
+        trips.append(roundTrip)
+        if trips.count > Self.roundTrips { trips.removeFirst() }
+        var least = roundTrip
+        for index in 0..<trips.count { least = min(least, trips[index]) }
+        shortest = least
+    }
+
+    /// Nil before the first round trip.
+    func bytes(at rate: DataRate) -> Double? {
+        shortest.map { max(Self.minimumBytes, rate.bytes(in: $0 + Self.queue)) }
+    }
+
+    /// The target while `inFlight` bytes are on their way. Called once for each feedback.
+    mutating func lowered(_ target: DataRate, estimate: DataRate, inFlight: Double) -> DataRate {
+        guard let bytes = bytes(at: estimate) else { return target }
+        let fill = inFlight / bytes
+        if fill > 1.5 {
+            ratio *= 0.9
+        } else if fill > 1 {
+            ratio *= 0.95
+        } else if fill < 0.1 {
+            ratio = 1
+        } else {
+            ratio = min(1, ratio * 1.05)
+        }
+        let lowered = target * ratio
+        return lowered < Self.smallestTarget ? min(target, Self.smallestTarget) : lowered
+    }
+}

@@ -1,0 +1,94 @@
+internal import RTP
+
+/// The estimate that follows the path's delay: groups of arrivals, their trend, and the rate control.
+struct DelayBasedEstimate: Sendable {
+    /// After a pause this long, the delays before it say nothing about those after it.
+    static let pause = TimeInterval.seconds(2)
+    /// With a shorter queue, its growth only ends the increase.
+    static let harmlessQueue = TimeInterval.milliseconds(15)
+    /// For this long after a probe raised the estimate, a queue up to `probeQueue` is the probe's own, and the
+    /// acknowledged rate is not the link's, because media does not use the new estimate yet.
+    static let afterProbe = TimeInterval.milliseconds(300)
+    static let probeQueue = TimeInterval.milliseconds(40)
+
+    struct Outcome: Equatable {
+        /// The estimate, if this feedback could change it.
+        var estimate: DataRate?
+        var isProbe = false
+        /// A queue drained, and its delay is normal again.
+        var hasRecovered = false
+    }
+
+    private(set) var control: RateControl
+    private var groups = ArrivalGroups()
+    private var trend = DelayTrend()
+    private var newestFeedback: MonotonicTime?
+    /// When a probe raised the estimate.
+    private var raised: MonotonicTime?
+
+    init(start: DataRate, minimum: DataRate) { control = RateControl(start: start, minimum: minimum) }
+
+    var estimate: DataRate { control.estimate }
+    var usage: DelayTrend.Usage { trend.usage }
+
+    mutating func setMinimum(_ rate: DataRate) { control.minimum = rate }
+    mutating func setRoundTrip(_ time: TimeInterval) { control.roundTrip = time }
+
+    /// This end stood still, and did not read the feedback that arrived.
+    mutating func stalled(for time: TimeInterval) { newestFeedback = newestFeedback.map { $0 + time } }
+
+    /// - Parameters:
+    ///   - packets: those that arrived, in the order of arrivals
+    ///   - recent: the acknowledged rate of the last quarter of a second
+    ///   - probe: the result of a probe that this feedback completed
+    ///   - queue: the time that packets wait in queues of the path
+    mutating func add(
+        _ packets: [PacketResult], acknowledged: DataRate?, recent: @autoclosure () -> DataRate?,
+        probe: ProbeResults.Result?, queue: TimeInterval, now: MonotonicTime
+    ) -> Outcome {
+        if let newestFeedback, now - newestFeedback > Self.pause {
+            (groups, trend) = (ArrivalGroups(), DelayTrend())
+        }
+        newestFeedback = now
+        var outcome = Outcome()
+        for packet in packets {
+            guard let arrival = packet.arrival else { continue }
+            let before = trend.usage
+            if let delta = groups.add(sent: packet.sent, arrival: arrival, now: now) {
+                trend.add(delta, arrival: arrival)
+            }
+            if before == .under, trend.usage == .normal { outcome.hasRecovered = true }
+        }
+        update(acknowledged, recent, probe, queue, now, &outcome)
+        return outcome
+    }
+
+    private mutating func update(
+        _ acknowledged: DataRate?, _ recent: () -> DataRate?, _ probe: ProbeResults.Result?, _ queue: TimeInterval,
+        _ now: MonotonicTime, _ outcome: inout Outcome
+    ) {
+        let isAfterProbe = raised.map { now - $0 < Self.afterProbe } ?? false
+        let isHarmless = queue < (isAfterProbe ? Self.probeQueue : Self.harmlessQueue)
+        if trend.usage == .over, isHarmless, probe == nil {
+            control.update(.under, acknowledged: acknowledged, recent: nil, now: now)
+        } else if trend.usage == .over, !isHarmless {
+            outcome.hasRecovered = false
+            if let recent = recent() {
+                guard control.canBackOff(acknowledged: recent, now: now) else { return }
+                control.update(.over, acknowledged: acknowledged, recent: recent, now: now)
+            } else {
+                // Nothing is measured yet: half of the estimate each 200 ms at most.
+                guard control.canBackOff(acknowledged: control.estimate, now: now) else { return }
+                control.set(control.estimate * 0.5, now: now)
+            }
+        } else if let probe {
+            if probe.rate > control.estimate { raised = now }
+            control.set(probe.rate, capacity: probe.capacity, now: now)
+            outcome.isProbe = true
+            outcome.hasRecovered = false
+        } else {
+            control.update(trend.usage, acknowledged: acknowledged, recent: nil, now: now)
+        }
+        outcome.estimate = control.estimate
+    }
+}

@@ -1,0 +1,169 @@
+public import RTP
+
+/// Spreads packets over time, so that the bursts of frames fill no queue of the network.
+///
+/// It knows lengths and handles of packets, not their bytes. Audio is never held. Then come retransmissions, video and
+/// padding. No packet is held longer than 150 ms: with more than that to send, the rate rises.
+public struct Pacer: Sendable {
+    /// A packet to send, or room for padding.
+    public enum Grant: Sendable, Equatable {
+        /// - Parameter probe: the cluster that it belongs to, 0 for none
+        case packet(handle: Int, kind: PacketKind, bytes: Int, probe: UInt16)
+        /// Send up to this many bytes of padding, and report them with `paddingSent`.
+        case padding(bytes: Int, probe: UInt16)
+    }
+
+    public static let longestHold = TimeInterval.milliseconds(150)
+    /// The packets of this time may leave together, so that timers are few.
+    static let burst = TimeInterval.milliseconds(5)
+    /// The longest time that later packets wait for those that left before the rate allowed it.
+    static let maximumDebt = TimeInterval.milliseconds(500)
+
+    private struct Held {
+        var handle: Int
+        var bytes: Int
+        var since: MonotonicTime
+    }
+
+    private var queues: [Ring<Held>] = PacketKind.allCases.map { _ in Ring(capacity: 8) }
+    private var rate: DataRate
+    private var paddingRate = DataRate.zero
+    /// The bytes that were sent and that the rate did not pay for yet.
+    private var debt = 0.0
+    private var paddingDebt = 0.0
+    private var paidUntil: MonotonicTime?
+    private var probing = ProbePacing()
+    /// The padding that was granted and not reported.
+    private var pendingPadding: UInt16?
+    public private(set) var queuedBytes = 0
+    public private(set) var queuedPackets = 0
+
+    public init(rate: DataRate) { self.rate = rate }
+
+    public mutating func setRates(pacing: DataRate, padding: DataRate) {
+        rate = max(pacing, DataRate(bitsPerSecond: 1000))
+        paddingRate = min(padding, rate)
+    }
+
+    public mutating func add(_ probe: ProbeCluster) { probing.add(probe) }
+
+    /// Adds a packet to send.
+    /// - Parameters:
+    ///   - handle: returned with the grant. The pacer does not use it.
+    ///   - bytes: its length with the headers of UDP and IP
+    public mutating func enqueue(handle: Int, bytes: Int, kind: PacketKind, now: MonotonicTime) {
+        pay(now)
+        queues[Int(kind.rawValue)].append(Held(handle: handle, bytes: bytes, since: now))
+        queuedBytes += bytes
+        queuedPackets += 1
+    }
+
+    /// Removes the packets whose handle the closure names: their stream ended, or a keyframe replaces them.
+    public mutating func remove(where isObsolete: (Int) -> Bool) {
+        for index in queues.indices {
+            for _ in 0..<queues[index].count {
+                guard let held = queues[index].removeFirst() else { break }
+                if isObsolete(held.handle) {
+                    queuedBytes -= held.bytes
+                    queuedPackets -= 1
+                } else {
+                    queues[index].append(held)
+                }
+            }
+        }
+    }
+
+    /// This process stood still: packets that waited meanwhile were not held by the pacer.
+    public mutating func stalled(for time: TimeInterval, now: MonotonicTime) {
+        for index in queues.indices {
+            for place in 0..<queues[index].count {
+                queues[index][place].since = min(now, queues[index][place].since + time)
+            }
+        }
+        paidUntil = paidUntil.map { min(now, $0 + time) }
+    }
+
+    /// When to call `next` again. `.never` while nothing waits.
+    public var nextTimeout: MonotonicTime {
+        if !queues[Int(PacketKind.audio.rawValue)].isEmpty { return .zero }
+        var next = probing.due
+        let start = paidUntil ?? .zero
+        if queuedPackets > 0 {
+            let paid = start + currentRate(start).time(for: debt)
+            let burst = min(Self.burst, paid - start)
+            next = min(next, MonotonicTime(nanoseconds: paid.nanoseconds - UInt64(max(0, burst.nanoseconds))))
+            next = min(next, oldest + Self.longestHold)
+        } else if paddingRate > .zero {
+            next = min(next, start + max(rate.time(for: debt), paddingRate.time(for: paddingDebt)))
+        }
+        return next
+    }
+
+    /// The next packet or padding to send now. Call it until nil.
+    public mutating func next(now: MonotonicTime) -> Grant? {
+        guard nextTimeout <= now, pendingPadding == nil else { return nil }
+        pay(now)
+        if let probe = probing.current(now: now), queues[Int(PacketKind.audio.rawValue)].isEmpty {
+            if let grant = take(probe: probe.probe, now) { return grant }
+            pendingPadding = probe.probe
+            return .padding(bytes: Int(probe.bytes), probe: probe.probe)
+        }
+        guard nextTimeout <= now else { return nil }
+        if let grant = take(probe: 0, now) { return grant }
+        guard paddingRate > .zero else { return nil }
+        pendingPadding = 0
+        return .padding(bytes: Int(max(1, paddingRate.bytes(in: Self.burst))), probe: 0)
+    }
+
+    /// Reports the padding sent for a grant. With 0, there was nothing to send: a probe ends.
+    public mutating func paddingSent(bytes: Int, now: MonotonicTime) {
+        guard let probe = pendingPadding else { return }
+        pendingPadding = nil
+        if bytes > 0 {
+            noteSent(Double(bytes), probe: probe, isAudio: false, now)
+        } else if probe != 0 {
+            probing.end()
+        } else {
+            paddingDebt += paddingRate.bytes(in: Self.burst)
+        }
+    }
+
+    private mutating func take(probe: UInt16, _ now: MonotonicTime) -> Grant? {
+        for kind in PacketKind.allCases {
+            guard let held = queues[Int(kind.rawValue)].removeFirst() else { continue }
+            queuedBytes -= held.bytes
+            queuedPackets -= 1
+            noteSent(Double(held.bytes), probe: probe, isAudio: kind == .audio, now)
+            return .packet(handle: held.handle, kind: kind, bytes: held.bytes, probe: probe)
+        }
+        return nil
+    }
+
+    private mutating func noteSent(_ bytes: Double, probe: UInt16, isAudio: Bool, _ now: MonotonicTime) {
+        if probe != 0 { probing.sent(bytes: bytes, now: now) }
+        if !isAudio { debt = min(debt + bytes, rate.bytes(in: Self.maximumDebt)) }
+        paddingDebt = min(paddingDebt + bytes, paddingRate.bytes(in: Self.maximumDebt))
+    }
+
+    private mutating func pay(_ now: MonotonicTime) {
+        let since = now - (paidUntil ?? now)
+        paidUntil = max(now, paidUntil ?? now)
+        guard since > .zero else { return }
+        debt = max(0, debt - currentRate(now).bytes(in: since))
+        paddingDebt = max(0, paddingDebt - paddingRate.bytes(in: since))
+    }
+
+    /// The rate that sends everything in time.
+    private func currentRate(_ now: MonotonicTime) -> DataRate {
+        guard queuedPackets > 0 else { return rate }
+        let left = max(.milliseconds(1), Self.longestHold - max(.zero, now - oldest))
+        return max(rate, DataRate(bytes: Double(queuedBytes) + debt, in: left))
+    }
+
+    /// Since when the packet waits that waits longest. `.never` without packets.
+    private var oldest: MonotonicTime {
+        var oldest = MonotonicTime.never
+        for queue in queues { oldest = min(oldest, queue.first?.since ?? .never) }
+        return oldest
+    }
+}

@@ -1,0 +1,69 @@
+public import RTP
+
+/// The round trip and the queue of a path, measured by feedback, without the time in which this process stood still.
+///
+/// A feedback that waited for us says nothing about the path: its round trip spans the stall, and is not used.
+public struct PathDelay: Sendable {
+    /// The queue is the delay beyond the least of the last 30 to 60 s, so that clocks may drift.
+    static let window = TimeInterval.seconds(30)
+
+    /// The round trip without the receiver's wait for its report.
+    public private(set) var roundTrip = RoundTripEstimate()
+    /// The newest one of these.
+    public private(set) var newest: TimeInterval?
+    /// The time that packets wait in queues on their way. The least one of the last feedback, so that jitter counts little.
+    public private(set) var queue = TimeInterval.zero
+    /// The longest round trip of the last feedback, with the receiver's wait.
+    private(set) var longest: TimeInterval?
+
+    private var leastDelay: TimeInterval?
+    private var nextLeastDelay: TimeInterval?
+    private var windowEnd: MonotonicTime?
+    private var stallEnd: MonotonicTime?
+
+    public init() {}
+
+    /// This process stood still until `now`.
+    public mutating func stalled(now: MonotonicTime) { stallEnd = now }
+
+    /// Adds the packets of a feedback. Returns whether it measured the round trip.
+    @discardableResult
+    public mutating func add(_ packets: [PacketResult], now: MonotonicTime) -> Bool {
+        var last: MonotonicTime?
+        for packet in packets { last = max(last ?? .zero, packet.arrival ?? .zero) }
+        guard let last, last > .zero else { return false }
+        var (longest, shortest) = (TimeInterval?.none, TimeInterval?.none)
+        var delay: TimeInterval?
+        for packet in packets {
+            guard let arrival = packet.arrival else { continue }
+            let oneWay = arrival - packet.sent
+            delay = min(delay ?? oneWay, oneWay)
+            // A packet sent after the stall cannot have been acknowledged before its end.
+            if let stallEnd, packet.sent < stallEnd { continue }
+            let trip = now - packet.sent
+            longest = max(longest ?? trip, trip)
+            let path = trip - (last - arrival)
+            shortest = min(shortest ?? path, path)
+        }
+        if let delay {
+            noteDelay(delay, now)
+            queue = max(.zero, delay - (leastDelay ?? delay))
+        }
+        self.longest = longest
+        guard let shortest, shortest >= .zero else { return false }
+        stallEnd = nil
+        newest = shortest
+        roundTrip.add(shortest)
+        return true
+    }
+
+    private mutating func noteDelay(_ delay: TimeInterval, _ now: MonotonicTime) {
+        leastDelay = min(leastDelay ?? delay, delay)
+        nextLeastDelay = min(nextLeastDelay ?? delay, delay)
+        guard let end = windowEnd, now < end else {
+            if windowEnd != nil { (leastDelay, nextLeastDelay) = (nextLeastDelay, delay) }
+            windowEnd = now + Self.window
+            return
+        }
+    }
+}

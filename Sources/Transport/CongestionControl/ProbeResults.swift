@@ -1,0 +1,80 @@
+internal import RTP
+
+/// Measures the link's rate by a probe: a cluster of packets sent faster than media.
+struct ProbeResults: Sendable {
+    /// The share of a cluster's packets and bytes that must arrive.
+    static let neededShare = 0.8
+    /// The same of an exploration, whose result is either used once or never.
+    static let neededExplorationShare = 0.95
+    /// Packets cannot arrive faster than this times the rate at which they were sent.
+    static let maximumRatio = 2.0
+    /// Below this ratio the link was full: its rate is the one of the arrivals.
+    static let fullRatio = 0.9
+    /// The share of a full link to use.
+    static let utilization = 0.95
+    static let maximumTime = TimeInterval.seconds(1)
+    /// An exploration counts if its result exceeds the estimate by this factor.
+    static let explorationGain = 1.15
+    /// The same if it filled the link. With other traffic, it then displaced packets of others, and its result is more
+    /// than its share.
+    static let fullExplorationGain = 1.5
+
+    struct Result: Equatable {
+        /// The rate to send at.
+        var rate: DataRate
+        /// The rate of the link, if the probe filled it.
+        var capacity: DataRate?
+    }
+
+    private struct Cluster {
+        var id: UInt16
+        var packets = 0
+        var bytes = 0.0
+        var firstSent = MonotonicTime.never
+        var lastSent = MonotonicTime.zero
+        var lastSentBytes = 0.0
+        var firstArrival = MonotonicTime.never
+        var firstArrivalBytes = 0.0
+        var lastArrival = MonotonicTime.zero
+    }
+
+    private var clusters: [Cluster] = []
+
+    /// Adds a packet of a cluster that arrived. Returns the measured rate when enough of them did, and again for each
+    /// further one.
+    mutating func add(_ packet: PacketResult, of probe: ProbeCluster) -> Result? {
+        guard let arrival = packet.arrival else { return nil }
+        clusters.removeAll { $0.id != probe.id && $0.lastArrival + Self.maximumTime < arrival }
+        if !clusters.contains(where: { $0.id == probe.id }) { clusters.append(Cluster(id: probe.id)) }
+        guard let index = clusters.firstIndex(where: { $0.id == probe.id }) else { return nil }
+        var cluster = clusters[index]
+        let bytes = Double(packet.bytes)
+        cluster.firstSent = min(cluster.firstSent, packet.sent)
+        if packet.sent > cluster.lastSent { (cluster.lastSent, cluster.lastSentBytes) = (packet.sent, bytes) }
+        if arrival < cluster.firstArrival { (cluster.firstArrival, cluster.firstArrivalBytes) = (arrival, bytes) }
+        cluster.lastArrival = max(cluster.lastArrival, arrival)
+        cluster.bytes += bytes
+        cluster.packets += 1
+        clusters[index] = cluster
+        let share = probe.explored == nil ? Self.neededShare : Self.neededExplorationShare
+        guard cluster.packets >= Int(Double(probe.minimumPackets) * share), cluster.bytes >= probe.minimumBytes * share
+        else { return nil }
+        guard let result = rate(of: cluster) else { return nil }
+        let gain = result.capacity == nil ? Self.explorationGain : Self.fullExplorationGain
+        if let explored = probe.explored, result.rate < explored * gain { return nil }
+        return result
+    }
+
+    private func rate(of cluster: Cluster) -> Result? {
+        let sentTime = cluster.lastSent - cluster.firstSent
+        let arrivalTime = cluster.lastArrival - cluster.firstArrival
+        guard sentTime > .zero, sentTime <= Self.maximumTime, arrivalTime > .zero, arrivalTime <= Self.maximumTime
+        else { return nil }
+        // The time of the last packet's sending is not part of the one, that of the first arrival not of the other.
+        let sent = DataRate(bytes: cluster.bytes - cluster.lastSentBytes, in: sentTime)
+        let arrived = DataRate(bytes: cluster.bytes - cluster.firstArrivalBytes, in: arrivalTime)
+        guard arrived / sent <= Self.maximumRatio else { return nil }
+        if arrived < sent * Self.fullRatio { return Result(rate: arrived * Self.utilization, capacity: arrived) }
+        return Result(rate: min(sent, arrived), capacity: nil)
+    }
+}

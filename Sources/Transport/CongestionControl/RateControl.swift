@@ -1,0 +1,117 @@
+internal import RTP
+
+/// The rate that follows the delay: it rises while no queue grows, and drops below the acknowledged rate when one does
+/// (draft-ietf-rmcat-gcc-02, section 5.5).
+struct RateControl: Sendable {
+    static let backOff = 0.85
+    /// The same while the capacity is known and the rate is near it. The queue is drained by `QueueDrain`.
+    static let gentleBackOff = 0.93
+    /// Below this share of the rate at the back-off before, another flow needs room, and the back-off is not gentle.
+    static let sameShare = 0.94
+    /// The same of the rate that a probe measured, which is less certain.
+    static let probedShare = 0.8
+    /// Subtracted from a rate after a back-off, so that the queue drains at low rates too.
+    static let backOffMargin = DataRate.kilobits(5)
+    /// The increase per second without a known capacity.
+    static let growth = 1.08
+    /// The estimate exceeds the acknowledged rate by at most this factor and `lead`.
+    static let maximumLead = 1.5
+    static let lead = DataRate.kilobits(10)
+    /// The time in which an overuse is detected, for the near-maximum increase: one packet per response time.
+    static let detectionTime = TimeInterval.milliseconds(100)
+    static let smallestIncrease = DataRate.kilobits(4)
+    static let packetBytes = 1200.0
+    static let frameInterval = TimeInterval(nanoseconds: 33_333_333)
+    static let defaultRoundTrip = TimeInterval.milliseconds(200)
+
+    private enum State { case hold, increase }
+
+    private(set) var estimate: DataRate
+    private(set) var capacity = LinkCapacity()
+    var minimum: DataRate
+    var roundTrip = Self.defaultRoundTrip
+    private var state = State.hold
+    private var changed: MonotonicTime?
+    private var acknowledged: DataRate
+    /// The acknowledged rate at the last back-off, or a part of the rate that a probe measured since.
+    private var share: DataRate?
+
+    init(start: DataRate, minimum: DataRate) {
+        estimate = max(start, minimum)
+        acknowledged = start
+        self.minimum = minimum
+    }
+
+    /// Replaces the estimate: a probe measured it.
+    /// - Parameter capacity: the rate of the link, if the probe filled it
+    mutating func set(_ rate: DataRate, capacity rateOfLink: DataRate? = nil, now: MonotonicTime) {
+        if let rateOfLink {
+            if rateOfLink < capacity.lowerBound || rateOfLink > capacity.upperBound { capacity.forget() }
+            capacity.probed(rateOfLink)
+            share = rateOfLink * (Self.probedShare / Self.sameShare)
+        }
+        estimate = max(rate, minimum)
+        changed = now
+    }
+
+    /// Whether a back-off is due again. One per round trip, unless the acknowledged rate is below half of the estimate.
+    func canBackOff(acknowledged: DataRate, now: MonotonicTime) -> Bool {
+        let pause = min(max(roundTrip, .milliseconds(10)), .milliseconds(200))
+        guard let changed, now - changed < pause else { return true }
+        return acknowledged < estimate * 0.5
+    }
+
+    /// - Parameter recent: the acknowledged rate of the last quarter of a second
+    mutating func update(
+        _ usage: DelayTrend.Usage, acknowledged sample: DataRate?, recent: DataRate?, now: MonotonicTime
+    ) {
+        if let sample { acknowledged = sample }
+        switch usage {
+        case .over:
+            backOff(to: recent ?? acknowledged, now: now)
+        case .under:
+            state = .hold
+        case .normal:
+            if state == .hold {
+                changed = now
+                state = .increase
+            }
+            increase(now: now)
+        }
+    }
+
+    private mutating func increase(now: MonotonicTime) {
+        if acknowledged > capacity.upperBound { capacity.forget() }
+        let elapsed = now - (changed ?? now)
+        changed = now
+        let limit = acknowledged * Self.maximumLead + Self.lead
+        guard estimate < limit else { return }
+        let step: DataRate
+        if capacity.estimate == nil {
+            step = max(estimate * (power(Self.growth, min(elapsed.seconds, 1)) - 1), .kilobits(1))
+        } else {
+            step = nearMaximumIncrease * elapsed.seconds
+        }
+        estimate = max(min(estimate + step, limit), minimum)
+    }
+
+    /// Per second.
+    var nearMaximumIncrease: DataRate {
+        let frame = estimate.bytes(in: Self.frameInterval)
+        let packet = frame / max(1, (frame / Self.packetBytes).rounded(.up))
+        return max(Self.smallestIncrease, DataRate(bytes: packet, in: (roundTrip + Self.detectionTime) * 2))
+    }
+
+    private mutating func backOff(to acknowledged: DataRate, now: MonotonicTime) {
+        let isNear = share.map { acknowledged >= $0 * Self.sameShare } ?? false
+        share = acknowledged
+        var lowered = acknowledged * (isNear ? Self.gentleBackOff : Self.backOff)
+        if lowered > Self.backOffMargin { lowered = lowered - Self.backOffMargin }
+        if lowered > estimate, let known = capacity.estimate { lowered = known * Self.gentleBackOff }
+        estimate = max(min(estimate, lowered), minimum)
+        if acknowledged < capacity.lowerBound { capacity.forget() }
+        capacity.overused(acknowledged: acknowledged)
+        state = .hold
+        changed = now
+    }
+}

@@ -1,0 +1,49 @@
+import TestSupport
+
+/// An encoder that follows a target: 30 frames a second of random size, the first one four times as large.
+struct VideoSource {
+    /// kbit/s
+    var maximum = 5000.0
+    var framesPerSecond = 30.0
+    /// Frames are this share larger or smaller at most.
+    var noise = 0.25
+    /// For screens: a change each so many seconds, and almost nothing between.
+    var changeInterval: Double?
+    /// The bytes by which frames exceeded their target, to be made up for.
+    private var debt = 0.0
+    private var frames = 0
+    /// The bytes of skipped frames.
+    private var saved = 0.0
+
+    init() {}
+
+    init(maximum: Double) { self.maximum = maximum }
+
+    init(screenChangesEvery interval: Double) { changeInterval = interval }
+
+    /// The bytes of the next frame, with the headers of its packets. 0 for a frame that is skipped, because the target is
+    /// too low for it.
+    /// - Parameter target: kbit/s for video alone
+    mutating func frame(target: Double, random: inout Seeded) -> Double {
+        defer { frames += 1 }
+        let rate = min(max(target, 0), maximum)
+        let average = rate * 125 / framesPerSecond
+        guard average + saved >= 250 else {
+            saved += average
+            return 0
+        }
+        defer { saved = 0 }
+        if let changeInterval {
+            // A large frame, a second of refinement, and hardly anything until the next change.
+            let place = frames % Int(changeInterval * framesPerSecond)
+            return place == 0 ? average * 4 : place < 30 ? average : 200
+        }
+        let size =
+            frames == 0 ? average * 4 : (average + saved) * (1 + Double.random(in: -noise...noise, using: &random))
+        // Encoders make up for a large frame within half a second.
+        let paid = min(debt / 15, size * 0.5)
+        debt += size - average - saved - paid
+        debt = max(0, debt)
+        return max(200, size - paid)
+    }
+}

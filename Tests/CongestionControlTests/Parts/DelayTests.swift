@@ -1,0 +1,118 @@
+import RTP
+import TestSupport
+import Testing
+
+@testable import CongestionControl
+
+@Suite struct ArrivalGroupsTests {
+    private func deltas(_ packets: [(sent: Double, arrival: Double)]) -> [ArrivalGroups.Delta] {
+        var groups = ArrivalGroups()
+        return packets.compactMap { groups.add(sent: at($0.sent), arrival: at($0.arrival), now: at($0.arrival + 50)) }
+    }
+
+    @Test("Packets sent within 5 ms are one group, whose last packets are compared")
+    func groups() {
+        let found = deltas([(0, 100), (4, 107), (10, 120), (30, 150), (50, 190)])
+        #expect(found.map(\.sent) == [milliseconds(6), milliseconds(20)])
+        #expect(found.map(\.arrival) == [milliseconds(13), milliseconds(30)])
+    }
+
+    @Test("Packets that arrive in a burst, faster than they were sent, are one group")
+    func burst() {
+        let found = deltas([(0, 100), (20, 200), (40, 201), (60, 202), (80, 203), (200, 320), (300, 420)])
+        #expect(found.map(\.sent) == [milliseconds(80), milliseconds(120)])
+        #expect(found.map(\.arrival) == [milliseconds(103), milliseconds(117)])
+    }
+
+    @Test("A receiver's clock that is set starts the comparison again")
+    func clock() {
+        #expect(deltas([(0, 100), (20, 120), (40, 140), (60, 160)]).count == 2)
+        var groups = ArrivalGroups()
+        var found = 0
+        for index in 0..<20 {
+            let jump: Double = index >= 10 ? 5000 : 0
+            let time = Double(index) * 20
+            if groups.add(sent: at(time), arrival: at(time + jump), now: at(time + 60)) != nil { found += 1 }
+        }
+        // Two groups begin the comparison, twice, and the jump itself says nothing.
+        #expect(found == 20 - 2 - 3)
+    }
+}
+
+@Suite struct DelayTrendTests {
+    private func trend(_ count: Int, _ delay: (Int) -> Double) -> DelayTrend {
+        var trend = DelayTrend()
+        for index in 1...count {
+            let change = delay(index) - delay(index - 1)
+            trend.add(
+                .init(sent: milliseconds(20), arrival: milliseconds(20 + change)),
+                arrival: at(Double(index) * 20 + delay(index)))
+        }
+        return trend
+    }
+
+    @Test("A constant delay is normal, a growing one is overuse, a shrinking one underuse")
+    func usage() {
+        #expect(trend(60) { _ in 30 }.usage == .normal)
+        #expect(trend(60) { 2 * Double($0) }.usage == .over)
+        #expect(trend(60) { $0 < 30 ? 200 : 200 - 4 * Double($0 - 30) }.usage == .under)
+    }
+
+    @Test("Overuse takes two groups and 10 ms, so that one late group is none")
+    func single() {
+        var worst = DelayTrend.Usage.normal
+        for last in 30...60 where trend(last, { $0 == 30 ? 12 : 0 }).usage == .over { worst = .over }
+        #expect(worst == .normal)
+    }
+
+    @Test("The threshold follows the slope: it falls without one, and rises with one above it")
+    func threshold() {
+        #expect(trend(400) { _ in 0 }.threshold == DelayTrend.thresholds.lowerBound)
+        #expect(trend(400) { 1.7 * Double($0) }.threshold > DelayTrend.initialThreshold + 3)
+    }
+}
+
+@Suite struct PathDelayTests {
+    @Test("The round trip excludes the receiver's wait for its report")
+    func roundTrip() {
+        var path = PathDelay()
+        path.add([packet(0, sent: 0, arrival: 40), packet(1, sent: 50, arrival: 90)], now: at(180))
+        // 180 - 50 for the last packet.
+        #expect(path.newest == milliseconds(130))
+        path.add([packet(2, sent: 100, arrival: 140), packet(3, sent: 150, arrival: 190)], now: at(230))
+        #expect(path.newest == milliseconds(80))
+    }
+
+    @Test("The queue is the delay beyond the least one, and jitter within a feedback counts little")
+    func queue() {
+        var path = PathDelay()
+        path.add([packet(0, sent: 0, arrival: 40)], now: at(60))
+        path.add([packet(1, sent: 20, arrival: 95), packet(2, sent: 40, arrival: 130)], now: at(150))
+        #expect(path.queue == milliseconds(35))
+        path.add([packet(3, sent: 200, arrival: 240)], now: at(260))
+        #expect(path.queue == .zero)
+    }
+
+    @Test("A new least delay counts after half a minute to a minute")
+    func window() {
+        var path = PathDelay()
+        for second in 0..<90 {
+            let start = Double(second) * 1000
+            path.add([packet(second, sent: start, arrival: start + (second < 10 ? 20 : 90))], now: at(start + 100))
+        }
+        #expect(path.queue == .zero)
+    }
+
+    @Test("A feedback that waited while this process stood still does not measure the round trip")
+    func stall() {
+        var path = PathDelay()
+        path.add([packet(0, sent: 0, arrival: 40)], now: at(80))
+        path.stalled(now: at(1100))
+        let late = path.add([packet(1, sent: 50, arrival: 90)], now: at(1100))
+        #expect(!late)
+        #expect(path.newest == milliseconds(80))
+        let next = path.add([packet(2, sent: 1110, arrival: 1150)], now: at(1200))
+        #expect(next)
+        #expect(path.newest == milliseconds(90))
+    }
+}

@@ -1,0 +1,173 @@
+import RTP
+import TestSupport
+import Testing
+
+@testable import CongestionControl
+
+@Suite struct PacerTests {
+    /// Runs the pacer up to a time, in milliseconds, and lists what it granted when.
+    private func run(_ pacer: inout Pacer, until end: Double) -> [(at: Double, grant: Pacer.Grant)] {
+        var grants: [(at: Double, grant: Pacer.Grant)] = []
+        var now = at(0)
+        while now <= at(end) {
+            while let grant = pacer.next(now: now) {
+                grants.append(((now - at(0)).milliseconds, grant))
+                if case .padding(let bytes, _) = grant { pacer.paddingSent(bytes: bytes, now: now) }
+            }
+            now = max(pacer.nextTimeout, now + .microseconds(10))
+        }
+        return grants
+    }
+
+    private func handles(_ grants: [(at: Double, grant: Pacer.Grant)]) -> [Int] {
+        grants.compactMap { if case .packet(let handle, _, _, _) = $0.grant { handle } else { nil } }
+    }
+
+    @Test("Audio leaves immediately, then come retransmissions and video, then padding")
+    func priorities() {
+        var pacer = Pacer(rate: .kilobits(1000))
+        for (handle, kind) in [PacketKind.padding, .video, .video, .retransmission, .audio].enumerated() {
+            pacer.enqueue(handle: handle, bytes: 1250, kind: kind, now: at(0))
+        }
+        let grants = run(&pacer, until: 100)
+        #expect(handles(grants) == [4, 3, 1, 2, 0])
+        #expect(grants.first?.at == 0)
+        #expect(pacer.queuedPackets == 0 && pacer.queuedBytes == 0)
+        #expect(pacer.nextTimeout == .never)
+    }
+
+    @Test("Packets leave at the pacing rate, in bursts of 5 ms")
+    func rate() {
+        var pacer = Pacer(rate: .kilobits(1000))
+        for handle in 0..<8 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(0)) }
+        let times = run(&pacer, until: 200).map(\.at)
+        for (index, time) in times.enumerated() { #expect(abs(time - max(0, Double(index) * 10 - 5)) < 0.1) }
+    }
+
+    @Test("A pause saves up no burst")
+    func pause() {
+        var pacer = Pacer(rate: .kilobits(1000))
+        for handle in 0..<2 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(0)) }
+        _ = run(&pacer, until: 50)
+        for handle in 2..<8 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(5000)) }
+        var count = 0
+        while pacer.next(now: at(5000)) != nil { count += 1 }
+        #expect(count == 1)
+    }
+
+    @Test("No packet is held for more than 150 ms: a keyframe leaves faster than the rate")
+    func keyframe() {
+        var pacer = Pacer(rate: .kilobits(500))
+        for handle in 0..<60 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(0)) }
+        let grants = run(&pacer, until: 200)
+        #expect(grants.count == 60)
+        #expect((grants.last?.at ?? 0) <= 150.1)
+        #expect((grants.last?.at ?? 0) > 120)
+        // It is spread over that time.
+        #expect(grants.filter { $0.at < 75 }.count < 45)
+    }
+
+    @Test("Random packets are never held longer than 150 ms, audio not at all, and all leave once")
+    func hold() {
+        var random = Seeded(8)
+        var pacer = Pacer(rate: .kilobits(300))
+        var (longest, longestOfAudio) = (TimeInterval.zero, TimeInterval.zero)
+        var waiting: [Int: (since: MonotonicTime, kind: PacketKind)] = [:]
+        var now = at(0)
+        for handle in 0..<4000 {
+            let kind = PacketKind.allCases[Int.random(in: 0..<3, using: &random)]
+            pacer.enqueue(handle: handle, bytes: .random(in: 60...1250, using: &random), kind: kind, now: now)
+            waiting[handle] = (now, kind)
+            let end = now + .microseconds(.random(in: 0...12_000, using: &random))
+            while now < end {
+                while let grant = pacer.next(now: now) {
+                    guard case .packet(let handle, _, _, _) = grant, let held = waiting.removeValue(forKey: handle)
+                    else { continue }
+                    if held.kind == .audio {
+                        longestOfAudio = max(longestOfAudio, now - held.since)
+                    } else {
+                        longest = max(longest, now - held.since)
+                    }
+                }
+                now = min(end, max(pacer.nextTimeout, now + .microseconds(100)))
+            }
+        }
+        #expect(waiting.count == pacer.queuedPackets)
+        #expect(longest <= .milliseconds(151))
+        #expect(longestOfAudio == .zero)
+    }
+
+    @Test("A probe is sent at its rate with the packets that wait, and with padding")
+    func probe() {
+        var pacer = Pacer(rate: .kilobits(300))
+        pacer.add(
+            ProbeCluster(
+                id: 3, rate: .kilobits(3000), duration: milliseconds(20), interval: milliseconds(2), requested: at(0)))
+        for handle in 0..<2 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(0)) }
+        let grants = run(&pacer, until: 100)
+        var bytes = 0
+        for (_, grant) in grants {
+            switch grant {
+            case .packet(_, _, let length, let probe):
+                #expect(probe == 3)
+                bytes += length
+            case .padding(let length, let probe):
+                #expect(probe == 3)
+                bytes += length
+            }
+        }
+        #expect(bytes >= 7500 && bytes < 8600)
+        let last = grants.last?.at ?? 0
+        #expect(last > 15 && last < 21)
+    }
+
+    @Test("A probe ends when there is no padding to send, or when its packets are late")
+    func abandoned() {
+        var pacer = Pacer(rate: .kilobits(300))
+        for id in 1...2 {
+            pacer.add(
+                ProbeCluster(
+                    id: UInt16(id), rate: .kilobits(3000), duration: milliseconds(20), interval: milliseconds(2),
+                    requested: at(0)))
+        }
+        let first = pacer.next(now: at(0))
+        #expect(first == .padding(bytes: 750, probe: 1))
+        pacer.paddingSent(bytes: 0, now: at(0))
+        let second = pacer.next(now: at(0))
+        #expect(second == .padding(bytes: 750, probe: 2))
+        pacer.paddingSent(bytes: 750, now: at(0))
+        #expect(pacer.next(now: at(50)) == nil)
+        #expect(pacer.nextTimeout == .never)
+    }
+
+    @Test("Padding fills up to its rate when nothing waits")
+    func padding() {
+        var pacer = Pacer(rate: .kilobits(1000))
+        pacer.setRates(pacing: .kilobits(1000), padding: .kilobits(400))
+        var bytes = 0
+        for (_, grant) in run(&pacer, until: 1000) {
+            if case .padding(let length, 0) = grant { bytes += length }
+        }
+        #expect(abs(bytes - 50_000) < 1000)
+    }
+
+    @Test("A stall of this process causes no burst")
+    func stall() {
+        var pacer = Pacer(rate: .kilobits(500))
+        for handle in 0..<20 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(0)) }
+        while pacer.next(now: at(0)) != nil {}
+        pacer.stalled(for: milliseconds(1000), now: at(1000))
+        var count = 0
+        while pacer.next(now: at(1000)) != nil { count += 1 }
+        #expect(count <= 1)
+    }
+
+    @Test("Packets that became obsolete are not sent")
+    func obsolete() {
+        var pacer = Pacer(rate: .kilobits(500))
+        for handle in 0..<6 { pacer.enqueue(handle: handle, bytes: 500, kind: .video, now: at(0)) }
+        pacer.remove { $0 % 2 == 0 }
+        #expect(pacer.queuedBytes == 1500)
+        #expect(handles(run(&pacer, until: 100)) == [1, 3, 5])
+    }
+}

@@ -1,0 +1,416 @@
+import CongestionControl
+
+/// A call, and the bands in which its values must be.
+///
+/// The rows and bands are libwebrtc's, as of July 2026: `goog_cc_network_control_unittest.cc`, and the bandwidth tests
+/// of `test/peer_scenario`. The bands were written down before anything was tuned. A goal is narrower: its lower edge is
+/// half-way to the link's rate, and its upper edge the link's rate plus 5 %.
+struct Scenario: CustomStringConvertible, Sendable {
+    struct Band: Sendable {
+        var name: String
+        var range: ClosedRange<Double>
+        var goal: ClosedRange<Double>?
+        /// The value is outside the band today.
+        var isMissed: Bool
+        var value: @Sendable (CallSimulation) -> Double
+
+        init(
+            _ name: String, _ range: ClosedRange<Double>, goal: ClosedRange<Double>? = nil, isMissed: Bool = false,
+            _ value: @escaping @Sendable (CallSimulation) -> Double
+        ) {
+            self.name = name
+            self.range = range
+            self.goal = goal
+            self.isMissed = isMissed
+            self.value = value
+        }
+    }
+
+    var name: String
+    var seconds: Double
+    var bands: [Band]
+    var make: @Sendable () -> CallSimulation
+
+    init(_ name: String, seconds: Double, _ bands: [Band], _ make: @escaping @Sendable () -> CallSimulation) {
+        self.name = name
+        self.seconds = seconds
+        self.bands = bands
+        self.make = make
+    }
+
+    var description: String { name }
+}
+
+private typealias Link = SimulatedLink.Settings
+private typealias Band = Scenario.Band
+
+/// A flow as libwebrtc's tests have it: from 300 kbit/s, up to what the camera can use.
+private func flow(start: Double = 300, maximum: Double = 5000) -> CallSimulation.Flow {
+    var flow = CallSimulation.Flow()
+    flow.settings = .init(start: .kilobits(start), maximum: .kilobits(maximum))
+    flow.video = VideoSource(maximum: maximum)
+    return flow
+}
+
+/// The same without audio.
+private func videoFlow(start: Double = 300, maximum: Double = 5000) -> CallSimulation.Flow {
+    var flow = flow(start: start, maximum: maximum)
+    flow.audio = nil
+    return flow
+}
+
+private func link(
+    _ kilobits: Double, roundTrip: Double, _ flow: CallSimulation.Flow = flow(),
+    _ change: (inout SimulatedLink.Settings) -> Void = { _ in }
+) -> CallSimulation {
+    var settings = Link(kilobits, delay: roundTrip / 2)
+    change(&settings)
+    return CallSimulation(forward: settings, flows: [flow])
+}
+
+extension Scenario {
+    /// GoogCC's own tests.
+    static let googleUnit: [Scenario] = [
+        Scenario(
+            "unit: 500, then 800, then 100 kbit/s at 100 ms each way", seconds: 95,
+            [
+                Band("target after 25 s", 350...550, goal: 425...525) { $0.target(at: 25) },
+                Band("target 20 s after 800", 600...900, goal: 700...840) { $0.target(at: 45) },
+                Band("target 50 s after 100", 65...115, goal: 82...105) { $0.target(at: 95) },
+            ]
+        ) {
+            let call = link(500, roundTrip: 200, videoFlow(maximum: 1500))
+            call.at(25) { $0.changeForward { $0.rates.append((25, 800)) } }
+            call.at(45) {
+                $0.changeForward {
+                    $0.rates.append((45, 100))
+                    $0.delay = 200
+                }
+                $0.changeBack { $0.delay = 200 }
+            }
+            return call
+        },
+        Scenario(
+            "unit: a change of route from 200 to 800 kbit/s", seconds: 3.2,
+            [
+                Band("target after 2 s", 150...250, goal: 175...210) { $0.target(at: 1.9) },
+                Band("target 50 ms after the change", 150...250) { $0.target(at: 2.1) },
+                Band("best target within 1 s", 500...900, goal: 650...840) { call in
+                    (0...10).map { call.target(at: 2.05 + Double($0) / 10) }.max() ?? 0
+                },
+            ]
+        ) {
+            let call = link(200, roundTrip: 100, videoFlow())
+            call.at(2) {
+                $0.changeForward { $0.rates.append((2, 800)) }
+                $0.forgetQueue()
+                $0.controller(0) { $0.routeChanged(now: $1) }
+            }
+            return call
+        },
+        Scenario(
+            "unit: 2000 kbit/s, 10 % loss, 200 ms each way", seconds: 120,
+            [Band("target after 120 s", 100...2100, goal: 1050...2100) { $0.target(at: 120) }]
+        ) { link(2000, roundTrip: 400, videoFlow(maximum: 1500)) { $0.loss = .independent(0.1) } },
+        Scenario(
+            "unit: REMB falls to 250 kbit/s and rises", seconds: 21,
+            [
+                Band("target after 10 s", 1500...2600, goal: 1750...2100) { $0.target(at: 10) },
+                Band("target 1 s after REMB of 250", 249...251) { $0.target(at: 11) },
+                Band("target 10 s after it was lifted", 1500...2600, goal: 1750...2100) { $0.target(at: 21) },
+            ]
+        ) {
+            let call = link(2000, roundTrip: 100, videoFlow(start: 1000))
+            call.at(10) { $0.receiverEstimate(250) }
+            call.at(11) { $0.receiverEstimate(10_000) }
+            return call
+        },
+        Scenario(
+            "unit: one TCP connection on 1000 kbit/s", seconds: 30,
+            [Band("delivered over 10 s", 0...750, goal: 100...750) { $0.delivered(20, 30) }]
+        ) {
+            let call = link(1000, roundTrip: 50, videoFlow()) { $0.queue = 200 }
+            call.at(10) { $0.startCrossTraffic(CrossTraffic(id: 1, stop: 30)) }
+            return call
+        },
+    ]
+
+    /// The rows of the tests between peers.
+    static let peers: [Scenario] = [
+        Scenario(
+            "600 kbit/s, round trip 100 ms", seconds: 10,
+            [Band("target at 10 s", 450...700, goal: 525...630) { $0.target(at: 10) }]
+        ) { link(600, roundTrip: 100) },
+        Scenario(
+            "600 kbit/s, round trip 20 ms", seconds: 30,
+            [
+                Band("lowest from 2 s", 300...700, goal: 450...630) { $0.lowest(2, 30) },
+                Band("highest from 2 s", 300...700, goal: 450...630) { $0.highest(2, 30) },
+            ]
+        ) { link(600, roundTrip: 20) },
+        Scenario(
+            "1500 kbit/s, round trip 30 ms", seconds: 10,
+            [
+                Band("lowest from 2 s", 800...1900, goal: 1150...1575) { $0.lowest(2, 10) },
+                Band("highest from 2 s", 800...1900, goal: 1150...1575) { $0.highest(2, 10) },
+            ]
+        ) { link(1500, roundTrip: 30) },
+        Scenario(
+            "2000 kbit/s, round trip 50 ms", seconds: 30,
+            [
+                Band("target at 30 s", 1000...2600, goal: 1500...2100) { $0.target(at: 30) },
+                Band("lowest from 5 s", 1200...2300, goal: 1600...2100) { $0.lowest(5, 30) },
+                Band("highest from 5 s", 1200...2300, goal: 1600...2100) { $0.highest(5, 30) },
+            ]
+        ) { link(2000, roundTrip: 50) },
+        Scenario(
+            "500 kbit/s, 5000 after 5 s", seconds: 10,
+            [
+                Band("target at 5 s", 200...600, goal: 350...525) { $0.target(at: 5) },
+                Band("target at 9 s", 1200...5000, goal: 3100...5250) { $0.target(at: 9) },
+            ]
+        ) { link(0, roundTrip: 50) { $0.rates = [(0, 500), (5, 5000)] } },
+        Scenario(
+            "500 kbit/s, 3000 after 3 s", seconds: 20,
+            [
+                Band("target at 3 s", 300...650, goal: 400...525) { $0.target(at: 3) },
+                Band("highest until 20 s", 1000...3150, goal: 2000...3150) { $0.highest(4, 20) },
+            ]
+        ) { link(0, roundTrip: 100) { $0.rates = [(0, 500), (3, 3000)] } },
+        Scenario(
+            "probes without media, 3000 kbit/s", seconds: 2,
+            [
+                Band("estimate after 0.5 s", 0...3150, goal: 2400...3150) { $0.estimate(at: 0.5) },
+                Band("estimate after 2 s", 2500...3150, goal: 2750...3150) { $0.estimate(at: 2) },
+            ]
+        ) {
+            var silent = flow()
+            silent.media = 100
+            return link(3000, roundTrip: 50, silent)
+        },
+        Scenario(
+            "probes without media, 500 kbit/s", seconds: 2,
+            [
+                Band("estimate after 0.5 s", 0...550, goal: 400...525) { $0.estimate(at: 0.5) },
+                Band("estimate after 2 s", 400...550, goal: 450...525) { $0.estimate(at: 2) },
+            ]
+        ) {
+            var silent = flow()
+            silent.media = 100
+            return link(500, roundTrip: 50, silent)
+        },
+        Scenario(
+            "250 kbit/s both ways", seconds: 20,
+            [
+                Band("lowest from 5 s", 150...300, goal: 200...262) { $0.lowest(5, 20) },
+                Band("highest from 5 s", 150...300, goal: 200...262) { $0.highest(5, 20) },
+                Band("longest round trip from 5 s", 0...250) { call in
+                    call.records[0].samples.filter { $0.time > 5 }.map(\.roundTrip).max() ?? 0
+                },
+            ]
+        ) {
+            CallSimulation(forward: Link(250, delay: 25), back: Link(250, delay: 25), flows: [flow()])
+        },
+        Scenario(
+            "1000 kbit/s, 70 ms more delay after 10 s", seconds: 45,
+            [
+                Band("best within 35 s", 600...1200, goal: 800...1050) { $0.highest(11, 45) },
+                Band("target at 45 s", 600...1200, goal: 800...1050) { $0.target(at: 45) },
+            ]
+        ) {
+            let call = link(1000, roundTrip: 50)
+            call.at(10) { $0.changeForward { $0.delay += 70 } }
+            return call
+        },
+        Scenario(
+            "no feedback from 3 to 6 s, 600 kbit/s", seconds: 12,
+            [
+                Band("video packets from 4.5 to 6 s", 0...0) { $0.sent(.video, 4.5, 6) },
+                Band("audio packets from 4.5 to 6 s", 70...80) { $0.sent(.audio, 4.5, 6) },
+                Band("target at 12 s", 200...800, goal: 400...630) { $0.target(at: 12) },
+            ]
+        ) {
+            let call = link(600, roundTrip: 100)
+            call.at(3) { $0.changeBack { $0.loss = .independent(1) } }
+            call.at(6) { $0.changeBack { $0.loss = .none } }
+            return call
+        },
+        Scenario(
+            "screen that changes each 5 s, 2000 kbit/s", seconds: 20,
+            [
+                Band("lowest from 2 s", 1200...2600, goal: 1600...2100) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 1200...2600, goal: 1600...2100) { $0.highest(2, 20) },
+            ]
+        ) {
+            var screen = flow()
+            screen.video = VideoSource(screenChangesEvery: 5)
+            return link(2000, roundTrip: 50, screen)
+        },
+        Scenario(
+            "screen, 4000 kbit/s that stop for 500 ms each 4 s", seconds: 20,
+            [
+                Band("lowest from 2 s", 100...4000, goal: 500...4000) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 100...4000, goal: 500...4000) { $0.highest(2, 20) },
+            ]
+        ) {
+            var screen = flow()
+            screen.video = VideoSource(screenChangesEvery: 5)
+            return link(0, roundTrip: 50, screen) {
+                $0.rates = (0..<6).flatMap { [(Double($0) * 4, 4000), (Double($0) * 4 + 3.5, 0)] }
+            }
+        },
+        Scenario(
+            "1000 kbit/s, 10 % random loss", seconds: 20,
+            [
+                Band("lowest from 2 s", 200...1100, goal: 600...1050) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 200...1100, goal: 600...1050) { $0.highest(2, 20) },
+            ]
+        ) { link(1000, roundTrip: 50) { $0.loss = .independent(0.1) } },
+        Scenario(
+            "1000 kbit/s, a queue of 3 packets", seconds: 20,
+            [
+                Band("lowest from 2 s", 200...1100, goal: 600...1050) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 200...1100, goal: 600...1050, isMissed: true) { $0.highest(2, 20) },
+            ]
+        ) { link(1000, roundTrip: 50) { $0.queuePackets = 3 } },
+        Scenario(
+            "1000 kbit/s, feedback with 20 % loss in bursts", seconds: 20,
+            [
+                Band("lowest from 2 s", 300...1100, goal: 650...1050) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 300...1100, goal: 650...1050) { $0.highest(2, 20) },
+            ]
+        ) {
+            var back = Link(1000, delay: 25)
+            back.loss = .bursts(0.2, length: 3)
+            return CallSimulation(forward: Link(1000, delay: 25), back: back, flows: [flow()])
+        },
+        Scenario(
+            "5000 kbit/s policed to 256", seconds: 20,
+            [
+                Band("lowest from 2 s", 50...1100, goal: 150...1100) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 50...1100, goal: 150...900) { $0.highest(2, 20) },
+            ]
+        ) { link(5000, roundTrip: 50) { $0.policer = (256, 16384) } },
+        Scenario(
+            "2 MB of TCP on 5000 kbit/s", seconds: 25,
+            [Band("best within 10 s after", 1500...5250, goal: 3000...5250) { $0.highest(12, 25) }]
+        ) {
+            let call = link(5000, roundTrip: 50)
+            call.at(8) { $0.startCrossTraffic(CrossTraffic(id: 1, stop: 60, bytes: 2_000_000)) }
+            return call
+        },
+        Scenario(
+            "4000 kbit/s, delays that vary by 10 ms", seconds: 30,
+            [
+                Band("lowest from 2 s", 700...4100, goal: 2300...4100) { $0.lowest(2, 30) },
+                Band("highest from 2 s", 700...4100, goal: 2300...4200, isMissed: true) { $0.highest(2, 30) },
+            ]
+        ) { link(4000, roundTrip: 50) { $0.jitter = 10 } },
+        Scenario(
+            "3000 kbit/s, 1 % random loss", seconds: 10,
+            [Band("lowest from 2 s", 1000...3150, goal: 2000...3150) { $0.lowest(2, 10) }]
+        ) { link(3000, roundTrip: 80) { $0.loss = .independent(0.01) } },
+        Scenario(
+            "5000 kbit/s that stop for 100 ms each 200 ms", seconds: 20,
+            [
+                Band("lowest from 2 s", 1200...5000, isMissed: true) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 1200...5000) { $0.highest(2, 20) },
+            ]
+        ) {
+            link(0, roundTrip: 50) {
+                $0.rates = (0..<100).flatMap { [(Double($0) * 0.2, 5000), (Double($0) * 0.2 + 0.1, 0)] }
+            }
+        },
+    ]
+}
+
+/// RFC 8867, with the goals of this project.
+extension Scenario {
+    static let single: [Scenario] = [
+        Scenario(
+            "RFC 8867 5.1: 1, 2.5, 0.6, 1 Mbit/s", seconds: 100,
+            [
+                Band("use of the link", 0.84...1, goal: 0.9...1) { $0.use(0, 100) },
+                Band("queue, 95th percentile", 0...50, goal: 0...40) { $0.queue(0.95, 0, 100) },
+            ]
+        ) {
+            link(0, roundTrip: 100) {
+                $0.rates = [(0, 1000), (40, 2500), (60, 600), (80, 1000)]
+                $0.queue = 300
+                $0.jitter = 5
+            }
+        }
+    ]
+
+    static let several: [Scenario] = [
+        Scenario(
+            "RFC 8867 5.2: two flows, 4, 2, 3.5, 1, 2 Mbit/s", seconds: 125,
+            [
+                Band("use of the link", 0.84...1, goal: 0.9...1) { $0.use(0, 125) },
+                Band("queue, 95th percentile", 0...50, goal: 0...40) { $0.queue(0.95, 0, 125) },
+            ]
+        ) {
+            var settings = Link(
+                rates: [(0, 4000), (25, 2000), (50, 3500), (75, 1000), (100, 2000)], delay: 50)
+            settings.queue = 300
+            settings.jitter = 5
+            return CallSimulation(forward: settings, flows: [flow(), flow()])
+        },
+        Scenario(
+            "RFC 8867 5.4: three flows, 3.5 Mbit/s", seconds: 120,
+            [
+                Band("Jain's index from 60 s", 0.95...1, goal: 0.95...1) { $0.fairness(60, 120) },
+                Band("use of the link from 60 s", 0.9...1, goal: 0.9...1) { $0.use(60, 120) },
+                Band("queue from 60 s, 95th percentile", 0...80, goal: 0...40) { $0.queue(0.95, 60, 120) },
+            ]
+        ) {
+            var settings = Link(3500, delay: 50)
+            settings.queue = 300
+            settings.jitter = 5
+            var flows = [flow(), flow(), flow()]
+            for index in flows.indices {
+                flows[index].start = Double(index) * 20
+                flows[index].media = flows[index].start
+            }
+            return CallSimulation(forward: settings, flows: flows)
+        },
+    ]
+
+    /// Two seconds without delivery, and a phone's links.
+    static let outages: [Scenario] = [
+        Scenario(
+            "2000 kbit/s, nothing delivered from 10 to 12 s", seconds: 18,
+            [
+                Band("target before", 1200...2300) { $0.target(at: 10) },
+                Band("target 3 s after", 1500...2300, goal: 1800...2300) { $0.target(at: 15) },
+                Band("delivered from 15 to 18 s", 1500...2000, goal: 1800...2000) { $0.delivered(15, 18) },
+            ]
+        ) {
+            link(0, roundTrip: 50) {
+                $0.rates = [(0, 2000), (10, 0), (12, 2000)]
+                $0.queue = 600
+            }
+        }
+    ]
+
+    static func cellular(seeds: Range<UInt64>, seconds: Double) -> [Scenario] {
+        CellularLink.all.flatMap { cellular in
+            seeds.map { seed in
+                Scenario(
+                    "\(cellular.name), seed \(seed)", seconds: seconds,
+                    [
+                        Band("use of the link up to 10 Mbit/s", 0.2...1, goal: 0.85...1) {
+                            $0.use(0, seconds, most: 10_000)
+                        },
+                        Band("queue, 95th percentile", 0...2000) { $0.queue(0.95, 0, seconds) },
+                        Band("freezes over 250 ms a minute", 0...60) { $0.freezes(0, seconds) * 60 / seconds },
+                    ]
+                ) {
+                    CallSimulation(
+                        forward: cellular.settings(seconds: seconds, seed: seed), flows: [flow(maximum: 10_000)],
+                        seed: seed)
+                }
+            }
+        }
+    }
+}
