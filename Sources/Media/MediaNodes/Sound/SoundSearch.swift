@@ -76,8 +76,7 @@ enum SoundRole: String {
         if ["hw:", "plughw:", "default:", "sysdefault:"].contains(where: name.hasPrefix) {
             return FoundSound(system: .alsa, identifier: name)
         }
-        let wish: String
-        do throws(CaptureError) { wish = try CameraSystem.machine.bound(name) } catch { throw MediaError(error) }
+        let wish = try CameraSystem.machine.bound(name)
         guard SoundPlace.isLasting(wish) else { return FoundSound(identifier: wish) }
         let there = machine.soundDevices(of: system)
         let device = try find(wish, among: there.map(devices) ?? [], after: former)
