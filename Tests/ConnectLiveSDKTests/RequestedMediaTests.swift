@@ -95,7 +95,7 @@ extension SDKTests {
             defer { CameraNames.unbind() }
             try await media.switchCamera(position: .back, isMirror: true)
             #expect(media.position == .back && media.isMirror)
-            // No room has the video, so its codec is chosen anew.
+            // No room has the video, so its codec is chosen again.
             #expect(codecs(media) == ["vp8-encoder"])
             await media.stop()
         }

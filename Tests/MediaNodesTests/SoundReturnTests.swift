@@ -66,7 +66,7 @@ extension MediaNodesTests {
         }
 
         /// Frames are seen at once, and the audio is played.
-        private func playing(_ settings: [String: SettingValue] = [:]) -> MediaGraph {
+        private func playing(_ settings: [String: SettingValue] = [:], latency: Int = 200) -> MediaGraph {
             MediaGraph {
                 Chain {
                     Node.testPattern(width: 64, height: 64, framesPerSecond: 20)
@@ -74,7 +74,7 @@ extension MediaNodesTests {
                 }
                 // A path that delays audio, as a room does.
                 Chain(from: "test-pattern", port: "audio") {
-                    Node("audio-mixer", settings: ["latency": 200])
+                    Node("audio-mixer", settings: ["latency": .integer(latency)])
                     Tee { Node.sound("ear") }
                     Node("speaker", settings: settings)
                 }
@@ -222,6 +222,41 @@ extension MediaNodesTests {
             await player.stop()
             #expect(ContinuousClock.now - start < .seconds(8))
             kill(room.process, SIGCONT)
+        }
+
+        @Test func `a speaker plays all audio of a graph that delays it by a second`() async throws {
+            let room = try Room()
+            defer { room.end() }
+            let seen = Seen()
+            let player = try await MediaPipeline(playing(latency: 1000), seen: seen)
+            try await player.start()
+            func counts() -> MediaStatistics.AudioRenderer {
+                player.statistics.audioRenderers["speaker"] ?? MediaStatistics.AudioRenderer()
+            }
+            await eventually("sound") { counts().secondsPlayed > 1 }
+            let before = counts()
+            await eventually("four seconds") { counts().secondsRendered > before.secondsRendered + 4 }
+            let after = counts()
+            #expect(after.secondsPlayed - before.secondsPlayed > 0.9 * (after.secondsRendered - before.secondsRendered))
+            #expect(seen.deviceEvents.isEmpty)
+            await player.stop()
+        }
+
+        @Test func `a list of the devices leaves no connection to the sound server behind`() throws {
+            let room = try Room()
+            func held() throws -> Int {
+                let maps = try String(contentsOfFile: "/proc/self/maps", encoding: .utf8)
+                let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+                return maps.split(separator: "\n").filter { $0.contains("pulse") && !$0.contains(".so") }.count
+                    + files.count
+            }
+            _ = Devices.sound()
+            let before = try held()
+            for _ in 0..<20 { #expect(!Devices.sound().speakers.isEmpty) }
+            #expect(try held() < before + 10)
+            room.end()
+            for _ in 0..<20 { _ = Devices.sound() }
+            #expect(try held() < before + 10)
         }
 
         @Test func `devices tell the names to write down, twins by their ports`() async throws {

@@ -52,7 +52,10 @@ final class StreamWitness: IncomingSink, Sendable {
     func receive(_ packet: Span<UInt8>) {
         func field(_ bytes: Range<Int>) -> UInt32 { bytes.reduce(UInt32(0)) { $0 << 8 | UInt32(packet[$1]) } }
         let (number, timestamp, ssrc) = (UInt16(field(2..<4)), field(4..<8), SSRC(field(8..<12)))
-        let captured = captureTime(of: packet)
+        var copy = PacketBuffer()
+        copy.append(packet)
+        guard let header = RTPHeader(parsing: copy) else { return }
+        let (captured, payload) = (captureTime(of: copy, header), header.payloadOffset)
         state.withLock { seen in
             if let captured { seen.captureTimes.append((captured, Self.now)) }
             seen.ssrcs.insert(ssrc)
@@ -61,19 +64,19 @@ final class StreamWitness: IncomingSink, Sendable {
             if seen.timestamps.last != timestamp {
                 seen.timestamps.append(timestamp)
                 // X, I and M of RFC 7741, section 4.2.
-                if packet.count > 15, packet[12] & 0x80 != 0, packet[13] & 0x80 != 0, packet[14] & 0x80 != 0 {
-                    seen.pictures.append(UInt16(field(14..<16)) & 0x7fff)
+                if packet.count > payload + 3, packet[payload] & 0x80 != 0, packet[payload + 1] & 0x80 != 0,
+                    packet[payload + 2] & 0x80 != 0
+                {
+                    seen.pictures.append(UInt16(field(payload + 2..<payload + 4)) & 0x7fff)
                 }
             }
         }
     }
 
-    private func captureTime(of packet: Span<UInt8>) -> NTPTime? {
-        var copy = PacketBuffer()
-        copy.append(packet)
-        guard var header = RTPHeader(parsing: copy) else { return nil }
+    private func captureTime(of packet: borrowing PacketBuffer, _ header: RTPHeader) -> NTPTime? {
+        var header = header
         // The id of our offers.
-        header.resolveExtensions(HeaderExtensionIDs(captureTime: 1), in: copy)
+        header.resolveExtensions(HeaderExtensionIDs(captureTime: 1), in: packet)
         return header.captureTime?.timestamp
     }
 

@@ -1,6 +1,7 @@
 internal import CGLib
 internal import CGStreamer
 import MediaGraph
+import Synchronization
 
 /// The sound devices and libcamera's cameras of this machine, queried once without monitoring.
 package enum DeviceProbe {
@@ -34,11 +35,21 @@ package enum DeviceProbe {
     /// Microphones and loudspeakers of PulseAudio, or of PipeWire as its replacement, without the monitors of loudspeakers.
     /// Both empty if it does not respond.
     package static func soundDevices() -> (sources: [SoundDevice], sinks: [SoundDevice]) {
+        // All calls get the same provider.
+        probing.withLock { _ in listSoundDevices() }
+    }
+
+    private static let probing = Mutex(())
+
+    private static func listSoundDevices() -> (sources: [SoundDevice], sinks: [SoundDevice]) {
         GStreamer.load()
         guard let provider = gst_device_provider_factory_get_by_name("pulsedeviceprovider") else { return ([], []) }
         defer { gst_object_unref(provider) }
         var sources: [SoundDevice] = []
         var sinks: [SoundDevice] = []
+        // A provider that is not started would list them too, but leave its connection behind each time.
+        guard gst_device_provider_start(provider) != 0 else { return ([], []) }
+        defer { gst_device_provider_stop(provider) }
         let devices = gst_device_provider_get_devices(provider)
         defer { g_list_free(devices) }
         for item in items(of: devices) {

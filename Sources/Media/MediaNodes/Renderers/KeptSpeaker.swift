@@ -1,3 +1,4 @@
+import Dispatch
 import GStreamerKit
 import MediaGraph
 import Synchronization
@@ -19,6 +20,8 @@ final class KeptSpeaker: RunningNode {
         limits.quiet = 0.5
         // Each attempt asks all sound systems.
         limits.poll = 1
+        // There is nothing to fill.
+        limits.fill = 60
         head = SourceHead(
             instance, device, [], withoutDevice: instance.text("away") == "end" ? .ends : .goesOn, isAwaited: false,
             limits: limits)
@@ -60,6 +63,8 @@ private final class SpeakerDevice: SourceDevice {
         /// From capture to the loudspeaker, in seconds.
         var delay: Double
         var secondsPlayed = 0.0
+        /// The audio that was passed on last: its capture time and length.
+        var newest: (time: MediaTime, seconds: Double)?
     }
 
     /// How much running time a device's pipeline has behind it when it starts, in nanoseconds: audio may be so old.
@@ -70,6 +75,8 @@ private final class SpeakerDevice: SourceDevice {
     private let prefix: String
     private let clock: PipelineClock
     private let state: Mutex<State>
+    /// Applies changes of the delay, which wait for the device's driver.
+    private let changes = DispatchQueue(label: "media.speaker")
 
     init(_ instance: NodeInstance) {
         node = instance.node
@@ -95,13 +102,28 @@ private final class SpeakerDevice: SourceDevice {
             (state.former, state.chain) = (choice.former, chain)
             return state.delay
         }
-        chain.pipeline.setLatency(seconds: delay)
+        Self.delay(chain, by: delay)
         try chain.play(elapsed: Self.past)
         state.withLock { state in
             state.source = PushSource(chain.element("source"))
-            for (audio, time) in state.early { Self.push(audio, at: time, state) }
+            for (audio, time) in state.early { Self.push(audio, at: time, &state) }
             state.early = []
         }
+        // It may have changed meanwhile.
+        changes.async { [weak self] in self?.delayAgain() }
+    }
+
+    /// Makes a device play audio so long after its capture. Blocks while its driver opens.
+    private static func delay(_ chain: DeviceChain, by seconds: Double) {
+        chain.pipeline.setLatency(seconds: seconds)
+        // Audio waits here until it is due.
+        let capacity = (SpeakerNode.waiting.seconds ?? 0) + seconds
+        try? chain.element("source").set("max-time", .integer(Int(capacity * 1e9)))
+    }
+
+    private func delayAgain() {
+        let (chain, delay) = state.withLock { ($0.source == nil ? nil : $0.chain, $0.delay) }
+        if let chain { Self.delay(chain, by: delay) }
     }
 
     private func watch(_ sink: Element, _ stream: SoundStream, _ output: SourceOutput) {
@@ -123,7 +145,7 @@ private final class SpeakerDevice: SourceDevice {
     /// Plays audio that was captured at a time, or drops it. Any thread; does not block.
     func play(_ audio: MediaBuffer, at time: MediaTime) {
         state.withLock { state in
-            if state.source != nil { return Self.push(audio, at: time, state) }
+            if state.source != nil { return Self.push(audio, at: time, &state) }
             state.early.append((audio, time))
             while let first = state.early.first, time.seconds(since: first.time) > state.delay {
                 state.early.removeFirst()
@@ -131,18 +153,19 @@ private final class SpeakerDevice: SourceDevice {
         }
     }
 
-    private static func push(_ audio: MediaBuffer, at time: MediaTime, _ state: State) {
+    private static func push(_ audio: MediaBuffer, at time: MediaTime, _ state: inout State) {
         guard let timestamp = state.chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
         _ = state.source?.push(audio, timestamp: timestamp)
+        state.newest = (time, Double(audio.duration ?? 0) / 1e9)
     }
 
-    /// The graph's latency has changed.
+    /// The graph's latency has changed. Does not block.
     func follow(_ delay: Double) {
-        let chain = state.withLock { state in
+        let isNew = state.withLock { state in
             defer { state.delay = delay }
-            return state.delay == delay ? nil : state.chain
+            return state.delay != delay
         }
-        chain?.pipeline.setLatency(seconds: delay)
+        if isNew { changes.async { [weak self] in self?.delayAgain() } }
     }
 
     var secondsUntilHeard: Double? {
@@ -152,8 +175,15 @@ private final class SpeakerDevice: SourceDevice {
 
     var secondsPlayed: Double { state.withLock { $0.secondsPlayed } }
 
-    /// Without audio, a loudspeaker has nothing to do.
-    var isIdle: Bool { state.withLock { $0.source.map { $0.waiting == 0 } ?? false } }
+    /// Without audio that is due, a loudspeaker has nothing to do.
+    var isIdle: Bool {
+        state.withLock { state in
+            guard let source = state.source, let newest = state.newest else { return state.source != nil }
+            let waiting = source.waiting
+            let age = GStreamer.now.seconds(since: newest.time) + Double(waiting) * newest.seconds
+            return waiting == 0 || age < state.delay
+        }
+    }
 
     /// A sound server that still responds says nothing about a loudspeaker that takes no audio.
     func isThere(_ candidate: Int) -> Bool { false }

@@ -13,13 +13,14 @@ final class SoundStream: Sendable {
     /// Between two checks, in buffers of about 10 ms.
     private static let interval = 50
 
-    private let element: Element
+    /// Weak, because a probe of the element holds this.
+    private let element: WeakBox<Element>
     private let isNamed: Bool
     private let state = Mutex(State())
 
     /// - Parameter device: the device that was asked for. Nil for the default, which the server may change.
     init(_ element: Element, device: String?) {
-        self.element = element
+        self.element = WeakBox(element)
         isNamed = device != nil && element.has("current-device")
     }
 
@@ -30,7 +31,7 @@ final class SoundStream: Sendable {
             state.buffers += 1
             return state.buffers % Self.interval == 0
         }
-        guard isDue, let device = element.value("current-device")?.text, !device.isEmpty else { return false }
+        guard isDue, let device = element.value?.value("current-device")?.text, !device.isEmpty else { return false }
         return state.withLock { state in
             state.first = state.first ?? device
             return state.first != device
