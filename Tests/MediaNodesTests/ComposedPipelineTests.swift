@@ -28,6 +28,11 @@ private struct Painting: Capturer {
     @Setting("Frames per second", in: 1...60, unit: "frames/s") var fps = 30
     @Setting("Added luma", in: 0...100, isChangeable: true) var light = 0
     let brush: Brush
+    var lamp = Lamp()
+
+    struct Lamp: Sendable {
+        @Setting("Power", in: 0...10, isChangeable: true) var power = 1
+    }
 
     func format() -> PictureFormat { PictureFormat(width: 64, height: 48, framesPerSecond: Double(fps)) }
 
@@ -213,6 +218,32 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test func `the statistics of a handle are final after its pipeline has stopped`() async throws {
+            let (source, counted) = (TestPattern(width: 320, height: 240), Frames { _ in })
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(on: clock) { source >>> counted }
+            clock.run(pipeline)
+            try await pipeline.start()
+            await pipeline.stop()
+            let all = pipeline.statistics.videoRenderers
+            #expect(try counted.statistics == all["frames"])
+            #expect(all["frames"] != nil)
+            #expect(await Self.code { try await pipeline.remove(counted) } == "node.not-running")
+        }
+
+        @Test func `an edit before the start or during a pause says that the pipeline does not run`() async throws {
+            let source = TestPattern(width: 320, height: 240)
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(on: clock) { source >>> Null() }
+            #expect(await Self.code { try await pipeline.add { source >>> Null() } } == "pipeline.not-running")
+            clock.run(pipeline)
+            try await pipeline.start()
+            await pipeline.pause()
+            #expect(await Self.code { try await pipeline.add { source >>> Null() } } == "pipeline.not-running")
+            await pipeline.stop()
+            #expect(await Self.code { try await pipeline.add { source >>> Null() } } == "pipeline.stopped")
+        }
+
         @Test func `a name of a running node is refused if its code would go on under it`() async throws {
             let source = TestPattern(width: 320, height: 240)
             let (pipeline, clock) = try await Self.running {
@@ -307,6 +338,7 @@ extension MediaNodesTests {
             await eventually("light") { seen.all.contains(47) }
             #expect(await Self.code { try await painting.set(\.$light, to: 101) } == "graph.invalid")
             #expect(await Self.code { try await painting.set(\.$fps, to: 5) } == "graph.setting-fixed")
+            #expect(await Self.code { try await painting.set(\.lamp.$power, to: 2) } == "graph.invalid")
             await pipeline.stop()
             #expect(bright.strokes.withLock { $0 } > 0 && dark.strokes.withLock { $0 } > 0)
             #expect(eraser.strokes.withLock { $0 } > 0)

@@ -50,5 +50,6 @@ extension MediaError.Code {
     public static let nodeInUse = "node.in-use"
     public static let nodeNotRunning = "node.not-running"
     public static let nodeNameTaken = "node.name-taken"
+    public static let pipelineNotRunning = "pipeline.not-running"
     public static let pipelineStopped = "pipeline.stopped"
 }

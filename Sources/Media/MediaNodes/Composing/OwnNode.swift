@@ -29,13 +29,14 @@ public struct OwnNode<Value: WrittenNode>: MediaNode {
 
     /// Changes a setting with `isChangeable` while the node runs.
     ///
-    /// - Throws: `graph.invalid` for a value out of range, `graph.setting-fixed` for a setting without `isChangeable`, and
-    ///   `node.not-running`.
+    /// - Throws: `graph.invalid` for a value out of range or a key path to a setting of another type,
+    ///   `graph.setting-fixed` for a setting without `isChangeable`, and `node.not-running`.
     public func set<Content>(
         _ setting: any KeyPath<Value, Setting<Content>> & Sendable, to content: Content
     ) async throws(MediaError) {
         guard let name = value.name(of: value[keyPath: setting]) else {
-            preconditionFailure("\(Value.self) has no such property with @Setting")
+            throw Composition.invalid(
+                "The key path is not that of a setting of \(Value.self). Only a @Setting of the type itself is one.")
         }
         try await change(name, to: content)
     }

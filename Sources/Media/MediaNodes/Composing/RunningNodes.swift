@@ -7,10 +7,16 @@ extension MediaNode {
     /// - Throws: `node.not-running` if the node is in no pipeline, was removed, or was left out as optional, or if the
     ///   pipeline has stopped.
     func running() throws(MediaError) -> (pipeline: MediaPipeline, name: String) {
+        guard handle.identity.seat?.roster.value?.isOver != true else { throw handle.identity.notRunning(as: nil) }
+        return try placed()
+    }
+
+    /// The pipeline of the node, even if it has stopped, and the node's name there.
+    ///
+    /// - Throws: `node.not-running` if the node is in no pipeline, was removed, or was left out as optional.
+    private func placed() throws(MediaError) -> (pipeline: MediaPipeline, name: String) {
         let identity = handle.identity
-        guard let seat = identity.seat, let roster = seat.roster.value, !roster.isOver,
-            let pipeline = roster.pipeline.value
-        else {
+        guard let seat = identity.seat, let pipeline = seat.roster.value?.pipeline.value else {
             throw identity.notRunning(as: nil)
         }
         guard pipeline.plan.node(seat.name) != nil else { throw identity.notRunning(as: seat.name) }
@@ -22,9 +28,10 @@ extension MediaNode {
         try await change(setting, to: value.settingValue)
     }
 
-    /// The figures of a kind of node since the pipeline started. Counters only grow.
+    /// The figures of a kind of node since the pipeline started. Counters only grow. Those of a stopped pipeline are
+    /// final, while the program keeps the pipeline.
     func figures<Figures>(_ all: (MediaStatistics) -> [String: Figures]) throws(MediaError) -> Figures? {
-        let (pipeline, name) = try running()
+        let (pipeline, name) = try placed()
         return all(pipeline.statistics)[name]
     }
 

@@ -19,6 +19,8 @@ import Synchronization
 ///
 /// It keeps the functions and values of its nodes, also after `stop`. An object that has the pipeline and is used by such a
 /// function would never be released, so the function captures it weakly: `Frames { [weak self] frame in … }`.
+///
+/// Releasing a running pipeline stops it, without an event. Keep it until `stop()` has returned.
 public final class MediaPipeline: Sendable {
     /// The state of a pipeline.
     public enum State: String, Sendable, Hashable, Codable {
@@ -207,7 +209,8 @@ public final class MediaPipeline: Sendable {
         reporter.close()
         guard isRunning else { return }
         // Joining streaming threads may block, and this may be one of them.
-        control.async { [graph] in graph.halt() }
+        // The handles join another pipeline only when their devices are closed.
+        control.async { [graph, roster] in withExtendedLifetime(roster) { graph.halt() } }
     }
 
     /// Starts the pipeline. Returns when every capturer has delivered its first frame.
@@ -471,14 +474,16 @@ public final class MediaPipeline: Sendable {
         return try await edit(enrolled, within: seconds) { $0.adding(enrolled.graph) }
     }
 
-    /// Removes a node from the running graph, and the nodes that only it fed or that fed only it. A recording is completed.
+    /// Removes a node from the running graph, and the nodes that only it fed or that fed only it, such as its
+    /// camera. A recording is completed.
     ///
+    /// - Parameter seconds: the timeout, like that of `apply`.
     /// - Throws: `node.not-running` if the node is not in this pipeline's graph; otherwise like `apply`.
     @discardableResult
-    public func remove(_ node: some MediaNode) async throws(MediaError) -> GraphChange {
+    public func remove(_ node: some MediaNode, within seconds: Double = 2) async throws(MediaError) -> GraphChange {
         let (pipeline, name) = try node.running()
         guard pipeline === self else { throw node.handle.identity.notRunning(as: nil) }
-        return try await edit(nil, within: 2) { $0.removingPart(of: name) }
+        return try await edit(nil, within: seconds) { $0.removingPart(of: name) }
     }
 
     /// Replaces the running graph like `apply(_:within:)` by a graph of names, such as that of a file.
@@ -522,9 +527,11 @@ public final class MediaPipeline: Sendable {
         _ bindings: NodeBindings, within seconds: Double, needsDevices: Bool = false,
         _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
     ) async throws(MediaError) -> GraphChange {
+        let state = state
         guard state == .running else {
+            let isOver = state != .prepared && state != .paused
             throw MediaError(
-                code: MediaError.Code.pipelineStopped,
+                code: isOver ? MediaError.Code.pipelineStopped : MediaError.Code.pipelineNotRunning,
                 message: "The graph cannot be changed while it is \(state.rawValue), only while it runs.")
         }
         let runs = self.graph
