@@ -1,6 +1,39 @@
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
+
+/// A capturer that takes a level, and refuses its other setting.
+private final class DialNode: NodeType, RunningNode {
+    static let kind = NodeKind(
+        "dial", .capturer, "A pattern with a level", outputs: [Port("video", [.rawVideo])],
+        settings: [
+            SettingContract("level", .integer(0...9), default: 0, isChangeable: true, ""),
+            SettingContract("refused", .flag, default: false, isChangeable: true, ""),
+        ])
+    static let levels = Collected<Int>()
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.add("videotestsrc", as: "source", ["is-live": true])
+        let format = MediaFormat.rawVideo(width: 64, height: 64, framesPerSecond: 30)
+        plan.addFilter(RawFormat.video(format), as: "format")
+        plan.link("source", "format")
+        plan.outputs["video"] = ElementPad("format")
+        plan.formats["video"] = format
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { DialNode() }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard setting == "level" else {
+            throw MediaError(code: MediaError.Code.settingUnusable, message: "The dial refuses it.")
+        }
+        Self.levels.append(value.integer ?? -1)
+        return true
+    }
+}
 
 extension MediaNodesTests {
     @Suite struct RefusedSettingTests {
@@ -40,6 +73,24 @@ extension MediaNodesTests {
             #expect(pipeline.plan == plan)
             #expect(try await pipeline.apply(graph(["text": "before"])).isEmpty)
             #expect(!(try await pipeline.apply(graph(["text": "after"])).isEmpty))
+            await pipeline.stop()
+        }
+
+        @Test func `the settings that an edit has changed before a refused one are set back`() async throws {
+            func graph(_ settings: [String: SettingValue]) -> MediaGraph {
+                MediaGraph {
+                    Chain {
+                        Node("dial", name: "dial", settings: settings)
+                        Node.null("end")
+                    }
+                }
+            }
+            let pipeline = try await MediaPipeline(graph(["level": 3]), registry: .builtIn.adding([DialNode.self]))
+            try await pipeline.start()
+            await #expect(throws: MediaError.self) {
+                try await pipeline.apply(graph(["level": 5, "refused": true]))
+            }
+            #expect(DialNode.levels.all == [5, 3])
             await pipeline.stop()
         }
     }

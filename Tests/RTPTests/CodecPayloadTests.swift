@@ -105,20 +105,3 @@ private func rtp(_ payload: [UInt8]) -> PacketBuffer {
         #expect(!isKeyframe([]))
     }
 }
-
-@Suite struct H264LevelTests {
-    private let set: [UInt8] = [0x67, 0x42, 0xc0, 0x28, 0xd9]
-
-    @Test("The level of a parameter set is read as a single unit and in an aggregate")
-    func level() {
-        let aggregate: [UInt8] = [24, 0, 2, 0x09, 0x10, 0, 5] + set + [0, 1, 0x68]
-        #expect(H264Payload.level(of: set[...]) == 40)
-        #expect(H264Payload.level(of: aggregate[...]) == 40)
-        for payload in [[], [0x65, 1, 2, 3, 4], [24, 0, 0, 0, 0], [24, 0xff, 0xff, 0x67], [0x67, 0x42, 0xc0]]
-            as [[UInt8]]
-        {
-            #expect(H264Payload.level(of: payload[...]) == nil)
-        }
-        for length in 0..<aggregate.count { _ = H264Payload.level(of: aggregate[..<length]) }
-    }
-}

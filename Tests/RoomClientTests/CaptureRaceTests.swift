@@ -1,6 +1,7 @@
 import MediaGraph
 import MediaNodes
 import RoomProtocol
+import Synchronization
 import TestSupport
 import Testing
 
@@ -13,7 +14,9 @@ struct CaptureRaceTests {
         let machine = StubMachine(seed)
         var request = MediaRequest.camera("first")
         request.waitsForDevices = true
-        return (LocalCapture(request, on: machine.machine), machine)
+        let capture = LocalCapture(request, on: machine.machine)
+        machine.streams.withLock { $0 = capture.streams }
+        return (capture, machine)
     }
 
     /// One call of the application, and whether it succeeded.
@@ -71,6 +74,42 @@ struct CaptureRaceTests {
             let left = machine.pipelines.all.filter(\.isRunning)
             #expect(left.isEmpty, "seed \(seed)")
         }
+    }
+
+    @Test func `publishing ends with the error of media that fails before its first frame`() async throws {
+        for seed in 1...200 as ClosedRange<UInt64> {
+            let (capture, machine) = capture(seed)
+            machine.delivers.withLock { $0 = false }
+            let publishing = Task { try await capture.publish() }
+            while machine.pipelines.all.last?.isRunning != true { await Task.yield() }
+            await machine.takeTime()
+            machine.pipelines.all.last?.fail()
+            await #expect(throws: RoomError.self) { _ = try await publishing.value }
+            await capture.stop()
+        }
+    }
+
+    @Test func `publishing video that is off opens no camera`() async throws {
+        let (capture, machine) = capture()
+        try await capture.change { $0.isVideoActive = false }
+        let tracks = try await capture.publish()
+        #expect(tracks.map(\.codec.rawValue).sorted() == ["VP8", "opus"])
+        #expect(machine.plans.all.isEmpty)
+        await capture.stop()
+    }
+
+    @Test func `an unpublished video takes the codec that costs least again`() async throws {
+        let (capture, machine) = capture()
+        try await capture.change { $0.isVideoActive = false }
+        var tracks = try await capture.publish()
+        try await capture.change { $0.isVideoActive = true }
+        let pipeline = try #require(machine.pipelines.all.last)
+        #expect(pipeline.graph.node("output")?.settings["codec"] == "vp8")
+        for track in tracks { track.disconnect() }
+        tracks = []
+        try await capture.change { _ in }
+        #expect(pipeline.graph.node("output")?.settings["codec"] == nil)
+        await capture.stop()
     }
 
     @Test func `an event of a device changes no stream that the device does not feed`() async throws {

@@ -10,6 +10,12 @@ import TestSupport
 final class StubMachine: Sendable {
     static let impossible = "impossible"
     let pipelines = Collected<StubPipeline>()
+    /// The graphs that were planned without running, for which a machine would open its cameras.
+    let plans = Collected<MediaGraph>()
+    /// The streams that the pipelines feed. Nil for none.
+    let streams = Mutex<OutgoingStreams?>(nil)
+    /// Whether the streams get a frame.
+    let delivers = Mutex(true)
     private let random: Mutex<Seeded>
 
     init(_ seed: UInt64 = 1) { random = Mutex(Seeded(seed)) }
@@ -27,7 +33,10 @@ final class StubMachine: Sendable {
                 self.pipelines.append(pipeline)
                 return pipeline
             },
-            plan: { _, _ throws(MediaError) in throw Self.error })
+            plan: { graph, _ throws(MediaError) in
+                self.plans.append(graph)
+                throw Self.error
+            })
     }
 
     static let error = MediaError(code: "camera.absent", message: "There is no such camera.")
@@ -42,9 +51,33 @@ final class StubMachine: Sendable {
     }
 }
 
+/// Feeds one stream.
+private final class StubInput: StreamInput {
+    let stream: OutgoingStream
+
+    init(_ stream: OutgoingStream) {
+        self.stream = stream
+        stream.begin(self)
+        stream.show()
+    }
+
+    func requestKeyframe() {}
+
+    /// Delivers a frame after some time.
+    func deliver(_ machine: StubMachine) async {
+        await machine.takeTime()
+        guard machine.delivers.withLock({ $0 }) else { return }
+        stream.take(
+            RTPBatch(
+                bytes: [UInt8](repeating: 0, count: 20), ends: [20], captureTime: MediaTime(nanoseconds: 1),
+                rtpTimestamp: 1, isKeyframe: true))
+    }
+}
+
 final class StubPipeline: CapturePipeline {
     private struct State {
         var graph: MediaGraph
+        var inputs: [StubInput] = []
         var isRunning = false
         var hasEnded = false
     }
@@ -76,6 +109,37 @@ final class StubPipeline: CapturePipeline {
         if wasRunning { report(.failed(StubMachine.error)) }
     }
 
+    /// Feeds the streams of the graph's outputs, and no others.
+    private func feed() {
+        guard let streams = machine.streams.withLock({ $0 }) else { return }
+        let graph = graph
+        let wanted = Set(
+            graph.links.filter { $0.to.node == MediaRequest.output }.map { link -> Codec in
+                guard link.to.port == "video" else { return .opus }
+                return graph.node(MediaRequest.output)?.settings["codec"] == "h264" ? .h264 : .vp8
+            })
+        let former = state.withLock { $0.inputs }
+        for input in former where !wanted.contains(input.stream.codec) { input.stream.pause() }
+        let kept = former.filter { wanted.contains($0.stream.codec) }
+        let new = wanted.subtracting(kept.map(\.stream.codec)).map { StubInput(streams.stream(for: $0)) }
+        streams.keep(new.map(\.stream))
+        let isRunning = state.withLock { state in
+            state.inputs = kept + new
+            return state.isRunning
+        }
+        // It has failed meanwhile.
+        guard isRunning else {
+            for input in new { input.stream.fail(RoomError(StubMachine.error)) }
+            return
+        }
+        for input in new {
+            Task { [weak self, weak input] in
+                guard let self, let input else { return }
+                await input.deliver(machine)
+            }
+        }
+    }
+
     func start() async throws(MediaError) {
         await machine.takeTime()
         try StubMachine.check(graph)
@@ -84,6 +148,7 @@ final class StubPipeline: CapturePipeline {
             return !state.hasEnded
         }
         if !hasStarted { throw StubMachine.error }
+        feed()
     }
 
     func edit(_ graph: MediaGraph, _ bindings: NodeBindings, needsDevices: Bool) async throws(MediaError) {
@@ -94,10 +159,16 @@ final class StubPipeline: CapturePipeline {
             return state.isRunning
         }
         if !isDone { throw StubMachine.error }
+        feed()
     }
 
     func stop() async {
         await machine.takeTime()
-        state.withLock { ($0.isRunning, $0.hasEnded) = (false, true) }
+        let inputs = state.withLock { state in
+            (state.isRunning, state.hasEnded) = (false, true)
+            defer { state.inputs = [] }
+            return state.inputs
+        }
+        for input in inputs { input.stream.pause() }
     }
 }

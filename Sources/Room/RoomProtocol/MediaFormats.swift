@@ -36,45 +36,44 @@ package enum Codec: String, Sendable, CaseIterable {
         self = codec
     }
 
-    /// The level of H.264 that every browser decodes (RFC 7742, section 6.2), and the highest that rooms carry: the decoders
-    /// of browsers in software end there. As in `level_idc` (ITU-T H.264, A.3.1).
-    package static let (usualLevel, highestLevel): (UInt8, UInt8) = (31, 52)
+    /// The highest level of H.264 that rooms carry: the decoders of browsers in software end there. As in `level_idc`
+    /// (ITU-T H.264, A.3.1).
+    package static let highestLevel: UInt8 = 52
 
     /// The codec of a format in a peer's description, if we carry it. H.264 must use fragmentation (packetization mode
-    /// 1, RFC 6184, section 6.3) and the baseline profile, which every browser offers, up to the highest level. A room
-    /// forwards to all subscribers without decoding, so it accepts formats that all of them decode.
+    /// 1, RFC 6184, section 6.3) and the baseline profile, which every browser offers. A room forwards to all subscribers
+    /// without decoding, so it accepts formats that all of them decode. The level does not matter here: a receiver may
+    /// decode higher ones than rooms carry.
     package init?(_ format: PayloadFormat) {
         guard let codec = Self.allCases.first(where: { $0.rawValue.lowercased() == format.encoding.lowercased() })
         else { return nil }
         if codec == .h264 {
             let profile = format.parameter("profile-level-id") ?? "42000a"
-            guard format.parameter("packetization-mode") == "1", profile.hasPrefix("42"),
-                let level = UInt8(profile.suffix(2), radix: 16), level <= Self.highestLevel
+            guard format.parameter("packetization-mode") == "1", profile.hasPrefix("42"), Self.level(profile) != nil
             else { return nil }
         }
         self = codec
     }
 
-    /// The format in our descriptions, with our payload type. That of H.264 has the highest level that rooms carry.
+    /// The `level_idc` of a `profile-level-id` (RFC 6184, section 8.1).
+    fileprivate static func level(_ profile: String) -> UInt8? { UInt8(profile.suffix(2), radix: 16) }
+
+    /// The format in our descriptions, with our payload type. That of H.264 has the highest level that rooms carry, as the
+    /// level of a stream may change, and neither browsers nor our server decide by it (RFC 6184, section 8.2.2).
     package var format: PayloadFormat {
         switch self {
         case .vp8: PayloadFormat(payloadType: payloadType, encoding: rawValue, clockRate: 90000, feedback: repair)
-        case .h264: Self.h264(level: Self.highestLevel)
+        case .h264:
+            PayloadFormat(
+                payloadType: payloadType, encoding: rawValue, clockRate: 90000,
+                parameters: "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e0"
+                    + String(Int(Self.highestLevel), radix: 16),
+                feedback: repair)
         case .opus:
             PayloadFormat(
                 payloadType: payloadType, encoding: rawValue, clockRate: 48000, channels: 2,
                 parameters: "minptime=10;stereo=1;sprop-stereo=1;useinbandfec=1")
         }
-    }
-
-    /// Constrained baseline. The level is that of the streams which the sender of a description sends, and those that it
-    /// receives may have another one (RFC 6184, sections 8.1 and 8.2.2).
-    package static func h264(level: UInt8) -> PayloadFormat {
-        let level = String(Int(level) + 0x100, radix: 16).suffix(2)
-        return PayloadFormat(
-            payloadType: Self.h264.payloadType, encoding: Self.h264.rawValue, clockRate: 90000,
-            parameters: "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e0\(level)",
-            feedback: Self.h264.repair)
     }
 
     /// The formats of an m-line with these codecs, each followed by its RTX.
@@ -101,6 +100,14 @@ package struct NegotiatedCodec: Sendable, Equatable {
         self.payloadType = payloadType
         self.retransmissionPayloadType = retransmissionPayloadType
         self.parameters = parameters
+    }
+
+    /// Whether streams of this codec may be above the level that rooms carry.
+    package var exceedsLevel: Bool {
+        let format = PayloadFormat(
+            payloadType: payloadType, encoding: codec.rawValue, clockRate: codec.clockRate, parameters: parameters)
+        guard codec == .h264, let profile = format.parameter("profile-level-id") else { return false }
+        return Codec.level(profile).map { $0 > Codec.highestLevel } ?? true
     }
 
     /// The codecs of a media description that we carry, in its order.

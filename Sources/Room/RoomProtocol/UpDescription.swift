@@ -6,27 +6,15 @@ package struct Sender: Sendable, Equatable {
     package var codec: Codec
     package var ssrc: SSRC
     package var retransmissionSSRC: SSRC?
-    /// `level_idc` of a stream of H.264, if it is known.
-    package var level: UInt8?
     /// Whether the stream has ended, so that its m-line is free for another one with another mid (RFC 8829, section
     /// 5.2.2).
     package var hasEnded = false
 
-    package init(mid: String, codec: Codec, ssrc: SSRC, retransmissionSSRC: SSRC?, level: UInt8? = nil) {
-        self.level = level
+    package init(mid: String, codec: Codec, ssrc: SSRC, retransmissionSSRC: SSRC?) {
         self.mid = mid
         self.codec = codec
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
-    }
-}
-
-extension Sender {
-    /// The formats of its m-line. H.264 states the level of the stream. A lower one than usual would bind later frames.
-    fileprivate var formats: [PayloadFormat] {
-        var formats = Codec.formats([codec])
-        if codec == .h264 { formats[0] = Codec.h264(level: max(level ?? 0, Codec.usualLevel)) }
-        return formats
     }
 }
 
@@ -56,7 +44,7 @@ package enum UpDescription {
                 }
                 return MediaDescription(
                     kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .sendonly,
-                    formats: sender.formats, extensions: offeredExtensions, ssrcs: [sender.ssrc],
+                    formats: Codec.formats([sender.codec]), extensions: offeredExtensions, ssrcs: [sender.ssrc],
                     retransmissionSSRC: sender.retransmissionSSRC, cname: cname, msid: "\(cname) \(sender.mid)",
                     transport: transport)
             })
@@ -70,7 +58,7 @@ package enum UpDescription {
         guard media.direction == .sendonly || media.direction == .sendrecv else {
             throw RoomError(.publishRefused, "The m-line '\(mid)' does not send. Offer it as 'sendonly'.")
         }
-        guard let negotiated = NegotiatedCodec.all(in: media).first else {
+        guard let negotiated = NegotiatedCodec.all(in: media).first(where: { !$0.exceedsLevel }) else {
             let offered = media.formats.map(\.encoding).filter { !$0.isEmpty && $0.lowercased() != "rtx" }
             throw RoomError(
                 .publishRefused,

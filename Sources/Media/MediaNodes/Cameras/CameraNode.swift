@@ -120,7 +120,7 @@ enum CameraNode: NodeType {
             let format = MediaFormat(
                 .encodedVideo, wish.delivered, width: wish.width, height: wish.height,
                 framesPerSecond: wish.framesPerSecond)
-            try plan.appendEncoder(of: format, environment)
+            try plan.appendQueuedEncoder(of: format, environment)
         }
         return plan
     }

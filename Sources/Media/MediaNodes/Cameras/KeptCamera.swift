@@ -43,6 +43,8 @@ struct KeptCamera: RunningNode {
         try device.set(setting, to: value)
         return true
     }
+
+    func reset(_ setting: String) { device.reset(setting) }
 }
 
 extension MediaStatistics.Camera {
@@ -63,6 +65,8 @@ final class CameraDevices: SourceDevice {
         var absences: [Int: MediaError] = [:]
         /// The last notice about an encoder.
         var noted: String?
+        /// Of H.264 that is decoded here.
+        var gate = KeyframeGate()
         /// That of closed cameras.
         var history = CameraSession.History()
     }
@@ -135,16 +139,20 @@ final class CameraDevices: SourceDevice {
             MediaError(code: MediaError.Code.elementFailed, message: failure.message, cause: failure.detail)
         }
         let (source, layout) = (PushSource(chain.element("source")), session.layout)
+        // The head's own gate is behind the decoder.
+        let isDecoded = mode.format.isH264 && !wish.passes(mode)
+        state.withLock { $0.gate.close() }
         let capture = CameraCapture(
             session,
             .init(
                 take: {
                     [
-                        weak chain, hasDelivered = hasDelivered[candidate],
-                        isKept = mode.format.isH264 || wish.passes(mode)
+                        weak self, weak chain, hasDelivered = hasDelivered[candidate],
+                        isKept = mode.format.isH264 || wish.passes(mode), isDecoded
                     ] frame, time in
                     hasDelivered.raise()
                     guard let timestamp = chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
+                    if isDecoded, self?.admits(frame, to: source) != true { return }
                     _ = source.push(frame, of: layout, timestamp: timestamp, isKept: isKept)
                 }, fail: output.fail, notice: notice, pace: output.pace))
         state.withLock { state in
@@ -177,6 +185,18 @@ final class CameraDevices: SourceDevice {
         requests.pass(to: capture)
     }
 
+    /// Whether a frame of H.264 enters the queue of its decoder.
+    private func admits(_ frame: CapturedFrame, to source: PushSource) -> Bool {
+        let isKeyframe = frame.withBytes { EncodedHeader.isKeyframe($0, encoding: "h264") }
+        let isFull = source.waiting >= PushQueue.encodedLimits.frames ?? .max
+        let (isTaken, asks, capture) = state.withLock { state in
+            let isTaken = state.gate.admits(isKeyframe: isKeyframe, isFull: isFull)
+            return (isTaken, !isTaken && isFull, state.capture)
+        }
+        if asks { requests.pass(to: capture) }
+        return isTaken
+    }
+
     private func noteOnce(_ text: String) {
         let isNews = state.withLock { state in
             defer { state.noted = text }
@@ -207,4 +227,6 @@ final class CameraDevices: SourceDevice {
     func set(_ setting: String, to value: SettingValue) throws(MediaError) {
         try controls.set(setting, to: value)
     }
+
+    func reset(_ setting: String) { controls.reset(setting) }
 }

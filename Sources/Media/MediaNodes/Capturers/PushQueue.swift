@@ -14,8 +14,7 @@ final class PushQueue: Sendable {
         /// The number of buffers that entered the queue, and of those that left it.
         var queued = 0
         var left = 0
-        /// Whether encoded frames are dropped until the next keyframe.
-        var needsKeyframe = true
+        var gate = KeyframeGate()
         var askedAt: MediaTime?
 
         /// Whether to request a keyframe now. Records the request.
@@ -98,8 +97,8 @@ final class PushQueue: Sendable {
         let isFull = source.waiting >= Self.encodedLimits.frames ?? .max
         let (isTaken, asks) = state.withLock { state -> (Bool, Bool) in
             state.pushed += 1
-            if isFull { state.needsKeyframe = true } else if isKeyframe { state.needsKeyframe = false }
-            return (!state.needsKeyframe, state.needsKeyframe && state.asks())
+            let isTaken = state.gate.admits(isKeyframe: isKeyframe, isFull: isFull)
+            return (isTaken, !isTaken && state.asks())
         }
         if asks { onKeyframeNeeded() }
         guard isTaken, source.push(bytes, timestamp: timestamp, isKeyframe: isKeyframe) else { return refused() }
@@ -115,7 +114,7 @@ final class PushQueue: Sendable {
 
     /// The sender changed: encoded frames pass from the next keyframe on.
     func dropToKeyframe() {
-        state.withLock { $0.needsKeyframe = true }
+        state.withLock { $0.gate.close() }
     }
 
     var statistics: FrameInput.Statistics {

@@ -175,7 +175,7 @@ final class VideoEncoderNode: RunningNode {
     }
 
     /// One thread up to 720p: two that share busy cores wait for each other, which was seen to turn 2 ms into 200.
-    private static func threads(forPixels pixels: Int) -> Int {
+    static func threads(forPixels pixels: Int) -> Int {
         pixels > 1280 * 720 ? max(1, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2, 4)) : 1
     }
 

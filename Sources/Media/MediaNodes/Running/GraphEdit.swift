@@ -80,9 +80,9 @@ final class GraphEdit {
             defer { for probe in held { probe.remove() } }
             let limit = max(deadline, .now() + Self.swapLimit)
             // Without its keyframe an edit fails, so nobody sees the new nodes before.
+            for setting in change.settings { try set(setting) }
             try holdEncoded(until: limit)
             try appear(until: limit)
-            for setting in change.settings { try set(setting) }
             holdRaw()
             try outcome.commit()
             try swap()
@@ -392,7 +392,14 @@ final class GraphEdit {
 
     private func undo() {
         // The nodes have had these values.
-        for (node, former) in changedSettings.reversed() { try? node.set(former) }
+        for (node, former) in changedSettings.reversed() {
+            do throws(MediaError) {
+                try node.set(former)
+            } catch {
+                graph.context.reporter.warn(
+                    node.name, "\(former.setting) could not be set back after a refused edit: \(error.message)")
+            }
+        }
         let names = Set(staged.keys)
         for connection in connections where !names.contains(connection.plan.link.from.node) {
             graph.detach(connection)

@@ -12,9 +12,6 @@ package protocol EncodedTrack: AnyObject {
     /// The format of the video that nothing encodes, as far as it is known.
     var videoFormat: MediaFormat? { get }
 
-    /// `level_idc` of a stream of H.264, if it is known.
-    var level: UInt8? { get }
-
     /// Whether the packets show the track's source. After a change, call `RoomConnection.stateChanged`.
     var streamState: StreamState { get }
 
@@ -26,8 +23,6 @@ package protocol EncodedTrack: AnyObject {
 
 extension EncodedTrack {
     package var videoFormat: MediaFormat? { nil }
-
-    package var level: UInt8? { nil }
 
     package var streamState: StreamState { .live }
 }

@@ -95,8 +95,7 @@ final class UpSession {
         let mid = String(nextMid)
         nextMid += 1
         let retransmission = codec.retransmissionPayloadType.map { _ in newSSRC() }
-        let sender = Sender(
-            mid: mid, codec: codec, ssrc: newSSRC(), retransmissionSSRC: retransmission, level: offer.track.level)
+        let sender = Sender(mid: mid, codec: codec, ssrc: newSSRC(), retransmissionSSRC: retransmission)
         let id = peer.addSender(
             SenderConfiguration(
                 ssrc: sender.ssrc,

@@ -17,6 +17,8 @@ package final class LocalCapture: Sendable {
         /// Nil if an optional part of the graph has failed, so that the next change adds it again.
         var request: MediaRequest?
         var contents: MediaRequest.Contents
+        /// Nil while nothing is captured. The same request has another graph when the codec of a stream is free again.
+        var graph: MediaGraph?
     }
 
     private struct State {
@@ -89,7 +91,7 @@ package final class LocalCapture: Sendable {
         }
         let tracks = try result.get()
         // An offer states the properties of a stream.
-        for stream in streams.all { await stream.firstFrame() }
+        for stream in streams.all { try await stream.firstFrame() }
         return tracks
     }
 
@@ -186,14 +188,14 @@ package final class LocalCapture: Sendable {
         if isCancelled { throw CaptureChanges.stopped }
         let isRunning = pipeline?.isRunning == true
         guard isRunning || attempt.mayLaunch else { return }
-        if isRunning, running?.request == request { return }
         let known = isRunning && running?.request?.origin == request.origin ? running?.contents : nil
         let contents = if let known { known } else { try await inspect(request) }
         if !isRunning { await end(pipeline, nil) }
         guard let graph = request.graph(contents, continuing: keptCodec) else {
             await end(pipeline, nil)
-            return settle(request, contents, partsLost)
+            return settle(request, contents, nil, partsLost)
         }
+        if isRunning, running?.request == request, running?.graph == graph { return }
         if let pipeline, isRunning {
             do throws(MediaError) {
                 try await pipeline.edit(graph, bindings(of: graph), needsDevices: !request.waitsForDevices)
@@ -204,7 +206,7 @@ package final class LocalCapture: Sendable {
         } else {
             try await launch(graph, request, contents)
         }
-        settle(request, contents, partsLost)
+        settle(request, contents, graph, partsLost)
     }
 
     /// A source that an edit has replaced or removed reports no return of its device.
@@ -219,6 +221,8 @@ package final class LocalCapture: Sendable {
     /// Adds streams for media that is off at present, so that a room has them when it is on.
     private func addMissingStreams(_ request: MediaRequest) async {
         guard let contents = state.withLock({ $0.running })?.contents else { return }
+        // A stream that is published no longer does not keep its codec.
+        streams.dropUnused()
         if contents.hasVideo, streams.stream(of: .video) == nil {
             add(OutgoingStream(Codec(await plannedCodec(of: request, contents))))
         }
@@ -230,9 +234,11 @@ package final class LocalCapture: Sendable {
         streams.keep([stream])
     }
 
-    /// The codec that the video would have if it were on. VP8 if that cannot be planned.
+    /// The codec that the video would have if it were on. VP8 if that cannot be planned, and for a camera: planning would
+    /// open it, and it is off.
     private func plannedCodec(of request: MediaRequest, _ contents: MediaRequest.Contents) async -> VideoCodec {
         if let codec = request.codec { return codec }
+        guard request.source != .camera else { return .vp8 }
         var request = request
         request.isVideoActive = true
         let video = PortReference(node: MediaRequest.output, port: "video")
@@ -297,9 +303,12 @@ package final class LocalCapture: Sendable {
     }
 
     /// The pipeline is as requested, unless an optional part has failed since `partsLost`.
-    private func settle(_ request: MediaRequest, _ contents: MediaRequest.Contents, _ partsLost: Int) {
+    private func settle(
+        _ request: MediaRequest, _ contents: MediaRequest.Contents, _ graph: MediaGraph?, _ partsLost: Int
+    ) {
         let former = state.withLock { state in
-            defer { state.running = Running(request: state.partsLost == partsLost ? request : nil, contents: contents) }
+            let whole = state.partsLost == partsLost
+            defer { state.running = Running(request: whole ? request : nil, contents: contents, graph: graph) }
             return state.running?.contents
         }
         streams.dropUnused()
@@ -388,7 +397,7 @@ package final class LocalCapture: Sendable {
     private func handle(_ event: MediaEvent) {
         switch event {
         case .failed(let error):
-            for stream in streams.all { stream.set(.waiting("failed")) }
+            for stream in streams.all { stream.fail(RoomError(error)) }
             observers.failed(RoomError(error))
         case .partFailed(let error, _):
             state.withLock { state in
@@ -397,7 +406,10 @@ package final class LocalCapture: Sendable {
             }
             observers.problem(RoomError(error))
         case .ended:
-            for stream in streams.all { stream.set(.waiting("ended")) }
+            for stream in streams.all {
+                stream.inputEnded()
+                stream.set(.waiting("ended"))
+            }
             observers.ended()
         case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver:
             guard let source = event.source else { return }

@@ -4,6 +4,13 @@ internal import RTP
 internal import RoomProtocol
 internal import Synchronization
 
+/// The source of packets of a stream, as far as the stream calls it.
+protocol StreamInput: AnyObject, Sendable {
+    func requestKeyframe()
+}
+
+extension RTPOutputNode: StreamInput {}
+
 /// One encoded stream of a graph, published in any number of rooms.
 ///
 /// It outlives its input, and the pipeline of the input: another input of the same codec continues the stream, with
@@ -23,17 +30,17 @@ final class OutgoingStream: Sendable {
         /// Whether receivers have nothing yet on which the next frames may depend.
         var needsKeyframe = true
         /// Callers that wait for the first frame.
-        var waiting: [CheckedContinuation<Void, Never>] = []
+        var waiting: [CheckedContinuation<RoomError?, Never>] = []
+        /// Why the pipeline of the input has failed.
+        var failure: RoomError?
         var hasEnded = false
-        /// `level_idc` of the newest keyframe of H.264.
-        var level: UInt8?
         var streamState = StreamState.live
         var feed = InputFeed()
         var timeline = Timeline()
     }
 
     private struct Output: Sendable {
-        weak var node: RTPOutputNode?
+        weak var input: (any StreamInput)?
     }
 
     let codec: Codec
@@ -46,12 +53,13 @@ final class OutgoingStream: Sendable {
     // MARK: - Input
 
     /// Connects an input to the stream.
-    func begin(_ node: RTPOutputNode) {
-        output.withLock { $0.node = node }
+    func begin(_ input: any StreamInput) {
+        output.withLock { $0.input = input }
         state.withLock { state in
             state.isFed = true
             state.hasBegun = false
             state.isEmpty = false
+            state.failure = nil
             state.timeline.pause()
         }
     }
@@ -65,7 +73,18 @@ final class OutgoingStream: Sendable {
             defer { state.waiting = [] }
             return state.waiting
         }
-        for continuation in waiting { continuation.resume() }
+        for continuation in waiting { continuation.resume(returning: nil) }
+    }
+
+    /// The pipeline of the input has failed.
+    func fail(_ error: RoomError) {
+        let waiting = state.withLock { state in
+            state.failure = error
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume(returning: error) }
+        set(.waiting("failed"))
     }
 
     /// Passes frames to the rooms, video from a keyframe on.
@@ -97,12 +116,11 @@ final class OutgoingStream: Sendable {
     }
 
     /// A pipeline that could not be made leaves its inputs without a word.
-    var isFed: Bool { state.withLock { $0.isFed } && output.withLock { $0.node != nil } }
+    var isFed: Bool { state.withLock { $0.isFed } && output.withLock { $0.input != nil } }
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
     var isEmpty: Bool { state.withLock { $0.isEmpty } }
     var isPublished: Bool { state.withLock { !$0.tracks.isEmpty } }
     var streamState: StreamState { state.withLock { $0.streamState } }
-    var level: UInt8? { state.withLock { $0.level } }
     var videoFormat: MediaFormat? { codec.media == .video ? state.withLock { $0.feed.format } : nil }
 
     var encoderStatistics: MediaStatistics.VideoEncoder? { state.withLock { $0.feed.encoder }?() }
@@ -115,10 +133,9 @@ final class OutgoingStream: Sendable {
             state.timeline.continue(with: &batch, clockRate: codec.clockRate)
             defer { state.waiting = [] }
             if state.isShown, batch.isKeyframe { state.needsKeyframe = false }
-            if codec == .h264, batch.isKeyframe { state.level = batch.level ?? state.level }
             return (state.isShown && !state.needsKeyframe ? Array(state.receivers.values) : [], state.waiting)
         }
-        for continuation in waiting { continuation.resume() }
+        for continuation in waiting { continuation.resume(returning: nil) }
         for receiver in receivers { receiver.take(batch) }
     }
 
@@ -129,19 +146,26 @@ final class OutgoingStream: Sendable {
             defer { state.waiting = [] }
             return state.waiting
         }
-        for continuation in waiting { continuation.resume() }
+        for continuation in waiting { continuation.resume(returning: nil) }
     }
 
     /// Returns when a frame has arrived, or when the input or the stream has ended. Without an input, returns immediately.
-    func firstFrame() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                guard state.isFed, !state.hasBegun, !state.isEmpty, !state.hasEnded else { return true }
+    ///
+    /// - Throws: why the pipeline of the input has failed.
+    func firstFrame() async throws(RoomError) {
+        let hasInput = isFed
+        let failure = await withCheckedContinuation { continuation in
+            let (isOver, failure) = state.withLock { state in
+                if state.failure != nil { return (true, state.failure) }
+                guard hasInput, state.isFed, !state.hasBegun, !state.isEmpty, !state.hasEnded else {
+                    return (true, nil)
+                }
                 state.waiting.append(continuation)
-                return false
+                return (false, nil)
             }
-            if isOver { continuation.resume() }
+            if isOver { continuation.resume(returning: failure) }
         }
+        if let failure { throw failure }
     }
 
     func end() {
@@ -151,7 +175,7 @@ final class OutgoingStream: Sendable {
             defer { state.waiting = [] }
             return state.waiting
         }
-        for continuation in waiting { continuation.resume() }
+        for continuation in waiting { continuation.resume(returning: nil) }
     }
 
     // MARK: - Rooms
@@ -168,7 +192,7 @@ final class OutgoingStream: Sendable {
         }
     }
 
-    func requestKeyframe() { if codec.media == .video { output.withLock { $0.node }?.requestKeyframe() } }
+    func requestKeyframe() { if codec.media == .video { output.withLock { $0.input }?.requestKeyframe() } }
 }
 
 /// A stream in one room.
@@ -186,7 +210,6 @@ private final class StreamTrack: OutgoingTrack {
     var encoderStatistics: MediaStatistics.VideoEncoder? { stream.encoderStatistics }
     var videoFormat: MediaFormat? { stream.videoFormat }
     var streamState: StreamState { stream.streamState }
-    var level: UInt8? { stream.level }
 
     func connect(_ receiver: TrackReceiver?) { stream.connect(ObjectIdentifier(self), receiver) }
 
@@ -220,14 +243,6 @@ private struct Timeline {
 }
 
 extension RTPBatch {
-    /// The bytes of a header without extensions (RFC 3550, section 5.1), as our payloaders make it.
-    private static let headerLength = 12
-
-    /// `level_idc` of the parameter set in the packets of H.264.
-    fileprivate var level: UInt8? {
-        (0..<count).lazy.compactMap { H264Payload.level(of: bytes[range($0)].dropFirst(Self.headerLength)) }.first
-    }
-
     fileprivate mutating func moveTimestamps(by shift: UInt32) {
         guard shift != 0 else { return }
         rtpTimestamp &+= shift

@@ -61,7 +61,7 @@ final class PublishingStay: Sendable {
         for stream in streams { stream.show() }
         let new = streams.filter { !all.lasts($0) }
         // An offer cannot be changed, so it waits until each input has a frame or has ended.
-        for stream in new { await stream.firstFrame() }
+        for stream in new { try await stream.firstFrame() }
         let filled = new.filter { !$0.isEmpty }
         guard !filled.isEmpty else { return }
         for stream in new where stream.isEmpty {

@@ -5,26 +5,6 @@ public enum H264Payload {
     private static let aggregate: UInt8 = 24
     private static let fragment: UInt8 = 28
 
-    /// `level_idc` of a sequence parameter set (ITU-T H.264, 7.3.2.1.1) that a payload carries whole: as a single unit, or
-    /// inside a STAP-A. Nil without one.
-    public static func level(of payload: ArraySlice<UInt8>) -> UInt8? {
-        guard let first = payload.first else { return nil }
-        if first & 0x1f == sequenceParameters { return level(ofSet: payload) }
-        guard first & 0x1f == aggregate else { return nil }
-        var rest = payload.dropFirst()
-        while rest.count > 2 {
-            let length = Int(rest[rest.startIndex]) << 8 | Int(rest[rest.startIndex + 1])
-            let unit = rest.dropFirst(2).prefix(length)
-            if let first = unit.first, first & 0x1f == sequenceParameters { return level(ofSet: unit) }
-            rest = rest.dropFirst(2 + length)
-        }
-        return nil
-    }
-
-    private static func level(ofSet unit: ArraySlice<UInt8>) -> UInt8? {
-        unit.count > 3 ? unit[unit.startIndex + 3] : nil
-    }
-
     /// Whether a keyframe starts with this packet: with an IDR slice or a sequence parameter set, as a single unit,
     /// inside a STAP-A, or at the start of an FU-A.
     public static func isKeyframeStart(_ packet: borrowing PacketBuffer, header: RTPHeader) -> Bool {
