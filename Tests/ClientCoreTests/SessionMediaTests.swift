@@ -70,6 +70,73 @@ import TestSupport
         }
     }
 
+    @Test func `a report about the stream before does not reach the next one in its receiver`() async throws {
+        try await withSession(Downlink.init) { loop, call in
+            await onLoop(loop) {
+                call.value.assign(from: 1)
+                call.value.send(1...3)
+            }
+            let (former, next) = await onLoop(loop) { (call.value.sink, Downlink.Sink()) }
+            await onLoop(loop) { call.value.report() }
+            #expect(await eventually { former.clock != nil })
+            await onLoop(loop) {
+                call.value.assign(from: 4, stream: 6, to: next)
+                call.value.report()
+            }
+            // Its report has left before.
+            await onLoop(loop) {
+                call.value.stopReports()
+                call.value.send(4...4)
+            }
+            #expect(await eventually { next.numbers == [4] })
+            #expect(next.clock == nil)
+            await onLoop(loop) { call.value.report() }
+            #expect(await eventually { next.clock != nil })
+        }
+    }
+
+    @Test func `a report that overtakes the assignment of its stream reaches it`() async throws {
+        try await withSession(Downlink.init) { loop, call in
+            await onLoop(loop) {
+                call.value.assign(from: 1)
+                call.value.send(1...4)
+                call.value.report()
+            }
+            let former = await onLoop(loop) { call.value.sink }
+            #expect(await eventually { former.clock != nil })
+            let next = Downlink.Sink()
+            await onLoop(loop) {
+                call.value.stopReports()
+                call.value.assign(from: 4, stream: 6, to: next)
+            }
+            #expect(next.clock != nil)
+        }
+    }
+
+    @Test func `a receiver reads the capture times that a later offer adds`() async throws {
+        try await withSession({ try Downlink(loop: $0, offersCaptureTimes: false) }) { loop, call in
+            await onLoop(loop) {
+                call.value.assign(from: 1)
+                call.value.offerAgain()
+                call.value.send(1...2, captured: .seconds(2))
+            }
+            let sink = await onLoop(loop) { call.value.sink }
+            #expect(await eventually { sink.numbers == [1, 2] })
+            #expect(sink.clock != nil)
+        }
+    }
+
+    @Test func `a sender carries the capture times that a later answer accepts`() async throws {
+        try await withSession({ try Uplink(loop: $0, acceptsCaptureTimes: false) }) { loop, call in
+            await onLoop(loop) {
+                call.value.answerAgain()
+                call.value.send(0..<2, on: call.value.session.tracks[0])
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.received.count == 2 } })
+            #expect(await onLoop(loop) { call.value.received.map { $0.captureTime != nil } } == [true, false])
+        }
+    }
+
     @Test func `a stream whose media overtakes its assignment is complete, without packets of the previous stream`()
         async throws
     {
@@ -212,6 +279,20 @@ private final class Uplink: EndedOnLoop {
                 sdp: answer.serialized(), streams: streams.enumerated().map { .init(mid: $1.mid, stream: $0 + 1) }))
     }
 
+    /// Accepts everything of another offer of the same streams.
+    func answerAgain() {
+        do {
+            let offer = try SessionDescription(parsing: session.offer())
+            let streams = try offer.media.map { try UpDescription.stream($0.mid, of: offer) }
+            var transport = server.local
+            transport.setup = .passive
+            let answer = UpDescription.answer(to: offer, taking: streams, sessionID: 2, transport: transport)
+            try session.accept(Published(sdp: answer.serialized(), streams: []))
+        } catch {
+            Issue.record("\(error)")
+        }
+    }
+
     var isSecured: Bool { session.profile != nil && server.isSecured }
 
     /// - Parameter milliseconds: when the frame was captured.
@@ -258,12 +339,14 @@ private final class Downlink: EndedOnLoop {
     private let session: DownSession
     private let server: Peer
     private let sender: SenderID
+    private let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: nil)
 
-    init(loop: EventLoop) throws {
+    convenience init(loop: EventLoop) throws { try self.init(loop: loop, offersCaptureTimes: true) }
+
+    init(loop: EventLoop, offersCaptureTimes: Bool) throws {
         server = try Peer(
             loop: loop,
             configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "server"))
-        let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: nil)
         sender = server.addSender(SenderConfiguration(ssrc: receiver.ssrc, clockRate: 90000))
         let peer = try Peer(
             loop: loop,
@@ -273,12 +356,21 @@ private final class Downlink: EndedOnLoop {
         server.onEvent = { [unowned self] event in if case .keyframeRequested = event { keyframeRequests += 1 } }
         session.onEvent = { [unowned self] event in if case .problem(let error) = event { problems.append(error) } }
         try server.start()
-        let offer = DownDescription.offer(
-            sessionID: 1, revision: 1, receivers: [receiver], transport: server.local, cname: "server")
-        let answer = try SessionDescription(parsing: try #require(try session.answer(offer, revision: 1)).sdp)
-        server.setExtensions(answer.media[0].acceptedExtensions, of: sender)
-        let transport = answer.transport
+        let transport = try negotiate(1, offersCaptureTimes: offersCaptureTimes)
         try server.setRemote(try #require(transport), dtlsRole: .server)
+    }
+
+    private func negotiate(_ revision: Int, offersCaptureTimes: Bool) throws -> TransportDescription? {
+        var offer = DownDescription.offer(
+            sessionID: 1, revision: revision, receivers: [receiver], transport: server.local, cname: "server")
+        if !offersCaptureTimes { offer.media[0].extensions = [] }
+        let answer = try SessionDescription(parsing: try #require(try session.answer(offer, revision: revision)).sdp)
+        server.setExtensions(answer.media[0].acceptedExtensions, of: sender)
+        return answer.transport
+    }
+
+    func offerAgain() {
+        do { _ = try negotiate(2, offersCaptureTimes: true) } catch { Issue.record("\(error)") }
     }
 
     var isSecured: Bool { session.profile != nil && server.isSecured }
@@ -298,9 +390,17 @@ private final class Downlink: EndedOnLoop {
 
     func cut(_ isCut: Bool) { server.impairment = isCut ? .cut : nil }
 
+    /// Sends a report about the packets so far.
+    func report() {
+        server.clearClock(sender)
+        server.setClock(sender, ntp: NTPTime(unixNanoseconds: 5), rtp: RTPTimestamp(0), at: server.loop.now)
+    }
+
+    func stopReports() { server.clearClock(sender) }
+
     /// Assigns a stream to the receiver.
-    func assign(from first: UInt16) {
-        let stream = AssignedStream(id: 5, participant: "p-1", codec: .vp8) { [sink] _ in sink }
+    func assign(from first: UInt16, stream id: Int = 5, to sink: Sink? = nil) {
+        let stream = AssignedStream(id: id, participant: "p-1", codec: .vp8) { [own = self.sink] _ in sink ?? own }
         #expect(session.assign(stream, to: "0", from: SequenceNumber(first)))
     }
 

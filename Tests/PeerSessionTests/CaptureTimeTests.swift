@@ -9,6 +9,7 @@ private final class Carrier {
     static let receivedID: UInt8 = 9
     let call: Call
     private let sender: SenderID
+    let receiver: ReceiverID
     private var packet = PacketBuffer()
     private var sent: [AbsoluteCaptureTime?] = []
     private(set) var received: [Int: AbsoluteCaptureTime] = [:]
@@ -24,7 +25,7 @@ private final class Carrier {
                 ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), clockRate: 90000,
                 retransmissionPayloadTypes: [96: 97], mid: mid))
         call.a.setExtensions(extensions, of: sender)
-        _ = call.b.addReceiver(
+        receiver = call.b.addReceiver(
             ReceiverConfiguration(
                 ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), mid: "v",
                 extensions: HeaderExtensionIDs(captureTime: Self.receivedID), clockRate: 90000, payloadTypes: [96],
@@ -78,6 +79,13 @@ private final class Carrier {
         #expect(carrier.arrived == 30 && carrier.extended == 10 && carrier.received.isEmpty)
     }
 
+    @Test func `a receiver reads the extension under the id of a later description`() {
+        let carrier = Carrier(HeaderExtensionIDs(captureTime: Carrier.receivedID - 1))
+        carrier.call.b.setExtensions(HeaderExtensionIDs(captureTime: Carrier.receivedID - 1), of: carrier.receiver)
+        carrier.run(30)
+        #expect(carrier.isComplete)
+    }
+
     @Test func `the counted bytes are those of the packets`() throws {
         let carrier = Carrier(HeaderExtensionIDs(captureTime: Carrier.receivedID))
         carrier.run(6)
@@ -106,6 +114,59 @@ extension Carrier {
         // The first precedes the other end's question.
         #expect(reports.count > 5 && reports.first?.roundTrip == nil)
         #expect(reports.dropFirst(3).allSatisfy { abs(($0.roundTrip ?? .zero).milliseconds - 70) < 0.1 })
+    }
+
+    @Test func `a report tells which packet of the stream came before it`() throws {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call, first: 40)
+        call.every(.milliseconds(20), count: 200) { _ in stream.send() }
+        call.run(for: .seconds(5))
+        let packets = call.events[1].compactMap { event -> Int? in
+            if case .senderReport(_, let report) = event { report.after?.number } else { nil }
+        }
+        #expect(packets.first == 40 + 65536)
+        #expect(packets.count > 3 && zip(packets, packets.dropFirst()).allSatisfy { $0 <= $1 })
+        #expect(packets.last == 239 + 65536)
+    }
+
+    @Test func `a machine that stood still for seconds slows no repair`() throws {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        call.every(.milliseconds(20), count: 2000) { _ in if call.stopped == nil { stream.send() } }
+        for end in [Call.End.a, .b] {
+            call.run(for: .seconds(8))
+            call.stop(end)
+            call.run(for: .milliseconds(2700))
+            call.goOn()
+            call.run(for: .seconds(2))
+            for session in call.sessions {
+                #expect(try #require(session.statistics.roundTrip) < .milliseconds(65), "\(end) stood still")
+            }
+        }
+    }
+
+    @Test func `a reply that was kept longer than the report is old says nothing`() throws {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        stream.send()
+        call.run(for: .seconds(3))
+        let before = try #require(call.b.statistics.roundTrip)
+        // To the first report, with a clock that went on while this machine was suspended.
+        let reply = ExtendedReport.Reply(ssrc: SSRC(1), lastReference: 0x1_0000, delay: 3600 << 16)
+        try Voice(call, to: .b).say([
+            .receiverReport(SSRC(1000), []), .extendedReport(.init(ssrc: SSRC(1000), replies: [reply])),
+        ])
+        #expect(call.b.statistics.roundTrip == before)
+        // The same reply without the delay is one.
+        try Voice(call, to: .b).say([
+            .receiverReport(SSRC(1000), []),
+            .extendedReport(
+                .init(ssrc: SSRC(1000), replies: [.init(ssrc: SSRC(1), lastReference: 0x1_0000, delay: 2 << 16)])),
+        ])
+        #expect(call.b.statistics.roundTrip != before)
     }
 
     @Test func `a reply to a time that this end never sent says nothing`() throws {

@@ -86,6 +86,15 @@ private func captureTime(_ packet: borrowing PacketBuffer, id: UInt8 = 5) -> Abs
         #expect(HeaderExtensionIDs([]) == HeaderExtensionIDs())
     }
 
+    @Test func `an answer has the direction that the offer allows`() {
+        let directions: [MediaDirection] = [.sendrecv, .sendonly, .recvonly, .inactive]
+        let answered = directions.map { [HeaderExtension(id: 3, .mid, $0)].acceptable.map(\.direction) }
+        #expect(answered == [[.sendrecv], [.recvonly], [.sendonly], []])
+        let all = directions.enumerated().map { HeaderExtension(id: UInt8($0 + 1), uri: "urn:x", $1) }
+        #expect(all.sent.map(\.id) == [1, 2])
+        #expect(all.received.map(\.id) == [1, 3])
+    }
+
     @Test func `a store keeps capture times beside payloads of any length, also when it grows`() {
         let store = PacketStore()
         var random = Seeded(5)

@@ -224,4 +224,27 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(roundTrip.estimate.smoothed.map { abs($0.milliseconds - 200) < 5 } == true)
         #expect(roundTrip.estimate.timeout.map { $0 > .milliseconds(200) } == true)
     }
+
+    @Test func `a stall of seconds lengthens the round trip by little`() {
+        var roundTrip = RoundTripEstimate()
+        for _ in 0..<20 { roundTrip.addDespiteStalls(.milliseconds(40)) }
+        roundTrip.addDespiteStalls(.seconds(3))
+        #expect(roundTrip.smoothed.map { $0 < .milliseconds(50) } == true)
+    }
+
+    @Test func `an estimate that began with a stall begins again`() {
+        var roundTrip = RoundTripEstimate()
+        roundTrip.addDespiteStalls(.seconds(3))
+        roundTrip.addDespiteStalls(.milliseconds(40))
+        #expect(roundTrip.smoothed == .milliseconds(40))
+    }
+
+    @Test func `a path that became longer is followed within some reports`() {
+        var roundTrip = RoundTripEstimate()
+        for _ in 0..<20 { roundTrip.addDespiteStalls(.milliseconds(40)) }
+        for _ in 0..<12 { roundTrip.addDespiteStalls(.milliseconds(400)) }
+        #expect(roundTrip.timeout.map { $0 >= .milliseconds(400) } == true)
+        for _ in 0..<12 { roundTrip.addDespiteStalls(.milliseconds(400)) }
+        #expect(roundTrip.smoothed.map { $0 >= .milliseconds(350) } == true)
+    }
 }

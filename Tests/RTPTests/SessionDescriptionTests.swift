@@ -150,6 +150,16 @@ import TestSupport
         #expect(read.media[0].extensions.map(\.id) == [1, 14])
     }
 
+    @Test func `directions of header extensions are read and written, and unknown ones are not negotiated`() throws {
+        let ids = ["1", "2/sendrecv", "3/sendonly", "4/recvonly", "5/inactive", "6/both", "7/", "8/sendonly/recvonly"]
+        let lines = ids.map { "a=extmap:\($0) urn:x with attributes\r\n" }.joined()
+        let read = try SessionDescription(parsing: minimal("", lines))
+        let expected: [MediaDirection] = [.sendrecv, .sendrecv, .sendonly, .recvonly, .inactive]
+        #expect(read.media[0].extensions == expected.enumerated().map { .init(id: UInt8($0 + 1), uri: "urn:x", $1) })
+        let again = try SessionDescription(parsing: read.serialized())
+        #expect(again.media[0].extensions == read.media[0].extensions)
+    }
+
     @Test("No value can add a line")
     func injection() throws {
         var description = try SessionDescription(parsing: chromiumOffer)

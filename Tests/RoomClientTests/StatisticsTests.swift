@@ -60,7 +60,7 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     #expect(entry.firstFrameMilliseconds == 10)
     #expect(entry.longestGapMilliseconds == 73)
     let latency = try #require(entry.latency)
-    #expect(latency.method == .rtpTimestamp)
+    #expect(latency.method == .rtpTimestamp && latency.isMeasured)
     #expect(latency.medianMilliseconds == 10)
     #expect(latency.p95Milliseconds == 50)
     CaptureLedger.shared.remove(key)
@@ -79,8 +79,31 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     monitor.clockChanged(clock)
     monitor.rendered(frame(rtp: 90_000 + 1800, handedOver: now))
     let latency = try #require(numbers(monitor).latency)
-    #expect(latency.method == .senderReport)
+    #expect(latency.method == .senderReport && !latency.isMeasured)
     #expect(abs(latency.medianMilliseconds - 40) < 1)
+}
+
+@Test func `a latency is measured if all ways are, and impossible ones do not count`() throws {
+    let monitor = StreamMonitor(key: .init(server: try ServerAddress("ws://127.0.0.1:5"), stream: 1))
+    let now = at(5000)
+    // The publisher's clock is a day ahead.
+    let ahead = WallClock.shared.time(at: now + .seconds(86_400))
+    var clock = StreamClock(clockRate: 90_000)
+    clock.capture(AbsoluteCaptureTime(ahead, clockOffset: 0), rtp: RTPTimestamp(0))
+    monitor.clockChanged(clock)
+    monitor.rendered(frame(rtp: 0, handedOver: now))
+    #expect(numbers(monitor).latency == nil)
+    clock.report(ahead, rtp: RTPTimestamp(0), arrival: now, roundTrip: .zero)
+    monitor.clockChanged(clock)
+    monitor.rendered(frame(rtp: 0, handedOver: now + .milliseconds(80)))
+    // These times are impossible.
+    clock.capture(AbsoluteCaptureTime(NTPTime(rawValue: 1 << 63), clockOffset: 0), rtp: RTPTimestamp(9000))
+    clock.report(NTPTime(rawValue: 7), rtp: RTPTimestamp(9000), arrival: now, roundTrip: nil)
+    monitor.clockChanged(clock)
+    monitor.rendered(frame(rtp: 9000, handedOver: now + .milliseconds(180)))
+    let latency = try #require(numbers(monitor).latency)
+    #expect(latency.method == .captureTime && latency.isMeasured)
+    #expect(latency.samples == 1 && abs(latency.maximumMilliseconds - 80) < 1)
 }
 
 @Test func `the wall clock of sender reports is read once, so that a step of the clock does not affect them`() {

@@ -87,6 +87,21 @@ import Testing
         #expect(try answer().extensions.isEmpty)
     }
 
+    @Test func `an extension counts only for the end that sends it`() throws {
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [Sender(mid: "0", codec: .vp8, ssrc: SSRC(5), retransmissionSSRC: nil)],
+            transport: transport, cname: "me")
+        for (direction, isSent) in [(MediaDirection.sendonly, true), (.recvonly, false), (.inactive, false)] {
+            offer.media[0].extensions = [HeaderExtension(id: 1, .captureTime, direction)]
+            let parsed = try SessionDescription(parsing: offer.serialized())
+            let stream = try UpDescription.stream("0", of: parsed)
+            #expect((stream.extensions.captureTime == 1) == isSent)
+            let answer = UpDescription.answer(to: parsed, taking: [stream], sessionID: 2, transport: transport)
+            #expect(answer.media[0].acceptedExtensions == stream.extensions)
+        }
+    }
+
     @Test func `a client accepts the capture times of the server's offer, and another client may refuse them`() throws {
         let offer = DownDescription.offer(
             sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")

@@ -11,13 +11,15 @@ import TestSupport
 
 @Suite(.serialized) struct ForwardingTests {
     private func withDownlink(
-        payloadType: UInt8 = 96, extensions: HeaderExtensionIDs = HeaderExtensionIDs(),
+        payloadType: UInt8 = 96, extensions: HeaderExtensionIDs = HeaderExtensionIDs(), codec: Codec = .vp8,
         _ body: (EventLoop, LoopBound<Downlink>) async throws -> Void
     ) async throws {
         let loop = EventLoop(name: "both ends")
         let call = try await onLoop(loop) {
             Result {
-                LoopBound(try Downlink(loop: loop, payloadType: payloadType, extensions: extensions), loop: loop)
+                LoopBound(
+                    try Downlink(loop: loop, payloadType: payloadType, extensions: extensions, codec: codec), loop: loop
+                )
             }
         }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
@@ -102,6 +104,64 @@ import TestSupport
         }
     }
 
+    @Test func `a later answer may refuse capture times`() async throws {
+        let time = AbsoluteCaptureTime(NTPTime(rawValue: 0xe5f1_2233_4455_6677), clockOffset: 0)
+        try await withDownlink(extensions: HeaderExtensionIDs(captureTime: 1)) { loop, call in
+            await onLoop(loop) {
+                let stream = call.value.assignNewStream()
+                call.value.forward(vp8(1, keyframe: true), 1, captured: time, on: stream)
+                // Packets of a turn are written at its end.
+                loop.sendEarly()
+                call.value.accept(HeaderExtensionIDs())
+                call.value.forward(vp8(2, keyframe: true), 2, captured: time, on: stream)
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.client.received.count == 2 } })
+            #expect(await onLoop(loop) { call.value.client.received.map(\.captureTime) } == [time, nil])
+        }
+    }
+
+    @Test func `a keyframe carries its capture time, even if its publisher does not send it`() async throws {
+        let time = AbsoluteCaptureTime(NTPTime(rawValue: 0xe5f1_2233_4455_6677), clockOffset: 0)
+        try await withDownlink(extensions: HeaderExtensionIDs(captureTime: 1)) { loop, call in
+            let stream = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
+            await onLoop(loop) {
+                call.value.forward(vp8(1, keyframe: true), 1, captured: time, on: stream.value)
+                call.value.forward(vp8(2), 2, on: stream.value)
+                call.value.forward(vp8(4, keyframe: true), 3, on: stream.value)
+                // Too long after the last one.
+                call.value.forward(vp8(200, keyframe: true), 4, on: stream.value)
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.client.received.count == 4 } })
+            let times = await onLoop(loop) { call.value.client.received.map(\.captureTime) }
+            #expect(times == [time, nil, time.advanced(by: .milliseconds(100)), nil])
+        }
+    }
+
+    @Test func `the first packet of another speaker carries its capture time`() async throws {
+        let ids = HeaderExtensionIDs(captureTime: 1)
+        let times = [0xe5f1_2233_4455_6677, 0xe6f1_2233_4455_6677].map {
+            AbsoluteCaptureTime(NTPTime(rawValue: $0), clockOffset: 0)
+        }
+        try await withDownlink(payloadType: 111, extensions: ids, codec: .opus) { loop, call in
+            await onLoop(loop) {
+                let streams = [call.value.makeStream(), call.value.makeStream()]
+                // Nobody hears them yet.
+                for (stream, time) in zip(streams, times) {
+                    call.value.forward(vp8(1, as: .opus), 1, captured: time, on: stream)
+                }
+                for stream in streams {
+                    call.value.assign(stream)
+                    call.value.forward(vp8(9, as: .opus), 2, on: stream)
+                    call.value.forward(vp8(10, as: .opus), 3, on: stream)
+                }
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.client.received.count == 4 } })
+            let received = await onLoop(loop) { call.value.client.received.map(\.captureTime) }
+            // Eight times 62.5 ms later.
+            #expect(received == times.flatMap { [$0.advanced(by: .milliseconds(500)), nil] })
+        }
+    }
+
     @Test func `each epoch of a stream is reported by its own clock`() async throws {
         try await withDownlink { loop, call in
             let stream = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
@@ -132,14 +192,16 @@ private final class Downlink {
     let peer: Peer
     private let consumer: Consumer
     private let publisher: Peer
+    private let codec: Codec
     private var streams = 0
 
-    /// - Parameter payloadType: of VP8 in the client's answer. That of its retransmissions is one more.
-    init(loop: EventLoop, payloadType: UInt8, extensions: HeaderExtensionIDs) throws {
+    /// - Parameter payloadType: of the codec in the client's answer. That of its retransmissions is one more.
+    init(loop: EventLoop, payloadType: UInt8, extensions: HeaderExtensionIDs, codec: Codec) throws {
+        self.codec = codec
         let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
         publisher = try settings.makePeer(.controlled, .here)
         peer = try settings.makePeer(.controlling, .here)
-        let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: SSRC(7001))
+        let receiver = Receiver(mid: "0", media: codec.media, ssrc: SSRC(7000), retransmissionSSRC: SSRC(7001))
         consumer = Consumer(
             receiver, peer: peer, firstSequenceNumber: SequenceNumber(100), history: 512,
             replays: ReplayPace(loop: loop))
@@ -147,11 +209,11 @@ private final class Downlink {
         _ = client.peer.addReceiver(
             ReceiverConfiguration(
                 ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
-                extensions: extensions, clockRate: 90000, payloadTypes: [payloadType],
+                extensions: extensions, clockRate: codec.clockRate, payloadTypes: [payloadType],
                 retransmissionPayloadTypes: [payloadType: payloadType + 1], nack: true))
-        let codec = NegotiatedCodec(
-            codec: .vp8, payloadType: payloadType, retransmissionPayloadType: payloadType + 1, parameters: "")
-        consumer.accept([codec], extensions)
+        let negotiated = NegotiatedCodec(
+            codec: codec, payloadType: payloadType, retransmissionPayloadType: payloadType + 1, parameters: "")
+        consumer.accept([negotiated], extensions)
         peer.onEvent = { [unowned self] event in if case .secured = event { consumer.secured() } }
         try settings.start(peer)
         try settings.connect(peer, to: client.peer.local, as: .server)
@@ -159,15 +221,23 @@ private final class Downlink {
     }
 
     func assignNewStream() -> PublishedStream {
+        let stream = makeStream()
+        assign(stream)
+        return stream
+    }
+
+    func accept(_ extensions: HeaderExtensionIDs) { consumer.accept(extensions) }
+
+    func assign(_ stream: PublishedStream) { consumer.assign(stream) }
+
+    func makeStream() -> PublishedStream {
         streams += 1
         let receiver = publisher.addReceiver(
             ReceiverConfiguration(
                 mid: String(streams), clockRate: 90000, payloadTypes: [96], nack: false))
-        let stream = PublishedStream(
-            StreamInfo(id: streams, media: .video, codec: "VP8", extraValue: ""), codec: .vp8, participant: "p-1",
-            loop: publisher.loop, source: SessionSource(peer: publisher, receiver: receiver))
-        consumer.assign(stream)
-        return stream
+        return PublishedStream(
+            StreamInfo(id: streams, media: codec.media, codec: codec.rawValue, extraValue: ""), codec: codec,
+            participant: "p-1", loop: publisher.loop, source: SessionSource(peer: publisher, receiver: receiver))
     }
 
     func forward(

@@ -83,6 +83,25 @@ final class MediaSession {
         return Publish(sdp: offer.serialized(), streams: new.map { .init(mid: $0.mid) })
     }
 
+    /// An offer of one stream more, with capture times.
+    func offerMore(midExtension: UInt8, captureTime: UInt8) -> Publish {
+        let all = senders.indices.map { index in
+            Sender(mid: String(index), codec: .vp8, ssrc: SSRC(UInt32(5000 + 2 * index)), retransmissionSSRC: nil)
+        }
+        let new = Sender(mid: String(all.count), codec: .vp8, ssrc: SSRC(9000), retransmissionSSRC: nil)
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 2, senders: all + [new], transport: peer.local, cname: "test")
+        for index in offer.media.indices {
+            offer.media[index].extensions = [
+                HeaderExtension(id: midExtension, .mid), HeaderExtension(id: captureTime, .captureTime),
+            ]
+        }
+        for sender in senders {
+            peer.setExtensions(HeaderExtensionIDs(mid: midExtension, captureTime: captureTime), of: sender)
+        }
+        return Publish(sdp: offer.serialized(), streams: [.init(mid: new.mid)])
+    }
+
     /// The offer of the first sender once more.
     var reoffer: Publish {
         let sender = Sender(mid: "0", codec: .vp8, ssrc: SSRC(5000), retransmissionSSRC: nil)
@@ -122,8 +141,15 @@ final class MediaSession {
         }
     }
 
-    func send(_ packet: consuming PacketBuffer, via sender: SenderID) {
-        guard let header = RTPHeader(parsing: packet) else { return }
+    /// Sends a keyframe with its capture time.
+    func send(captured time: AbsoluteCaptureTime, sender: Int = 0) {
+        send(vp8(sent, keyframe: true), via: senders[sender], captured: time)
+        sent += 1
+    }
+
+    func send(_ packet: consuming PacketBuffer, via sender: SenderID, captured time: AbsoluteCaptureTime? = nil) {
+        guard var header = RTPHeader(parsing: packet) else { return }
+        header.captureTime = time
         peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender)
     }
 
@@ -136,6 +162,7 @@ final class MediaSession {
                 ReceiverConfiguration(
                     ssrc: receiver.ssrc,
                     retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
+                    extensions: HeaderExtensionIDs(offer[mid: receiver.mid]?.extensions ?? []),
                     clockRate: receiver.media == .audio ? 48000 : 90000,
                     payloadTypes: Set(Codec.of(receiver.media).map(\.payloadType)), nack: false))
         }

@@ -32,6 +32,9 @@ struct CaptureTimeTests {
         let latency = try #require(viewer.trueLatency).milliseconds
         #expect((155..<156).contains(latency))
         #expect(abs(try error(viewer)) < 0.1)
+        #expect(viewer.largestLatencyError < .microseconds(100))
+        // All but those of the first reports.
+        #expect(viewer.measuredFrames > viewer.shown - 100)
     }
 
     @Test func `the error is half of the difference between the two directions`() throws {
@@ -43,5 +46,7 @@ struct CaptureTimeTests {
         let viewer = try report(60, publisher: .wifi, viewer: .cellular)
         #expect(viewer.hasCaptureTimes)
         #expect(abs(try error(viewer)) < 15)
+        #expect(viewer.largestLatencyError < .milliseconds(30))
+        #expect(viewer.measuredFrames > viewer.shown - 150)
     }
 }

@@ -25,6 +25,7 @@ private func report(_ path: String) throws -> [String: Any] {
         }
         #expect(report["srtpProfile"] as? String == "AEAD_AES_128_GCM")
         #expect(report["latencyMethod"] as? String == "rtp-timestamp")
+        #expect(report["latencyIsMeasured"] as? Bool == true)
         #expect(report["width"] as? Int == 1280)
         // A busy machine encodes fewer frames. The viewer renders all published ones, except for the beginning.
         let (published, rendered) = (report["framesPublished"] as? Int ?? 0, report["framesRendered"] as? Int ?? 0)
@@ -60,6 +61,7 @@ private func report(_ path: String) throws -> [String: Any] {
         let report = try report(server.folder.file("r.json"))
         #expect((report["framesRendered"] as? Int ?? 0) > 20)
         #expect(report["latencyMethod"] as? String == "abs-capture-time")
+        #expect(report["latencyIsMeasured"] is Bool)
         #expect((report["latencyMsP50"] as? Double ?? -1) > 0)
         #expect((report["streams"] as? [[String: Any]])?.count == 2)
         #expect(FileManager.default.fileExists(atPath: server.folder.file("s.png")))

@@ -15,6 +15,7 @@ struct Report: Encodable {
         var latencyMsP50: Double?
         var latencyMsP95: Double?
         var latencyMethod: String?
+        var latencyIsMeasured: Bool?
         var longestGapMs: Double
         var packetsReceived: Int
         var packetsLost: Int
@@ -33,6 +34,7 @@ struct Report: Encodable {
             latencyMsP50 = received.latency?.medianMilliseconds
             latencyMsP95 = received.latency?.p95Milliseconds
             latencyMethod = received.latency?.method.rawValue
+            latencyIsMeasured = received.latency?.isMeasured
             longestGapMs = received.longestGapMilliseconds
             packetsReceived = received.packetsReceived
             packetsLost = received.packetsLost
@@ -56,6 +58,7 @@ struct Report: Encodable {
     var latencyMsP50: Double?
     var latencyMsP95: Double?
     var latencyMethod: String?
+    var latencyIsMeasured: Bool?
     var packetsLost: Int
     var packetsRecovered: Int
     var roundTripMs: Double?
@@ -80,6 +83,7 @@ struct Report: Encodable {
         latencyMsP50 = first?.latency?.medianMilliseconds
         latencyMsP95 = first?.latency?.p95Milliseconds
         latencyMethod = first?.latency?.method.rawValue
+        latencyIsMeasured = first?.latency?.isMeasured
         packetsLost = first?.packetsLost ?? 0
         packetsRecovered = first?.packetsRecovered ?? 0
         roundTripMs = viewer.roundTripMilliseconds

@@ -58,7 +58,8 @@ struct StatusLine {
             roundTrip(statistics),
         ]
         if let latency = video.latency {
-            parts.append("capture to render \(number(latency.medianMilliseconds, 0)) ms")
+            let median = number(latency.medianMilliseconds, 0)
+            parts.append("capture to render \(latency.isMeasured ? "" : "about ")\(median) ms")
         }
         if videos.count > 1 { parts.append("and \(videos.count - 1) more") }
         return parts.joined(separator: " | ")

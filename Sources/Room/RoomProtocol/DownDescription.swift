@@ -79,7 +79,10 @@ let offeredExtensions = [HeaderExtension(id: 1, .captureTime)]
 extension MediaDescription {
     /// The header extensions of our offer that this m-line of its answer accepts.
     package var acceptedExtensions: HeaderExtensionIDs {
-        HeaderExtensionIDs(extensions.filter(offeredExtensions.contains))
+        HeaderExtensionIDs(
+            extensions.received.filter { one in
+                offeredExtensions.contains { $0.id == one.id && $0.uri == one.uri }
+            })
     }
 
     /// This m-line, refused in an answer.

@@ -68,7 +68,7 @@ package enum UpDescription {
         }
         return OfferedStream(
             mid: mid, negotiated: negotiated, ssrc: media.ssrcs.first, retransmissionSSRC: media.retransmissionSSRC,
-            extensions: HeaderExtensionIDs(media.extensions))
+            extensions: HeaderExtensionIDs(media.extensions.sent))
     }
 
     /// An answer that accepts the given streams. Of the other m-lines, it keeps those that do not send for a later stream,

@@ -20,6 +20,10 @@ public struct SimulationReport: Sendable {
         public var trueLatency: TimeInterval?
         /// Whether the latency comes from capture times in the packets, instead of sender reports.
         public var hasCaptureTimes: Bool
+        /// The largest difference between both, over all frames whose latency round trips measured. Zero without any.
+        public var largestLatencyError: TimeInterval
+        /// The frames whose latency round trips measured.
+        public var measuredFrames: Int
         /// A sum over its frames and the times at which it showed them. Equal for equal views.
         public var digest: UInt64
     }

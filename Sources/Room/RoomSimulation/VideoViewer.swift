@@ -47,6 +47,8 @@ final class VideoViewer: IncomingSink {
     private var lastArrived: MonotonicTime?
     private var clock: StreamClock?
     private var latency: (measured: StreamClock.Age?, actual: TimeInterval)?
+    private var largestLatencyError = TimeInterval.zero
+    private var measuredFrames = 0
     private var trace = Trace()
 
     init(
@@ -167,6 +169,11 @@ final class VideoViewer: IncomingSink {
         latency = simulation.videoSource(of: stream)?.captureTime(of: part).map {
             (clock?.age(of: rtp, at: now, wallClock: client.wallClock), now - $0)
         }
+        if let latency, let age = latency.measured, age.comparison == .roundTrips {
+            let error = age.time - latency.actual
+            largestLatencyError = max(largestLatencyError, max(error, .zero - error))
+            measuredFrames += 1
+        }
         last = (part.generation, part.frame)
         shown += 1
         if let lastShown { longestFreeze = max(longestFreeze, now - lastShown) }
@@ -197,7 +204,8 @@ final class VideoViewer: IncomingSink {
             client: name, stream: stream, shown: shown, skippedPackets: skipped,
             firstFrame: firstShown.map { $0 - since }, longestFreeze: longestFreeze,
             latency: latency?.measured?.time, trueLatency: latency?.actual,
-            hasCaptureTimes: latency?.measured?.source == .captureTime,
+            hasCaptureTimes: latency?.measured?.source == .captureTime, largestLatencyError: largestLatencyError,
+            measuredFrames: measuredFrames,
             digest: trace.digest)
     }
 }

@@ -67,6 +67,12 @@ final class Consumer {
         beginIfPossible()
     }
 
+    /// Sets the header extensions of a later answer.
+    func accept(_ extensions: HeaderExtensionIDs) {
+        self.extensions = extensions
+        if let sender { peer.setExtensions(extensions, of: sender) }
+    }
+
     /// The session can send from now on.
     func secured() { beginIfPossible() }
 
@@ -159,6 +165,7 @@ final class Consumer {
         if sender == nil { sender = makeSender(accepted) }
         payloadType = negotiated.payloadType
         splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
+        stream.consumerBegins()
         replay = replays.replay(of: stream)
         // Not now: the message that assigns the stream has the first sequence number, and is not written yet.
         if replay != nil { replayTimer.arm(at: peer.loop.now) }

@@ -76,8 +76,12 @@ final class DownSession {
             try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
             remote = transport
         }
-        for consumer in consumers where consumer.accepted == nil {
+        for consumer in consumers {
             let media = answer[mid: consumer.receiver.mid]
+            guard consumer.accepted == nil else {
+                consumer.accept(media?.acceptedExtensions ?? HeaderExtensionIDs())
+                continue
+            }
             let isTaken =
                 media.map { !$0.isRejected && ($0.direction == .recvonly || $0.direction == .sendrecv) } ?? false
             if let media, isTaken {

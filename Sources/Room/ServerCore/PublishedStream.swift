@@ -22,6 +22,10 @@ final class PublishedStream {
     private let loop: Loop
     private let source: any StreamSource
     @exclusivity(unchecked) private var newest: StreamPosition?
+    /// The last capture time of the current epoch, with the timestamp of its packet.
+    @exclusivity(unchecked) private var captured: (time: AbsoluteCaptureTime, rtp: RTPTimestamp)?
+    /// Whether a consumer or a pipe began after the last packet with a capture time.
+    @exclusivity(unchecked) private var needsCaptureTime = false
     /// Of the publisher's changes of the state.
     var statePace = StatePace()
     private var governor = KeyframeGovernor()
@@ -48,7 +52,10 @@ final class PublishedStream {
 
     func set(_ state: StreamState) { info.state = state }
 
-    func add(_ pipe: Pipe) { pipes.append(pipe) }
+    func add(_ pipe: Pipe) {
+        pipes.append(pipe)
+        consumerBegins()
+    }
 
     func remove(_ pipe: Pipe) { pipes.removeAll { $0 === pipe } }
 
@@ -72,11 +79,14 @@ final class PublishedStream {
     /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.
     func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
         let isNewest = advance(to: position)
+        if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
         guard isWatched else { return recent.forgetKeyframe() }
         let now = loop.now
         let payload =
             header.payloadLength > 0
             ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
+        var header = header
+        if isNewest, payload?.isStart == true, needsCaptureTime || codec.media == .video { addCaptureTime(to: &header) }
         for pipe in pipes { pipe.carry(packet, header, at: position, of: info.id) }
         guard !consumers.isEmpty else {
             // Without consumers, packets are not kept.
@@ -113,6 +123,19 @@ final class PublishedStream {
         if isAwaited { requestKeyframe() }
     }
 
+    /// A receiver begins with the next packet that can begin a stream. Until it has a capture time of this stream, it
+    /// would compute with that of the stream before, which another machine may have captured.
+    func consumerBegins() { needsCaptureTime = true }
+
+    /// Computes the packet's capture time, as its receivers would, if the packet has none.
+    private func addCaptureTime(to header: inout RTPHeader) {
+        if header.captureTime == nil, let captured {
+            let distance = header.timestamp.interval(since: captured.rtp, clockRate: codec.clockRate)
+            if distance <= AbsoluteCaptureTime.reach { header.captureTime = captured.time.advanced(by: distance) }
+        }
+        if header.captureTime != nil { needsCaptureTime = false }
+    }
+
     /// Whether the packet at this position is the newest of its epoch.
     private func advance(to position: StreamPosition) -> Bool {
         guard let newest else {
@@ -128,6 +151,8 @@ final class PublishedStream {
     /// The publisher's stream restarted. Consumers join it at its next keyframe, which may be requested immediately.
     private func beginEpoch() {
         clock = nil
+        captured = nil
+        needsCaptureTime = true
         governor = KeyframeGovernor()
         recent.forgetKeyframe()
         for consumer in consumers { consumer.streamRestarted() }

@@ -46,6 +46,9 @@ final class UpSession {
         peer.onEvent = { [unowned self] event in handle(event) }
         peer.onMedia = { [unowned self] receiver, header, position, packet in
             guard let index = streams.firstIndex(where: { $0.receiver == receiver }) else { return }
+            var header = header
+            // The reports that are passed on show another clock: the publisher's, late by the way from it.
+            if header.captureTime != nil, !streams[index].clock.isKnown { header.captureTime?.clockOffset = nil }
             streams[index].stream.forward(packet, header: header, at: position)
             if let problem = streams[index].lengths.problem(with: header, of: streams[index].offered.mid) {
                 send(.error(Problem(problem)))
@@ -88,6 +91,10 @@ final class UpSession {
             try settings.start(peer)
             try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
             remote = transport
+        }
+        for entry in streams {
+            guard let media = offer[mid: entry.offered.mid], !media.isRejected else { continue }
+            peer.setExtensions(HeaderExtensionIDs(media.extensions.sent), of: entry.receiver)
         }
         let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
         var local = peer.local

@@ -175,6 +175,11 @@ package final class Peer: TurnMember {
         session.setExtensions(extensions, of: sender)
     }
 
+    /// See `PeerSession.setExtensions`.
+    package func setExtensions(_ extensions: HeaderExtensionIDs, of receiver: ReceiverID) {
+        session.setExtensions(extensions, of: receiver)
+    }
+
     package func removeSender(_ sender: SenderID) {
         touch()
         session.removeSender(sender, now: loop.now)

@@ -99,7 +99,7 @@ public struct ReceiverConfiguration: Sendable {
     public var ssrc: SSRC?
     public var retransmissionSSRC: SSRC?
     public var mid: String
-    /// The negotiated header extensions.
+    /// The header extensions that the peer sends. See `PeerSession.setExtensions`.
     public var extensions: HeaderExtensionIDs
     public var clockRate: UInt32
     /// Accepted payload types, without RTX. Packets of other types are dropped and counted.

@@ -48,12 +48,18 @@ public struct SenderReport: Sendable, Equatable {
     public var arrival: MonotonicTime
     /// The round trip that the same compound measures. Nil if the peer does not reply to extended reports (RFC 3611).
     public var roundTrip: TimeInterval?
+    /// The stream's newest packet before it. Nil before the first packet.
+    public var after: StreamPosition?
 
-    public init(ntp: NTPTime, rtp: RTPTimestamp, arrival: MonotonicTime, roundTrip: TimeInterval? = nil) {
+    public init(
+        ntp: NTPTime, rtp: RTPTimestamp, arrival: MonotonicTime, roundTrip: TimeInterval? = nil,
+        after: StreamPosition? = nil
+    ) {
         self.ntp = ntp
         self.rtp = rtp
         self.arrival = arrival
         self.roundTrip = roundTrip
+        self.after = after
     }
 }
 

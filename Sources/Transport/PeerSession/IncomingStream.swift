@@ -15,6 +15,8 @@ final class IncomingStream {
 
     let id: ReceiverID
     let configuration: ReceiverConfiguration
+    /// Ids of the header extensions that the peer sends.
+    var extensions: HeaderExtensionIDs
     var ssrc: SSRC?
     var retransmissionSSRC: SSRC?
     /// The stream's former SSRCs, the latest one last.
@@ -45,6 +47,7 @@ final class IncomingStream {
     init(id: ReceiverID, configuration: ReceiverConfiguration) {
         self.id = id
         self.configuration = configuration
+        extensions = configuration.extensions
         ssrc = configuration.ssrc
         retransmissionSSRC = configuration.retransmissionSSRC
         reception = ReceptionStatistics(clockRate: configuration.clockRate)
@@ -159,6 +162,9 @@ final class IncomingStream {
         counters.packets += 1
         counters.bytes += header.payloadEnd
     }
+
+    /// Nil before the first packet.
+    var newest: StreamPosition? { reception.highest.map { StreamPosition(epoch: epoch, number: $0) } }
 
     func receiveSenderReport(_ ntp: NTPTime, now: MonotonicTime) { reception.receiveSenderReport(ntp, now: now) }
 

@@ -198,6 +198,8 @@ final class OutgoingStream {
             octetCount: UInt32(truncatingIfNeeded: statistics.bytes - headers))
     }
 
+    func forgetReports() { reports = SentReports() }
+
     /// Handles the peer's report. Returns the round trip if the report refers to a sender report of ours.
     func receive(_ block: ReportBlock, now: MonotonicTime) -> TimeInterval? {
         isKnownToPeer = true

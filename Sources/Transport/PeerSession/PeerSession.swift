@@ -28,6 +28,8 @@ public final class PeerSession {
     private var expected: [Fingerprint] = []
     /// When the next report is due.
     @exclusivity(unchecked) package private(set) var nextReport = MonotonicTime.never
+    /// When a report is due at the latest. Media and clocks make `nextReport` earlier.
+    private var latestReport = MonotonicTime.never
     /// How many reports were sent since the last media packet in either direction.
     @exclusivity(unchecked) private var reportsWithoutMedia = 0
     private var isHandshakeReleased = false
@@ -247,6 +249,7 @@ public final class PeerSession {
             streams.dropped.malformed += 1
             return
         }
+        noticeStall(now: now)
         streams.receive(packets, now: now) { stream, lost in
             for number in lost { sendAgain(number, of: stream, now: now) }
         }
@@ -283,6 +286,7 @@ public final class PeerSession {
             }
             phase = .secured
             nextReport = now + reportDelay / 2
+            latestReport = nextReport
             liveness.start(now: now)
             streams.events.push(.secured(profile))
         case .failed(let reason):
@@ -300,6 +304,11 @@ public final class PeerSession {
     /// Sets the header extensions that the peer accepts for the sender. The others are not written.
     public func setExtensions(_ extensions: HeaderExtensionIDs, of id: SenderID) {
         streams.sender(id)?.extensions = extensions
+    }
+
+    /// Sets the header extensions that the peer sends to the receiver.
+    public func setExtensions(_ extensions: HeaderExtensionIDs, of id: ReceiverID) {
+        streams.receiver(id)?.extensions = extensions
     }
 
     /// Removes the sender. Sends BYE for it if it has sent packets.
@@ -444,13 +453,23 @@ public final class PeerSession {
         }
         guard phase == .secured, isAlive(now: now) else { return }
         if nextReport <= now {
+            noticeStall(now: now)
             reportsWithoutMedia += 1
             nextReport = now + reportDelay
             if isIdle { nextReport = (now + reportDelay * PeerSessionConfiguration.idleReportIntervals).idleTick }
+            latestReport = nextReport
             if streams.hasStreams { sendControl(streams.reports(now: now) + streams.feedback(now: now)) }
         } else {
             sendFeedback(now: now)
         }
+    }
+
+    /// A report that is overdue by more shows that this end stood still.
+    private static let stall = TimeInterval.milliseconds(500)
+
+    /// Replies that waited for this end would measure its stall.
+    private func noticeStall(now: MonotonicTime) {
+        if latestReport < now, now - latestReport > Self.stall { streams.forgetReports() }
     }
 
     /// Checks the peer's silence. Returns false if it ends the session.

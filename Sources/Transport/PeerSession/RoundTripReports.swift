@@ -3,6 +3,10 @@ import RTP
 /// The times that this end reported last, for the round trip to an end that replies how long it has kept one.
 struct SentReports {
     private static let remembered = 8
+    /// Longer ones span a stall of a machine, and no call survives them.
+    private static let longest = TimeInterval.seconds(3)
+    /// The delay is rounded, which can make the round trip negative by 15 µs.
+    private static let rounding = TimeInterval.milliseconds(1)
 
     private var reports: [(compact: UInt32, at: MonotonicTime)] = []
 
@@ -12,14 +16,16 @@ struct SentReports {
         reports.append((time.compact, now))
     }
 
-    /// The round trip by a reply. Nil if no remembered report had this time.
+    /// The round trip by a reply. Nil if no remembered report had this time, or if it is impossible: the clock of a machine
+    /// that is suspended stands still, and the other end's goes on.
     ///
     /// - Parameter delay: in 65536ths of a second.
     func roundTrip(last: UInt32, delay: UInt32, now: MonotonicTime) -> TimeInterval? {
         guard last != 0, let report = reports.last(where: { $0.compact == last }) else { return nil }
         let held = TimeInterval(nanoseconds: Int64(delay) * 1_000_000_000 / 65536)
-        // The delay is rounded, which can make the round trip negative by 15 µs.
-        return max(.zero, now - report.at - held)
+        let roundTrip = now - report.at - held
+        guard roundTrip >= .zero - Self.rounding, roundTrip <= Self.longest else { return nil }
+        return max(.zero, roundTrip)
     }
 }
 
@@ -51,6 +57,8 @@ struct ReferenceTimes {
         }
         return report.referenceTime == nil && report.replies.isEmpty ? nil : report
     }
+
+    mutating func forgetSent() { sent = SentReports() }
 
     /// Handles the peer's report. Returns the round trip if it replies to one of this end.
     mutating func receive(_ report: ExtendedReport, now: MonotonicTime) -> TimeInterval? {

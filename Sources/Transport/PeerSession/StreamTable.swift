@@ -182,7 +182,7 @@ final class StreamTable {
         }
         switch stream.receive(header, isRetransmission: isRetransmission, now: now, roundTrip: &repairRoundTrip) {
         case .new(let number), .restarted(let number):
-            header.resolveExtensions(stream.configuration.extensions, in: packet)
+            header.resolveExtensions(stream.extensions, in: packet)
             return .media(stream.id, header, StreamPosition(epoch: stream.epoch, number: number))
         case .duplicate:
             dropped.duplicates += 1
@@ -213,7 +213,7 @@ final class StreamTable {
         var found: IncomingStream?
         var hasMid = false
         for case let stream? in receivers {
-            guard let id = stream.configuration.extensions.mid,
+            guard let id = stream.extensions.mid,
                 let range = header.headerExtension(id: id, in: packet)
             else { continue }
             hasMid = true
@@ -316,17 +316,22 @@ final class StreamTable {
     }
 
     private func measured(_ roundTrip: TimeInterval) {
-        reportedRoundTrip.add(roundTrip)
+        reportedRoundTrip.addDespiteStalls(roundTrip)
         events.push(.roundTrip(roundTrip))
+    }
+
+    /// Takes no round trip from the reports so far.
+    func forgetReports() {
+        referenceTimes.forgetSent()
+        for case let sender? in senders { sender.forgetReports() }
     }
 
     private func receive(_ information: SenderInformation, roundTrip: TimeInterval?, now: MonotonicTime) {
         guard let stream = receiver(information.ssrc) else { return }
         stream.receiveSenderReport(information.ntp, now: now)
-        events.push(
-            .senderReport(
-                stream.id, SenderReport(ntp: information.ntp, rtp: information.rtp, arrival: now, roundTrip: roundTrip))
-        )
+        let report = SenderReport(
+            ntp: information.ntp, rtp: information.rtp, arrival: now, roundTrip: roundTrip, after: stream.newest)
+        events.push(.senderReport(stream.id, report))
     }
 
     private func receive(_ blocks: [ReportBlock], now: MonotonicTime) {

@@ -12,6 +12,14 @@ public struct AbsoluteCaptureTime: Sendable, Hashable {
         self.clockOffset = clockOffset
     }
 
+    /// How far receivers compute the capture times of other frames from one.
+    public static let reach = TimeInterval.seconds(5)
+
+    /// The capture time of a frame that the same machine captured later.
+    public func advanced(by interval: TimeInterval) -> AbsoluteCaptureTime {
+        AbsoluteCaptureTime(timestamp.advanced(by: interval), clockOffset: clockOffset)
+    }
+
     /// The length of the longest value.
     static let maximumLength = 16
 
@@ -44,7 +52,7 @@ public struct AbsoluteCaptureTime: Sendable, Hashable {
 
 /// Decides which frames of a stream carry their capture time. Receivers compute those between from the RTP timestamps.
 public struct CaptureTimeSchedule: Sendable {
-    /// Between two values. Receivers compute for 5 s.
+    /// Between two values, far below the reach of one.
     public static let interval = TimeInterval.seconds(1)
     /// A frame whose computed time would be further off carries its own. RTP timestamps are rounded to 11 µs.
     public static let tolerance = TimeInterval.milliseconds(1)

@@ -15,28 +15,40 @@ public struct HeaderExtension: Sendable, Hashable {
     /// One of `ids`.
     public var id: UInt8
     public var uri: String
+    /// Whether the end with this description sends and receives it.
+    public var direction: MediaDirection
 
-    public init(id: UInt8, uri: String) {
+    public init(id: UInt8, uri: String, _ direction: MediaDirection = .sendrecv) {
         self.id = id
         self.uri = uri
+        self.direction = direction
     }
 
-    public init(id: UInt8, _ kind: Kind) { self.init(id: id, uri: kind.rawValue) }
+    public init(id: UInt8, _ kind: Kind, _ direction: MediaDirection = .sendrecv) {
+        self.init(id: id, uri: kind.rawValue, direction)
+    }
 
     /// Nil for an extension that sessions do not know.
     public var kind: Kind? { Kind(rawValue: uri) }
 }
 
 extension [HeaderExtension] {
-    /// Those of an offer that an answer accepts: each known extension once, under an id of its own.
+    /// Those of an offer that an answer accepts, in the answer's direction (RFC 8285, section 7): each known extension once,
+    /// under an id of its own.
     public var acceptable: [HeaderExtension] {
         var accepted: [HeaderExtension] = []
-        for one in self where one.kind != nil {
+        for one in self where one.kind != nil && one.direction != .inactive {
             guard !accepted.contains(where: { $0.id == one.id || $0.uri == one.uri }) else { continue }
-            accepted.append(one)
+            accepted.append(HeaderExtension(id: one.id, uri: one.uri, one.direction.reversed))
         }
         return accepted
     }
+
+    /// Those that the end with this description sends.
+    public var sent: [HeaderExtension] { filter { $0.direction == .sendrecv || $0.direction == .sendonly } }
+
+    /// Those that the end with this description receives.
+    public var received: [HeaderExtension] { filter { $0.direction == .sendrecv || $0.direction == .recvonly } }
 }
 
 /// The negotiated ids of one m-line's header extensions. Nil for one that was not negotiated.

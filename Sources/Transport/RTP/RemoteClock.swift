@@ -23,6 +23,8 @@ public struct RemoteClock: Sendable, Equatable {
 
     public init() {}
 
+    public var isKnown: Bool { best != nil }
+
     /// Adds a report that was sent at `ntp` of the other clock, and arrived at `arrival`.
     public mutating func add(_ ntp: NTPTime, arrival: MonotonicTime, roundTrip: TimeInterval) {
         let sample = Sample(ntp: ntp.advanced(by: roundTrip / 2), at: arrival, roundTrip: roundTrip)

@@ -17,6 +17,16 @@ public struct RoundTripEstimate: Sendable, Equatable {
         smoothed = before + (sample - before) / 8
     }
 
+    /// Adds a sample that may span a stall of one of the ends, which lengthens it. It counts little more than the timeout,
+    /// which soon follows a path that became longer. An estimate that began with a stall begins again.
+    public mutating func addDespiteStalls(_ sample: TimeInterval) {
+        guard sample >= .zero, let smoothed, let timeout else { return add(sample) }
+        if sample < smoothed / 4 { self = RoundTripEstimate() }
+        add(min(sample, timeout + Self.step))
+    }
+
+    private static let step = TimeInterval.milliseconds(50)
+
     /// How long to wait for a response before another request. Responses are seldom later than this.
     public var timeout: TimeInterval? { smoothed.map { $0 + variation * 4 } }
 }

@@ -304,15 +304,18 @@ private struct MediaParser {
     private mutating func extmap(_ value: Substring, _ line: Substring) throws(TransportError) {
         let parts = value.split(separator: " ")
         // The id may have a direction, `3/recvonly`.
-        guard parts.count >= 2, let number = UInt16(parts[0].prefix { $0 != "/" }), number != 0 else {
+        let place = parts.first?.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false) ?? []
+        guard parts.count >= 2, let number = place.first.flatMap({ UInt16($0) }), number != 0 else {
             throw .malformed("an invalid extmap", line)
         }
         // 15 is reserved, up to 255 needs the two-byte form, and larger ids exist only in offers.
-        guard let id = UInt8(exactly: number), HeaderExtension.ids.contains(id) else { return }
+        guard let id = UInt8(exactly: number), HeaderExtension.ids.contains(id),
+            let direction = place.count < 2 ? .sendrecv : MediaDirection(rawValue: String(place[1]))
+        else { return }
         guard extensions.count < DescriptionParser.maximumPerMedia else {
             throw .tooMany("header extensions in one media description", DescriptionParser.maximumPerMedia)
         }
-        extensions.append(HeaderExtension(id: id, uri: String(parts[1])))
+        extensions.append(HeaderExtension(id: id, uri: String(parts[1]), direction))
     }
 
     private mutating func source(_ value: Substring, _ line: Substring) throws(TransportError) {

@@ -45,7 +45,10 @@ private struct DescriptionWriter {
         line("a=\(description.direction.rawValue)")
         if description.isMuxed { line("a=rtcp-mux") }
         line("a=rtcp-rsize")
-        for value in description.extensions { line("a=extmap:\(value.id) \(value.uri)") }
+        for value in description.extensions {
+            let direction = value.direction == .sendrecv ? "" : "/\(value.direction.rawValue)"
+            line("a=extmap:\(value.id)\(direction) \(value.uri)")
+        }
         for format in description.formats { self.format(format) }
         sources(description)
     }

@@ -8,15 +8,24 @@ public struct StreamClock: Sendable {
         case senderReport
     }
 
+    /// How the capturing clock is compared with the local one.
+    public enum Comparison: Sendable {
+        /// By the round trips of all ways between the two machines.
+        case roundTrips
+        /// By the round trip to the sender of the reports. Whether it knows the capturing clock as well is unknown.
+        case nearRoundTrip
+        /// By the wall clocks of both machines. Their difference is part of the age.
+        case wallClocks
+    }
+
     public struct Age: Sendable, Equatable {
         public var time: TimeInterval
         public var source: Source
-        /// Whether the capturing clock is known by round trips. Otherwise, it is compared with the local wall clock.
-        public var isMeasured: Bool
+        public var comparison: Comparison
     }
 
-    /// How far a capture time is computed to other RTP timestamps.
-    private static let reach = TimeInterval.seconds(5)
+    /// A frame is shown after its capture and within this time. Clocks that say otherwise are wrong.
+    private static let possible = TimeInterval.zero...TimeInterval.seconds(60)
 
     private let clockRate: UInt32
     private var captured: (time: AbsoluteCaptureTime, rtp: RTPTimestamp)?
@@ -25,8 +34,14 @@ public struct StreamClock: Sendable {
 
     public init(clockRate: UInt32) { self.clockRate = clockRate }
 
-    /// A packet carries its capture time.
-    public mutating func capture(_ time: AbsoluteCaptureTime, rtp: RTPTimestamp) { captured = (time, rtp) }
+    /// A packet carries its capture time. That of a late packet does not replace a newer one.
+    public mutating func capture(_ time: AbsoluteCaptureTime, rtp: RTPTimestamp) {
+        if let captured {
+            let distance = rtp.interval(since: captured.rtp, clockRate: clockRate)
+            if distance < .zero, distance >= .zero - AbsoluteCaptureTime.reach { return }
+        }
+        captured = (time, rtp)
+    }
 
     /// A sender report arrived at `arrival`. `roundTrip` is that to the clock that the report shows, nil if it is unknown.
     public mutating func report(_ ntp: NTPTime, rtp: RTPTimestamp, arrival: MonotonicTime, roundTrip: TimeInterval?) {
@@ -34,25 +49,41 @@ public struct StreamClock: Sendable {
         if let roundTrip { sender.add(ntp, arrival: arrival, roundTrip: roundTrip) }
     }
 
-    /// The age of a frame. Nil before the first capture time or report.
+    /// The age of a frame. Nil before the first capture time or report, and if no clock tells a possible age.
     ///
     /// - Parameter wallClock: the local wall clock at a point of the monotonic clock.
     public func age(of rtp: RTPTimestamp, at now: MonotonicTime, wallClock: (MonotonicTime) -> NTPTime) -> Age? {
-        guard let (time, offset, source) = capture(of: rtp) else { return nil }
-        let present = sender.time(at: now)
-        // The wall clocks of two machines are set by the same time, so no offset between them is assumed.
-        let shown = present.map { $0.advanced(by: TimeInterval(ntpUnits: offset)) } ?? wallClock(now)
-        return Age(time: shown.interval(since: time), source: source, isMeasured: present != nil)
+        if let age = ageByCapture(of: rtp, at: now, wallClock), Self.possible.contains(age.time) { return age }
+        if let age = ageByReport(of: rtp, at: now, wallClock), Self.possible.contains(age.time) { return age }
+        return nil
     }
 
-    private func capture(of rtp: RTPTimestamp) -> (NTPTime, clockOffset: Int64, Source)? {
-        if let captured {
-            let distance = rtp.interval(since: captured.rtp, clockRate: clockRate)
-            if max(distance, .zero - distance) <= Self.reach || reported == nil {
-                return (captured.time.timestamp.advanced(by: distance), captured.time.clockOffset ?? 0, .captureTime)
-            }
+    /// Nil too far from a capture time, if a report serves instead.
+    private func ageByCapture(
+        of rtp: RTPTimestamp, at now: MonotonicTime, _ wallClock: (MonotonicTime) -> NTPTime
+    ) -> Age? {
+        guard let (time, first) = captured else { return nil }
+        let distance = rtp.interval(since: first, clockRate: clockRate)
+        guard max(distance, .zero - distance) <= AbsoluteCaptureTime.reach || reported == nil else { return nil }
+        let capture = time.timestamp.advanced(by: distance)
+        guard let present = sender.time(at: now) else {
+            // The wall clocks of two machines are set by the same time, so no offset between them is assumed.
+            return Age(time: wallClock(now).interval(since: capture), source: .captureTime, comparison: .wallClocks)
         }
+        let shown = present.advanced(by: TimeInterval(ntpUnits: time.clockOffset ?? 0))
+        return Age(
+            time: shown.interval(since: capture), source: .captureTime,
+            comparison: time.clockOffset == nil ? .nearRoundTrip : .roundTrips)
+    }
+
+    private func ageByReport(
+        of rtp: RTPTimestamp, at now: MonotonicTime, _ wallClock: (MonotonicTime) -> NTPTime
+    ) -> Age? {
         guard let reported else { return nil }
-        return (reported.ntp.advanced(by: rtp.interval(since: reported.rtp, clockRate: clockRate)), 0, .senderReport)
+        let capture = reported.ntp.advanced(by: rtp.interval(since: reported.rtp, clockRate: clockRate))
+        let present = sender.time(at: now)
+        return Age(
+            time: (present ?? wallClock(now)).interval(since: capture), source: .senderReport,
+            comparison: present == nil ? .wallClocks : .nearRoundTrip)
     }
 }

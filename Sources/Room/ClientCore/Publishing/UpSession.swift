@@ -141,9 +141,12 @@ final class UpSession {
             let answer = try SessionDescription(parsing: published.sdp)
             for stream in published.streams {
                 guard let track = tracks.first(where: { $0.sender.mid == stream.mid }),
-                    let media = answer[mid: stream.mid], !media.isRejected
+                    answer[mid: stream.mid]?.isRejected == false
                 else { continue }
                 track.stream = stream.stream
+            }
+            for track in tracks {
+                guard let media = answer[mid: track.sender.mid], !media.isRejected else { continue }
                 peer.setExtensions(media.acceptedExtensions, of: track.senderID)
             }
             guard !isAnswered else { return }

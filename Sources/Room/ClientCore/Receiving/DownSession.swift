@@ -94,8 +94,13 @@ final class DownSession {
         } catch {
             throw TransportError(code: "sdp.no-ssrc", message: error.message, cause: error)
         }
-        for receiver in receivers where slot(receiver.mid) == nil {
+        for receiver in receivers {
             let media = offer[mid: receiver.mid]
+            let extensions = HeaderExtensionIDs(media?.extensions.sent ?? [])
+            if let slot = slot(receiver.mid) {
+                peer.setExtensions(extensions, of: slot.id)
+                continue
+            }
             let codecs = media.map { NegotiatedCodec.all(in: $0) } ?? []
             let retransmissions = codecs.compactMap { codec in
                 codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
@@ -104,7 +109,7 @@ final class DownSession {
                 ReceiverConfiguration(
                     ssrc: receiver.ssrc,
                     retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
-                    extensions: HeaderExtensionIDs(media?.extensions ?? []),
+                    extensions: extensions,
                     clockRate: receiver.media == .video ? Codec.vp8.clockRate : Codec.opus.clockRate,
                     payloadTypes: Set(codecs.map(\.payloadType)),
                     retransmissionPayloadTypes: Dictionary(retransmissions) { first, _ in first },
@@ -214,7 +219,7 @@ final class DownSession {
             self.profile = profile
             onEvent?(.secured(profile))
         case .lossBeyondRepair(let id): peer.requestKeyframe(id)
-        case .senderReport(let id, let report): slotOfReceiver[id]?.assignment?.receive(report)
+        case .senderReport(let id, let report): slotOfReceiver[id]?.receive(report)
         case .mediaRefused(let id, let packets):
             if let stream = slotOfReceiver[id]?.assignment?.stream { onEvent?(.problem(refusal(of: stream, packets))) }
         case .roundTrip(let time): roundTrip = time

@@ -9,6 +9,11 @@ final class ReceiverSlot {
     let id: ReceiverID
     let codecs: [NegotiatedCodec]
     private(set) var assignment: Assignment?
+    /// The first packet of the assigned stream. Nil if the receiver had none before, or if the server does not tell it.
+    private var first: StreamPosition?
+    private var newestEpoch = 0
+    /// The newest sender report. It may belong to the next stream, as packets may.
+    private var report: SenderReport?
     /// Packets of the next stream that arrived before the message that assigns it.
     private var held = HeldPackets()
     /// Of a video whose first packet has not arrived.
@@ -26,11 +31,20 @@ final class ReceiverSlot {
     }
 
     func receive(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
+        newestEpoch = position.epoch
         guard let assignment else { return held.hold(packet, header, at: position) }
         held.remember(packet, header, at: position)
         // A packet with another payload type belongs to the previous or the next stream.
         guard assignment.stream.payloadType == header.payloadType else { return }
         deliver(packet.bytes.span.extracting(0..<packet.count), header)
+    }
+
+    /// A report follows the first packet of its stream. One that arrived before that packet is about the stream before.
+    func receive(_ report: SenderReport) {
+        self.report = report
+        guard let assignment, let after = report.after else { return }
+        if let first, after.epoch == first.epoch, after.number < first.number { return }
+        assignment.receive(report)
     }
 
     /// Passes a packet on. At the start of a stream, it may have to wait for the first one.
@@ -58,6 +72,7 @@ final class ReceiverSlot {
     ///   - first: the same as a position, nil before the receiver's first packet.
     func begin(_ assignment: Assignment, at number: SequenceNumber?, position first: Int?) -> Bool {
         self.assignment = assignment
+        self.first = first.map { StreamPosition(epoch: newestEpoch, number: $0) }
         start = receiver.media == .video ? number.map { StreamStart(at: $0) } : nil
         assignment.begin()
         let isWhole = held.isWhole(from: first)
@@ -66,6 +81,7 @@ final class ReceiverSlot {
         for packet in held.take(from: first) where packet.header.payloadType == assignment.stream.payloadType {
             deliver(packet.bytes.span, packet.header)
         }
+        if let report, self.first != nil { receive(report) }
         return isWhole
     }
 

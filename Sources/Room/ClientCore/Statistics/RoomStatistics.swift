@@ -8,16 +8,23 @@ public struct RoomStatistics: Sendable {
         case rtpTimestamp = "rtp-timestamp"
         /// Packets carry the capture times of their frames (`abs-capture-time`), by the clock of the machine that captured
         /// them. That clock is known from the sender reports and the round trips of both ways. The error is half of the
-        /// difference between the delays of the two directions. Before the first round trips are known, and with a server
-        /// that does not measure them, the wall clocks of the two machines are compared.
+        /// difference between the delays of the two directions. See `Latency.isMeasured`.
         case captureTime = "abs-capture-time"
-        /// The publisher's RTCP sender reports tie its RTP timestamps to its clock. Otherwise as `captureTime`.
+        /// The publisher's RTCP sender reports tie its RTP timestamps to its clock, whose way to the server may be
+        /// unknown. Otherwise as `captureTime`.
         case senderReport = "rtcp-sender-report"
     }
 
-    /// Time from a frame's capture until the renderers receive it, over at most the last 4096 frames.
+    /// Time from a frame's capture until the renderers receive it, over at most the last 4096 frames. Impossible values,
+    /// which wrong clocks cause, do not count.
     public struct Latency: Sendable {
         public var method: LatencyMethod
+        /// Whether one clock or the round trips of both ways measure it.
+        ///
+        /// If not, it is an estimate. Before the first round trips are known, and with a server that does not measure
+        /// them, the difference between the wall clocks of two machines is part of it. Without that of the publisher, it
+        /// is too small by the delay from the publisher to the server.
+        public var isMeasured: Bool
         public var samples: Int
         public var medianMilliseconds: Double
         /// 95 of 100 frames were this fast or faster.
@@ -25,10 +32,11 @@ public struct RoomStatistics: Sendable {
         public var maximumMilliseconds: Double
 
         package init(
-            method: LatencyMethod, samples: Int, medianMilliseconds: Double, p95Milliseconds: Double,
-            maximumMilliseconds: Double
+            method: LatencyMethod, isMeasured: Bool, samples: Int, medianMilliseconds: Double,
+            p95Milliseconds: Double, maximumMilliseconds: Double
         ) {
             self.method = method
+            self.isMeasured = isMeasured
             self.samples = samples
             self.medianMilliseconds = medianMilliseconds
             self.p95Milliseconds = p95Milliseconds

@@ -9,6 +9,12 @@ internal import Synchronization
 final class StreamMonitor: Sendable {
     private static let latencyCapacity = 4096
 
+    /// How latencies are measured. Values of two bases are not mixed.
+    private struct Basis: Equatable {
+        var method = RoomStatistics.LatencyMethod.rtpTimestamp
+        var comparison = StreamClock.Comparison.roundTrips
+    }
+
     private struct State {
         var frames = 0
         var width = 0
@@ -19,9 +25,7 @@ final class StreamMonitor: Sendable {
         var frameRate = RateWindow()
         var latencies: [Double] = []
         var nextLatency = 0
-        var method = RoomStatistics.LatencyMethod.rtpTimestamp
-        /// Whether the clocks of two machines are compared by round trips.
-        var isMeasured = true
+        var basis = Basis()
         var clock: StreamClock?
     }
 
@@ -42,15 +46,15 @@ final class StreamMonitor: Sendable {
             }
             state.lastFrame = frame.handedOver
             if let captured {
-                add(frame.handedOver.milliseconds(since: captured), by: .rtpTimestamp, isMeasured: true, to: &state)
+                add(frame.handedOver.milliseconds(since: captured), by: Basis(), to: &state)
             } else if let timestamp = frame.rtpTimestamp,
                 let age = state.clock?.age(
                     of: RTPTimestamp(timestamp), at: MonotonicTime(nanoseconds: frame.handedOver.nanoseconds),
                     wallClock: WallClock.shared.time)
             {
-                add(
-                    age.time.milliseconds, by: age.source == .captureTime ? .captureTime : .senderReport,
-                    isMeasured: age.isMeasured, to: &state)
+                let method: RoomStatistics.LatencyMethod =
+                    age.source == .captureTime ? .captureTime : .senderReport
+                add(age.time.milliseconds, by: Basis(method: method, comparison: age.comparison), to: &state)
             }
         }
     }
@@ -78,14 +82,11 @@ final class StreamMonitor: Sendable {
         }
     }
 
-    private func add(
-        _ milliseconds: Double, by method: RoomStatistics.LatencyMethod, isMeasured: Bool, to state: inout State
-    ) {
-        if (method, isMeasured) != (state.method, state.isMeasured) {
-            // Values of two methods are not mixed.
+    private func add(_ milliseconds: Double, by basis: Basis, to state: inout State) {
+        if basis != state.basis {
             state.latencies = []
             state.nextLatency = 0
-            (state.method, state.isMeasured) = (method, isMeasured)
+            state.basis = basis
         }
         if state.latencies.count < Self.latencyCapacity {
             state.latencies.append(milliseconds)
@@ -99,7 +100,8 @@ final class StreamMonitor: Sendable {
         guard !state.latencies.isEmpty else { return nil }
         let sorted = state.latencies.sorted()
         return RoomStatistics.Latency(
-            method: state.method, samples: sorted.count, medianMilliseconds: sorted[sorted.count / 2],
+            method: state.basis.method, isMeasured: state.basis.comparison == .roundTrips, samples: sorted.count,
+            medianMilliseconds: sorted[sorted.count / 2],
             p95Milliseconds: sorted[min(sorted.count - 1, sorted.count * 95 / 100)],
             maximumMilliseconds: sorted[sorted.count - 1])
     }

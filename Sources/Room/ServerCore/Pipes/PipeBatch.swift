@@ -38,8 +38,8 @@ package struct PipeBatch: Sendable {
 
     package var packetCount: Int { packets.count }
     package var byteCount: Int { bytes.count }
-    /// About the memory of a packet besides its own bytes.
-    static let packetOverhead = 64
+    /// The memory of a packet besides its own bytes, which include its header extension.
+    static let packetOverhead = MemoryLayout<Packet>.stride
     /// The memory of its packets, in bytes.
     var size: Int { bytes.count + packets.count * Self.packetOverhead }
     var isEmpty: Bool { messages.isEmpty && packets.isEmpty }
