@@ -16,8 +16,8 @@ final class KeptSpeaker: RunningNode {
         let device = SpeakerDevice(instance)
         self.device = device
         var limits = SourceSupervisor.Limits()
-        // A sound system takes audio in bursts.
-        limits.quiet = 0.5
+        // A null sink of PulseAudio takes none for 2 s if it was idle before.
+        limits.quiet = 3
         // Each attempt asks all sound systems.
         limits.poll = 1
         // There is nothing to fill.
