@@ -52,6 +52,16 @@ import Testing
         #expect(camera.count == 2)
     }
 
+    @Test func `an impossible rate of frames is none`() {
+        func rate(_ text: String) -> Double? {
+            NetworkCamera(
+                sessionDescription: "v=0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=framerate:\(text)\r\n"
+            ).first?.framesPerSecond
+        }
+        #expect(rate("0.5") == 0.5)
+        for text in ["1e-300", "0.01", "0", "-1", "nan", "inf", "1000"] { #expect(rate(text) == nil, "\(text)") }
+    }
+
     @Test func `a range without a finite end is that of a live stream`() {
         func length(_ range: String) -> Double? {
             NetworkCamera(

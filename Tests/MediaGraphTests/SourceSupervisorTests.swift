@@ -225,6 +225,36 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         #expect(bench.words == ["waiting", "returned"])
     }
 
+    @Test func `a failure that is told in other words each time is reported once`() {
+        var bench = Bench()
+        bench.send(.started)
+        for attempt in 0..<20 {
+            bench.send(.openFailed(.failed(MediaError(code: "process.ended", message: "It ended at 12:01:\(attempt)."))))
+            while bench.outstanding.isEmpty { bench.pass(0.5) }
+        }
+        #expect(bench.words == ["waiting"])
+        guard case .failed(let error) = bench.supervisor.cause else {
+            Issue.record("no cause")
+            return
+        }
+        #expect(error.message == "It ended at 12:01:19.")
+    }
+
+    @Test func `the cause is about the candidate that failed, while another one opens`() {
+        var bench = Bench(candidates: 2)
+        bench.send(.started)
+        bench.send(.openFailed(.absent(absent)))
+        #expect(bench.supervisor.candidate == 1)
+        #expect(bench.supervisor.blamed == 0)
+    }
+
+    @Test func `limits stay finite at any rate`() {
+        for rate in [1e-300, 0.001, 30, 1e300] {
+            let limits = SourceSupervisor.Limits().paced(rate)
+            #expect(limits.quiet <= 3600 && limits.silent <= 3600 && limits.pause <= 3600)
+        }
+    }
+
     @Test func `an opening device shows no slate for a second`() {
         var bench = Bench()
         bench.send(.started)

@@ -159,8 +159,7 @@ extension MediaNodesTests {
             let recording = DecodedRecording(path)
             #expect(recording.problem == nil)
             let steps = zip(recording.times, recording.times.dropFirst()).map { $1 - $0 }.prefix(film.count - 1)
-            // The length of an MP4 is that of its decoding, behind which a player leaves out the last frames.
-            #expect(steps.count >= film.count - 3 && steps.allSatisfy { abs($0 - 1.0 / 30) < 0.002 }, "\(steps)")
+            #expect(steps.count == film.count - 1 && steps.allSatisfy { abs($0 - 1.0 / 30) < 0.002 }, "\(steps)")
         }
 
         /// A packet of G.711.

@@ -157,6 +157,55 @@ extension MediaNodesTests {
             #expect(try plan(Self.graph(Self.room, format: "raw")).formats == ["I420", "S16LE"])
         }
 
+        /// An element of EBML (RFC 8794) with a size of four bytes.
+        private static func element(_ id: [UInt8], _ content: [UInt8]) -> [UInt8] {
+            id + [0x10] + [16, 8, 0].map { UInt8(truncatingIfNeeded: content.count >> $0) } + content
+        }
+
+        /// A Matroska file of Opus whose packets last as long as a file can state.
+        private static var endlessPackets: [UInt8] {
+            let head: [UInt8] = Array("OpusHead".utf8) + [1, 2, 0, 0, 0x80, 0xbb, 0, 0, 0, 0, 0]
+            var track = element([0xd7], [1])
+            track += element([0x73, 0xc5], [1])
+            track += element([0x83], [2])
+            track += element([0x86], Array("A_OPUS".utf8))
+            track += element([0x63, 0xa2], head)
+            var sound = element([0xb5], [0x47, 0x3b, 0x80, 0])
+            sound += element([0x9f], [2])
+            track += element([0xe1], sound)
+            var cluster = element([0xe7], [0])
+            for time in stride(from: 0, to: 1000, by: 20) {
+                let high = UInt8(time >> 8)
+                let low = UInt8(time & 0xff)
+                var group = element([0xa1], [0x81, high, low, 0, 0xfc, 0xff, 0xfe])
+                group += element([0x9b], [0x00, 0x00, 0x10, 0xc6, 0xf7, 0xa0, 0xb5, 0xed])
+                cluster += element([0xa0], group)
+            }
+            var segment = element([0x15, 0x49, 0xa9, 0x66], element([0x2a, 0xd7, 0xb1], [0x0f, 0x42, 0x40]))
+            segment += element([0x16, 0x54, 0xae, 0x6b], element([0xae], track))
+            segment += element([0x1f, 0x43, 0xb6, 0x75], cluster)
+            let header = element([0x1a, 0x45, 0xdf, 0xa3], element([0x42, 0x82], Array("matroska".utf8)))
+            return header + element([0x18, 0x53, 0x80, 0x67], segment)
+        }
+
+        @Test func `packets that state an endless duration are played`() async throws {
+            let folder = TemporaryFolder()
+            let (path, copy) = (folder.file("endless.mka"), folder.file("copy.mka"))
+            try Data(Self.endlessPackets).write(to: URL(fileURLWithPath: path))
+            let graph = MediaGraph(
+                nodes: [Node("file", settings: ["path": .text(path)]), .recorder("disk", path: copy)],
+                links: [
+                    Link(
+                        from: PortReference(node: "file", port: "audio"), to: PortReference(node: "disk", port: "audio"))
+                ])
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(graph, seen: seen)
+            try await pipeline.start()
+            await eventually("the end") { seen.hasEnded || !seen.failures.isEmpty }
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty)
+        }
+
         @Test func `a file that was cut off is played up to there, with a warning`() async throws {
             let folder = TemporaryFolder()
             try Self.mux(try EncodedFilm.h264(180, keyframeEvery: 15), "matroskamux", into: folder.file("whole.mkv"))

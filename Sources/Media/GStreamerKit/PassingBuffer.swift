@@ -136,6 +136,15 @@ package struct PassingBuffer: ~Copyable {
         buffer.pointee.dts = UInt(timestamp) - min(UInt(timestamp), lead)
     }
 
+    /// The time of decoding in the pad's segment, in nanoseconds. Nil without one.
+    package var decodeTime: UInt64? {
+        let time = current.pointee.dts
+        return time == UInt.max ? nil : UInt64(time)
+    }
+
+    /// Changes the buffer's duration.
+    package func setDuration(_ duration: UInt64) { makeWritable()?.pointee.duration = UInt(duration) }
+
     func makeWritable() -> UnsafeMutablePointer<GstBuffer>? {
         guard let slot else { return nil }
         let object = slot.pointee.data.assumingMemoryBound(to: GstMiniObject.self)

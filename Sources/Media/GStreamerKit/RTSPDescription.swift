@@ -49,7 +49,7 @@ extension NetworkCameraStream {
             isVideo: isVideo, payloadFormat: format.uppercased(),
             clockRate: map?.integer("clock-rate") ?? fixed.map { Int($0.clock_rate) },
             channels: isVideo ? nil : channels ?? 1, width: frame?.0, height: frame?.1,
-            framesPerSecond: rate.flatMap { $0 > 0 && $0 <= 240 ? $0 : nil },
+            framesPerSecond: rate.flatMap { (0.1...240).contains($0) ? $0 : nil },
             length: Self.length(range: attribute("range") ?? range))
     }
 

@@ -46,7 +46,8 @@ package struct SourceSupervisor: Sendable {
         package static func == (left: Cause, right: Cause) -> Bool {
             switch (left, right) {
             case (.absent(let one), .absent(let other)), (.failed(let one), .failed(let other)):
-                (one.code, one.message) == (other.code, other.message)
+                // The messages of a program or a server may differ each time.
+                one.code == other.code
             case (.silent, .silent), (.unresponsive, .unresponsive), (.gone, .gone): true
             default: false
             }
@@ -123,7 +124,7 @@ package struct SourceSupervisor: Sendable {
         /// If a call is later than this, the machine stood still, and the device is not to blame for the silence.
         package var stall = 0.25
         /// A slow pace raises no limit above this.
-        package var longestPaced = Double.infinity
+        package var longestPaced = 3600.0
 
         package init() {}
 
@@ -167,6 +168,7 @@ package struct SourceSupervisor: Sendable {
     private var standing = Standing.starting
     /// Why the last attempt failed. Of a replacement only if the wished device has not failed.
     private var latest: Cause?
+    private var latestCandidate = 0
     private var told = Standing.starting
     private var eventRate: RateLimit
     /// How long the last device delivered, in seconds.
@@ -222,6 +224,9 @@ package struct SourceSupervisor: Sendable {
         case .starting, .live: nil
         }
     }
+
+    /// The candidate that `cause` is about.
+    package var blamed: Int { latest == nil ? candidate : latestCandidate }
 
     // MARK: Inputs
 
@@ -363,7 +368,7 @@ package struct SourceSupervisor: Sendable {
 
     /// Notes why the source is not live.
     private mutating func stand(_ cause: Cause) {
-        if candidate == 0 || latest == nil { latest = cause }
+        if candidate == 0 || latest == nil { (latest, latestCandidate) = (cause, candidate) }
         if !hasStreamed {
             // The wished device's cause says most.
             if candidate == 0 || standing == .starting { standing = .waiting(cause) }

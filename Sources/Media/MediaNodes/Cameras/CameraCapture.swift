@@ -195,6 +195,8 @@ final class CameraCapture: Sendable {
 final class KeyframeRequests: Sendable {
     private let hasWarned = AtomicBool()
     private let warn: @Sendable (String) -> Void
+    /// A receiver of warnings may block, and a caller may hold a lock.
+    private let warnings = DispatchQueue(label: "media.camera.warnings")
 
     init(_ warn: @escaping @Sendable (String) -> Void) { self.warn = warn }
 
@@ -203,9 +205,11 @@ final class KeyframeRequests: Sendable {
         guard let capture else { return }
         if capture.takesKeyframeRequests { return capture.requestKeyframe() }
         guard !hasWarned.exchange(true) else { return }
-        warn(
-            "The camera accepts no requests for keyframes, so a viewer that joins waits for its next one. Set a short interval "
-                + "between keyframes if it has a control for it.")
+        warnings.async { [warn] in
+            warn(
+                "The camera accepts no requests for keyframes, so a viewer that joins waits for its next one. Set a short "
+                    + "interval between keyframes if it has a control for it.")
+        }
     }
 }
 

@@ -40,7 +40,9 @@ final class FileNode: NodeType, RunningNode {
         /// The time of a packet of audio that was dropped because of its distance.
         var suspect: UInt64?
 
-        mutating func advance(to time: UInt64, duration: UInt64?, isVideo: Bool) {
+        mutating func advance(to time: UInt64, duration stated: UInt64?, isVideo: Bool) {
+            // A file may state any duration.
+            let duration = stated.flatMap { $0 < FileNode.impossible ? $0 : nil }
             guard isVideo else {
                 audioEnd = max(audioEnd, time + (duration ?? 0))
                 return

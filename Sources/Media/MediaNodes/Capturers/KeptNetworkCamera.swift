@@ -37,6 +37,8 @@ struct KeptNetworkCamera: RunningNode {
     /// A camera sends continuously, but TCP holds its packets back for a moment.
     private static func limits(hasAudio: Bool) -> SourceSupervisor.Limits {
         var limits = SourceSupervisor.Limits()
+        // The camera's description may state any rate.
+        limits.longestPaced = 30
         // After a stand-in, the video goes on with the camera's next keyframe, which may take seconds.
         (limits.quiet, limits.silent, limits.pause) = (1, 5, 5)
         limits.firstStandIn = 4

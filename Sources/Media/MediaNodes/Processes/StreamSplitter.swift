@@ -55,7 +55,7 @@ struct StreamSplitter: Sendable {
 
     /// The end of the output: the rest may be a complete frame of H.264, whose end is not marked.
     mutating func finish(_ body: ([UInt8]) -> Void) {
-        if case .annexB(let splitter) = cutter, splitter.hasPicture {
+        if case .annexB(let splitter) = cutter, splitter.hasPicture, stated.fault(of: waiting) == nil {
             pictures += 1
             body(waiting)
         }
@@ -168,7 +168,7 @@ struct AnnexBSplitter: Sendable {
             let isSlice = (1...5).contains(type)
             // The number of a slice's first macroblock is 0 if its first bit is 1.
             let begins =
-                isSlice ? bytes[position + 4] & 0x80 != 0 && type != 3 && type != 4 : [6, 7, 8, 9].contains(type)
+                isSlice ? bytes[position + 4] & 0x80 != 0 && type != 3 && type != 4 : [6, 7, 8, 9].contains(type) || (14...18).contains(type)
             if hasPicture, begins {
                 // A zero before the start code belongs to it.
                 let end = position > 0 && bytes[position - 1] == 0 ? position - 1 : position

@@ -42,6 +42,7 @@ final class RecorderNode: NodeType, RunningNode {
         var counts = MediaStatistics.Recorder()
         var hold: Probe?
         var isVideoShifted = false
+        var length = DecodedLength()
         /// Of H.264.
         var size: [Int?]?
         /// Whether the audio that is leaving its queue now is before the recording's start.
@@ -219,6 +220,15 @@ final class RecorderNode: NodeType, RunningNode {
             queue.sink.onEndOfStream { [weak self] in self?.ended(stream) }
         }
         queues[.video]?.source.watchBuffers { [weak self] _ in self?.pictureLeaves() }
+        if container.name == "mp4" {
+            parsers[.video]?.source.watchBuffers { [weak self] buffer in
+                guard let shown = buffer.timestamp, let decoded = buffer.decodeTime, let self else { return }
+                let duration = state.withLock { state in
+                    state.length.duration(shownAt: shown, decodedAt: decoded, duration: buffer.duration)
+                }
+                if let duration { buffer.setDuration(duration) }
+            }
+        }
         // Muxers refuse other parameter sets in the format, as a camera's slate has. They are in the stream too.
         parsers[.video]?.source.onEvent { [weak self] event in
             guard case .caps(let caps) = event else { return .pass }

@@ -157,7 +157,7 @@ final class SourceHead: Sendable {
         let (supervisor, standIns) = state.withLock { ($0.supervisor, $0.tracks.map(\.standIns).reduce(0, +)) }
         var status = SourceStatus(
             state: SourceStatus.State(supervisor), device: device.name(of: supervisor.candidate))
-        status.cause = supervisor.cause.map { error($0, supervisor.candidate).message }
+        status.cause = supervisor.cause.map { error($0, supervisor.blamed).message }
         (status.losses, status.standIns) = (supervisor.losses, standIns)
         return status
     }

@@ -170,14 +170,16 @@ struct SourceTrack: Sendable {
         let isKeyframe = codec?.isKeyframe(bytes) ?? true
         if isKeyframe { reordered = codec?.reorderedFrames(asOf: bytes) ?? reordered }
         let isReordered = reordered > 0
-        // Frames in another order cannot be moved one by one: they begin with a keyframe after the stand-in.
-        let isTooEarly = isReordered && isStandIn && lastTime.map { start <= $0 } ?? false
+        // Frames in another order cannot be moved one by one: they begin with a keyframe after the stand-in, and after the
+        // frames of a connection whose clock was ahead. No keyframe is displayed before frames that precede it.
+        let isTooEarly = isReordered && (isStandIn || isKeyframe) && lastTime.map { start <= $0 } ?? false
         if isTooEarly { repeater?.interrupt() }
         let passing = isFull || isTooEarly ? .dropped : repeater?.pass(bytes) ?? .unchanged
         if passing == .dropped { return Passed(isDropped: true) }
         standIn.slate?.hide()
-        let timestamp = isReordered ? start : later(start)
-        let decoded = decodeTimes.next(displayedAt: timestamp, reordered: reordered)
+        let shown = isReordered ? start : later(start)
+        let decoded = decodeTimes.next(displayedAt: shown, reordered: reordered)
+        let timestamp = max(shown, decoded)
         let isPushed =
             if case .changed(let bytes) = passing {
                 source.push(bytes.span.bytes, timestamp: timestamp, decodedAt: decoded)
