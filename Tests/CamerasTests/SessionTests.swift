@@ -203,6 +203,27 @@ import Testing
         }
     }
 
+    @Test func `controls before a refused one get their former values, and a reset gives those of before the node`()
+        throws
+    {
+        let machine = try Machine(
+            FixtureTests.webcam(.init(.refusedControl, at: 1, control: "auto_exposure")))
+        let device = try machine.system.open(machine.name, mayReserve: false).device
+        let session = try machine.started()
+        let brightness = try #require(try device.controls().first { $0.name == "brightness" })
+        let original = try device.value(of: brightness)
+        _ = read(session, machine, until: 2)
+        #expect(throws: MediaError.self) { try session.set(ControlValues("brightness=9,auto_exposure=1")) }
+        #expect(try device.value(of: brightness) == original)
+        try session.set(ControlValues("brightness=9"))
+        #expect(throws: MediaError.self) { try session.set(ControlValues("brightness=7,auto_exposure=1")) }
+        #expect(try device.value(of: brightness) == 9)
+        try session.set(ControlValues("brightness=7"))
+        try session.reset(["brightness"])
+        #expect(try device.value(of: brightness) == original)
+        session.close()
+    }
+
     @Test func `a control that the driver changes by itself is reported, if it was set`() throws {
         let faults: [CameraFixture.Fault] = [
             .init(.changedControl, at: 1, control: "brightness", value: 50),

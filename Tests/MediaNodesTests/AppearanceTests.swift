@@ -43,6 +43,32 @@ extension MediaNodesTests {
             }
         }
 
+        @Test func `a node does not appear in an edit with a refused setting`() async throws {
+            let appearances = Collected<String>()
+            func graph(_ settings: [String: SettingValue], isShown: Bool) -> MediaGraph {
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120)
+                        Node("overlay", name: "overlay", settings: settings)
+                        Node.null("rest")
+                    }
+                    if isShown { Chain(from: "pattern", port: "video") { Node("shown", name: "shown") } }
+                }
+            }
+            let pipeline = try await MediaPipeline(
+                graph(["text": "on"], isShown: false), registry: Shown.registry(appearances))
+            try await pipeline.start()
+            // The overlay has no image.
+            let error = await #expect(throws: MediaError.self) {
+                try await pipeline.apply(graph(["text": "on", "image-opacity": 0.5], isShown: true), within: 10)
+            }
+            #expect(error?.code == MediaError.Code.settingUnusable)
+            #expect(appearances.all.isEmpty)
+            try await pipeline.apply(graph(["text": "on"], isShown: true), within: 10)
+            #expect(appearances.all == ["shown"])
+            await pipeline.stop()
+        }
+
         @Test("A node appears to others only after every source that the edit replaces has its keyframe")
         func appearsLast() async throws {
             let pictures = try await EncodedPictures.make("vp8", count: 2)

@@ -14,6 +14,7 @@ private struct Machine: CameraEnvironment {
     /// Of the camera's H.264. Nil if it delivers no keyframe.
     var parameters: SequenceParameters? = .made()
     var system: CameraSystem?
+    var mayCapture = true
 
     func hasElement(_ factory: String) -> Bool {
         !factory.hasSuffix("enc") || [encoder, "vp8enc", "x264enc", "jpegenc"].contains(factory)
@@ -109,6 +110,45 @@ extension MediaNodesTests {
                         to: PortReference(node: "packets", port: "in")))
             }
             return try Planner(NodeRegistry.builtIn, machine).plan(graph)
+        }
+
+        @Test func `a control whose setting is removed is forgotten`() throws {
+            let controls = CameraControls(try ControlValues("brightness=9,zoom=2,focus=3"))
+            try controls.reset("controls")
+            #expect(controls.values.values.map(\.name) == ["brightness"])
+            try controls.reset("brightness")
+            #expect(controls.values.values.isEmpty)
+        }
+
+        @Test func `a plan that may not capture expects that H.264 passes`() throws {
+            var machine = Machine(offers: "H264 640x480@30 YUYV 640x480@30", parameters: nil)
+            #expect(try plan(machine, to: "room").node("camera")?.formats["video"]?.encoding != "h264")
+            machine.mayCapture = false
+            #expect(try plan(machine, to: "room").node("camera")?.formats["video"]?.encoding == "h264")
+        }
+
+        @Test func `the encoder behind a head has a queue, threads for its size, and a keyframe every 2 s`() throws {
+            let format = MediaFormat(.encodedVideo, "h264", width: 1920, height: 1080, framesPerSecond: 25)
+            var plan = NodePlan(Node("camera"))
+            plan.append("videoconvert", as: "convert")
+            try plan.appendQueuedEncoder(of: format, Machine(offers: ""))
+            #expect(plan.elements.map(\.factory).prefix(3) == ["videoconvert", "queue", "x264enc"])
+            #expect(plan.element("encoder-queue")?.properties["leaky"] == "downstream")
+            #expect(plan.element("encoder-queue")?.properties["max-size-buffers"] == 2)
+            #expect(plan.element("encoder")?.properties["key-int-max"] == 50)
+            let threads = VideoEncoderNode.threads(forPixels: 1920 * 1080)
+            #expect(plan.element("encoder")?.properties["threads"] == .integer(threads))
+        }
+
+        @Test func `a queue of encoded video begins with a keyframe, and drops to the next one when it is full`() {
+            var gate = KeyframeGate()
+            #expect(!gate.admits(isKeyframe: false, isFull: false))
+            #expect(gate.admits(isKeyframe: true, isFull: false))
+            #expect(gate.admits(isKeyframe: false, isFull: false))
+            #expect(!gate.admits(isKeyframe: false, isFull: true))
+            #expect(!gate.admits(isKeyframe: true, isFull: true))
+            #expect(!gate.admits(isKeyframe: false, isFull: false))
+            #expect(gate.admits(isKeyframe: true, isFull: false))
         }
 
         @Test func `auto passes over a camera without a mode that a strict wish needs`() throws {

@@ -159,8 +159,8 @@ extension MediaNodesTests {
             let refused = #expect(throws: MediaError.self) { try controls.set("brightness", to: 999) }
             #expect(refused?.code == "camera.control")
             #expect(controls.values == (try ControlValues(isLate ? "brightness=9" : "brightness=8")))
-            controls.reset("brightness")
-            await eventually("the driver's default value") { (try? device.value(of: control)) == control.standard }
+            try controls.reset("brightness")
+            await eventually("the value of before") { (try? device.value(of: control)) == control.standard }
             #expect(controls.values == ControlValues())
             capture.close()
             #expect(notices.count == 0)

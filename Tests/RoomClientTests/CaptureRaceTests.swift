@@ -89,15 +89,6 @@ struct CaptureRaceTests {
         }
     }
 
-    @Test func `publishing video that is off opens no camera`() async throws {
-        let (capture, machine) = capture()
-        try await capture.change { $0.isVideoActive = false }
-        let tracks = try await capture.publish()
-        #expect(tracks.map(\.codec.rawValue).sorted() == ["VP8", "opus"])
-        #expect(machine.plans.all.isEmpty)
-        await capture.stop()
-    }
-
     @Test func `an unpublished video takes the codec that costs least again`() async throws {
         let (capture, machine) = capture()
         try await capture.change { $0.isVideoActive = false }

@@ -370,15 +370,15 @@ struct RequestedMediaTests {
         }
     }
 
-    @Test func `video that is off when it is published has the requested codec, and VP8 without one`() async throws {
-        for (requested, codec) in [(.h264, "H264"), (nil, "VP8")] as [(VideoCodec?, String)] {
+    @Test func `video that is off when it is published has the codec that its camera would give`() async throws {
+        for (codec, isMirrored) in [("H264", false), ("VP8", true)] {
             var request = try encodingCamera()
-            (request.isVideoActive, request.hasAudio, request.codec) = (false, false, requested)
+            (request.isVideoActive, request.hasAudio, request.isMirrored) = (false, false, isMirrored)
             let capture = LocalCapture(request)
             let tracks = try await capture.publish()
             #expect(tracks.map(\.codec.rawValue) == [codec])
             try await capture.change { $0.isVideoActive = true }
-            #expect(capture.plan?.videoCodecs == (requested == .h264 ? [] : ["vp8-encoder"]))
+            #expect(capture.plan?.videoCodecs == (isMirrored ? ["vp8-encoder"] : []))
             await capture.stop()
         }
     }

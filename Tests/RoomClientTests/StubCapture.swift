@@ -10,8 +10,6 @@ import TestSupport
 final class StubMachine: Sendable {
     static let impossible = "impossible"
     let pipelines = Collected<StubPipeline>()
-    /// The graphs that were planned without running, for which a machine would open its cameras.
-    let plans = Collected<MediaGraph>()
     /// The streams that the pipelines feed. Nil for none.
     let streams = Mutex<OutgoingStreams?>(nil)
     /// Whether the streams get a frame.
@@ -33,10 +31,7 @@ final class StubMachine: Sendable {
                 self.pipelines.append(pipeline)
                 return pipeline
             },
-            plan: { graph, _ throws(MediaError) in
-                self.plans.append(graph)
-                throw Self.error
-            })
+            plan: { _, _ throws(MediaError) in throw Self.error })
     }
 
     static let error = MediaError(code: "camera.absent", message: "There is no such camera.")

@@ -35,6 +35,8 @@ package final class CameraSession: @unchecked Sendable {
     package let controls: [DeviceControl]
     /// The values of controls that were set, by identifier.
     private var settings: [UInt32: Int] = [:]
+    /// The values that those had before. Without controls whose driver does not tell them.
+    private var originals: [UInt32: Int] = [:]
     private var check: FrameCheck
     private var rate: RateWatch
     private var notices: NoticeQueue
@@ -161,18 +163,49 @@ package final class CameraSession: @unchecked Sendable {
         }
     }
 
-    /// Sets controls. Those before a refused one are set.
+    /// Sets controls. If one is refused, those before it get their former values again.
     ///
     /// - Throws: `camera.control`, `camera.lost`.
     package func set(_ values: ControlValues) throws(MediaError) {
         try values.check(controls, of: place.name)
-        for value in values.values { try set(value) }
+        var changed: [(control: DeviceControl, former: Int?, setting: Int?)] = []
+        do throws(MediaError) {
+            for value in values.values {
+                let control = try value.control(among: controls, of: place.name)
+                changed.append((control, formerValue(of: control), settings[control.identifier]))
+                try set(value)
+            }
+        } catch {
+            // The refused one has not changed.
+            for (control, former, setting) in changed.dropLast().reversed() {
+                if let former { try? device.set(control, to: former) }
+                settings[control.identifier] = setting
+            }
+            throw error
+        }
+    }
+
+    /// Gives controls the values that they had before they were set first.
+    ///
+    /// - Throws: `camera.control`, `camera.lost`.
+    package func reset(_ names: [String]) throws(MediaError) {
+        for control in controls where names.contains(control.name) {
+            settings[control.identifier] = nil
+            if let value = originals.removeValue(forKey: control.identifier) { try device.set(control, to: value) }
+        }
     }
 
     private func set(_ value: ControlValues.Value) throws(MediaError) {
         let control = try value.control(among: controls, of: place.name)
+        let former = formerValue(of: control)
         try device.set(control, to: value.value)
+        if settings[control.identifier] == nil { originals[control.identifier] = former }
         settings[control.identifier] = value.value
+    }
+
+    /// Nil for a control that has no value to return to.
+    private func formerValue(of control: DeviceControl) -> Int? {
+        control.kind == .button ? nil : try? device.value(of: control)
     }
 
     /// Whether `requestKeyframe` has an effect. Any thread.

@@ -103,13 +103,24 @@ final class CameraCapture: Sendable {
     ///
     /// - Returns: the answer to wait for. Nil before the camera starts, and after it has failed.
     func queue(_ values: ControlValues) -> ControlAnswer? {
+        queue { session throws(MediaError) in try session.set(values) }
+    }
+
+    /// Gives controls the values that they had before the node set them, as `queue` does.
+    func queueReset(_ names: [String]) -> ControlAnswer? {
+        queue { session throws(MediaError) in try session.reset(names) }
+    }
+
+    private func queue(
+        _ change: @escaping @Sendable (CameraSession) throws(MediaError) -> Void
+    ) -> ControlAnswer? {
         // Retained by the job, which may come after the caller gave up.
         let answer = ControlAnswer()
         let isAwaited = state.withLock { state in
             guard !state.hasLeft else { return false }
             state.jobs.append { [receiver, notices, isStarted = state.isStarted] session in
                 do throws(MediaError) {
-                    try session?.set(values)
+                    if let session { try change(session) }
                 } catch {
                     answer.error.withLock { $0 = error }
                     if !isStarted { notices.async { receiver.notice(error.message) } }

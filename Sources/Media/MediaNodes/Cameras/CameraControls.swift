@@ -6,23 +6,10 @@ import Synchronization
 final class CameraControls: Sendable {
     private struct State {
         var values: ControlValues
-        /// The controls that each setting has set.
-        var names: [String: [String]] = [:]
         /// The open camera.
         var capture: CameraCapture?
         /// The controls of the camera that was open last.
         var known: (camera: String, controls: [DeviceControl])?
-
-        /// Gives an open camera the values of these controls that are kept, or else the driver's default ones.
-        func setBack(_ names: [String]) {
-            var former = ControlValues()
-            for name in names {
-                let control = known?.controls.first { $0.name == name }
-                guard let control, control.kind != .button, !control.isReadOnly else { continue }
-                former.set(name, to: values.values.first { $0.name == name }?.value ?? control.standard)
-            }
-            if !former.values.isEmpty { _ = capture?.queue(former) }
-        }
     }
 
     private let state: Mutex<State>
@@ -65,29 +52,29 @@ final class CameraControls: Sendable {
         let (before, capture, answer) = state.withLock { state in
             let before = state.values
             state.values.merge(new)
-            state.names[setting] = new.values.map(\.name)
             // Under the lock, so that the camera gets values in the order in which they are kept.
             return (before, state.capture, state.capture?.queue(new))
         }
         do throws(MediaError) {
             try capture?.wait(for: answer)
         } catch {
-            // The camera may have taken some of the values.
-            state.withLock { state in
-                state.values.replace(new, with: before)
-                state.setBack(new.values.map(\.name))
-            }
+            state.withLock { $0.values.replace(new, with: before) }
             throw error
         }
     }
 
-    /// Forgets the values of a setting. An open camera gets the driver's default values again. Does not block.
-    func reset(_ setting: String) {
-        state.withLock { state in
-            let names = state.names.removeValue(forKey: setting) ?? [setting]
+    /// Forgets the controls of a setting, which the camera then has as before, if it is open.
+    ///
+    /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
+    func reset(_ setting: String) throws(MediaError) {
+        let (capture, answer) = state.withLock { state in
+            let own = ControlValues.names
+            let names =
+                own.contains(setting) ? [setting] : state.values.values.map(\.name).filter { !own.contains($0) }
             for name in names { state.values.remove(name) }
-            state.setBack(names)
+            return (state.capture, state.capture?.queueReset(names))
         }
+        try capture?.wait(for: answer)
     }
 }
 

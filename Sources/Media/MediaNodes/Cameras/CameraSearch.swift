@@ -65,8 +65,14 @@ protocol CameraEnvironment: PlanEnvironment {
     ) throws(MediaError) -> CameraChoice
     /// The controls of that camera. Nil if it does not respond.
     func deviceControls(_ path: String) -> [DeviceControl]?
+    /// Whether a plan may capture from a camera, which others may see on its light.
+    var mayCapture: Bool { get }
     /// The parameters of a camera's H.264, read from its first keyframe. Nil if none comes in time.
     func sequenceParameters(of path: String, in mode: CaptureMode) -> SequenceParameters?
+}
+
+extension CameraEnvironment {
+    var mayCapture: Bool { true }
 }
 
 extension SystemEnvironment: CameraEnvironment {

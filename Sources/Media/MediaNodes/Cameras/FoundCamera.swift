@@ -29,8 +29,9 @@ struct FoundCamera {
             request.choice("video", among: outputs.map { $0.alternative(for: wish) })
         }
         var choice = choose()
-        // Only a stream that would pass is looked at: the camera is opened for that.
-        if wish.format == .auto, outputs.count > 1, choice.format.encoding == "h264",
+        // Only a stream that would pass is looked at: the camera captures for that.
+        if (environment as? any CameraEnvironment)?.mayCapture ?? true, wish.format == .auto, outputs.count > 1,
+            choice.format.encoding == "h264",
             let obstacle = environment.obstacle(
                 toPassing: outputs[choice.index].mode, of: device.path, request.demands["video"])
         {

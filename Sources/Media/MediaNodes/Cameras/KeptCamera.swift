@@ -44,7 +44,7 @@ struct KeptCamera: RunningNode {
         return true
     }
 
-    func reset(_ setting: String) { device.reset(setting) }
+    func reset(_ setting: String) throws(MediaError) { try device.reset(setting) }
 }
 
 extension MediaStatistics.Camera {
@@ -228,5 +228,5 @@ final class CameraDevices: SourceDevice {
         try controls.set(setting, to: value)
     }
 
-    func reset(_ setting: String) { controls.reset(setting) }
+    func reset(_ setting: String) throws(MediaError) { try controls.reset(setting) }
 }

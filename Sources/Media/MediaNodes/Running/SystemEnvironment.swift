@@ -5,6 +5,8 @@ public import MediaGraph
 /// This machine, as it is now.
 public struct SystemEnvironment: PlanEnvironment {
     let doesMeasure: Bool
+    /// Whether a plan may capture from a camera for a moment. A plan without that expects that its H.264 can pass.
+    package var mayCapture = true
 
     /// With `measuringCosts`, for a plan that is only shown: codecs run for a plan's expected latency, which takes half a
     /// second for each, files are decoded for a moment, and no camera is asked whether another program reads it, because

@@ -33,7 +33,7 @@ struct CaptureMachine: Sendable {
     /// Checks that the sources of a request exist, without opening them for capture.
     var inspect: @Sendable (MediaRequest) async throws(MediaError) -> MediaRequest.Contents
     var makePipeline: @Sendable (MediaGraph, NodeBindings, NodeRegistry) async throws(MediaError) -> any CapturePipeline
-    /// Plans a graph without running it.
+    /// Plans a graph without running it, and without capturing from its camera.
     var plan: @Sendable (MediaGraph, NodeRegistry) async throws(MediaError) -> GraphPlan
 
     static let this = CaptureMachine(
@@ -43,5 +43,9 @@ struct CaptureMachine: Sendable {
         makePipeline: { graph, bindings, registry throws(MediaError) in
             try await MediaPipeline(graph, bindings: bindings, registry: registry)
         },
-        plan: { graph, registry throws(MediaError) in try await MediaPipeline.plan(graph, registry: registry) })
+        plan: { graph, registry throws(MediaError) in
+            var environment = SystemEnvironment()
+            environment.mayCapture = false
+            return try await MediaPipeline.plan(graph, registry: registry, environment: environment)
+        })
 }

@@ -234,11 +234,10 @@ package final class LocalCapture: Sendable {
         streams.keep([stream])
     }
 
-    /// The codec that the video would have if it were on. VP8 if that cannot be planned, and for a camera: planning would
-    /// open it, and it is off.
+    /// The codec that the video would have if it were on, as far as a plan tells that captures nothing. VP8 if that cannot be
+    /// planned.
     private func plannedCodec(of request: MediaRequest, _ contents: MediaRequest.Contents) async -> VideoCodec {
         if let codec = request.codec { return codec }
-        guard request.source != .camera else { return .vp8 }
         var request = request
         request.isVideoActive = true
         let video = PortReference(node: MediaRequest.output, port: "video")
