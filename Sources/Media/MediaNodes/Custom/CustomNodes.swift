@@ -24,7 +24,8 @@ extension CustomNode {
     static func nameTaken(_ name: String) -> MediaError {
         MediaError(
             code: MediaError.Code.nodeNameTaken,
-            message: "A node called \(name) exists already. Choose another name for one of them.")
+            message: "A kind of node called \(name) exists already. Give the type another name, such as "
+                + "static let name = \"my-\(name)\".")
     }
 }
 
