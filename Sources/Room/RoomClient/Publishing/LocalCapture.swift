@@ -282,7 +282,7 @@ package final class LocalCapture: Sendable {
             throw CaptureChanges.stopped
         }
         do throws(MediaError) {
-            try await pipeline.start()
+            try await pipeline.begin()
         } catch {
             throw RoomError(error)
         }
