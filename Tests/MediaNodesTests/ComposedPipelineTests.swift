@@ -210,6 +210,10 @@ extension MediaNodesTests {
             // The link to the encoder is there already.
             #expect(
                 try await pipeline.add { source >>> encoder >>> Null().named("second") }.description == "adds second")
+            for known in [Composition { source >>> encoder }, Composition { source }] {
+                #expect(await Self.code { try await pipeline.add { known } } == "graph.invalid")
+            }
+            #expect(try await pipeline.add {}.isEmpty)
             #expect(try await pipeline.remove(output).description == "removes rtp-output")
             _ = try await pipeline.add { encoder >>> output }
             #expect(try await Set(pipeline.remove(encoder).removed) == ["second", "vp8-encoder", "rtp-output"])

@@ -33,12 +33,19 @@ extension MediaPipeline {
     /// ```swift
     /// try await pipeline.add { encoder >>> Recorder(path: "talk.mkv") }
     /// ```
+    ///
+    /// - Throws: like `apply`; `graph.invalid` also if the graph has all of it already.
     @discardableResult
     public nonisolated(nonsending) func add(
         within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
     ) async throws -> GraphChange {
-        let enrolled = try roster.enroll(compose(), beside: plan.expanded, isWhole: false)
-        return try await edit(enrolled, within: seconds) { $0.adding(enrolled.graph) }
+        let composition = compose()
+        let enrolled = try roster.enroll(composition, beside: plan.expanded, isWhole: false)
+        let change = try await edit(enrolled, within: seconds) { $0.adding(enrolled.graph) }
+        guard change.isEmpty, !composition.nodes.isEmpty else { return change }
+        throw Composition.invalid(
+            "The graph has all of this already, so nothing was added. For a second link between two nodes, name its port, "
+                + "such as file.audio or mixer.input(2).")
     }
 
     /// Removes a node from the running graph, and the nodes that only it fed or that fed only it, such as its
