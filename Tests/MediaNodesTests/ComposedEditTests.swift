@@ -353,6 +353,21 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test func `a kind of a graph of names may hold objects of the program`() async throws {
+            let (lamp, lumas) = (Lamp(luma: 77), Collected<UInt8>())
+            let registry = try NodeRegistry.builtIn.adding(.processor { Shading(lamp: lamp) })
+            let graph = chain(
+                .testPattern("pattern", width: 64, height: 64), Node("shading"), Node("frames", name: "view"))
+            let view = Frames { frame in
+                lumas.append(frame.withPlane(.luma) { bytes, _ in bytes.unsafeLoad(as: UInt8.self) })
+            }
+            let pipeline = try await MediaPipeline(graph, nodes: [view.named("view")], registry: registry)
+            try await pipeline.start()
+            await eventually("a frame") { lumas.count > 0 }
+            await pipeline.stop()
+            #expect(Set(lumas.all) == [77])
+        }
+
         @Test func `a renderer that returns early is reported`() async throws {
             let hasty = Hasty().node
             let pipeline = try await MediaPipeline { TestPattern(width: 320, height: 240) >>> hasty }

@@ -7,8 +7,12 @@ enum RendererHost {
     private static let waiting = 2
 
     /// The graph makes a value for each node.
-    static func implementation<Kind: Renderer>(_ type: Kind.Type) -> NodeImplementation {
-        implementation(Kind.kind(type.init().contracts)) { (settings) throws(MediaError) in try Kind(settings) }
+    static func implementation<Kind: Renderer>(
+        _ type: Kind.Type, _ make: @escaping @Sendable () -> any Renderer
+    ) -> NodeImplementation {
+        implementation(Kind.kind(make().contracts)) { (settings) throws(MediaError) in
+            try Kind.made(make(), settings)
+        }
     }
 
     /// The program has made the value.
