@@ -445,6 +445,7 @@ public final class MediaPipeline: Sendable {
     public func run(handlesSignals: Bool = true) async throws {
         guard phase.withLock({ $0 == .prepared }) else { throw Self.runsOnce }
         let (events, signals) = (self.events, handlesSignals ? TerminationSignals() : nil)
+        defer { withExtendedLifetime(signals) {} }
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -462,7 +463,6 @@ public final class MediaPipeline: Sendable {
             throw error
         }
         await stop()
-        withExtendedLifetime(signals) {}
         try Task.checkCancellation()
     }
 
