@@ -325,7 +325,7 @@ extension MediaNodesTests {
             let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
             try await film.pipeline.start()
             await eventually(within: 60, "4 s") { film.isWaiting.value }
-            try await film.pipeline.setBitrate(.kilobitsPerSecond(150), "encoder")
+            try await film.pipeline.set("encoder", "bitrate", to: 150_000)
             film.goesOn.signal()
             await eventually(within: 60, "8 s") { film.sizes.count >= 200 }
             await film.pipeline.stop()

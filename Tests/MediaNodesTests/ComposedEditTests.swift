@@ -53,6 +53,18 @@ private struct Needy: Processor {
     mutating func process(_ picture: inout MutableVideoFrame) {}
 }
 
+private struct Hasty: Renderer {
+    static let summary = "Returns after a frame"
+
+    func render(_ media: RenderStream<VideoFrame>) async throws { for await _ in media { return } }
+}
+
+private struct Patient: Renderer {
+    static let summary = "Reads to the end"
+
+    func render(_ media: RenderStream<VideoFrame>) async throws { for await _ in media {} }
+}
+
 /// A node of another module: no registry has its kind.
 private struct Visitor: MediaNode {
     var handle: NodeHandle
@@ -283,7 +295,7 @@ extension MediaNodesTests {
             try await pipeline.start()
             await eventually("the end of the stream") { early.all == ["firstFrame", "ended", "over"] }
             let late = Self.names(of: pipeline.events)
-            await eventually("the end of a later stream") { late.all == ["over"] }
+            await eventually("the end of a later stream") { late.all == ["firstFrame", "ended", "over"] }
             await pipeline.stop()
             let reporter = Reporter(events: nil)
             reporter.fail(MediaError(code: "test.failed", message: "It failed."))
@@ -291,15 +303,109 @@ extension MediaNodesTests {
             await eventually("the end of the failed") { failed.all == ["failed", "over"] }
         }
 
-        @Test func `events are kept whenever nothing reads`() async throws {
+        @Test func `readers of all threads get the events in one order, and none is lost at the end`() async throws {
             let reporter = Reporter(events: nil)
-            let gone = Task { for await _ in reporter.listen() {} }
-            gone.cancel()
-            await gone.value
-            reporter.warn(nil, "unheard")
-            let next = Self.names(of: reporter.listen())
+            let readers = (0..<3).map { _ in Self.messages(of: reporter.listen()) }
+            await withTaskGroup(of: Void.self) { group in
+                for thread in 0..<4 {
+                    group.addTask { for number in 0..<20 { reporter.warn(nil, "\(thread) \(number)") } }
+                }
+            }
             reporter.close()
-            await eventually("the kept event") { next.all == ["warning", "over"] }
+            let late = Self.messages(of: reporter.listen())
+            for reader in readers + [late] { await eventually("the end") { reader.all.last == "over" } }
+            #expect(late.count == 81)
+            for reader in readers { #expect(reader.all == late.all) }
+        }
+
+        private static func messages(of events: AsyncStream<MediaEvent>) -> Collected<String> {
+            let messages = Collected<String>()
+            Task {
+                for await event in events { if case .warning(_, let message) = event { messages.append(message) } }
+                messages.append("over")
+            }
+            return messages
+        }
+
+        // MARK: Values
+
+        @Test func `two pipelines do not share the live settings of a value`() async throws {
+            let value = Lit(lamp: Lamp(luma: 40))
+            let first = try await MediaPipeline { value >>> Null() }
+            #expect(await Self.code { _ = try await MediaPipeline { value >>> Null() } } == "node.in-use")
+            await first.stop()
+            let second = try await MediaPipeline { value >>> Null() }
+            await second.stop()
+        }
+
+        @Test func `a required setting of a value can be set`() async throws {
+            var needy = Needy()
+            needy.path = "a"
+            var other = needy
+            other.path = "b"
+            let node = needy.node
+            let pipeline = try await MediaPipeline {
+                TestPattern() >>> node >>> Null()
+                TestPattern() >>> other >>> Null()
+            }
+            #expect(pipeline.plan.node(node)?.node.settings == ["path": "a"])
+            #expect(pipeline.plan.node("needy-2")?.node.settings == ["path": "b"])
+            await pipeline.stop()
+        }
+
+        @Test func `a kind of a graph of names may hold objects of the program`() async throws {
+            let (lamp, lumas) = (Lamp(luma: 77), Collected<UInt8>())
+            let registry = try NodeRegistry.builtIn.adding(.processor { Shading(lamp: lamp) })
+            let graph = chain(
+                .testPattern("pattern", width: 64, height: 64), Node("shading"), Node("frames", name: "view"))
+            let view = Frames { frame in
+                lumas.append(frame.withPlane(.luma) { bytes, _ in bytes.unsafeLoad(as: UInt8.self) })
+            }
+            let pipeline = try await MediaPipeline(graph, nodes: [view.named("view")], registry: registry)
+            try await pipeline.start()
+            await eventually("a frame") { lumas.count > 0 }
+            await pipeline.stop()
+            #expect(Set(lumas.all) == [77])
+        }
+
+        @Test func `a renderer that returns early is reported`() async throws {
+            let hasty = Hasty().node
+            let pipeline = try await MediaPipeline { TestPattern(width: 320, height: 240) >>> hasty }
+            let events = pipeline.events
+            try await pipeline.start()
+            for await case .warning(let node, let message) in events {
+                #expect(node == "hasty")
+                #expect(message.hasSuffix("[node.ended]"))
+                break
+            }
+            await pipeline.stop()
+            // One that reads to the end is not.
+            let patient = try await MediaPipeline { TestPattern(width: 320, height: 240, frames: 3) >>> Patient() }
+            try await patient.run()
+            let stopped = try await MediaPipeline { TestPattern(width: 320, height: 240) >>> Patient() }
+            try await stopped.start()
+            await stopped.stop()
+            for pipeline in [patient, stopped] {
+                for await case .warning(_, let message) in pipeline.events { Issue.record("\(message)") }
+            }
+        }
+
+        @Test func `a stop releases the functions and values, and keeps the figures`() async throws {
+            weak var (lamp, other): (Lamp?, Lamp?)
+            let (pipeline, clock) = try await {
+                let (made, seen, source) = (Lamp(luma: 16), Lamp(luma: 17), Self.source())
+                (lamp, other) = (made, seen)
+                return try await Self.running { source >>> Shading(lamp: made) >>> Frames { _ in _ = seen.luma } }
+            }()
+            defer { withExtendedLifetime(clock) {} }
+            let watch = pipeline.watch()
+            await eventually("frames") { pipeline.statistics.videoRenderers["frames"]?.framesRendered ?? 0 > 3 }
+            #expect(lamp != nil && other != nil)
+            await pipeline.stop()
+            #expect(lamp == nil && other == nil)
+            #expect(pipeline.statistics.videoRenderers["frames"]?.framesRendered ?? 0 > 3)
+            #expect(watch.sample().map(\.node) == ["test-pattern", "shading", "frames"])
+            #expect(pipeline.plan.node("shading") != nil)
         }
     }
 }

@@ -146,7 +146,7 @@ extension MediaNodesTests {
 
         init() throws {
             registry = try NodeRegistry.builtIn.adding(
-                .capturer(Changing.self), .capturer(Stamped.self), .capturer(Held.self), .renderer(HeldEnd.self))
+                .capturer(Changing.init), .capturer(Stamped.init), .capturer(Held.init), .renderer(HeldEnd.init))
         }
 
         // MARK: Nodes around elements

@@ -132,8 +132,8 @@ extension MediaNodesTests {
 
         init() throws {
             registry = try NodeRegistry.builtIn.adding(
-                .capturer(Numbered.self), .capturer(Packed.self), .capturer(Beeps.self), .capturer(Faulty.self),
-                .processor(Brighter.self), .renderer(Collecting.self), .elements(Self.caption))
+                .capturer(Numbered.init), .capturer(Packed.init), .capturer(Beeps.init), .capturer(Faulty.init),
+                .processor(Brighter.init), .renderer(Collecting.init), .elements(Self.caption))
         }
 
         private func run(_ graph: MediaGraph, _ seen: Seen) async throws -> MediaPipeline {
@@ -282,7 +282,7 @@ extension MediaNodesTests {
                 _ = try await MediaPipeline(chain(Faulty.node(), .null("end")), registry: registry)
             }
             #expect(missing?.message.contains("way") == true)
-            let taken = #expect(throws: MediaError.self) { _ = try registry.adding(.capturer(Numbered.self)) }
+            let taken = #expect(throws: MediaError.self) { _ = try registry.adding(.capturer(Numbered.init)) }
             #expect(taken?.code == "node.name-taken")
         }
     }

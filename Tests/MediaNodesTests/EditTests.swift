@@ -382,7 +382,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("setBitrate and set both change the running encoder and its plan")
+        @Test("set changes the running encoder and its plan")
         func bitrate() async throws {
             var bindings = NodeBindings()
             bindings.rtpOutputs["sent"] = { _ in }
@@ -401,7 +401,7 @@ extension MediaNodesTests {
             let pipeline = try await MediaPipeline(graph, bindings: bindings)
             let voice = pipeline.plan.links(into: "heard")
             try await pipeline.start()
-            try await pipeline.setBitrate(.kilobitsPerSecond(500), "encoder")
+            try await pipeline.set("encoder", "bitrate", to: 500_000)
             try await pipeline.set("voice", "bitrate", to: 32_000)
             let plan = pipeline.plan
             #expect(plan.source.node("encoder")?.settings["bitrate"] == 500_000)
@@ -448,7 +448,7 @@ extension MediaNodesTests {
             }
             for name in ["encodr", "pattern"] {
                 let bitrate = await refusal { () throws(MediaError) in
-                    try await pipeline.setBitrate(.kilobitsPerSecond(100), name)
+                    try await pipeline.set(name, "bitrate", to: 100_000)
                 }
                 let keyframe = await refusal { () throws(MediaError) in try pipeline.requestKeyframe(name) }
                 let hint = name == "encodr" ? "did you mean \"encoder\"?" : "pattern"

@@ -29,7 +29,7 @@ private struct AtOnce: Capturer {
                 Node.null("other")
             }
         }
-        let registry = try NodeRegistry.builtIn.adding(.capturer(AtOnce.self))
+        let registry = try NodeRegistry.builtIn.adding(.capturer(AtOnce.init))
         for graph in [alone, beside] {
             let pipeline = try await MediaPipeline(graph, registry: registry)
             let error = await #expect(throws: MediaError.self) { try await pipeline.start() }

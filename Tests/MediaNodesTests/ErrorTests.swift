@@ -7,13 +7,13 @@ import TestSupport
 extension MediaNodesTests {
     @Suite struct ErrorTests {
         private func failure(of graph: MediaGraph) async -> MediaError? {
-            do throws(MediaError) {
+            do {
                 let pipeline = try await MediaPipeline(graph)
                 try await pipeline.start()
                 await pipeline.stop()
                 return nil
             } catch {
-                return error
+                return error as? MediaError
             }
         }
 

@@ -29,7 +29,7 @@ extension MediaNodesTests {
             let seen = Seen()
             let pipeline = try await MediaPipeline(
                 Self.watching, bindings: seen.bindings(of: Self.watching),
-                registry: try .builtIn.adding(.renderer(Failing.self)))
+                registry: try .builtIn.adding(.renderer(Failing.init)))
             try await pipeline.start()
             let error = await #expect(throws: MediaError.self) {
                 try await pipeline.apply(

@@ -45,7 +45,7 @@ extension MediaNodesTests {
         private let registry: NodeRegistry
 
         init() throws {
-            registry = try NodeRegistry.builtIn.adding(.capturer(JPEGSender.self), .capturer(Backwards.self))
+            registry = try NodeRegistry.builtIn.adding(.capturer(JPEGSender.init), .capturer(Backwards.init))
         }
 
         @Test(

@@ -78,7 +78,7 @@ extension MediaNodesTests {
             clock.run(pipeline, into: batches) { batches.count < most.withLock { $0 } }
             try await pipeline.start()
             await eventually("40 frames") { batches.count == 40 }
-            try await pipeline.setBitrate(.kilobitsPerSecond(100), "encoder")
+            try await pipeline.set("encoder", "bitrate", to: 100_000)
             #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 100_000)
             most.withLock { $0 = 100 }
             await eventually("100 frames") { batches.count == 100 }

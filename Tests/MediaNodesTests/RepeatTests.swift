@@ -111,7 +111,7 @@ enum Repeated {
             try await seen(pipeline).start()
             demand(false, "a missing file was played")
         } catch {
-            demand(error.code == "file.not-found", "\(error)")
+            demand((error as? MediaError)?.code == "file.not-found", "\(error)")
         }
     }
 

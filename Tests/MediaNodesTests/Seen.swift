@@ -112,7 +112,7 @@ extension MediaPipeline {
 func failure(of graph: MediaGraph) async -> MediaError? {
     do throws(MediaError) {
         let pipeline = try await MediaPipeline(graph, bindings: Seen().bindings(of: graph))
-        try await pipeline.start()
+        try await pipeline.begin()
         await pipeline.stop()
         return nil
     } catch {

@@ -6,15 +6,15 @@ import MediaAuthoring
 /// They are also examples of common mistakes, with a comment at each fault.
 enum BrokenCapturers {
     /// Each capturer with the name of the check that it fails.
-    static let all: [(check: String, capturer: any Capturer.Type)] = [
-        ("formats", Misstated.self), ("formats", HalfDrawn.self), ("formats", Unmarked.self),
-        ("formats", Headless.self),
-        ("timestamps", Backwards.self), ("clock", Drifting.self), ("pacing", Rushed.self),
-        ("slow-consumer", Clinging.self), ("slow-consumer", Deaf.self), ("cancel", Lingering.self),
-        ("stop-while-starting", SlowStarter.self), ("failure-while-starting", Swallowing.self),
-        ("format-change", Unannounced.self), ("settings", Overreaching.self), ("vanishing", Ghost.self),
-        ("errors", Terse.self), ("reopening", LeakingDescriptors.self), ("reopening", LeakingThreads.self),
-        ("reopening", LeakingMemory.self),
+    static let all: [(check: String, capturer: @Sendable () -> any Capturer)] = [
+        ("formats", Misstated.init), ("formats", HalfDrawn.init), ("formats", Unmarked.init),
+        ("formats", Headless.init),
+        ("timestamps", Backwards.init), ("clock", Drifting.init), ("pacing", Rushed.init),
+        ("slow-consumer", Clinging.init), ("slow-consumer", Deaf.init), ("cancel", Lingering.init),
+        ("stop-while-starting", SlowStarter.init), ("failure-while-starting", Swallowing.init),
+        ("format-change", Unannounced.init), ("settings", Overreaching.init), ("vanishing", Ghost.init),
+        ("errors", Terse.init), ("reopening", LeakingDescriptors.init), ("reopening", LeakingThreads.init),
+        ("reopening", LeakingMemory.init),
     ]
 
     static let format = PictureFormat(width: 64, height: 48, framesPerSecond: 30)

@@ -4,10 +4,10 @@ import MediaTesting
 
 /// Processors with one fault each, and the name of the check that each fails.
 enum BrokenProcessors {
-    static let all: [(check: String, processor: any Processor.Type)] = [
-        ("sizes", Skewed.self), ("sizes", Picky.self), ("format-change", Fixed.self), ("speed", Sluggish.self),
-        ("failure-while-starting", Hiding.self), ("settings", Overreaching.self), ("live-settings", Startled.self),
-        ("reopening", Leaking.self), ("errors", Terse.self),
+    static let all: [(check: String, processor: @Sendable () -> any Processor)] = [
+        ("sizes", Skewed.init), ("sizes", Picky.init), ("format-change", Fixed.init), ("speed", Sluggish.init),
+        ("failure-while-starting", Hiding.init), ("settings", Overreaching.init), ("live-settings", Startled.init),
+        ("reopening", Leaking.init), ("errors", Terse.init),
     ]
 
     struct Broken: Error {}

@@ -5,12 +5,12 @@ import Synchronization
 
 /// Renderers with one fault each, and the name of the check that each fails.
 enum BrokenRenderers {
-    static let all: [(check: String, renderer: any Renderer.Type)] = [
-        ("sizes", Picky.self), ("format-change", Fixed.self), ("gaps", Impatient.self), ("holding", Hoarding.self),
-        ("holding", Keeping.self), ("end", Endless.self), ("cancel", Lingering.self),
-        ("stop-while-starting", SlowStarter.self), ("failure-while-starting", Hiding.self),
-        ("settings", Overreaching.self), ("live-settings", Startled.self), ("reopening", Leaking.self),
-        ("vanishing", Ghost.self), ("errors", Terse.self),
+    static let all: [(check: String, renderer: @Sendable () -> any Renderer)] = [
+        ("sizes", Picky.init), ("format-change", Fixed.init), ("gaps", Impatient.init), ("holding", Hoarding.init),
+        ("holding", Keeping.init), ("end", Endless.init), ("cancel", Lingering.init),
+        ("stop-while-starting", SlowStarter.init), ("failure-while-starting", Hiding.init),
+        ("settings", Overreaching.init), ("live-settings", Startled.init), ("reopening", Leaking.init),
+        ("vanishing", Ghost.init), ("errors", Terse.init),
     ]
 
     struct Broken: Error {}

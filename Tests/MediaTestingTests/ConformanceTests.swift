@@ -13,11 +13,13 @@ import Testing
         return options
     }
 
-    private func test(_ kind: any Capturer.Type, _ clock: any StandClock = SkippedTime()) async -> ConformanceReport {
-        func open<Kind: Capturer>(_ kind: Kind.Type) async -> ConformanceReport {
-            await Conformance.test(kind, nil, Self.short(clock))
+    private func test(
+        _ make: @escaping @Sendable () -> any Capturer, _ clock: any StandClock = SkippedTime()
+    ) async -> ConformanceReport {
+        func open<Kind: Capturer>(_ first: Kind) async -> ConformanceReport {
+            await Conformance.test({ make() as? Kind ?? first }, nil, Self.short(clock))
         }
-        return await open(kind)
+        return await open(make())
     }
 
     @Test(
@@ -40,16 +42,16 @@ import Testing
     func model() async {
         // `make soak` opens it as often as the kit does by default.
         let reopenings = ProcessInfo.processInfo.environment["CONNECTLIVE_SOAK"] == nil ? 60 : 500
-        let report = await Conformance.test(Model.self, nil, Conformance.Options(reopenings: reopenings))
+        let report = await Conformance.test(Model.init, nil, Conformance.Options(reopenings: reopenings))
         #expect(report.isPassed, "\(report)")
         #expect(report.applicable == report.results.count, "\(report)")
     }
 
     @Test("Devices with their own pace, audio, and encoded video pass too")
     func others() async {
-        let kinds: [(any Capturer.Type, any StandClock)] = [
-            (Blocking.self, MachineClock()), (Tone.self, SkippedTime()), (Encoded.self, SkippedTime()),
-            (Answering.self, SkippedTime()), (Periodic.self, SkippedTime()),
+        let kinds: [(@Sendable () -> any Capturer, any StandClock)] = [
+            (Blocking.init, MachineClock()), (Tone.init, SkippedTime()), (Encoded.init, SkippedTime()),
+            (Answering.init, SkippedTime()), (Periodic.init, SkippedTime()),
         ]
         for (kind, clock) in kinds {
             let report = await test(kind, clock)
@@ -60,21 +62,21 @@ import Testing
 
     @Test("A capturer with a low rate is watched for longer, and one that is too slow is not judged")
     func rates() async {
-        let leisurely = await test(Leisurely.self)
+        let leisurely = await test(Leisurely.init)
         #expect(leisurely.isPassed, "\(leisurely)")
         #expect(leisurely.applicable >= 11, "\(leisurely)")
         var options = Self.short()
         options.checks = ["formats", "timestamps", "clock", "pacing", "slow-consumer"]
-        let tardy = await Conformance.test(Tardy.self, nil, options)
+        let tardy = await Conformance.test(Tardy.init, nil, options)
         #expect(tardy.applicable == 5 && tardy.isPassed, "\(tardy)")
-        let glacial = await Conformance.test(Glacial.self, nil, options)
+        let glacial = await Conformance.test(Glacial.init, nil, options)
         #expect(glacial.applicable == 0, "\(glacial)")
         #expect(glacial["pacing"]?.words.contains("every 20.0 s") == true, "\(glacial)")
     }
 
     @Test("Messages at the ends of a range are checked too")
     func wordsOfSettings() async {
-        let report = await test(Curt.self)
+        let report = await test(Curt.init)
         #expect(report.failures == ["errors"], "\(report)")
     }
 
@@ -82,7 +84,7 @@ import Testing
     func unmarked() async {
         var options = Self.short()
         options.checks = ["formats"]
-        let report = await Conformance.test(HalfMarked.self, nil, options)
+        let report = await Conformance.test(HalfMarked.init, nil, options)
         #expect(
             report["formats"]?.words.contains("not marked as a keyframe, but has an IDR slice") == true, "\(report)")
     }
@@ -91,7 +93,7 @@ import Testing
     func json() async throws {
         var options = Self.short()
         options.checks = ["formats", "format-change"]
-        let report = await Conformance.test(Tone.self, nil, options)
+        let report = await Conformance.test(Tone.init, nil, options)
         #expect(report.results.map(\.check) == ["formats", "format-change"])
         #expect(report.applicable == 1 && report["format-change"]?.verdict == .notApplicable)
         let bytes = try JSONEncoder().encode(report)

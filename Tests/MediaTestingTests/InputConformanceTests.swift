@@ -5,21 +5,21 @@ import Testing
 /// The checks of nodes with inputs: processors and renderers.
 extension ConformanceTests {
     private func test(
-        processor kind: any Processor.Type, _ options: Conformance.Options = short(reopenings: 20)
+        processor make: @escaping @Sendable () -> any Processor, _ options: Conformance.Options = short(reopenings: 20)
     ) async -> ConformanceReport {
-        func open<Kind: Processor>(_ kind: Kind.Type) async -> ConformanceReport {
-            await Conformance.test(kind, nil, options)
+        func open<Kind: Processor>(_ first: Kind) async -> ConformanceReport {
+            await Conformance.test({ make() as? Kind ?? first }, nil, options)
         }
-        return await open(kind)
+        return await open(make())
     }
 
     private func test(
-        renderer kind: any Renderer.Type, _ options: Conformance.Options = short(reopenings: 20)
+        renderer make: @escaping @Sendable () -> any Renderer, _ options: Conformance.Options = short(reopenings: 20)
     ) async -> ConformanceReport {
-        func open<Kind: Renderer>(_ kind: Kind.Type) async -> ConformanceReport {
-            await Conformance.test(kind, nil, options)
+        func open<Kind: Renderer>(_ first: Kind) async -> ConformanceReport {
+            await Conformance.test({ make() as? Kind ?? first }, nil, options)
         }
-        return await open(kind)
+        return await open(make())
     }
 
     @Test(
@@ -36,7 +36,7 @@ extension ConformanceTests {
     func brokenRenderer(_ index: Int) async {
         let (check, renderer) = BrokenRenderers.all[index]
         // It waits without a clock, so a skipping clock would wait for it forever.
-        let isEndless = renderer == BrokenRenderers.Endless.self
+        let isEndless = renderer() is BrokenRenderers.Endless
         let clock: any StandClock = isEndless ? MachineClock() : SkippedTime()
         let report = await test(renderer: renderer, Self.short(clock, reopenings: 20))
         #expect(report.failures == [check], "\(report)")
@@ -53,22 +53,22 @@ extension ConformanceTests {
 
     @Test("A correct processor and a correct renderer pass every check")
     func modelInputs() async {
-        let processor = await test(processor: ModelProcessor.self)
+        let processor = await test(processor: ModelProcessor.init)
         #expect(processor.isPassed, "\(processor)")
         #expect(processor.applicable == processor.results.count, "\(processor)")
-        let renderer = await test(renderer: ModelRenderer.self)
+        let renderer = await test(renderer: ModelRenderer.init)
         #expect(renderer.isPassed, "\(renderer)")
         #expect(renderer.applicable == renderer.results.count, "\(renderer)")
     }
 
     @Test("A processor without settings, one with another result each time, and a renderer of audio pass")
     func otherInputs() async {
-        let kinds: [any Processor.Type] = [Negative.self, Flickering.self]
+        let kinds: [@Sendable () -> any Processor] = [Negative.init, Flickering.init]
         for kind in kinds {
             let report = await test(processor: kind)
             #expect(report.isPassed && report.applicable >= 3, "\(report)")
         }
-        let meter = await test(renderer: Meter.self, Self.short())
+        let meter = await test(renderer: Meter.init, Self.short())
         #expect(meter.isPassed && meter.applicable == 5, "\(meter)")
         #expect(meter["holding"]?.verdict == .notApplicable, "\(meter)")
     }
@@ -79,7 +79,7 @@ extension ConformanceTests {
             var options = Self.short()
             options.checks = ["speed"]
             options.isOptimized = isOptimized
-            let report = await test(processor: Heavy.self, options)
+            let report = await test(processor: Heavy.init, options)
             #expect(report["speed"]?.verdict == (isOptimized ? .failed : .notApplicable), "\(report)")
         }
     }

@@ -73,7 +73,7 @@ import Testing
             }
 
             @c(connectlive_plugin_Shades)
-            public func plugin() -> Int32 { Plugin.provides(.capturer(GreyShades.self)) }
+            public func plugin() -> Int32 { Plugin.provides(.capturer(GreyShades.init)) }
             """, to: "Sources/Shades/Shades.swift")
         let bench = try Workbench()
         try bench.put(folder.url)

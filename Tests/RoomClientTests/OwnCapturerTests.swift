@@ -93,13 +93,13 @@ struct OwnCapturerTests {
     }
 
     @Test func `a program's capturer is published and rendered with its numbers intact`() async throws {
-        try await isPublished([Numbered.node()], RoomNodes.registry.adding(.capturer(Numbered.self)))
+        try await isPublished([Numbered.node()], RoomNodes.registry.adding(.capturer(Numbered.init)))
     }
 
     @Test func `a node around elements is published and rendered through a processor of the program`() async throws {
         try await isPublished(
             [Node("ball"), Numbering.node()],
-            RoomNodes.registry.adding(.elements(Self.pattern), .processor(Numbering.self)))
+            RoomNodes.registry.adding(.elements(Self.pattern), .processor(Numbering.init)))
     }
 
     @Test func `a shared library's capturer is published and rendered with its numbers intact`() async throws {

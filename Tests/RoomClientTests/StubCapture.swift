@@ -31,7 +31,7 @@ final class StubMachine: Sendable {
                 self.pipelines.append(pipeline)
                 return pipeline
             },
-            plan: { _, _ throws(MediaError) in throw Self.error })
+            plan: { _, _ in throw Self.error })
     }
 
     static let error = MediaError(code: "camera.absent", message: "There is no such camera.")
@@ -135,7 +135,7 @@ final class StubPipeline: CapturePipeline {
         }
     }
 
-    func start() async throws(MediaError) {
+    func begin() async throws(MediaError) {
         await machine.takeTime()
         try StubMachine.check(graph)
         let hasStarted = state.withLock { state in

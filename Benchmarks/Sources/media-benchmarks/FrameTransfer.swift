@@ -78,7 +78,7 @@ enum FrameTransfer {
         case .push:
             source = Node.bypass("source", width: width, height: height, framesPerSecond: Double(rate))
         case .capturer:
-            registry = try registry.adding(.capturer(DrawnPictures.self))
+            registry = try registry.adding(.capturer(DrawnPictures.init))
             source = DrawnPictures.node(name: "source")
         case .library:
             guard let plugin else { throw BenchmarkError("Say where the plugin is.") }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Scores capturers, processors and renderers: whether they keep the promises that the host and other nodes rely on.
 ///
-///     let report = await Conformance.test(ClockFace.self)
+///     let report = await Conformance.test(ClockFace.init)
 ///     #expect(report.isPassed, "\(report)")
 ///
 /// The checks run one after another, in real time. docs/plugin-conformance.md has their requirements.
@@ -69,24 +69,26 @@ public enum Conformance {
 
     /// Runs the checks on a capturer. The author's information on its failures is its `Rehearsed.rehearsal`, unless
     /// another is passed.
+    ///
+    /// - Parameter make: returns another value with default settings each time.
     public static func test<Kind: Capturer>(
-        _ kind: Kind.Type, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
+        _ make: @escaping @Sendable () -> Kind, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
     ) async -> ConformanceReport {
-        await test(DirectStand(kind, options.clock), of: kind, rehearsal, options)
+        await test(DirectStand(make, options.clock), of: Kind.self, rehearsal, options)
     }
 
     /// Runs the checks on a processor, as on a capturer.
     public static func test<Kind: Processor>(
-        _ kind: Kind.Type, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
+        _ make: @escaping @Sendable () -> Kind, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
     ) async -> ConformanceReport {
-        await test(FedStand(processor: kind, options.clock), of: kind, rehearsal, options)
+        await test(FedStand(processor: make, options.clock), of: Kind.self, rehearsal, options)
     }
 
     /// Runs the checks on a renderer, as on a capturer.
     public static func test<Kind: Renderer>(
-        _ kind: Kind.Type, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
+        _ make: @escaping @Sendable () -> Kind, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
     ) async -> ConformanceReport {
-        await test(FedStand(renderer: kind, options.clock), of: kind, rehearsal, options)
+        await test(FedStand(renderer: make, options.clock), of: Kind.self, rehearsal, options)
     }
 
     private static func test(

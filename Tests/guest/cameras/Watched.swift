@@ -42,7 +42,7 @@ final class Watched: Sendable {
         }
     }
 
-    func start() async throws(MediaError) -> Watched {
+    func start() async throws -> Watched {
         try await pipeline.start()
         return self
     }

@@ -64,9 +64,9 @@ struct GraphFlags: ParsableArguments {
 
     /// The plan of the document on this machine. Throws an error with the line of the node that cannot run.
     func plan(_ document: GraphDocument, measuringCosts: Bool) async throws -> GraphPlan {
-        do throws(MediaError) {
+        do {
             return try await PlanCommand.plan(document.graph, measuringCosts: measuringCosts)
-        } catch {
+        } catch let error as MediaError {
             throw refusal(error.code, error.message, about: error.node, in: document)
         }
     }

@@ -99,8 +99,8 @@ extension CustomNode {
     fileprivate func refuse(_ settings: [String: SettingValue], of kind: NodeKind) throws(MediaError) {
         var rehearsed: [String: SettingValue] = [:]
         switch self {
-        case .capturer(let type as any Rehearsed.Type), .processor(let type as any Rehearsed.Type),
-            .renderer(let type as any Rehearsed.Type):
+        case .capturer(let type as any Rehearsed.Type, _), .processor(let type as any Rehearsed.Type, _),
+            .renderer(let type as any Rehearsed.Type, _):
             rehearsed = type.rehearsal.settings
         default: break
         }
@@ -120,9 +120,9 @@ extension CustomNode {
     /// Known without creating a node, whose code may crash.
     fileprivate var name: String {
         switch self {
-        case .capturer(let type): type.name
-        case .processor(let type): type.name
-        case .renderer(let type): type.name
+        case .capturer(let type, _): type.name
+        case .processor(let type, _): type.name
+        case .renderer(let type, _): type.name
         case .elements(let node): node.name
         }
     }

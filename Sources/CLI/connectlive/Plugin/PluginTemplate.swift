@@ -53,7 +53,7 @@ struct PluginTemplate {
         import MediaAuthoring
 
         @c(connectlive_plugin_\(name))
-        public func plugin() -> Int32 { Plugin.provides(.\(kind.rawValue)(\(type).self)) }
+        public func plugin() -> Int32 { Plugin.provides(.\(kind.rawValue)(\(type).init)) }
 
         """
     }
@@ -154,7 +154,7 @@ struct PluginTemplate {
 
         @Test("The \(kind.rawValue) passes the conformance checks")
         func conforms() async {
-            let report = await Conformance.test(\(type).self)
+            let report = await Conformance.test(\(type).init)
             #expect(report.isPassed, "\\(report)")
         }
 

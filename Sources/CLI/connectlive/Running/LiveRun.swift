@@ -32,7 +32,7 @@ final class LiveRun: ControlledPipeline {
     /// Returns when every source has delivered its first frame.
     func start() async throws(MediaError) {
         started.withLock { $0 = .now }
-        try await pipeline.start()
+        try await pipeline.begin()
     }
 
     var graph: MediaGraph { plan.source }
@@ -65,7 +65,8 @@ final class LiveRun: ControlledPipeline {
     func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit {
         // A client that read the graph from here did not receive its secrets.
         let whole = graph.withSecrets(of: self.graph, KnownNodes.registry)
-        let change = try await pipeline.apply(whole, within: deadline ?? Self.defaultDeadline)
+        let change = try await pipeline.apply(
+            whole, bindings: NodeBindings(), within: deadline ?? Self.defaultDeadline)
         return AppliedEdit(changes: change.words)
     }
 

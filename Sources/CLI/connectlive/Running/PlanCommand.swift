@@ -35,7 +35,7 @@ struct PlanCommand: AsyncParsableCommand {
     }
 
     /// The plan on this machine, without bound functions. Measuring the codecs' latency takes half a second for each.
-    static func plan(_ graph: MediaGraph, measuringCosts: Bool) async throws(MediaError) -> GraphPlan {
+    static func plan(_ graph: MediaGraph, measuringCosts: Bool) async throws -> GraphPlan {
         try await MediaPipeline.plan(
             graph, bound: [:], registry: KnownNodes.registry,
             environment: SystemEnvironment(measuringCosts: measuringCosts))

@@ -10,12 +10,12 @@ import Synchronization
 @propertyWrapper
 public struct Setting<Value: SettingRepresentable>: Sendable {
     /// Copies of one node share it, so a new value reaches the copy that runs.
-    private let value: SettingBox<Value>
+    private var value: SettingBox<Value>
     private let summary: String
     private let domain: SettingContract.Domain
     private let unit: String?
     let isChangeable: Bool
-    let isRequired: Bool
+    private(set) var isRequired: Bool
 
     private init(
         _ value: Value, _ summary: String, _ domain: SettingContract.Domain, _ unit: String?, _ isChangeable: Bool,
@@ -37,7 +37,15 @@ public struct Setting<Value: SettingRepresentable>: Sendable {
         self.init(Value.settingPlaceholder, summary, Value.settingDomain, unit, isChangeable, isRequired: true)
     }
 
-    public var wrappedValue: Value { value.value }
+    /// Setting it makes another value of the node, with an initial value of its own: `init(path: String) { self.path = path }`.
+    /// Use it before the node runs.
+    public var wrappedValue: Value {
+        get { value.value }
+        set {
+            value = SettingBox(newValue)
+            isRequired = false
+        }
+    }
 
     /// The setting itself: `\.$fps` names the setting of a property `fps`.
     public var projectedValue: Setting<Value> { self }

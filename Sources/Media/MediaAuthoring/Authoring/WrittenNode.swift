@@ -1,32 +1,22 @@
 /// A node that is written in Swift: a ``Capturer``, ``Processor`` or ``Renderer``.
 ///
-/// Its properties with `@Setting` are its settings. A node of a plugin or of a graph file is created by the graph, one value
-/// per node, with the graph's settings before any other member is called. A program can also link a value that it has made
-/// itself, which may hold objects of the program.
+/// Its properties with `@Setting` are its settings. For a node of a plugin or of a graph file, the graph makes a value with the
+/// function of its ``CustomNode``, and sets its settings before any other member is called. A program can also link a value
+/// that it has made itself. Both may hold objects of the program.
 public protocol WrittenNode: Sendable {
     /// The name of the kind, such as `clock-face`. By default, the type's name with dashes.
     static var name: String { get }
     /// A short description, which `connectlive nodes` prints.
     static var summary: String { get }
-
-    /// Creates a node with default settings. A type whose values only the program makes does not need it, and cannot be
-    /// registered as a kind.
-    init()
 }
 
 extension WrittenNode {
-    /// Traps.
-    public init() {
-        preconditionFailure("\(Self.self) has no init(), so only the program can make nodes of it")
-    }
-
     public static var name: String { CustomNode.dashed(String(describing: Self.self)) }
 
-    /// Creates a node with a graph's settings.
+    /// Sets a graph's settings before the node runs.
     ///
     /// Throws `graph.invalid` for a value of the wrong type or out of range, and for a missing required setting.
-    public init(_ settings: [String: SettingValue]) throws(MediaError) {
-        self.init()
+    public func begin(with settings: [String: SettingValue]) throws(MediaError) {
         for (name, setting) in self.settings {
             if let value = settings[name] {
                 try setting.take(value, as: name)

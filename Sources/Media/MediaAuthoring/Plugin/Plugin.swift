@@ -4,7 +4,7 @@ import Synchronization
 /// The entry point of a shared library with nodes:
 ///
 ///     @c(connectlive_plugin_ClockFace)
-///     public func plugin() -> Int32 { Plugin.provides(.capturer(ClockFace.self)) }
+///     public func plugin() -> Int32 { Plugin.provides(.capturer(ClockFace.init)) }
 ///
 /// The function's name is `connectlive_plugin_` followed by the name of the module.
 public enum Plugin {
@@ -25,7 +25,7 @@ public enum Plugin {
     /// a new case or field of a `@frozen` type, a new protocol requirement without a default. All other changes are
     /// compatible, or the loader detects the missing symbol.
     @export(implementation)
-    public static func generation() -> Int { 2 }
+    public static func generation() -> Int { 3 }
 
     private static let admission = Mutex(Admission())
 

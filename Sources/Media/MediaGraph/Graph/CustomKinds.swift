@@ -25,9 +25,9 @@ extension CustomNode {
     /// installed elements.
     public var kind: NodeKind {
         switch self {
-        case .capturer(let type): type.kind(type.init().contracts)
-        case .processor(let type): type.kind(type.init().contracts)
-        case .renderer(let type): type.kind(type.init().contracts)
+        case .capturer(_, let make): make().kind
+        case .processor(_, let make): make().kind
+        case .renderer(_, let make): make().kind
         case .elements(let node):
             NodeKind(
                 node.name, node.group, node.summary,
@@ -40,12 +40,16 @@ extension CustomNode {
 }
 
 extension Capturer {
+    fileprivate var kind: NodeKind { Self.kind(contracts) }
+
     package static func kind(_ settings: [SettingContract]) -> NodeKind {
         NodeKind(name, .capturer, summary, outputs: [Format.port], settings: settings)
     }
 }
 
 extension Processor {
+    fileprivate var kind: NodeKind { Self.kind(contracts) }
+
     package static func kind(_ settings: [SettingContract]) -> NodeKind {
         NodeKind(
             name, .processor, summary, inputs: [VideoFrame.port],
@@ -54,6 +58,8 @@ extension Processor {
 }
 
 extension Renderer {
+    fileprivate var kind: NodeKind { Self.kind(contracts) }
+
     package static func kind(_ settings: [SettingContract]) -> NodeKind {
         NodeKind(name, .renderer, summary, inputs: [Media.port], settings: settings)
     }

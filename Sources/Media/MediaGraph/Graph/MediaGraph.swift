@@ -94,8 +94,8 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         return graph
     }
 
-    /// The graph with another value for one setting of one node.
-    public func setting(_ node: String, _ setting: String, to value: SettingValue) -> MediaGraph {
+    /// The graph with another value for one setting of one node; nil for its default.
+    public func setting(_ node: String, _ setting: String, to value: SettingValue?) -> MediaGraph {
         var graph = self
         for index in nodes.indices where nodes[index].name == node { graph.nodes[index].settings[setting] = value }
         return graph

@@ -9,6 +9,10 @@ public struct GraphChange: Sendable, Hashable {
         public var setting: String
         /// Nil restores the kind's default.
         public var value: SettingValue?
+
+        package init(node: String, setting: String, value: SettingValue?) {
+            (self.node, self.setting, self.value) = (node, setting, value)
+        }
     }
 
     /// Names of removed nodes, including replaced ones.

@@ -76,8 +76,8 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         }
     }
 
-    /// The plan with another value of a setting that can change while the node runs.
-    public func setting(_ node: String, _ setting: String, to value: SettingValue) -> GraphPlan {
+    /// The plan with another value of a setting that can change while the node runs; nil for its default.
+    public func setting(_ node: String, _ setting: String, to value: SettingValue?) -> GraphPlan {
         var plan = self
         for index in nodes.indices where nodes[index].name == node {
             var changed = nodes[index].node

@@ -116,7 +116,7 @@ public struct FrameInput: Sendable {
 
 extension MediaPipeline {
     /// The input of a bypass node; nil if there is no bypass node with this name.
-    public func frameInput(_ node: String) -> FrameInput? {
+    package func frameInput(_ node: String) -> FrameInput? {
         find(BypassNode.self, node).map(FrameInput.init)
     }
 }
@@ -154,7 +154,7 @@ public struct Bypass: MediaNode {
 }
 
 extension Node {
-    /// Frames that the program pushes into `MediaPipeline.frameInput(_:)` of this name; raw without a codec.
+    /// Frames that the program pushes; raw without a codec.
     package static func bypass(
         _ name: String = "bypass", width: Int, height: Int, framesPerSecond: Double? = nil, codec: VideoCodec? = nil
     ) -> Node {

@@ -19,11 +19,15 @@ final class NodeRoster: Sendable {
         let codes: [String: NodeCode]
         /// The names of all mentioned nodes.
         let names: [String]
+        let owners: NodeOwners
         /// The names of those that had them before.
         var staying: Set<String> = []
         /// The number of the edit.
         var edit = 0
     }
+
+    /// Those of all pipelines. Its lock is taken before that of a roster.
+    private static let all = Mutex<[WeakBox<NodeRoster>]>([])
 
     let pipeline = WeakBox<MediaPipeline>()
     private let state = Mutex(State())
@@ -33,7 +37,15 @@ final class NodeRoster: Sendable {
     /// Whether the pipeline has stopped, so that its handles may join another one.
     var isOver: Bool { hasEnded.value }
 
-    func end() { hasEnded.raise() }
+    /// Releases the handles.
+    func end() {
+        hasEnded.raise()
+        let gone = state.withLock { state in
+            defer { (state.members, state.replaced) = ([:], [:]) }
+            return (state.members, state.replaced)
+        }
+        withExtendedLifetime(gone) {}
+    }
 
     /// Gives the nodes of a composition names and places, until `edited`.
     ///
@@ -46,7 +58,7 @@ final class NodeRoster: Sendable {
     ) throws(MediaError) -> Enrolment {
         let identities = composition.nodes.map(\.identity)
         let there = Set(running.nodes.map(\.name))
-        return try state.withLock { (state) throws(MediaError) in
+        return try enrolling(identities) { (state) throws(MediaError) in
             let names = try composition.names(
                 inUse: there.union(state.members.keys), blocked: (isWhole ? [] : there).union(state.expected.keys),
                 of: state.name(of:))
@@ -78,7 +90,7 @@ final class NodeRoster: Sendable {
             graph.nodes[index].isOptional = graph.nodes[index].isOptional || handle.isOptional
             members.append((handle.identity, name))
         }
-        let edit = try state.withLock { (state) throws(MediaError) in
+        let edit = try enrolling(members.map(\.0)) { (state) throws(MediaError) in
             for (identity, name) in members {
                 guard let there = state.name(of: identity), there != name else { continue }
                 throw Composition.invalid(
@@ -89,7 +101,33 @@ final class NodeRoster: Sendable {
         }
         let codes = members.compactMap { identity, name in identity.code.map { (name, $0) } }
         return Enrolment(
-            graph: graph, codes: Dictionary(codes) { first, _ in first }, names: members.map(\.1), edit: edit)
+            graph: graph, codes: Dictionary(codes) { first, _ in first }, names: members.map(\.1),
+            owners: NodeOwners(handles: members), edit: edit)
+    }
+
+    /// Changes the state for nodes that come.
+    ///
+    /// - Throws: `node.in-use` if one of them is made of a value whose live settings it would share with a node of another
+    ///   pipeline.
+    private func enrolling<Made: Sendable>(
+        _ coming: [NodeIdentity], _ body: (inout State) throws(MediaError) -> Made
+    ) throws(MediaError) -> Made {
+        let values = coming.filter { $0.value != nil }
+        if values.isEmpty { return try state.withLock { (state) throws(MediaError) in try body(&state) } }
+        return try Self.all.withLock { (all) throws(MediaError) in
+            all.removeAll { $0.value?.isOver ?? true }
+            for case let other? in all.map(\.value) where other !== self {
+                let members = other.state.withLock { Array($0.members.values) }
+                guard let node = values.first(where: { $0.sharesLiveSettings(with: members) }) else { continue }
+                throw MediaError(
+                    code: MediaError.Code.nodeInUse,
+                    message:
+                        "This \(node.plainName) would share its live settings with one of another pipeline. Stop that "
+                        + "pipeline first, or make another \(node.plainName).")
+            }
+            if !all.contains(where: { $0.value === self }) { all.append(WeakBox(self)) }
+            return try state.withLock { (state) throws(MediaError) in try body(&state) }
+        }
     }
 
     /// Throws `graph.invalid` if two nodes are made of one value with live settings, which both would have in common.
@@ -97,10 +135,7 @@ final class NodeRoster: Sendable {
         _ coming: [NodeIdentity], beside members: some Sequence<NodeIdentity>
     ) throws(MediaError) {
         for (place, node) in coming.enumerated() {
-            guard let value = node.value else { continue }
-            let others = Array(coming[..<place]) + members
-            guard others.contains(where: { $0 !== node && $0.value?.sharesLiveSettings(with: value) == true })
-            else { continue }
+            guard node.sharesLiveSettings(with: Array(coming[..<place]) + members) else { continue }
             throw Composition.invalid(
                 "Two nodes are made of one \(node.plainName), whose live settings they would share. Link one handle of "
                     + "it twice, or make another \(node.plainName).")
@@ -181,8 +216,24 @@ extension NodeRoster.State {
 extension NodeRoster.Enrolment {
     init(_ composition: Composition, _ names: [String]) {
         let codes = zip(names, composition.nodes).compactMap { name, node in node.identity.code.map { (name, $0) } }
+        let identities = composition.nodes.map(\.identity)
         self.init(
-            graph: composition.graph(with: names), codes: Dictionary(codes) { first, _ in first }, names: names)
+            graph: composition.graph(with: names), codes: Dictionary(codes) { first, _ in first }, names: names,
+            owners: NodeOwners(handles: zip(identities, names).map { ($0, $1) }))
+    }
+}
+
+extension NodeIdentity {
+    /// Whether another one of these nodes is made of the same value, and changes with this one.
+    fileprivate func sharesLiveSettings(with others: [NodeIdentity]) -> Bool {
+        guard let value else { return false }
+        return others.contains { $0 !== self && $0.value?.sharesLiveSettings(with: value) == true }
+    }
+}
+
+extension NodeOwners {
+    fileprivate init(handles: [(NodeIdentity, String)]) {
+        self.init(handles.map { ($1, ObjectIdentifier($0)) }) { first, _ in first }
     }
 }
 

@@ -19,7 +19,9 @@ extension MediaNode {
         guard let seat = identity.seat, let pipeline = seat.roster.value?.pipeline.value else {
             throw identity.notRunning(as: nil)
         }
-        guard pipeline.plan.node(seat.name) != nil else { throw identity.notRunning(as: seat.name) }
+        // While an edit replaces the node of this name, it is still the other one.
+        guard pipeline.plan.node(seat.name) != nil, pipeline.graph.owner(of: seat.name) == ObjectIdentifier(identity)
+        else { throw identity.notRunning(as: seat.name) }
         return (pipeline, seat.name)
     }
 
@@ -37,7 +39,7 @@ extension MediaNode {
 
     package func change(_ setting: String, to value: SettingValue) async throws(MediaError) {
         let (pipeline, name) = try running()
-        try await pipeline.set(name, setting, to: value)
+        try await pipeline.set(name, setting, to: value, of: ObjectIdentifier(handle.identity))
     }
 }
 

@@ -7,9 +7,21 @@ extension Conformance {
         _ node: CustomNode, _ options: Options = Options()
     ) async throws(MediaError) -> ConformanceReport? {
         switch node {
-        case .capturer(let kind): return await test(kind, nil, options)
-        case .processor(let kind): return await test(kind, nil, options)
-        case .renderer(let kind): return await test(kind, nil, options)
+        case .capturer(_, let make):
+            func open<Kind: Capturer>(_ first: Kind) async -> ConformanceReport {
+                await test({ make() as? Kind ?? first }, nil, options)
+            }
+            return await open(make())
+        case .processor(_, let make):
+            func open<Kind: Processor>(_ first: Kind) async -> ConformanceReport {
+                await test({ make() as? Kind ?? first }, nil, options)
+            }
+            return await open(make())
+        case .renderer(_, let make):
+            func open<Kind: Renderer>(_ first: Kind) async -> ConformanceReport {
+                await test({ make() as? Kind ?? first }, nil, options)
+            }
+            return await open(make())
         case .elements(let elements):
             guard let output = node.kind.outputs.first?.name else { return nil }
             let registry = try NodeRegistry.builtIn.adding(node)

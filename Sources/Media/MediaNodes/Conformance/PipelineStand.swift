@@ -162,7 +162,7 @@ private final class PipelineRun: NodeRun {
         let feeding = Task.detached { try await feed() }
         starting = Task.detached {
             do {
-                try await pipeline.start()
+                try await pipeline.begin()
                 await withTaskCancellationHandler {
                     _ = await feeding.result
                 } onCancel: {

@@ -5,8 +5,12 @@ import Synchronization
 /// Runs a Swift capturer.
 enum CapturerHost {
     /// The graph makes a value for each node.
-    static func implementation<Kind: Capturer>(_ type: Kind.Type) -> NodeImplementation {
-        implementation(Kind.kind(type.init().contracts)) { (settings) throws(MediaError) in try Kind(settings) }
+    static func implementation<Kind: Capturer>(
+        _ type: Kind.Type, _ make: @escaping @Sendable () -> any Capturer
+    ) -> NodeImplementation {
+        implementation(Kind.kind(make().contracts)) { (settings) throws(MediaError) in
+            try Kind.made(make(), settings)
+        }
     }
 
     /// The program has made the value.

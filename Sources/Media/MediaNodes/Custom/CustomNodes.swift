@@ -24,17 +24,32 @@ extension CustomNode {
     static func nameTaken(_ name: String) -> MediaError {
         MediaError(
             code: MediaError.Code.nodeNameTaken,
-            message: "A node called \(name) exists already. Choose another name for one of them.")
+            message: "A kind of node called \(name) exists already. Give the type another name, such as "
+                + "static let name = \"my-\(name)\".")
     }
 }
 
 extension NodeImplementation {
     init(_ node: CustomNode) throws(MediaError) {
         switch node {
-        case .capturer(let type): self = CapturerHost.implementation(type)
-        case .processor(let type): self = ProcessorHost.implementation(type)
-        case .renderer(let type): self = RendererHost.implementation(type)
+        case .capturer(let type, let make): self = CapturerHost.implementation(type, make)
+        case .processor(let type, let make): self = ProcessorHost.implementation(type, make)
+        case .renderer(let type, let make): self = RendererHost.implementation(type, make)
         case .elements(let elements): self = try ElementsHost.implementation(elements)
         }
+    }
+}
+
+extension WrittenNode {
+    /// A value that a kind's function has made, with a graph's settings.
+    static func made(_ value: any WrittenNode, _ settings: [String: SettingValue]) throws(MediaError) -> Self {
+        guard let value = value as? Self else {
+            throw MediaError(
+                code: MediaError.Code.nodeFailed,
+                message:
+                    "The function of the kind \(name) made a value of another type. Let it always make a \(Self.self).")
+        }
+        try value.begin(with: settings)
+        return value
     }
 }

@@ -7,8 +7,12 @@ enum RendererHost {
     private static let waiting = 2
 
     /// The graph makes a value for each node.
-    static func implementation<Kind: Renderer>(_ type: Kind.Type) -> NodeImplementation {
-        implementation(Kind.kind(type.init().contracts)) { (settings) throws(MediaError) in try Kind(settings) }
+    static func implementation<Kind: Renderer>(
+        _ type: Kind.Type, _ make: @escaping @Sendable () -> any Renderer
+    ) -> NodeImplementation {
+        implementation(Kind.kind(make().contracts)) { (settings) throws(MediaError) in
+            try Kind.made(make(), settings)
+        }
     }
 
     /// The program has made the value.
@@ -46,7 +50,12 @@ enum RendererHost {
                 let renderer = try value(instance.plan.node.settings)
                 let (stream, input) = AsyncStream.makeStream(
                     of: Kind.Media.self, bufferingPolicy: .bufferingNewest(waiting))
-                instance.element("sink").sink.onEndOfStream { input.finish() }
+                let hasEnded = AtomicBool()
+                let end: @Sendable () -> Void = {
+                    hasEnded.raise()
+                    input.finish()
+                }
+                instance.element("sink").sink.onEndOfStream(end)
                 let watching: any RunningNode =
                     Kind.Media.port.kinds == [.rawAudio]
                     ? AudioRendererNode(instance, isAudible: false) { chunk in
@@ -56,8 +65,16 @@ enum RendererHost {
                         if let frame = frame as? Kind.Media { input.yield(frame) }
                     }
                 return RendererNode(
-                    renderer: renderer, media: RenderStream(stream), counting: watching, task: NodeTask(instance)
-                ) { input.finish() }
+                    renderer: renderer, media: RenderStream(stream), counting: watching, task: NodeTask(instance),
+                    end: end
+                ) { [reporter = instance.reporter, name = instance.name] in
+                    if hasEnded.value { return }
+                    input.finish()
+                    reporter.warn(
+                        name,
+                        "\"\(name)\" returned, although its media goes on, and shows nothing more. Its author should read the "
+                            + "media to its end, or throw an error. [node.ended]")
+                }
             })
     }
 }
@@ -69,9 +86,16 @@ private struct RendererNode<Kind: Renderer>: RunningNode {
     let counting: any RunningNode
     let task: NodeTask
     let end: @Sendable () -> Void
+    /// Called when the renderer has returned.
+    let onReturn: @Sendable () -> Void
 
     func prepare() {
-        task.start { [renderer, media] in try await renderer.render(media) }
+        task.start { [renderer, media, onReturn] in
+            try await renderer.render(media)
+            onReturn()
+            // Waiting frames would hold the memory of a device.
+            for await _ in media {}
+        }
     }
 
     /// Waiting media is still rendered if that is fast. Then the task is cancelled.

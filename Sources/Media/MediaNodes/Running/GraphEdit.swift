@@ -10,7 +10,10 @@ import Synchronization
 /// runs on a queue of its own.
 final class GraphEdit {
     private let graph: RunningGraph
+    /// The plan that the edit began with.
+    private let base: GraphPlan
     private let change: GraphChange
+    private let owners: NodeOwners
     private let deadline: DispatchTime
     private let outcome: EditOutcome
     /// Whether the edit fails if the device of a new source is away.
@@ -26,7 +29,7 @@ final class GraphEdit {
     private var connections: [Connection] = []
     private var relinks: [Relink] = []
     /// The live settings that have their new values, with their former ones.
-    private var changedSettings: [(node: NodeInstance, former: GraphChange.SettingChange)] = []
+    private var changedSettings: [(value: SettingValue?, former: GraphChange.SettingChange)] = []
 
     /// An input that stays and gets another source: an unlinked branch that waits.
     private struct Relink {
@@ -58,11 +61,13 @@ final class GraphEdit {
     private static let swapLimit = DispatchTimeInterval.milliseconds(500)
 
     init(
-        _ graph: RunningGraph, _ change: GraphChange, until deadline: DispatchTime, outcome: EditOutcome,
-        needsDevices: Bool = false
+        _ graph: RunningGraph, _ change: GraphChange, from base: GraphPlan, until deadline: DispatchTime,
+        outcome: EditOutcome, owners: NodeOwners = [:], needsDevices: Bool = false
     ) {
         self.graph = graph
+        self.base = base
         self.change = change
+        self.owners = owners
         self.outcome = outcome
         self.deadline = deadline
         self.needsDevices = needsDevices
@@ -79,8 +84,8 @@ final class GraphEdit {
             try requireDevices()
             defer { for probe in held { probe.remove() } }
             let limit = max(deadline, .now() + Self.swapLimit)
-            // Without its keyframe an edit fails, so nobody sees the new nodes before.
-            for setting in change.settings { try set(setting) }
+            // With a refused setting or without its keyframe an edit fails, so nobody sees the new nodes before.
+            for setting in change.settings { changedSettings.append((setting.value, try graph.set(setting))) }
             try holdEncoded(until: limit)
             try appear(until: limit)
             holdRaw()
@@ -362,7 +367,7 @@ final class GraphEdit {
             let isOptional = change.result.node(connection.plan.link.to.node)?.node.isOptional == true
             if !isOptional { connection.entry.isContained.lower() }
         }
-        let leaving = graph.commit(change, connections)
+        let leaving = graph.commit(change, from: base, connections, owners)
         graph.context.reporter.release(isSuccess: true)
         for relink in relinks { graph.discard(relink.waiting) }
         graph.remove(leaving)
@@ -378,28 +383,10 @@ final class GraphEdit {
         node.pad(input, isOutput: false).sendEndOfStream()
     }
 
-    // MARK: Settings
-
-    private func set(_ change: GraphChange.SettingChange) throws(MediaError) {
-        guard let node = graph.node(change.node) else { return }
-        var former = change
-        former.value = graph.plan.node(change.node)?.node.settings[change.setting]
-        try node.set(change)
-        changedSettings.append((node, former))
-    }
-
     // MARK: Undoing
 
     private func undo() {
-        // The nodes have had these values.
-        for (node, former) in changedSettings.reversed() {
-            do throws(MediaError) {
-                try node.set(former)
-            } catch {
-                graph.context.reporter.warn(
-                    node.name, "\(former.setting) could not be set back after a refused edit: \(error.message)")
-            }
-        }
+        for (value, former) in changedSettings.reversed() { graph.restore(former, from: value) }
         let names = Set(staged.keys)
         for connection in connections where !names.contains(connection.plan.link.from.node) {
             graph.detach(connection)
@@ -423,7 +410,7 @@ final class GraphEdit {
 
 extension NodeInstance {
     /// Gives a live setting of the running node a value.
-    fileprivate func set(_ change: GraphChange.SettingChange) throws(MediaError) {
+    func set(_ change: GraphChange.SettingChange) throws(MediaError) {
         let contract = kind.setting(change.setting)
         guard let value = change.value ?? contract?.defaultValue else {
             try running?.reset(change.setting)

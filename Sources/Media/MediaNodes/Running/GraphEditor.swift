@@ -19,6 +19,8 @@ final class GraphEditor: Sendable {
     private let feeds: FeedWatch
     private var reporter: Reporter { graph.context.reporter }
     private let queue = DispatchQueue(label: "media.edits")
+    /// For live settings, which do not wait for an edit.
+    private let settings = DispatchQueue(label: "media.settings")
     /// Timers for work that may block the queue of the edits.
     private let timeouts = DispatchQueue(label: "media.edit-limits")
     private let state = Mutex(State())
@@ -26,7 +28,7 @@ final class GraphEditor: Sendable {
     /// Makes the elements of a plan in a new pipeline, and loads their plugins, which may block.
     init(
         _ plan: GraphPlan, _ bindings: NodeBindings, _ registry: NodeRegistry, _ limits: Limits,
-        _ clock: PipelineClock
+        _ clock: PipelineClock, owners: NodeOwners = [:]
     ) throws(MediaError) {
         let reporter = Reporter(events: bindings.events)
         let control = DispatchQueue(label: "media.pipeline")
@@ -46,7 +48,7 @@ final class GraphEditor: Sendable {
         running.set(pipeline)
         let context = PipelineContext(
             pipeline: pipeline, reporter: reporter, control: control, bound: BoundCode(bindings))
-        graph = try RunningGraph(plan, registry, context)
+        graph = try RunningGraph(plan, registry, context, owners)
         feeds = FeedWatch(graph)
         reporter.know { [weak graph] prefix in
             guard let graph else { return .running }
@@ -63,55 +65,82 @@ final class GraphEditor: Sendable {
 
     /// Replaces the running graph with the graph that `plan` makes of it. Returns in time even if a driver does not:
     /// such an edit is abandoned, and its nodes are removed when the driver returns. `bindings` are functions for new
-    /// nodes. With `needsDevices`, an edit fails if the device of a new source is away.
+    /// nodes, `owners` the handles of mentioned ones. With `needsDevices`, an edit fails if the device of a new source is
+    /// away.
     func edit(
-        seconds: Double, bringing bindings: NodeBindings = NodeBindings(), needsDevices: Bool = false,
+        _ ticket: EditTicket = EditTicket(), seconds: Double, bringing bindings: NodeBindings = NodeBindings(),
+        owners: NodeOwners = [:], needsDevices: Bool = false,
         _ plan: @escaping @Sendable (GraphPlan) throws(MediaError) -> GraphPlan
     ) async throws(MediaError) -> GraphChange {
-        let outcome = EditOutcome()
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<GraphChange, MediaError>, Never>) in
-            let isAnswered = AtomicBool()
-            @Sendable func answer(_ result: Result<GraphChange, MediaError>) {
-                if !isAnswered.exchange(true) { continuation.resume(returning: result) }
+        // The timeout retains neither the editor nor the graph.
+        let waiting = Timeout(at: .now() + seconds + limits.undo, on: timeouts) { [weak self] timeout in
+            guard let self else { return }
+            guard state.withLock({ $0.isStuck }) else { return timeout.set(.now() + seconds + limits.undo) }
+            ticket.abandon(stuck(isWaiting: true))
+        }
+        queue.async { [self] in
+            waiting.cancel()
+            let hasEnded = AtomicBool()
+            let limit = Timeout(at: .now() + limits.plan + seconds + limits.undo, on: timeouts) { [weak self] _ in
+                guard let self, !hasEnded.value else { return }
+                let error = stuck(isWaiting: false)
+                guard ticket.outcome.fail(error) else { return }
+                state.withLock { $0.isStuck = true }
+                ticket.answer.give(.failure(error))
             }
-            // The timeout retains neither the editor nor the graph.
-            let waiting = Timeout(at: .now() + seconds + limits.undo, on: timeouts) { [weak self] timeout in
-                guard let self else { return }
-                guard state.withLock({ $0.isStuck }) else { return timeout.set(.now() + seconds + limits.undo) }
-                let error = stuck(isWaiting: true)
-                if outcome.fail(error) { answer(.failure(error)) }
+            defer {
+                hasEnded.raise()
+                limit.cancel()
+                ticket.end()
+                state.withLock { $0.isStuck = false }
             }
-            queue.async {
-                waiting.cancel()
-                let limit = Timeout(at: .now() + self.limits.plan + seconds + self.limits.undo, on: self.timeouts) {
-                    [weak self] _ in
-                    guard let self, !isAnswered.value else { return }
-                    let error = stuck(isWaiting: false)
-                    guard outcome.fail(error) else { return }
-                    state.withLock { $0.isStuck = true }
-                    answer(.failure(error))
+            do throws(MediaError) {
+                if let failure = ticket.outcome.failure { throw failure }
+                let made = try binding(bindings) { () throws(MediaError) in
+                    let running = graph.plan
+                    var change = GraphChange(from: running, to: try plan(running))
+                    let deadline = DispatchTime.now() + seconds
+                    limit.set(deadline + limits.undo)
+                    try ticket.begin { limit.set(.now() + self.limits.undo) }
+                    try perform(
+                        change, from: running, until: deadline, ticket.outcome, owners: owners,
+                        needsDevices: needsDevices)
+                    change.result = graph.plan
+                    return change
                 }
-                defer { limit.cancel() }
-                do throws(MediaError) {
-                    if let failure = outcome.failure { throw failure }
-                    let made = try self.binding(bindings) { () throws(MediaError) in
-                        let running = self.graph.plan
-                        let next = try plan(running)
-                        let change = GraphChange(from: running, to: next)
-                        let deadline = DispatchTime.now() + seconds
-                        limit.set(deadline + self.limits.undo)
-                        try self.perform(change, until: deadline, outcome, needsDevices: needsDevices)
-                        return change
-                    }
-                    answer(.success(made))
-                } catch {
-                    answer(.failure(error))
-                }
-                self.state.withLock { $0.isStuck = false }
+                ticket.answer.give(.success(made))
+            } catch {
+                ticket.answer.give(.failure(error))
             }
         }
-        return try result.get()
+        return try await ticket.answer.value.get()
+    }
+
+    /// Changes a live setting at once. Returns in time even if a driver does not.
+    ///
+    /// - Parameter owner: the handle of the node; nil for any node of this name.
+    func set(_ change: GraphChange.SettingChange, of owner: ObjectIdentifier?) async throws(MediaError) {
+        let answer = Answer<Result<Void, MediaError>>()
+        let limit = Timeout(at: .now() + limits.setting, on: timeouts) { [limits] _ in
+            answer.give(
+                .failure(
+                    MediaError(
+                        code: MediaError.Code.editFailed,
+                        message:
+                            "\(change.node).\(change.setting) did not change within \(limits.setting.short) s, because "
+                            + "its driver is not responding. Plug the device in again.", node: change.node)))
+        }
+        settings.async { [self] in
+            do throws(MediaError) {
+                if state.withLock({ $0.hasEnded }) { throw Reporter.stoppedWhileEdited }
+                try graph.set(change, of: owner)
+                answer.give(.success(()))
+            } catch {
+                answer.give(.failure(error))
+            }
+        }
+        defer { limit.cancel() }
+        try await answer.value.get()
     }
 
     /// Runs an edit with functions of the application. Afterwards, done or failed, releases those of the nodes that it
@@ -140,17 +169,18 @@ final class GraphEditor: Sendable {
 
     /// Makes a change.
     private func perform(
-        _ change: GraphChange, until deadline: DispatchTime, _ outcome: EditOutcome = EditOutcome(),
-        needsDevices: Bool = false
+        _ change: GraphChange, from running: GraphPlan, until deadline: DispatchTime,
+        _ outcome: EditOutcome = EditOutcome(), owners: NodeOwners = [:], needsDevices: Bool = false
     ) throws(MediaError) {
-        guard begin(outcome) else { throw Reporter.stopped }
+        guard begin(outcome) else { throw Reporter.stoppedWhileEdited }
         defer {
             state.withLock { $0.outcome = nil }
             // The start may still wait for nodes that are gone.
             let names = change.removed + change.added.map(\.name)
             for name in names where graph.node(name) == nil { reporter.isReady(name) }
         }
-        let edit = GraphEdit(graph, change, until: deadline, outcome: outcome, needsDevices: needsDevices)
+        let edit = GraphEdit(
+            graph, change, from: running, until: deadline, outcome: outcome, owners: owners, needsDevices: needsDevices)
         do throws(MediaError) {
             try edit.perform()
         } catch {
@@ -174,9 +204,10 @@ final class GraphEditor: Sendable {
     private func restore(_ names: Set<String>) {
         let outcome = EditOutcome()
         guard begin(outcome) else { return }
-        let change = GraphChange(renewing: names, in: graph.plan)
+        let running = graph.plan
+        let change = GraphChange(renewing: names, in: running)
         do throws(MediaError) {
-            try GraphEdit(graph, change, until: .now() + Self.restoreSeconds, outcome: outcome).perform()
+            try GraphEdit(graph, change, from: running, until: .now() + Self.restoreSeconds, outcome: outcome).perform()
         } catch {
             guard !state.withLock({ $0.hasEnded }), let name = names.first else { return }
             // Not as a failure of the node: it has released its device, so that would not count.
@@ -223,7 +254,9 @@ final class GraphEditor: Sendable {
             let running = graph.plan
             guard let part = running.removablePart(around: node.name) else { return reporter.fail(error) }
             let change = GraphChange(from: running, to: running.removing(part))
-            _ = try? binding(NodeBindings()) { () throws(MediaError) in try perform(change, until: .now()) }
+            _ = try? binding(NodeBindings()) { () throws(MediaError) in
+                try perform(change, from: running, until: .now())
+            }
             reporter.partFailed(error, part.sorted())
         }
         return true
@@ -239,13 +272,41 @@ final class GraphEditor: Sendable {
     func end(stuck: @escaping @Sendable () -> Void, _ done: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.hasEnded = true
-            state.outcome?.fail(Reporter.stopped)
+            state.outcome?.fail(Reporter.stoppedWhileEdited)
         }
         let timeout = Timeout(at: .now() + limits.cancel, on: timeouts) { _ in stuck() }
         queue.async {
             timeout.cancel()
             done()
         }
+    }
+}
+
+/// An edit, for the caller that waits for it.
+final class EditTicket: Sendable {
+    let outcome = EditOutcome()
+    let answer = Answer<Result<GraphChange, MediaError>>()
+    /// Called when the caller cancels an edit that has begun to change the graph.
+    private let onCancel = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// Called before the graph changes. Throws if the caller does not wait any more.
+    func begin(_ onCancel: @escaping @Sendable () -> Void) throws(MediaError) {
+        self.onCancel.withLock { $0 = onCancel }
+        if let failure = outcome.failure { throw failure }
+    }
+
+    func end() { onCancel.withLock { $0 = nil } }
+
+    /// Fails the edit. An edit that has not changed anything yet need not be undone.
+    func cancel() {
+        guard outcome.fail(Reporter.cancelled) else { return }
+        guard let undo = onCancel.withLock({ $0 }) else { return answer.give(.failure(Reporter.cancelled)) }
+        undo()
+    }
+
+    /// Fails an edit that has not begun.
+    func abandon(_ error: MediaError) {
+        if outcome.fail(error) { answer.give(.failure(error)) }
     }
 }
 

@@ -26,7 +26,8 @@ public enum MediaEvent: Sendable {
     /// Another device has taken over for the one that a source lost. The source returns to that one when it can.
     case deviceFailedOver(node: String, device: String)
 
-    /// Whether the event is about a node: `camera` of `.deviceLost(node: "camera", …)`, for example.
+    /// Whether the event is about a node of its pipeline: `camera` of `.deviceLost(node: "camera", …)`, for example. It compares
+    /// names, which are unique in a pipeline, so ask about an event and a node of one pipeline.
     public func isAbout(_ node: some MediaNode) -> Bool {
         node.handle.identity.latestName.map(nodes.contains) ?? false
     }

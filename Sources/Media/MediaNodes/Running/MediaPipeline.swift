@@ -11,14 +11,18 @@ import Synchronization
 ///     camera >>> Window().optional
 ///     camera >>> encoder >>> Recorder(path: "talk.mkv")
 /// }
-/// try await pipeline.start()
+/// try await pipeline.run()
 /// ```
 ///
-/// A pipeline is created, started and stopped once. Calls may come from any thread. Blocking work, including planning,
-/// runs on the pipeline's own queues and never on Swift's pool.
+/// `run` returns when the pipeline has ended. A program that has more to do calls `start` and `stop` itself.
 ///
-/// It keeps the functions and values of its nodes, also after `stop`. An object that has the pipeline and is used by such a
-/// function would never be released, so the function captures it weakly: `Frames { [weak self] frame in … }`.
+/// A pipeline is created, started and stopped once. Calls may come from any thread. Blocking work, including planning,
+/// runs on the pipeline's own queues and never on Swift's pool. If the task that makes, starts or edits a pipeline is
+/// cancelled, the call throws `CancellationError` and leaves nothing behind: no pipeline, a stopped one, or the graph as it
+/// was.
+///
+/// It keeps the functions and values of its nodes until `stop` has returned. An object that has the pipeline and is used by
+/// such a function is not released before, unless the function captures it weakly: `Frames { [weak self] frame in … }`.
 ///
 /// Releasing a running pipeline stops it, without an event. Keep it until `stop()` has returned.
 public final class MediaPipeline: Sendable {
@@ -42,10 +46,9 @@ public final class MediaPipeline: Sendable {
     private let startTimeout = Mutex<Timeout?>(nil)
     /// The node that checks its files and claims them, before anything plays.
     private let preparing = Mutex<String?>(nil)
-    private let editor: GraphEditor
+    let editor: GraphEditor
     /// Prepared, running or stopped.
     private let phase = Mutex(State.prepared)
-    private let isPaused = AtomicBool()
     /// The callers of `pause` that wait for the start; nil unless it is in progress.
     private let awaitingStart = Mutex<[@Sendable () -> Void]?>(nil)
 
@@ -57,13 +60,8 @@ public final class MediaPipeline: Sendable {
     /// - Throws: `graph.invalid` with all problems of the graph; `element.missing` with the Debian package of a
     ///   GStreamer element that is not installed; the error of a node's device, such as `camera.absent`; or `node.in-use`
     ///   for a handle of another pipeline that has not stopped.
-    public convenience init(_ composition: Composition) async throws(MediaError) {
+    public convenience init(_ composition: Composition) async throws {
         try await self.init(composition, limits: Limits())
-    }
-
-    /// Plans a composition of one route: `MediaPipeline(camera >>> window)`.
-    public convenience init(_ route: Route) async throws(MediaError) {
-        try await self.init(route.composition)
     }
 
     /// Plans a composition like `init(_:)`:
@@ -73,7 +71,7 @@ public final class MediaPipeline: Sendable {
     /// ```
     public nonisolated(nonsending) convenience init(
         @CompositionBuilder _ compose: () -> Composition
-    ) async throws(MediaError) {
+    ) async throws {
         try await self.init(compose())
     }
 
@@ -87,7 +85,7 @@ public final class MediaPipeline: Sendable {
     /// - Throws: the errors of `init(_:)`; `graph.invalid` also for a handle that has no place in the graph.
     public convenience init(
         _ graph: MediaGraph, nodes: [any MediaNode] = [], registry: NodeRegistry = .builtIn
-    ) async throws(MediaError) {
+    ) async throws {
         let roster = NodeRoster()
         try await self.init(roster, try roster.enroll(nodes, in: graph), registry)
     }
@@ -96,7 +94,7 @@ public final class MediaPipeline: Sendable {
     convenience init(
         _ composition: Composition, registry: NodeRegistry = .builtIn, limits: Limits,
         clock: PipelineClock = .monotonic
-    ) async throws(MediaError) {
+    ) async throws {
         let roster = NodeRoster()
         try await self.init(roster, try roster.enroll(composition), registry, limits: limits, clock: clock)
     }
@@ -104,13 +102,14 @@ public final class MediaPipeline: Sendable {
     private convenience init(
         _ roster: NodeRoster, _ enrolled: NodeRoster.Enrolment, _ registry: NodeRegistry, limits: Limits = Limits(),
         clock: PipelineClock = .monotonic
-    ) async throws(MediaError) {
+    ) async throws {
         self.init(
-            try await offPool { () throws(MediaError) in
+            try await offPoolUntilCancelled { () throws(MediaError) in
                 let bindings = try NodeBindings(enrolled.codes, registry)
                 let plan = try Planner(registry.with(bindings.own), SystemEnvironment()).plan(
                     enrolled.graph, bound: bindings.names)
-                return try GraphEditor(plan, bindings, registry, limits, clock)
+                if Task.isCancelled { throw Reporter.cancelled }
+                return try GraphEditor(plan, bindings, registry, limits, clock, owners: enrolled.owners)
             }, roster)
         roster.pipeline.set(self)
         roster.edited(enrolled, now: enrolled.graph)
@@ -147,9 +146,9 @@ public final class MediaPipeline: Sendable {
     /// Plans a composition on this machine, without making a pipeline. The handles stay free.
     ///
     /// - Throws: like `init(_:)`.
-    public static func plan(_ composition: Composition) async throws(MediaError) -> GraphPlan {
+    public static func plan(_ composition: Composition) async throws -> GraphPlan {
         let named = NodeRoster.Enrolment(composition, try composition.names { _ in nil })
-        return try await offPool { () throws(MediaError) in
+        return try await offPoolUntilCancelled { () throws(MediaError) in
             let bindings = try NodeBindings(named.codes, .builtIn)
             return try Planner(NodeRegistry.builtIn.with(bindings.own), SystemEnvironment()).plan(
                 named.graph, bound: bindings.names)
@@ -164,8 +163,10 @@ public final class MediaPipeline: Sendable {
     public static func plan(
         _ graph: MediaGraph, bound: BoundNames? = nil, registry: NodeRegistry = .builtIn,
         environment: SystemEnvironment = SystemEnvironment()
-    ) async throws(MediaError) -> GraphPlan {
-        try await offPool { () throws(MediaError) in try Planner(registry, environment).plan(graph, bound: bound) }
+    ) async throws -> GraphPlan {
+        try await offPoolUntilCancelled { () throws(MediaError) in
+            try Planner(registry, environment).plan(graph, bound: bound)
+        }
     }
 
     private init(_ editor: GraphEditor, _ roster: NodeRoster = NodeRoster()) {
@@ -185,12 +186,11 @@ public final class MediaPipeline: Sendable {
     /// The running plan: that of the initializer, with all edits since.
     public var plan: GraphPlan { graph.plan }
 
-    /// The events of the pipeline, for one reader: each use of this property begins another one, and all of them get every
-    /// event. `ended` and `failed` are the last one; the pipeline is still to be stopped. The events also end when it has
-    /// stopped, or has failed to start.
+    /// The events of the pipeline, for one reader: each use of this property begins another one. A reader gets the latest 100
+    /// events so far, without `keyframeNeeded`, and all further ones. One that leaves 1000 events unread loses the oldest.
     ///
-    /// A reader that leaves 1000 events unread loses the oldest. While nothing reads, the latest 100 are kept for the next
-    /// reader.
+    /// `ended` and `failed` are the last one; the pipeline is still to be stopped, unless it `run`s. The events also end when
+    /// it has stopped, or has failed to start. A reader that begins then also gets the warnings of the stop.
     public var events: AsyncStream<MediaEvent> { reporter.listen() }
 
     public var state: State {
@@ -198,7 +198,7 @@ public final class MediaPipeline: Sendable {
         guard phase == .running else { return phase }
         if reporter.hasFailed { return .failed }
         if reporter.hasEnded { return .ended }
-        return isPaused.value ? .paused : .running
+        return graph.context.pipeline.isPaused ? .paused : .running
     }
 
     deinit {
@@ -217,17 +217,45 @@ public final class MediaPipeline: Sendable {
     ///
     /// - Throws: the reason why a node cannot run, such as `file.not-found`, `file.no-video` or `camera.busy`. The
     ///   pipeline is then stopped. A second call throws `pipeline.stopped`.
-    public func start() async throws(MediaError) {
+    public func start() async throws {
+        try enter()
+        let isDecided = AtomicBool()
+        try await withTaskCancellationHandler {
+            do throws(MediaError) {
+                try await open()
+            } catch {
+                if isDecided.exchange(true) { throw CancellationError() }
+                throw error
+            }
+            guard isDecided.exchange(true) else { return }
+            await stop()
+            throw CancellationError()
+        } onCancel: {
+            if !isDecided.exchange(true) { Task { await self.stop() } }
+        }
+    }
+
+    /// The same, whether or not the task is cancelled.
+    package func begin() async throws(MediaError) {
+        try enter()
+        try await open()
+    }
+
+    private func enter() throws(MediaError) {
         let isFirst = phase.withLock { phase in
             guard phase == .prepared else { return false }
             phase = .running
             awaitingStart.withLock { $0 = [] }
             return true
         }
-        guard isFirst else {
-            throw MediaError(
-                code: MediaError.Code.pipelineStopped, message: "A media pipeline runs once. Create another one.")
-        }
+        if !isFirst { throw Self.runsOnce }
+    }
+
+    static var runsOnce: MediaError {
+        MediaError(code: MediaError.Code.pipelineStopped, message: "A media pipeline runs once. Create another one.")
+    }
+
+    private func open() async throws(MediaError) {
         let failure = await withCheckedContinuation { (continuation: CheckedContinuation<MediaError?, Never>) in
             control.async { self.begin { continuation.resume(returning: $0) } }
         }
@@ -330,8 +358,8 @@ public final class MediaPipeline: Sendable {
 
     /// Stops the pipeline: frames that are being encoded are still passed on, then all threads end.
     ///
-    /// May be called repeatedly. After it returns, no function of the program is called, and the handles may join another
-    /// pipeline. If a driver or file system blocks a node beyond the timeout, the rest of that node is released when it
+    /// May be called repeatedly. After it returns, no function of the program is called, the functions and values of the nodes
+    /// are released, and the handles may join another pipeline. If a driver or file system blocks a node beyond the timeout, the rest of that node is released when it
     /// responds.
     public func stop() async {
         defer { roster.end() }
@@ -364,6 +392,7 @@ public final class MediaPipeline: Sendable {
                         for node in self.graph.runningNodes { node.stopped() }
                     }
                     timeout.cancel()
+                    if former != .stopped { self.graph.release() }
                     self.reporter.close()
                 }
             }
@@ -390,14 +419,12 @@ public final class MediaPipeline: Sendable {
             }
             if !isWaiting { continuation.resume() }
         }
-        await onControl {
-            if self.state == .running, !self.isPaused.exchange(true) { self.graph.context.pipeline.pause() }
-        }
+        await onControl { if self.state == .running { self.graph.context.pipeline.pause() } }
     }
 
     /// Continues after a pause.
     public func resume() async {
-        await onControl { if self.isPaused.exchange(false) { self.graph.context.pipeline.resume() } }
+        await onControl { self.graph.context.pipeline.resume() }
     }
 
     private func onControl(_ body: @escaping @Sendable () -> Void) async {
@@ -407,6 +434,36 @@ public final class MediaPipeline: Sendable {
                 continuation.resume()
             }
         }
+    }
+
+    /// Starts the pipeline, runs it until it ends, and stops it. Returns when all sources have ended, when another task has
+    /// called `stop`, or at Ctrl-C, SIGTERM or SIGHUP. A second signal ends the process.
+    ///
+    /// - Parameter handlesSignals: whether to wait for signals. Before and after, they have the effect that the program chose.
+    /// - Throws: the errors of `start`; the error of the event `failed`; `CancellationError` if the task is cancelled. The
+    ///   pipeline is then stopped, too.
+    public func run(handlesSignals: Bool = true) async throws {
+        guard phase.withLock({ $0 == .prepared }) else { throw Self.runsOnce }
+        let (events, signals) = (self.events, handlesSignals ? TerminationSignals() : nil)
+        defer { withExtendedLifetime(signals) {} }
+        do {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    try await self.start()
+                    for await case .failed(let error) in events { throw error }
+                }
+                if let signals { group.addTask { await signals.wait() } }
+                _ = try await group.next()
+                group.cancelAll()
+            }
+        } catch let error as MediaError where error.code == MediaError.Code.pipelineStopped {
+            // Stopped while it started.
+        } catch {
+            await stop()
+            throw error
+        }
+        await stop()
+        try Task.checkCancellation()
     }
 
     /// Requests a keyframe from a video encoder. Throws `graph.invalid` if no video encoder has this name.
@@ -424,172 +481,9 @@ public final class MediaPipeline: Sendable {
     }
 
     /// Statistics since the start.
-    public var statistics: MediaStatistics {
-        var statistics = MediaStatistics()
-        for node in graph.nodes { node.running?.report(into: &statistics, as: node.name) }
-        return statistics
-    }
+    public var statistics: MediaStatistics { graph.statistics }
 
     /// Results that the graph requested but did not get, although it continued: a recording without its audio, for
     /// example. Each was reported as a warning. The list is complete after `stop()`.
     public var shortfalls: [MediaError] { reporter.shortfalls }
-
-    // MARK: Changes while it runs
-
-    /// Replaces the running graph by another one, as one transaction. New nodes are built beside the old ones. When
-    /// they have delivered their first frame, they replace the old ones, at a keyframe if media is encoded. Nodes that
-    /// stay, because the composition has their handles, lose no frame and keep their settings.
-    ///
-    /// - Parameter seconds: the timeout for the new nodes' first frames.
-    /// - Returns: the changes.
-    /// - Throws: the reason why the graph was not replaced. It then runs unchanged. `graph.invalid`, an error of a new
-    ///   node's device, `graph.edit-failed` if a new node delivered no frame in time, `node.in-use`, or the reason why a
-    ///   node refuses a new value of a live setting.
-    @discardableResult
-    public func apply(_ composition: Composition, within seconds: Double = 2) async throws(MediaError) -> GraphChange {
-        let enrolled = try roster.enroll(composition, beside: plan.expanded)
-        return try await edit(enrolled, within: seconds) {
-            enrolled.graph.keepingSettings(of: enrolled.staying, in: $0)
-        }
-    }
-
-    /// Replaces the running graph like `apply(_:within:)`.
-    @discardableResult
-    public nonisolated(nonsending) func apply(
-        within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
-    ) async throws(MediaError) -> GraphChange {
-        try await apply(compose(), within: seconds)
-    }
-
-    /// Adds nodes and links to the running graph, as one transaction like `apply`:
-    ///
-    /// ```swift
-    /// try await pipeline.add { encoder >>> Recorder(path: "talk.mkv") }
-    /// ```
-    @discardableResult
-    public nonisolated(nonsending) func add(
-        within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
-    ) async throws(MediaError) -> GraphChange {
-        let enrolled = try roster.enroll(compose(), beside: plan.expanded, isWhole: false)
-        return try await edit(enrolled, within: seconds) { $0.adding(enrolled.graph) }
-    }
-
-    /// Removes a node from the running graph, and the nodes that only it fed or that fed only it, such as its
-    /// camera. A recording is completed.
-    ///
-    /// - Parameter seconds: the timeout, like that of `apply`.
-    /// - Throws: `node.not-running` if the node is not in this pipeline's graph; otherwise like `apply`.
-    @discardableResult
-    public func remove(_ node: some MediaNode, within seconds: Double = 2) async throws(MediaError) -> GraphChange {
-        let (pipeline, name) = try node.running()
-        guard pipeline === self else { throw node.handle.identity.notRunning(as: nil) }
-        return try await edit(nil, within: seconds) { $0.removingPart(of: name) }
-    }
-
-    /// Replaces the running graph like `apply(_:within:)` by a graph of names, such as that of a file.
-    ///
-    /// - Parameter nodes: handles that take the places of new nodes with their names, as for a new pipeline.
-    @discardableResult
-    public func apply(
-        _ graph: MediaGraph, nodes: [any MediaNode] = [], within seconds: Double = 2
-    ) async throws(MediaError) -> GraphChange {
-        let enrolled = try roster.enroll(nodes, in: graph)
-        return try await edit(enrolled, within: seconds) { _ in enrolled.graph }
-    }
-
-    /// Replaces the running graph by a graph of names. Functions of removed nodes are released. With `needsDevices`, also
-    /// throws if the device of a new source is away. Otherwise a stand-in is its first frame.
-    @discardableResult
-    package func apply(
-        _ graph: MediaGraph, bindings: NodeBindings, within seconds: Double = 2, needsDevices: Bool = false
-    ) async throws(MediaError) -> GraphChange {
-        try await edit(bindings, within: seconds, needsDevices: needsDevices) { _ in graph }
-    }
-
-    private func edit(
-        _ enrolled: NodeRoster.Enrolment?, within seconds: Double,
-        _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
-    ) async throws(MediaError) -> GraphChange {
-        let (codes, registry) = (enrolled?.codes ?? [:], graph.registry)
-        let made: GraphChange
-        do throws(MediaError) {
-            let bindings = try await offPool { () throws(MediaError) in try NodeBindings(codes, registry) }
-            made = try await edit(bindings, within: seconds, change)
-        } catch {
-            roster.edited(enrolled, now: plan.source, isDone: false)
-            throw error
-        }
-        roster.edited(enrolled, now: plan.source)
-        return made
-    }
-
-    private func edit(
-        _ bindings: NodeBindings, within seconds: Double, needsDevices: Bool = false,
-        _ change: @escaping @Sendable (MediaGraph) -> MediaGraph
-    ) async throws(MediaError) -> GraphChange {
-        let state = state
-        guard state == .running else {
-            let isOver = state != .prepared && state != .paused
-            throw MediaError(
-                code: isOver ? MediaError.Code.pipelineStopped : MediaError.Code.pipelineNotRunning,
-                message: "The graph cannot be changed while it is \(state.rawValue), only while it runs.")
-        }
-        let runs = self.graph
-        return try await editor.edit(seconds: seconds, bringing: bindings, needsDevices: needsDevices) {
-            running throws(MediaError) in
-            let graph = change(running.source)
-            let bound = runs.context.bound.bindings.only(for: graph, runs.registry).names
-            return try Planner(runs.registry, SystemEnvironment()).plan(graph, bound: bound, running: running)
-        }
-    }
-
-    /// Changes the bitrate of an encoder. Throws like `set` for its setting `bitrate`.
-    package func setBitrate(_ bitrate: Bitrate, _ node: String) async throws(MediaError) {
-        try await set(node, "bitrate", to: .integer(bitrate.bitsPerSecond))
-    }
-
-    /// Changes a live setting of a node.
-    ///
-    /// - Throws: `graph.invalid` for an unknown node or setting or an invalid value; `graph.setting-fixed` for a
-    ///   setting that is not live. `apply` replaces the node instead.
-    package func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
-        try check(node, setting, to: value)
-        _ = try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value)
-        }
-    }
-
-    /// Throws the error that `set` would throw, without changing the setting.
-    package func check(_ node: String, _ setting: String, to value: SettingValue) throws(MediaError) {
-        let plan = self.plan
-        guard let there = plan.node(node), let kind = graph.registry.kind(named: there.node.kind) else {
-            throw unknown(node)
-        }
-        let problems = MediaGraph(nodes: [Node(there.node.kind, name: node, settings: [setting: value])])
-            .validate(with: graph.registry).filter { $0.setting == setting }
-        if let problem = problems.first { throw Self.invalid(problem.message, node) }
-        guard kind.setting(setting)?.isChangeable == true else {
-            let changeable = kind.settings.filter(\.isChangeable).map(\.name)
-            throw MediaError(
-                code: MediaError.Code.settingFixed,
-                message: "\(node).\(setting) is fixed while the node runs; "
-                    + (changeable.isEmpty
-                        ? "a \(kind.name) has no live settings. "
-                        : "the live settings are \(changeable.joined(separator: ", ")). ")
-                    + "To replace the node, apply a graph with the new value, or a composition with a new handle.",
-                node: node)
-        }
-    }
-
-    private func unknown(_ node: String) -> MediaError {
-        let hint = node.nearest(among: plan.nodes.map(\.node.name)).map { "; did you mean \"\($0)\"?" }
-        return Self.invalid("There is no node \"\(node)\"\(hint ?? " in the running graph.")", node)
-    }
-
-    private static func invalid(_ message: String, _ node: String) -> MediaError {
-        MediaError(code: MediaError.Code.graphInvalid, message: message, node: node)
-    }
-
-    func find<Kind: RunningNode>(_ type: Kind.Type, _ name: String) -> Kind? {
-        graph.node(name)?.running as? Kind
-    }
 }

@@ -24,6 +24,15 @@ final class BoundCode: Sendable {
 
     func add(_ more: NodeBindings) { state.withLock { $0.merge(more) } }
 
+    /// Releases all functions, after the lock: a deinit may call the pipeline.
+    func clear() {
+        let before = state.withLock { bindings in
+            defer { bindings = NodeBindings() }
+            return bindings
+        }
+        withExtendedLifetime(before) {}
+    }
+
     /// Releases the functions of the nodes among `passing` that the graph lacks. Functions of other nodes, which no
     /// graph has had yet, stay for a later one.
     func keep(for graph: MediaGraph, _ registry: NodeRegistry, among passing: Set<String>) {

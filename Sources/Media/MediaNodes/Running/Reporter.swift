@@ -16,8 +16,8 @@ package final class Reporter: Sendable {
         var isClosed = false
         var listeners: [Int: AsyncStream<MediaEvent>.Continuation] = [:]
         var listenersMade = 0
-        /// The latest events while there was no listener, for the next one; nil if a function gets them.
-        var unheard: [MediaEvent]? = []
+        /// The latest events, for later listeners; nil if a function gets them.
+        var history: [MediaEvent]? = []
         /// Whether the pipeline has ended or failed, so that its listeners have got their last event.
         var isOver = false
         var onSettled: (@Sendable (MediaError?) -> Void)?
@@ -32,9 +32,15 @@ package final class Reporter: Sendable {
         var heldNumbers: [String: Int] = [:]
         var heldMade = 0
 
-        mutating func keep(_ event: MediaEvent) {
-            unheard?.append(event)
-            if let count = unheard?.count, count > Reporter.unheardEvents { unheard?.removeFirst() }
+        /// Passes an event to all listeners. Returns those whose last one it is.
+        mutating func pass(_ event: MediaEvent) -> [AsyncStream<MediaEvent>.Continuation] {
+            // A decoder repeats its request, so an old one is of no use.
+            if case .keyframeNeeded = event {} else { history?.append(event) }
+            if let count = history?.count, count > Reporter.keptEvents { history?.removeFirst() }
+            for listener in listeners.values { listener.yield(event) }
+            guard event.isLast else { return [] }
+            defer { (isOver, listeners) = (true, [:]) }
+            return Array(listeners.values)
         }
     }
 
@@ -56,22 +62,14 @@ package final class Reporter: Sendable {
 
         init(_ events: (@Sendable (MediaEvent) -> Void)?) {
             self.events = events
-            if events != nil { state.withLock { $0.unheard = nil } }
+            if events != nil { state.withLock { $0.history = nil } }
         }
 
         func emit(_ event: MediaEvent) {
             events?(event)
-            let isLast = event.isLast
-            let listeners = state.withLock { state in
-                let listeners = Array(state.listeners.values)
-                if listeners.isEmpty { state.keep(event) }
-                if isLast { (state.isOver, state.listeners) = (true, [:]) }
-                return listeners
-            }
-            for listener in listeners {
-                listener.yield(event)
-                if isLast { listener.finish() }
-            }
+            // Under the lock, so that all listeners get the events in one order, and none after its end.
+            let ending = state.withLock { $0.pass(event) }
+            for listener in ending { listener.finish() }
         }
     }
 
@@ -207,18 +205,17 @@ package final class Reporter: Sendable {
 
     /// The number of events that a slow reader may leave unread.
     private static let unreadEvents = 1000
-    /// The number of events that are kept while there is no reader.
-    fileprivate static let unheardEvents = 100
+    /// The number of events that are kept for later readers.
+    fileprivate static let keptEvents = 100
 
-    /// All further events, and before them those that no listener got. Ends with the end or failure of the pipeline, or
-    /// when nothing more is reported.
+    /// The latest events so far, and all further ones. Ends with the end or failure of the pipeline, or when nothing more is
+    /// reported.
     func listen() -> AsyncStream<MediaEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: MediaEvent.self, bufferingPolicy: .bufferingNewest(Self.unreadEvents))
         let number = shared.state.withLock { state -> Int? in
             // Under the lock, so that later events stay behind them.
-            for event in state.unheard ?? [] { continuation.yield(event) }
-            if state.unheard != nil { state.unheard = [] }
+            for event in state.history ?? [] { continuation.yield(event) }
             if state.isClosed || state.isOver { return nil }
             state.listenersMade += 1
             state.listeners[state.listenersMade] = continuation
@@ -294,6 +291,17 @@ package final class Reporter: Sendable {
 
     package static var stopped: MediaError {
         MediaError(code: MediaError.Code.pipelineStopped, message: "The media pipeline was stopped while it started.")
+    }
+
+    static var stoppedWhileEdited: MediaError {
+        MediaError(
+            code: MediaError.Code.pipelineStopped,
+            message: "The edit was not made, because the media pipeline was stopped meanwhile.")
+    }
+
+    /// For callers whose task was cancelled; they throw `CancellationError` instead.
+    static var cancelled: MediaError {
+        MediaError(code: MediaError.Code.pipelineStopped, message: "The task was cancelled.")
     }
 
     var isOpen: Bool { shared.state.withLock { !$0.isClosed } }

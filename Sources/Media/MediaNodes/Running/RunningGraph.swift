@@ -35,6 +35,29 @@ struct Connection: Sendable {
     let requested: (element: Element, pad: Pad)?
 }
 
+/// The handles of nodes, by the names of the nodes.
+typealias NodeOwners = [String: ObjectIdentifier]
+
+extension GraphPlan {
+    fileprivate func setting(_ change: GraphChange.SettingChange) -> GraphPlan {
+        setting(change.node, change.setting, to: change.value)
+    }
+
+    /// The present values of the settings that differ from those of an earlier plan, or are among `others`.
+    fileprivate func settingsChanged(
+        since base: GraphPlan, or others: [GraphChange.SettingChange]
+    ) -> [GraphChange.SettingChange] {
+        nodes.flatMap { node -> [GraphChange.SettingChange] in
+            let (before, now) = (base.node(node.name)?.node.settings ?? [:], node.node.settings)
+            return Set(before.keys).union(now.keys).sorted().compactMap { name in
+                let isOther = others.contains { $0.node == node.name && $0.setting == name }
+                guard isOther || before[name] != now[name] else { return nil }
+                return GraphChange.SettingChange(node: node.name, setting: name, value: now[name])
+            }
+        }
+    }
+}
+
 /// The nodes of a plan in a pipeline, and their links.
 ///
 /// Its structure changes on one queue at a time. The lock is for reads on other threads.
@@ -57,8 +80,14 @@ final class RunningGraph: Sendable {
         /// By the prefix of the elements' names: while an edit replaces a node, there are two of one name.
         var nodes: [String: (instance: NodeInstance, stage: Stage)] = [:]
         var connections: [Link: Connection] = [:]
+        /// The handles of the nodes that have one, by the names of the nodes.
+        var owners: NodeOwners
+        /// The figures of a graph that has released its nodes.
+        var last: MediaStatistics?
         var generation = 0
         var observers: [ObjectIdentifier: @Sendable () -> Void] = [:]
+        /// Called before the nodes are released.
+        var farewells: [ObjectIdentifier: @Sendable () -> Void] = [:]
 
         func nodes(_ stages: Stage...) -> [NodeInstance] {
             nodes.values.filter { stages.contains($0.stage) }.map(\.instance)
@@ -70,11 +99,15 @@ final class RunningGraph: Sendable {
     let context: PipelineContext
     private let kinds: NodeRegistry
     private let state: Mutex<State>
+    /// Held while live settings change, which an edit need not wait for.
+    private let settings = Mutex(())
 
-    init(_ plan: GraphPlan, _ registry: NodeRegistry, _ context: PipelineContext) throws(MediaError) {
+    init(
+        _ plan: GraphPlan, _ registry: NodeRegistry, _ context: PipelineContext, _ owners: NodeOwners
+    ) throws(MediaError) {
         self.context = context
         kinds = registry
-        state = Mutex(State(plan: plan))
+        state = Mutex(State(plan: plan, owners: owners))
         for node in plan.nodes { _ = try make(node, prefix: node.name, .live) }
         for link in plan.links {
             guard let source = node(link.link.from.node), let target = node(link.link.to.node) else { continue }
@@ -93,6 +126,9 @@ final class RunningGraph: Sendable {
 
     func node(_ name: String) -> NodeInstance? { state.withLock { $0.node(name) } }
 
+    /// The handle of a node; nil if it has none.
+    func owner(of name: String) -> ObjectIdentifier? { state.withLock { $0.owners[name] } }
+
     /// The node with this prefix, unless it has been removed.
     func node(prefix: String) -> (instance: NodeInstance, stage: Stage)? { state.withLock { $0.nodes[prefix] } }
 
@@ -105,6 +141,14 @@ final class RunningGraph: Sendable {
         state.withLock { state in
             state.plan.links(into: node).compactMap { state.connections[$0.link] }
         }
+    }
+
+    /// The figures of all nodes since the start.
+    var statistics: MediaStatistics {
+        if let last = state.withLock({ $0.last }) { return last }
+        var statistics = MediaStatistics()
+        for node in nodes { node.running?.report(into: &statistics, as: node.name) }
+        return statistics
     }
 
     /// The behaviour of the nodes, sources first.
@@ -127,13 +171,22 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// Calls `body` after each edit, until `owner` is released.
-    func onChange(for owner: AnyObject, _ body: @escaping @Sendable () -> Void) {
-        state.withLock { $0.observers[ObjectIdentifier(owner)] = body }
+    /// Calls `body` after each edit and change of a setting, until `owner` is released, and `farewell` before the nodes are
+    /// released.
+    func onChange(
+        for owner: AnyObject, _ body: @escaping @Sendable () -> Void, farewell: (@Sendable () -> Void)? = nil
+    ) {
+        state.withLock { state in
+            state.observers[ObjectIdentifier(owner)] = body
+            state.farewells[ObjectIdentifier(owner)] = farewell
+        }
     }
 
     func removeObserver(of owner: AnyObject) {
-        state.withLock { _ = $0.observers.removeValue(forKey: ObjectIdentifier(owner)) }
+        state.withLock { state in
+            state.observers[ObjectIdentifier(owner)] = nil
+            state.farewells[ObjectIdentifier(owner)] = nil
+        }
     }
 
     /// The first node that is changing its state: while the pipeline starts, the one that is being opened.
@@ -185,6 +238,19 @@ final class RunningGraph: Sendable {
         }
         let deadline = DispatchTime.now() + seconds
         return closing.filter { $0.group.wait(timeout: deadline) == .timedOut }.map(\.name)
+    }
+
+    /// Releases the nodes, which have ended, with the functions of the program. Their figures stay.
+    func release() {
+        for farewell in state.withLock({ Array($0.farewells.values) }) { farewell() }
+        let last = statistics
+        let (nodes, connections) = state.withLock { state in
+            defer { (state.nodes, state.connections, state.next, state.last) = ([:], [:], nil, last) }
+            return (state.nodes.values.map(\.instance), Array(state.connections.values))
+        }
+        for connection in connections { discard(connection.entry.queue) }
+        for node in nodes { node.removeElements() }
+        context.bound.clear()
     }
 
     // MARK: Building
@@ -287,19 +353,94 @@ final class RunningGraph: Sendable {
         return try make(plan, prefix: plan.name + newSuffix(), .staged)
     }
 
-    /// Replaces nodes with those that an edit has prepared. Returns the replaced nodes.
-    func commit(_ change: GraphChange, _ connections: [Connection]) -> [NodeInstance] {
-        let (leaving, observers) = state.withLock { state in
-            let leaving = change.removed.compactMap { state.node($0) }
-            for node in leaving { state.nodes[node.prefix]?.stage = .leaving }
-            for node in state.nodes(.staged) { state.nodes[node.prefix]?.stage = .live }
-            for link in change.removedLinks { state.connections[link] = nil }
-            for connection in connections { state.connections[connection.plan.link] = connection }
-            (state.plan, state.next) = (change.result, nil)
-            return (leaving, Array(state.observers.values))
+    /// Replaces nodes with those that an edit has prepared. Returns the replaced nodes. Live settings that have changed since
+    /// the edit began stay.
+    ///
+    /// - Parameters:
+    ///   - base: the plan that the edit has begun with.
+    ///   - owners: the handles of the nodes that the edit mentions.
+    func commit(
+        _ change: GraphChange, from base: GraphPlan, _ connections: [Connection], _ owners: NodeOwners
+    ) -> [NodeInstance] {
+        let (leaving, observers) = settings.withLock { _ in
+            let (leaving, late, observers) = state.withLock { state in
+                let leaving = change.removed.compactMap { state.node($0) }
+                for node in leaving { state.nodes[node.prefix]?.stage = .leaving }
+                for node in state.nodes(.staged) { state.nodes[node.prefix]?.stage = .live }
+                for link in change.removedLinks { state.connections[link] = nil }
+                for connection in connections { state.connections[connection.plan.link] = connection }
+                let replaced = Set(change.added.map(\.name))
+                // Another handle of the same name and kind may get the running node, with its settings, but not a new one.
+                let kept = state.plan.settingsChanged(since: base, or: change.settings).filter {
+                    let owner = owners[$0.node]
+                    let isSame = owner == nil || owner == state.owners[$0.node] || !replaced.contains($0.node)
+                    return isSame && change.result.node($0.node)?.node.kind == state.plan.node($0.node)?.node.kind
+                }
+                (state.plan, state.next) = (kept.reduce(change.result) { $0.setting($1) }, nil)
+                state.owners.merge(owners) { $1 }
+                // An optional node that was left out may come with a later edit.
+                state.owners = state.owners.filter { state.plan.source.node($0.key) != nil }
+                let late = kept.filter { replaced.contains($0.node) }.compactMap { setting in
+                    state.node(setting.node).map { (node: $0, setting: setting) }
+                }
+                return (leaving, late, Array(state.observers.values))
+            }
+            for (node, setting) in late {
+                do throws(MediaError) {
+                    try node.set(setting)
+                } catch {
+                    context.reporter.warn(node.name, "\(error)")
+                }
+            }
+            return (leaving, observers)
         }
         for observer in observers { observer() }
         return leaving
+    }
+
+    /// Changes a live setting of a node, also while an edit is in progress.
+    ///
+    /// - Parameter owner: the handle of the node; nil for any node of this name.
+    /// - Returns: the former value.
+    /// - Throws: `node.not-running` if no such node runs, or the reason why it refuses the value.
+    @discardableResult
+    func set(
+        _ change: GraphChange.SettingChange, of owner: ObjectIdentifier? = nil
+    ) throws(MediaError) -> GraphChange.SettingChange {
+        let (former, observers) = try settings.withLock {
+            (_) throws(MediaError) -> (GraphChange.SettingChange, [@Sendable () -> Void]) in
+            let node = state.withLock { state in
+                owner == nil || state.owners[change.node] == owner ? state.node(change.node) : nil
+            }
+            guard let node else {
+                throw MediaError(
+                    code: MediaError.Code.nodeNotRunning,
+                    message: "\"\(change.node)\" is not in the running graph any more.", node: change.node)
+            }
+            try node.set(change)
+            return state.withLock { state in
+                var former = change
+                former.value = state.plan.node(change.node)?.node.settings[change.setting]
+                state.plan = state.plan.setting(change)
+                return (former, Array(state.observers.values))
+            }
+        }
+        for observer in observers { observer() }
+        return former
+    }
+
+    /// Gives a setting its former value, unless it has changed since.
+    func restore(_ former: GraphChange.SettingChange, from value: SettingValue?) {
+        settings.withLock { _ in
+            let node = state.withLock { state in
+                let now = state.plan.node(former.node)?.node.settings[former.setting]
+                return now == value ? state.node(former.node) : nil
+            }
+            guard let node else { return }
+            // The node has had this value.
+            try? node.set(former)
+            state.withLock { $0.plan = $0.plan.setting(former) }
+        }
     }
 
     /// Removes the nodes that an edit has prepared.

@@ -12,10 +12,16 @@ public final class NodeWatch: Sendable {
     private let graph: RunningGraph
     /// Probes by the member's prefix, so a replaced node gets new counts.
     private let probes = Mutex<[String: NodeProbe]>([:])
+    /// The statistics of a pipeline that has stopped.
+    private let last = Mutex<[NodeStatistics]?>(nil)
 
     init(_ graph: RunningGraph) {
         self.graph = graph
-        graph.onChange(for: self) { [weak self] in self?.follow() }
+        graph.onChange(for: self) { [weak self] in
+            self?.follow()
+        } farewell: { [weak self] in
+            self?.end()
+        }
         follow()
     }
 
@@ -25,14 +31,26 @@ public final class NodeWatch: Sendable {
 
     /// Returns the statistics since the watch began, sources first.
     public func sample() -> [NodeStatistics] {
-        graph.nodes.compactMap { node in
+        if let last = last.withLock({ $0 }) { return last }
+        return graph.nodes.compactMap { node in
             probes.withLock { $0[node.prefix] }?.statistics
         }
     }
 
+    private func end() {
+        let statistics = sample()
+        last.withLock { $0 = statistics }
+        let gone = probes.withLock { probes in
+            defer { probes = [:] }
+            return probes
+        }
+        withExtendedLifetime(gone) {}
+    }
+
     private func follow() {
-        let nodes = graph.nodes
         probes.withLock { probes in
+            // Under the lock, because two changes may be reported at a time.
+            let nodes = graph.nodes
             let prefixes = Set(nodes.map(\.prefix))
             probes = probes.filter { prefixes.contains($0.key) }
             for node in nodes {

@@ -2,32 +2,41 @@ public import MediaAuthoring
 
 /// Calls a Swift capturer on its own thread and on the real clock, like a pipeline.
 public struct DirectStand<Kind: Capturer>: NodeStand {
+    private let make: @Sendable () -> Kind
     private let clock: any StandClock
 
-    public init(_ kind: Kind.Type) {
-        self.init(kind, MachineClock())
+    /// - Parameter make: returns another value with default settings each time.
+    public init(_ make: @escaping @Sendable () -> Kind) {
+        self.init(make, MachineClock())
     }
 
-    init(_ kind: Kind.Type, _ clock: any StandClock) {
+    init(_ make: @escaping @Sendable () -> Kind, _ clock: any StandClock) {
+        self.make = make
         self.clock = clock
     }
 
     public var name: String { Kind.name }
-    public var settings: [SettingContract] { Kind().contracts }
+    public var settings: [SettingContract] { make().contracts }
     public var frameTimeout: Double { 5 }
     public var leavingLimit: Double { 0.05 }
     public var memoryLimit: Int { 8_000_000 }
 
+    private func made(_ settings: [String: SettingValue]) throws(MediaError) -> Kind {
+        let value = make()
+        try value.begin(with: settings)
+        return value
+    }
+
     public func offers(_ consumer: CaptureConsumer) -> Bool { true }
 
     public func format(_ settings: [String: SettingValue]) throws -> MediaFormat? {
-        try Kind(settings).format().media
+        try made(settings).format().media
     }
 
     public func open(
         _ settings: [String: SettingValue], _ consumer: CaptureConsumer
     ) async throws -> any NodeRun {
-        let capturer = try Kind(settings)
+        let capturer = try made(settings)
         let format = try capturer.format()
         try format.media.checkForCapture()
         let sink = DirectSink(format.media, consumer, clock)

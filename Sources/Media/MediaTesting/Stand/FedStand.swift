@@ -12,14 +12,15 @@ struct FedStand: NodeStand {
     private let clock: any StandClock
     private let make: @Sendable ([String: SettingValue]) throws -> (node: any WrittenNode, body: Body)
 
-    init<Kind: Processor>(processor kind: Kind.Type, _ clock: any StandClock) {
+    init<Kind: Processor>(processor: @escaping @Sendable () -> Kind, _ clock: any StandClock) {
         group = .processor
         name = Kind.name
-        settings = Kind().contracts
+        settings = processor().contracts
         isSound = false
         self.clock = clock
         make = { settings in
-            let node = try Kind(settings)
+            let node = processor()
+            try node.begin(with: settings)
             return (
                 node,
                 { feeder in
@@ -30,15 +31,16 @@ struct FedStand: NodeStand {
         }
     }
 
-    init<Kind: Renderer>(renderer kind: Kind.Type, _ clock: any StandClock) {
+    init<Kind: Renderer>(renderer: @escaping @Sendable () -> Kind, _ clock: any StandClock) {
         group = .renderer
         name = Kind.name
-        settings = Kind().contracts
+        settings = renderer().contracts
         isSound = Kind.Media.port.kinds == [.rawAudio]
         self.clock = clock
         make = { settings in
-            let renderer = try Kind(settings)
-            return (renderer, { try await renderer.render($0.stream(of: Kind.Media.self)) })
+            let node = renderer()
+            try node.begin(with: settings)
+            return (node, { try await node.render($0.stream(of: Kind.Media.self)) })
         }
     }
 

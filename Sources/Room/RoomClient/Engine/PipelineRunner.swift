@@ -24,7 +24,7 @@ final class PipelineRunner: DecodingTask {
             await previous?.stop()
             do throws(MediaError) {
                 let pipeline = try await MediaPipeline(graph, bindings: bindings)
-                try await pipeline.start()
+                try await pipeline.begin()
                 guard let input = pipeline.rtpInput(ReceivingGraph.input) else {
                     preconditionFailure("a receiving graph has no input")
                 }

@@ -9,7 +9,7 @@ protocol CapturePipeline: AnyObject, Sendable {
     var statistics: MediaStatistics { get }
     /// Why sources show stand-ins, by the name of the node.
     var absences: [String: MediaError] { get }
-    func start() async throws(MediaError)
+    func begin() async throws(MediaError)
     /// Replaces the graph. Throws if that is impossible; the graph then runs unchanged. `stop` ends it early.
     ///
     /// - Parameter needsDevices: whether a new source whose device is away is an error.
@@ -34,7 +34,7 @@ struct CaptureMachine: Sendable {
     var inspect: @Sendable (MediaRequest) async throws(MediaError) -> MediaRequest.Contents
     var makePipeline: @Sendable (MediaGraph, NodeBindings, NodeRegistry) async throws(MediaError) -> any CapturePipeline
     /// Plans a graph without running it, and without capturing from its camera.
-    var plan: @Sendable (MediaGraph, NodeRegistry) async throws(MediaError) -> GraphPlan
+    var plan: @Sendable (MediaGraph, NodeRegistry) async throws -> GraphPlan
 
     static let this = CaptureMachine(
         inspect: { request throws(MediaError) in
@@ -43,7 +43,7 @@ struct CaptureMachine: Sendable {
         makePipeline: { graph, bindings, registry throws(MediaError) in
             try await MediaPipeline(graph, bindings: bindings, registry: registry)
         },
-        plan: { graph, registry throws(MediaError) in
+        plan: { graph, registry in
             var environment = SystemEnvironment()
             environment.mayCapture = false
             return try await MediaPipeline.plan(graph, registry: registry, environment: environment)

@@ -287,7 +287,7 @@ package final class LocalCapture: Sendable {
             throw CaptureChanges.stopped
         }
         do throws(MediaError) {
-            try await pipeline.start()
+            try await pipeline.begin()
         } catch {
             throw RoomError(error)
         }

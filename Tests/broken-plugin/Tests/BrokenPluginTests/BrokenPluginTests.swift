@@ -8,12 +8,12 @@ import Testing
         seconds: 0.5, reopenings: 5, checks: ["formats", "timestamps", "cancel"])
 
     @Test func overrunning() async {
-        let report = await Conformance.test(Overrunning.self, nil, Self.options)
+        let report = await Conformance.test(Overrunning.init, nil, Self.options)
         #expect(report.isPassed, "\(report)")
     }
 
     @Test func racing() async {
-        let report = await Conformance.test(Racing.self, nil, Self.options)
+        let report = await Conformance.test(Racing.init, nil, Self.options)
         #expect(report.isPassed, "\(report)")
     }
 }

@@ -1,4 +1,4 @@
 import MediaAuthoring
 
 @c(connectlive_plugin_ClockFace)
-public func plugin() -> Int32 { Plugin.provides(.capturer(ClockFaceCapturer.self)) }
+public func plugin() -> Int32 { Plugin.provides(.capturer(ClockFaceCapturer.init)) }

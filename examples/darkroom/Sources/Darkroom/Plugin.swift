@@ -1,4 +1,4 @@
 import MediaAuthoring
 
 @c(connectlive_plugin_Darkroom)
-public func plugin() -> Int32 { Plugin.provides(.processor(Negative.self), .renderer(LightMeter.self)) }
+public func plugin() -> Int32 { Plugin.provides(.processor(Negative.init), .renderer(LightMeter.init)) }
