@@ -229,7 +229,8 @@ private let broken = MediaError(code: "camera.lost", message: "It stopped.")
         var bench = Bench()
         bench.send(.started)
         for attempt in 0..<20 {
-            bench.send(.openFailed(.failed(MediaError(code: "process.ended", message: "It ended at 12:01:\(attempt)."))))
+            bench.send(
+                .openFailed(.failed(MediaError(code: "process.ended", message: "It ended at 12:01:\(attempt)."))))
             while bench.outstanding.isEmpty { bench.pass(0.5) }
         }
         #expect(bench.words == ["waiting"])

@@ -196,7 +196,8 @@ extension MediaNodesTests {
                 nodes: [Node("file", settings: ["path": .text(path)]), .recorder("disk", path: copy)],
                 links: [
                     Link(
-                        from: PortReference(node: "file", port: "audio"), to: PortReference(node: "disk", port: "audio"))
+                        from: PortReference(node: "file", port: "audio"), to: PortReference(node: "disk", port: "audio")
+                    )
                 ])
             let seen = Seen()
             let pipeline = try await MediaPipeline(graph, seen: seen)

@@ -168,7 +168,9 @@ struct AnnexBSplitter: Sendable {
             let isSlice = (1...5).contains(type)
             // The number of a slice's first macroblock is 0 if its first bit is 1.
             let begins =
-                isSlice ? bytes[position + 4] & 0x80 != 0 && type != 3 && type != 4 : [6, 7, 8, 9].contains(type) || (14...18).contains(type)
+                isSlice
+                ? bytes[position + 4] & 0x80 != 0 && type != 3 && type != 4
+                : [6, 7, 8, 9].contains(type) || (14...18).contains(type)
             if hasPicture, begins {
                 // A zero before the start code belongs to it.
                 let end = position > 0 && bytes[position - 1] == 0 ? position - 1 : position
