@@ -8,6 +8,17 @@ import Testing
         return Dictionary(uniqueKeysWithValues: places.map { ($0.name, $0.identifier) })
     }
 
+    @Test(arguments: [
+        ("platform-3610000.usb-usb-0:2:1.0", "usb-3610000.usb-2"),
+        ("platform-xhci-hcd.0-usb-0:1:1.0", "usb-xhci-hcd.0-1"),
+        ("platform-fd500000.pcie-pci-0000:01:00.0-usb-0:1.3:1.0", "usb-0000:01:00.0-1.3"),
+        ("pci-0000:00:14.0-usbv2-0:1.2:1.0", "usb-0000:00:14.0-1.2"),
+    ])
+    func `a sound server's path of a USB device leads to its port, also on boards`(path: String, port: String) {
+        let places = SoundPlace.all([.init("alsa_input.usb", model: "Mic", busPath: path)], in: MadeTree().tree)
+        #expect(places.map(\.name) == [port])
+    }
+
     @Test func `a USB microphone keeps its name at another port and as another card`() throws {
         for (port, card) in [("1-1.2", 1), ("2-4", 0)] {
             let made = MadeTree()

@@ -50,12 +50,12 @@ import Testing
         #expect(split(raw + raw + [1], .i420, by: size) == [raw, raw])
     }
 
-    @Test func `units that precede a picture belong to it, those of other layers too`() {
+    @Test func `units that precede a frame belong to it, those of other layers too`() {
         let prefix: [UInt8] = [0, 0, 0, 1, 0x6e, 1, 2]
         #expect(split(first + prefix + second, .h264, by: 5) == [first, prefix + second])
     }
 
-    @Test func `a last picture with a fault is left out`() {
+    @Test func `a last frame with a fault is left out`() {
         // A type that no picture has.
         let wrong: [UInt8] = [0, 0, 0, 1, 0x09, 0x10] + [0, 0, 1, 0xe5, 0x88, 4]
         #expect(split(first + wrong, .h264, by: 100) == [first])

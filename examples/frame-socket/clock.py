@@ -1,5 +1,5 @@
 """Sends moving frames to a graph. Each shows its number as a bar code, which the graph's tests read."""
-import contextlib, fcntl, mmap, os, socket, struct, time
+import contextlib, fcntl, mmap, os, signal, socket, struct, sys, time
 
 SLOTS, F_ADD_SEALS, F_SEAL_SHRINK = 6, 1033, 2
 
@@ -29,7 +29,10 @@ name = os.environ["CONNECTLIVE_FRAME_SOCKET"]
 graph = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=int(name) if name.isdigit() else None)
 if not name.isdigit():
     graph.connect(name)
-kind, magic, version, code, width, height, rate, per = struct.unpack("<I4sI4sIIII", graph.recv(512)[:32])
+greeting = graph.recv(512)
+if struct.unpack("<I", greeting[:4])[0] == 0x18:  # another feeder is connected, for example
+    raise SystemExit(greeting[4:].decode(errors="replace"))
+kind, magic, version, code, width, height, rate, per = struct.unpack("<I4sI4sIIII", greeting[:32])
 assert (kind, magic, version, code) == (0x10, b"CLFS", 1, b"I420"), "this program speaks version 1 and draws I420"
 size = width * height * 3 // 2
 memory = os.memfd_create("clock", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -39,6 +42,7 @@ frames = memoryview(mmap.mmap(memory, SLOTS * size))
 hello = struct.pack("<I4sI4sIIII", 0x01, b"CLFS", 1, b"I420", width, height, SLOTS, size) + b"clock.py"
 socket.send_fds(graph, [hello], [memory])
 free, number, due = [], 0, time.monotonic()
+signal.signal(signal.SIGINT, lambda *_: (graph.send(struct.pack("<I", 0x06) + b"interrupted"), sys.exit()))
 with contextlib.suppress(ConnectionError):  # the graph has ended
     while True:
         graph.settimeout(max(due - time.monotonic(), 0.0001) if free else None)

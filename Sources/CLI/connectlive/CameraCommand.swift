@@ -5,7 +5,7 @@ internal import Foundation
 
 struct CameraCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "camera", abstract: "Record a camera into a file that is a camera.",
+        commandName: "camera", abstract: "Record a camera into a file that can stand in for it.",
         subcommands: [RecordCommand.self])
 
     struct RecordCommand: ParsableCommand {
@@ -55,6 +55,9 @@ struct CameraCommand: ParsableCommand {
             } catch {
                 throw CommandFailure(
                     code: "file.unwritable", "Cannot write \(output): \(Self.reason(error)). Choose another path.")
+            }
+            if let frame = fixture.frames?.first, let size, "\(frame.size)" != "\(size)" {
+                Console.error("\(camera) has no mode of \(size), so its frames are of \(frame.size).")
             }
             print("\(output) is a camera with \(summary): --camera fixture:\(output)".printable)
             if isThere { print("It replaced the file that was there.") }

@@ -131,6 +131,10 @@ extension CameraPlace {
                     "No camera is named \(wish)\(wish.suggestion(among: (names + others).sorted())) 'connectlive devices' lists "
                     + "the names.")
         }
+        if let other = wish.otherKind {
+            throw MediaError(
+                code: MediaError.Code.cameraAbsent, message: "\(wish) is no name of a camera. \(other)")
+        }
         let reason = matches.isEmpty ? "is not plugged in" : "is a name of several cameras"
         let advice = others.isEmpty ? "Plug it in." : "Use \(others.joined(separator: " or "))."
         throw MediaError(
@@ -173,5 +177,14 @@ extension USBPlace {
         guard let dash = name.firstIndex(of: "-"), dash != name.startIndex else { return false }
         return name[..<dash].allSatisfy(\.isNumber)
             && name[name.index(after: dash)...].allSatisfy { $0.isNumber || $0 == "." }
+    }
+}
+
+extension String {
+    /// What to write instead for a camera on the network and a recorded one. Nil for other texts.
+    fileprivate var otherKind: String? {
+        if contains("://") { return "The node rtsp reads a network camera, as in pipelines/rtsp-to-room.yaml." }
+        let file = lowercased().hasPrefix("fixture:") ? String(dropFirst("fixture:".count)) : self
+        return file.lowercased().hasSuffix(".json") ? "Did you mean fixture:\(file)?" : nil
     }
 }

@@ -94,9 +94,9 @@ extension SoundPlace {
 extension USBPlace {
     /// The place that a sound server tells. Nil if the device is not on USB, or the server does not tell.
     fileprivate init?(_ device: SoundPlace.Description) {
-        // `pci-0000:00:14.0-usb-0:1.2:1.0`: the controller, and the port behind it.
+        // `pci-0000:00:14.0-usb-0:1.2:1.0`, or `platform-3610000.usb-usb-0:2:1.0`: the controller, and the port behind it.
         guard let path = device.busPath,
-            let match = path.firstMatch(of: #/([0-9a-f:.]+)-usb(?:v[0-9])?-[0-9]+:([0-9.]+):/#)
+            let match = path.firstMatch(of: #/^(?:.*-)?(?:pci|platform)-(.+?)-usb(?:v[0-9])?-[0-9]+:([0-9.]+):/#)
         else { return nil }
         let port = "usb-\(match.1)-\(match.2)"
         self.init(

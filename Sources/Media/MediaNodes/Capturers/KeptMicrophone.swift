@@ -58,12 +58,13 @@ private final class MicrophoneDevice: SourceDevice {
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
             MicrophoneNode.explain(failure, of: name, isFed: isFed)
         }
-        let stream = SoundStream(chain.element("source"), device: choice.device)
-        MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) { [name] in
-            if stream.hasMoved() { output.fail(MicrophoneNode.lost(name)) }
+        let stream = SoundStream(chain.element("source"), device: choice.device) { [name] in
+            output.fail(MicrophoneNode.lost(name))
         }
-        state.withLock { ($0.former, $0.chain) = (choice.former, chain) }
+        MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) { stream.count() }
+        state.withLock { $0.chain = chain }
         try chain.play()
+        state.withLock { $0.former = choice.former }
     }
 
     func close() {

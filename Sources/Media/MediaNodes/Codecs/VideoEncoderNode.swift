@@ -259,7 +259,7 @@ final class VideoEncoderNode: RunningNode {
         return MediaError(
             code: MediaError.Code.formatClash,
             message: "\"\(node)\" cannot encode frames of \(width)x\(height): \(codec.title) needs an even width and "
-                + "an even height. Put a scale node with an even width and height upstream.",
+                + "an even height. Encode as VP8, or put a scale node with an even width and height upstream.",
             cause: cause)
     }
 

@@ -8,7 +8,7 @@ struct DecodedLength {
     private var lastDecoded: UInt64?
     private var isReordered = false
 
-    /// The duration of a frame; nil to leave it as it is. All times in nanoseconds.
+    /// The duration of a frame; nil to leave it unchanged. All times in nanoseconds.
     mutating func duration(shownAt shown: UInt64, decodedAt decoded: UInt64, duration: UInt64?) -> UInt64? {
         let step = duration ?? lastDecoded.map { decoded > $0 ? decoded - $0 : 0 } ?? 0
         end = max(end, shown &+ step)

@@ -97,14 +97,18 @@ private final class SpeakerDevice: SourceDevice {
         let chain = try DeviceChain(plan, named: "\(prefix).device", on: clock, for: output) { [name] failure, isFed in
             SpeakerNode.explain(failure, of: name, isFed: isFed)
         }
-        watch(chain.element("sink"), SoundStream(chain.element("sink"), device: choice.device), output)
+        let stream = SoundStream(chain.element("sink"), device: choice.device) { [name] in
+            output.fail(SpeakerNode.lost(name))
+        }
+        watch(chain.element("sink"), stream)
         let delay = state.withLock { state in
-            (state.former, state.chain) = (choice.former, chain)
+            state.chain = chain
             return state.delay
         }
         Self.delay(chain, by: delay)
         try chain.play(elapsed: Self.past)
         state.withLock { state in
+            state.former = choice.former
             state.source = PushSource(chain.element("source"))
             for (audio, time) in state.early { Self.push(audio, at: time, &state) }
             state.early = []
@@ -126,11 +130,11 @@ private final class SpeakerDevice: SourceDevice {
         if let chain { Self.delay(chain, by: delay) }
     }
 
-    private func watch(_ sink: Element, _ stream: SoundStream, _ output: SourceOutput) {
-        sink.sink.watchBuffers { [weak self, name] buffer in
+    private func watch(_ sink: Element, _ stream: SoundStream) {
+        sink.sink.watchBuffers { [weak self] buffer in
             let seconds = Double(buffer.duration ?? 0) / 1e9
             self?.state.withLock { $0.secondsPlayed += seconds }
-            if stream.hasMoved() { output.fail(SpeakerNode.lost(name)) }
+            stream.count()
         }
     }
 

@@ -1,3 +1,4 @@
+import Dispatch
 import GStreamerKit
 import MediaGraph
 import Synchronization
@@ -7,7 +8,8 @@ import Synchronization
 final class SoundStream: Sendable {
     private struct State {
         var buffers = 0
-        var first: String?
+        /// A server that hangs does not answer.
+        var isAsking = false
     }
 
     /// Between two checks, in buffers of about 10 ms.
@@ -15,26 +17,39 @@ final class SoundStream: Sendable {
 
     /// Weak, because a probe of the element holds this.
     private let element: WeakBox<Element>
-    private let isNamed: Bool
+    /// Nil if the server may choose the device.
+    private let device: String?
+    private let moved: @Sendable () -> Void
     private let state = Mutex(State())
+    /// The server's answer takes a round trip, for which no audio waits.
+    private let questions = DispatchQueue(label: "media.sound.stream")
 
-    /// - Parameter device: the device that was asked for. Nil for the default, which the server may change.
-    init(_ element: Element, device: String?) {
+    /// - Parameters:
+    ///   - device: the device that was asked for. Nil for the default, which the server may change.
+    ///   - moved: called on a queue of its own.
+    init(_ element: Element, device: String?, moved: @escaping @Sendable () -> Void) {
         self.element = WeakBox(element)
-        isNamed = device != nil && element.has("current-device")
+        self.moved = moved
+        // An alias, such as @DEFAULT_SINK@, is the server's choice.
+        let isChosen = device.map { !$0.hasPrefix("@") } ?? false
+        self.device = isChosen && element.has("current-device") ? device : nil
     }
 
-    /// Counts a buffer. Whether the stream was moved.
-    func hasMoved() -> Bool {
-        guard isNamed else { return false }
+    /// Counts a buffer. Does not block.
+    func count() {
+        guard let device else { return }
         let isDue = state.withLock { state in
             state.buffers += 1
-            return state.buffers % Self.interval == 0
+            guard state.buffers % Self.interval == 0, !state.isAsking else { return false }
+            state.isAsking = true
+            return true
         }
-        guard isDue, let device = element.value?.value("current-device")?.text, !device.isEmpty else { return false }
-        return state.withLock { state in
-            state.first = state.first ?? device
-            return state.first != device
+        guard isDue else { return }
+        questions.async { [weak self] in
+            guard let self else { return }
+            let current = element.value?.value("current-device")?.text ?? ""
+            state.withLock { $0.isAsking = false }
+            if !current.isEmpty, current != device { moved() }
         }
     }
 }
