@@ -56,8 +56,8 @@ import Testing
     }
 
     @Test func `a last frame with a fault is left out`() {
-        // A type that no picture has.
-        let wrong: [UInt8] = [0, 0, 0, 1, 0x09, 0x10] + [0, 0, 1, 0xe5, 0x88, 4]
+        // A B slice.
+        let wrong: [UInt8] = [0, 0, 0, 1, 0x41, 0xa0, 6, 7]
         #expect(split(first + wrong, .h264, by: 100) == [first])
     }
 

@@ -142,8 +142,10 @@ package struct PassingBuffer: ~Copyable {
         return time == UInt.max ? nil : UInt64(time)
     }
 
-    /// Changes the buffer's duration.
-    package func setDuration(_ duration: UInt64) { makeWritable()?.pointee.duration = UInt(duration) }
+    /// Changes the buffer's duration. Nil for none.
+    package func setDuration(_ duration: UInt64?) {
+        makeWritable()?.pointee.duration = duration.map { UInt($0) } ?? UInt.max
+    }
 
     func makeWritable() -> UnsafeMutablePointer<GstBuffer>? {
         guard let slot else { return nil }

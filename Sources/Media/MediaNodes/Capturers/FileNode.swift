@@ -40,9 +40,7 @@ final class FileNode: NodeType, RunningNode {
         /// The time of a packet of audio that was dropped because of its distance.
         var suspect: UInt64?
 
-        mutating func advance(to time: UInt64, duration stated: UInt64?, isVideo: Bool) {
-            // A file may state any duration.
-            let duration = stated.flatMap { $0 < FileNode.impossible ? $0 : nil }
+        mutating func advance(to time: UInt64, duration: UInt64?, isVideo: Bool) {
             guard isVideo else {
                 audioEnd = max(audioEnd, time + (duration ?? 0))
                 return
@@ -244,7 +242,10 @@ final class FileNode: NodeType, RunningNode {
         pad.onBuffer { [weak self] buffer in
             guard let self else { return .drop }
             let isPacket = isPassing && !isVideo
-            var duration = buffer.duration ?? (isPacket ? buffer.read { OpusPacket.duration(of: $0) } ?? nil : nil)
+            // A file may state any duration.
+            let stated = buffer.duration.flatMap { $0 < Self.impossible ? $0 : nil }
+            if stated != buffer.duration { buffer.setDuration(nil) }
+            var duration = stated ?? (isPacket ? buffer.read { OpusPacket.duration(of: $0) } ?? nil : nil)
             // A decoder needs the whole of a first packet whose begin is not played.
             let clipped: (time: UInt64, before: UInt64)? =
                 isPacket ? buffer.clippedRunningTime(lasting: duration ?? 0) : buffer.runningTime.map { ($0, 0) }
