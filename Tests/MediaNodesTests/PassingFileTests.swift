@@ -193,7 +193,7 @@ extension MediaNodesTests {
             let (path, copy) = (folder.file("endless.mka"), folder.file("copy.mka"))
             try Data(Self.endlessPackets).write(to: URL(fileURLWithPath: path))
             let graph = MediaGraph(
-                nodes: [Node("file", settings: ["path": .text(path)]), .recorder("disk", path: copy)],
+                nodes: [Node("file", settings: ["path": .text(path), "loop": false]), .recorder("disk", path: copy)],
                 links: [
                     Link(
                         from: PortReference(node: "file", port: "audio"), to: PortReference(node: "disk", port: "audio")

@@ -133,7 +133,7 @@ extension CameraPlace {
         }
         if let other = wish.otherKind {
             throw MediaError(
-                code: MediaError.Code.cameraAbsent, message: "\(wish) is no name of a camera. \(other)")
+                code: MediaError.Code.cameraAbsent, message: "\(wish) is not a name of a camera. \(other)")
         }
         let reason = matches.isEmpty ? "is not plugged in" : "is a name of several cameras"
         let advice = others.isEmpty ? "Plug it in." : "Use \(others.joined(separator: " or "))."
@@ -181,7 +181,7 @@ extension USBPlace {
 }
 
 extension String {
-    /// What to write instead for a camera on the network and a recorded one. Nil for other texts.
+    /// A hint for the address of a network camera and the file of a recorded one. Nil for other texts.
     fileprivate var otherKind: String? {
         if contains("://") { return "The node rtsp reads a network camera, as in pipelines/rtsp-to-room.yaml." }
         let file = lowercased().hasPrefix("fixture:") ? String(dropFirst("fixture:".count)) : self

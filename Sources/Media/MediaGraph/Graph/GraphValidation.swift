@@ -110,7 +110,8 @@ private struct Validation {
             guard let contract = kind.setting(name) else {
                 let names = kind.settings.map(\.name)
                 let meant = name.nearest(among: names) ?? kind.setting(describedBy: name)
-                let other = names.contains("controls") ? ". A control of the driver is set by controls=\(name)=VALUE." : "."
+                let other =
+                    names.contains("controls") ? ". A control of the driver is set by controls=\(name)=VALUE." : "."
                 let end = meant.map { "; did you mean \"\($0)\"?" } ?? other
                 let message = "\(node.shown) has no setting \"\(name)\"\(end)"
                 add(.unknownSetting, node.name, setting: name, message, accepted: names)

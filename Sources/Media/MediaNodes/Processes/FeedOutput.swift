@@ -118,7 +118,8 @@ final class FeedOutput: Sendable {
             let error = FrameSocketError(
                 code: "feed.too-fast",
                 "More than twice the \(Int(format.framesPerSecond)) frames/s of the node's setting arrive, so some "
-                    + "wait. Raise fps, or send fewer frames. If the program keeps to fps, correct width, height and format.")
+                    + "wait. Raise fps, or send fewer frames. If the program keeps to fps, correct width, height and format."
+            )
             warn(error.description)
         }
         return wait > 0 ? max(wait, 0.02) : nil
