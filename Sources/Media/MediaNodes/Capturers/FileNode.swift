@@ -19,8 +19,8 @@ final class FileNode: NodeType, RunningNode {
     private static let longestJump: UInt64 = 10_000_000_000
     /// A file that ends so many seconds before its stated end was cut off.
     private static let longestLack = 2.0
-    /// No file is so long.
-    private static let impossible: UInt64 = 1 << 60
+    /// No file is so long: 104 days. Rounds of a looping file add up.
+    private static let impossible: UInt64 = 1 << 53
 
     private struct State {
         /// The running time at the start of this round. Nil before the first buffer.
