@@ -120,8 +120,8 @@ struct MicrophoneNode: NodeType, RunningNode {
     /// Checks whether a microphone delivers audio, before anything runs.
     static func check(_ device: String?, of system: SoundSystem) throws(MediaError) {
         let answer = try SourceProbe.ask(
-            "\(system)src", properties(device, of: system), media: "audio/x-raw", converter: "audioconvert",
-            seconds: firstAudioTimeout)
+            "\(system)src", properties(device, of: system), media: "audio/x-raw",
+            converters: ["audioconvert", "audioresample"], wished: RawFormat.audio, seconds: firstAudioTimeout)
         switch answer {
         case .format: return
         case .failed(let failure) where failure.kind == .busy: throw busy(device ?? "auto")
