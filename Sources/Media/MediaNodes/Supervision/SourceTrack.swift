@@ -177,9 +177,8 @@ struct SourceTrack: Sendable {
         let passing = isFull || isTooEarly ? .dropped : repeater?.pass(bytes) ?? .unchanged
         if passing == .dropped { return Passed(isDropped: true) }
         standIn.slate?.hide()
-        let shown = isReordered ? start : later(start)
-        let decoded = decodeTimes.next(displayedAt: shown, reordered: reordered)
-        let timestamp = max(shown, decoded)
+        let timestamp = isReordered ? start : later(start)
+        let decoded = decodeTimes.next(displayedAt: timestamp, reordered: reordered)
         let isPushed =
             if case .changed(let bytes) = passing {
                 source.push(bytes.span.bytes, timestamp: timestamp, decodedAt: decoded)
