@@ -1,4 +1,5 @@
 import Dispatch
+import ChildProcesses
 import FrameSocket
 import GStreamerKit
 import MediaGraph

@@ -1,8 +1,8 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
-// Functions of Linux that Swift's Glibc module lacks: sealed shared memory, descriptors sent over sockets, and programs
-// that end with the thread that started them. They return the created object, or a negative error number.
+// Functions of Linux that Swift's Glibc module lacks: sealed shared memory, descriptors sent over sockets, epoll(7), and
+// programs that end with the thread that started them. They return the created object, or a negative error number.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +39,14 @@ int clinux_peer(int socket, uid_t *user, pid_t *process);
 
 // Waits until a descriptor is readable. Returns 1 if it is, 0 after the timeout. Signals do not end the wait.
 int clinux_wait_readable(int descriptor, int milliseconds);
+
+// A poll of descriptors by any thread.
+int clinux_poll(void);
+// Polls a descriptor until its next event: it is readable, or its other end has hung up.
+int clinux_poll_once(int poll, int descriptor, uint64_t id);
+void clinux_poll_no_more(int poll, int descriptor);
+// Waits for events. Returns how many of `ids` have one, or 0 after a signal.
+int clinux_polled(int poll, uint64_t *ids, int count);
 
 // The most pipes that are drained during one wait.
 #define CLINUX_MOST_PIPES 2
