@@ -29,6 +29,8 @@ final class OutgoingStream: Sendable {
         var isShown = false
         /// Whether receivers have nothing yet on which the next frames may depend.
         var needsKeyframe = true
+        /// The capture time of the frame at which a keyframe was requested last.
+        var askedAt: MediaTime?
         /// Callers that wait for the first frame.
         var waiting: [CheckedContinuation<RoomError?, Never>] = []
         /// Why the pipeline of the input has failed.
@@ -37,11 +39,26 @@ final class OutgoingStream: Sendable {
         var streamState = StreamState.live
         var feed = InputFeed()
         var timeline = Timeline()
+
+        /// Whether a frame that is not passed asks for a keyframe.
+        mutating func asksAgain(at time: MediaTime) -> Bool {
+            guard isShown, needsKeyframe else { return false }
+            guard let askedAt else {
+                askedAt = time
+                return false
+            }
+            guard abs(time.seconds(since: askedAt)) >= OutgoingStream.patience else { return false }
+            self.askedAt = time
+            return true
+        }
     }
 
     private struct Output: Sendable {
         weak var input: (any StreamInput)?
     }
+
+    /// Seconds between requests for a keyframe that does not come. An element that is about to start may lose a request.
+    private static let patience = 0.5
 
     let codec: Codec
     private let state = Mutex(State())
@@ -91,7 +108,7 @@ final class OutgoingStream: Sendable {
     func show() {
         let isNews = state.withLock { state in
             defer { state.isShown = true }
-            if !state.isShown { state.needsKeyframe = true }
+            if !state.isShown { (state.needsKeyframe, state.askedAt) = (true, nil) }
             return !state.isShown
         }
         if isNews, hasBegun { requestKeyframe() }
@@ -128,13 +145,15 @@ final class OutgoingStream: Sendable {
     /// Called on a streaming thread.
     func take(_ batch: RTPBatch) {
         var batch = batch
-        let (receivers, waiting) = state.withLock { state in
+        let (receivers, waiting, asks) = state.withLock { state in
             state.hasBegun = true
             state.timeline.continue(with: &batch, clockRate: codec.clockRate)
             defer { state.waiting = [] }
             if state.isShown, batch.isKeyframe { state.needsKeyframe = false }
-            return (state.isShown && !state.needsKeyframe ? Array(state.receivers.values) : [], state.waiting)
+            let isPassed = state.isShown && !state.needsKeyframe
+            return (isPassed ? Array(state.receivers.values) : [], state.waiting, state.asksAgain(at: batch.captureTime))
         }
+        if asks { requestKeyframe() }
         for continuation in waiting { continuation.resume(returning: nil) }
         for receiver in receivers { receiver.take(batch) }
     }
