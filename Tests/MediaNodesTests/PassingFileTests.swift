@@ -259,7 +259,7 @@ extension MediaNodesTests {
             let clock = SteppedClock()
             let seen = Seen()
             let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph), on: clock)
-            clock.run(pipeline, sources: 2, frames: frames)
+            clock.run(pipeline, sources: 2, frames: frames, emptying: pipeline.watch())
             try await pipeline.start()
             await eventually("the film") { pipeline.state == .ended }
             await pipeline.stop()
