@@ -36,6 +36,19 @@ private struct Silent: Capturer {
     func capture(into output: CaptureOutput<PictureFormat>) async throws { try await Task.sleep(for: .seconds(3600)) }
 }
 
+/// A source that says when it has ended.
+private struct Leaving: Capturer {
+    static let summary = "Takes a moment to end"
+    var hasLeft = AtomicBool()
+
+    func format() -> PictureFormat { PictureFormat(width: 64, height: 48, framesPerSecond: 60) }
+
+    func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        defer { hasLeft.raise() }
+        while true { try await output.draw { $0.fill(luma: 16) } }
+    }
+}
+
 /// A source that fails after a few frames.
 private struct Failing: Capturer {
     static let summary = "Fails"
@@ -112,6 +125,22 @@ extension MediaNodesTests {
                 await eventually("it runs") { pipeline.state == .running }
                 await pipeline.stop()
                 #expect(await Self.code(of: run) == nil)
+            }
+        }
+
+        @Test func `when any of several stops returns, the sources have ended`() async throws {
+            for _ in 0..<50 {
+                let source = Leaving()
+                let pipeline = try await MediaPipeline { source >>> Null() }
+                try await pipeline.start()
+                await withTaskGroup(of: Void.self) { group in
+                    for _ in 0..<4 {
+                        group.addTask {
+                            await pipeline.stop()
+                            #expect(source.hasLeft.value)
+                        }
+                    }
+                }
             }
         }
 

@@ -369,12 +369,14 @@ public final class MediaPipeline: Sendable {
         }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             reporter.whenClosed { continuation.resume() }
+            // The first caller closes the reporter when all nodes are stopped.
+            guard former != .stopped else { return }
             let timeout = Timeout(at: .now() + limits.stop, on: timeouts) { [self] _ in
                 if reporter.isOpen { abandon() }
                 reporter.close()
             }
             let hasHalted = AtomicBool()
-            // A second caller waits here until the first has stopped all nodes. A running edit ends first.
+            // A running edit ends first.
             editor.end(stuck: {
                 self.control.async {
                     if former == .running, !hasHalted.exchange(true) { self.graph.haltEach() }
@@ -392,7 +394,9 @@ public final class MediaPipeline: Sendable {
                         for node in self.graph.runningNodes { node.stopped() }
                     }
                     timeout.cancel()
-                    if former != .stopped { self.graph.release() }
+                    self.graph.release()
+                    // Before any of several callers returns.
+                    self.roster.end()
                     self.reporter.close()
                 }
             }
