@@ -24,30 +24,40 @@ RAW = f"video/x-raw,format=NV12,width={SIZE[0]},height={SIZE[1]},framerate={RATE
 SHAPES = {
     "frames": "NV12 frames to a sink that discards them",
     "h264": "NV12 frames encoded as H.264 with our settings, and discarded",
+    "rtp": "the same, in RTP packets over UDP",
 }
+# Without RTX and SRTP, like the two programs beside it. Nobody listens.
+PACKET, PORT = 1180, 5004
 
 
 def graph(shape):
     camera = {"node": "camera", "device": "/dev/video0", "width": SIZE[0], "height": SIZE[1], "fps": RATE}
-    middle = [{"node": "h264-encoder", "bitrate": 600000, "keyframe-interval": 120}] if shape == "h264" else []
+    middle = [] if shape == "frames" else [{"node": "h264-encoder", "bitrate": 600000, "keyframe-interval": 120}]
     # An element, because a sink that reads nothing leaves the format to the camera.
-    end = {"node": "element:fakesink", "sync": False}
-    return {"chains": [[camera, *middle, end]]}
+    end = [{"node": "element:fakesink", "sync": False}]
+    if shape == "rtp":
+        end = [{"node": "element:rtph264pay", "mtu": PACKET, "aggregate-mode": "zero-latency"},
+               {"node": "element:udpsink", "host": "127.0.0.1", "port": PORT, "sync": False}]
+    return {"chains": [[camera, *middle, *end]]}
 
 
 def commands(shape, program, folder):
     path = os.path.join(folder, f"{shape}.json")
     with open(path, "w") as file:
         json.dump(graph(shape), file)
-    encoder = ["!", "x264enc", *X264] if shape == "h264" else []
+    encoder = [] if shape == "frames" else ["!", "x264enc", *X264]
+    sink = ["fakesink", "sync=false"]
+    if shape == "rtp":
+        sink = ["rtph264pay", f"mtu={PACKET}", "aggregate-mode=zero-latency", "!", "udpsink", "host=127.0.0.1",
+                f"port={PORT}", "sync=false"]
+    muxer = ["-f", "rtp", f"rtp://127.0.0.1:{PORT}?pkt_size={PACKET}"] if shape == "rtp" else ["-f", "null", "-"]
     coded = ["-c:v", "libx264", "-preset", "superfast", "-tune", "zerolatency", "-b:v", "600k", "-g", "120", "-threads",
-             "1"] if shape == "h264" else ["-c:v", "copy"]
+             "1"] if shape != "frames" else ["-c:v", "copy"]
     return {
         "ours": [program, "run", path],
-        "gst-launch": ["gst-launch-1.0", "-q", "v4l2src", "device=/dev/video0", "!", RAW, *encoder, "!", "fakesink",
-                       "sync=false"],
+        "gst-launch": ["gst-launch-1.0", "-q", "v4l2src", "device=/dev/video0", "!", RAW, *encoder, "!", *sink],
         "ffmpeg": ["ffmpeg", "-nostdin", "-loglevel", "error", "-f", "v4l2", "-input_format", "nv12", "-video_size",
-                   f"{SIZE[0]}x{SIZE[1]}", "-framerate", str(RATE), "-i", "/dev/video0", *coded, "-f", "null", "-"],
+                   f"{SIZE[0]}x{SIZE[1]}", "-framerate", str(RATE), "-i", "/dev/video0", *coded, *muxer],
     }
 
 
