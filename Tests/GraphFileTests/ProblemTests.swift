@@ -239,10 +239,16 @@ import Testing
 
     @Test(arguments: [
         // A step without a readable kind has a name all the same.
-        ("[[{nodee: camera, name: cam}, window], [{from: cam}, 'null']]", "This step has no kind; did you mean \"node\"?"),
-        ("[[camera, window: {name: w}], [microphone, {to: w}]]", "This step has no kind. Write {node: window, name: w}."),
+        (
+            "[[{nodee: camera, name: cam}, window], [{from: cam}, 'null']]",
+            "This step has no kind; did you mean \"node\"?"
+        ),
+        (
+            "[[camera, window: {name: w}], [microphone, {to: w}]]",
+            "This step has no kind. Write {node: window, name: w}."
+        ),
         ("[[camera, {node: [window], name: w}], [microphone, {to: w}]]", "\"node\" must be a name, not a list."),
-        // A link that misspells a port or a node is no lack of a link.
+        // A link misspells a port or a node.
         (
             "[[{node: mixer, name: m}, 'null'], [camera, {to: m.in}]]",
             "\"m\" (mixer) has no input \"in\": it has in1, in2 and so on."

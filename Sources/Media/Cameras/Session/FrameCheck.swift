@@ -86,7 +86,7 @@ package struct FrameCheck: Sendable {
         return begins && (ends || !hasEnds) && (picture.map(isExpected) ?? true)
     }
 
-    /// Whether a decoder can read a frame: one without a frame header has no picture.
+    /// Whether a decoder can read a frame: a JPEG needs a frame header.
     package func isReadable(_ frame: CapturedFrame) -> Bool {
         !isJPEG || frame.withBytes(plane: 0) { $0.beginsJPEG && $0.sizeOfJPEG != nil }
     }

@@ -113,8 +113,10 @@ private struct Validation {
         for (name, value) in node.settings.sorted(by: { $0.key < $1.key }) {
             guard let contract = kind.setting(name) else {
                 let names = kind.settings.map(\.name)
-                let substitute = isOneUnknown && unset.count == 1 && unset[0].problem(of: value) == nil ? unset[0].name : nil
-                let meant = name.nearest(among: names) ?? kind.setting(describedBy: name, taking: value) ?? substitute
+                let isSubstitute = isOneUnknown && unset.count == 1 && unset[0].problem(of: value) == nil
+                let meant =
+                    name.nearest(among: names) ?? kind.setting(describedBy: name, taking: value)
+                    ?? (isSubstitute ? unset[0].name : nil)
                 if let meant { meantSettings.insert(meant) }
                 let other =
                     names.contains("controls") ? ". A control of the driver is set by controls=\(name)=VALUE." : "."
