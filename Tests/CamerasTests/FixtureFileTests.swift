@@ -222,6 +222,44 @@ import Testing
         #expect(error?.message.contains("were damaged") == true)
     }
 
+    /// The start of a JPEG of 128x96 as far as its scan.
+    private static let jpeg: [UInt8] = [
+        0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, 0, 96, 0, 128, 1, 1, 0x11, 0, 0xff, 0xda, 0, 2,
+    ]
+
+    /// Records frames of MJPG that come in turn.
+    private func record(
+        _ frames: [[UInt8]], keeping count: Int, _ damaged: (Int) -> Void = { _ in }
+    ) throws -> CameraFixture {
+        var camera = try FixtureTests.webcam()
+        camera.frames = frames.map { .init(format: "MJPG", size: FrameSize(128, 96), data: $0) }
+        let clock = CaptureClock()
+        let device = try FixtureCamera(camera, on: clock).open("f")
+        return try CameraFixture(
+            recording: device, in: CaptureMode("MJPG", FrameSize(128, 96), FrameRate(30)), frames: count, of: "front",
+            on: clock, damaged: damaged)
+    }
+
+    @Test func `JPEGs without a picture, a start or the end that others have are not recorded`() throws {
+        let (end, empty): ([UInt8], [UInt8]) = ([0xff, 0xd9], [0xff, 0xd8, 1, 2, 3, 4, 0xff, 0xd9])
+        let good = (0..<2).map { Self.jpeg + [7, UInt8($0)] + end }
+        var damaged = 0
+        let frames = [empty, Self.jpeg + [9], good[0], Array(good[0].dropFirst(2)), Self.jpeg + [9], good[1]]
+        let recorded = try record(frames, keeping: 2) { damaged = $0 }
+        #expect(recorded.frames?.map(\.data) == good)
+        #expect(damaged == 4)
+        let error = #expect(throws: MediaError.self) { try record([empty], keeping: 1) }
+        #expect(error?.code == "camera.silent")
+        #expect(error?.message.contains("were damaged. Check its cable and hub, or choose another format") == true)
+    }
+
+    @Test func `a camera whose JPEGs never have an end is recorded`() throws {
+        let frames = (0..<2).map { Self.jpeg + [7, UInt8($0)] }
+        var damaged = 0
+        #expect(try record(frames, keeping: 2) { damaged = $0 }.frames?.map(\.data) == frames)
+        #expect(damaged == 0)
+    }
+
     @Test func `a mode that the driver does not list is recorded with it`() throws {
         let (listed, chosen) = (FrameSize(640, 480), CaptureMode("GREY", FrameSize(8, 8), FrameRate(30)))
         let bytes = [[UInt8](repeating: 0, count: 64)]

@@ -66,14 +66,50 @@ import Testing
         #expect(try CameraPlace.find("1-1#2", among: cameras).path == "/dev/video2")
     }
 
-    @Test func `a sensor of a board is named by its model`() throws {
+    @Test func `a sensor of a board is named by its model, and the second device of it is counted`() throws {
         let made = MadeTree()
-        try made.addVideo(0, name: "unicam-image", below: "devices/platform/soc/fe801000.csi")
-        try made.addVideo(10, name: "unicam-image", below: "devices/platform/soc/fe802000.csi")
+        for number in [0, 10] {
+            try made.addVideo(number, name: "unicam-image", below: "devices/platform/soc/fe801000.csi")
+        }
         let cameras = made.cameras()
         #expect(cameras.map(\.name) == ["model:unicam-image", "model:unicam-image#2"])
         #expect(cameras.allSatisfy { $0.usb == nil })
-        #expect(try CameraPlace.find("model:unicam-image#2", among: cameras).path == "/dev/video10")
+        for name in ["model:unicam-image#2", "model:unicam-image@fe801000.csi#2"] {
+            #expect(try CameraPlace.find(name, among: cameras).path == "/dev/video10")
+        }
+        #expect(try CameraPlace.find("model:unicam-image@fe801000.csi", among: cameras).path == "/dev/video0")
+    }
+
+    @Test func `equal sensors of a board keep their names by their addresses when their numbers are swapped`() throws {
+        func cameras(_ first: Int, _ second: Int?) throws -> [CameraPlace] {
+            let made = MadeTree()
+            try made.addVideo(first, name: "imx219", below: "devices/platform/soc/fe801000.csi")
+            if let second { try made.addVideo(second, name: "imx219", below: "devices/platform/soc/fe802000.csi") }
+            return made.cameras()
+        }
+        let name = "model:imx219@fe801000.csi"
+        for (first, second) in [(0, 10), (10, 0)] {
+            let both = try cameras(first, second)
+            #expect(Set(both.map(\.name)) == [name, "model:imx219@fe802000.csi"])
+            #expect(try CameraPlace.find(name, among: both).path == "/dev/video\(first)")
+            let several = #expect(throws: MediaError.self) { try CameraPlace.find("model:imx219", among: both) }
+            #expect(several?.message.contains("several cameras") == true && several?.message.contains(name) == true)
+        }
+        // The name stays valid without the other one, and the camera is known again.
+        let alone = try cameras(3, nil)
+        #expect(try CameraPlace.find(name, among: alone).path == "/dev/video3")
+        #expect(try #require(alone.first).name == "model:imx219")
+        let before = try CameraPlace.find(name, among: try cameras(0, 10))
+        #expect(try #require(alone.first).identity == CameraPlace.Identity("model:imx219", atPort: name))
+        #expect(before.identity == CameraPlace.Identity(name))
+    }
+
+    @Test func `equal cameras without an address are counted in the order of their numbers`() throws {
+        let made = MadeTree()
+        for number in [0, 1] { try made.addVideo(number, name: "Dummy", below: "devices/virtual/dummy\(number)") }
+        #expect(made.cameras().map(\.name) == ["model:Dummy", "model:Dummy#2"])
+        #expect(try CameraPlace.find("model:Dummy", among: made.cameras()).path == "/dev/video0")
+        #expect(try CameraPlace.find("model:Dummy#2", among: made.cameras()).path == "/dev/video1")
     }
 
     @Test func `cameras keep their names when their numbers are swapped`() throws {

@@ -237,6 +237,51 @@ import Testing
         #expect(found.first?.hasSuffix("no setting \"\(name)\"; did you mean \"shape\"?") == true, "\(found)")
     }
 
+    @Test(arguments: [
+        // A step without a readable kind has a name all the same.
+        (
+            "[[{nodee: camera, name: cam}, window], [{from: cam}, 'null']]",
+            "This step has no kind; did you mean \"node\"?"
+        ),
+        (
+            "[[camera, window: {name: w}], [microphone, {to: w}]]",
+            "This step has no kind. Write {node: window, name: w}."
+        ),
+        ("[[camera, {node: [window], name: w}], [microphone, {to: w}]]", "\"node\" must be a name, not a list."),
+        // A link misspells a port or a node.
+        (
+            "[[{node: mixer, name: m}, 'null'], [camera, {to: m.in}]]",
+            "\"m\" (mixer) has no input \"in\": it has in1, in2 and so on."
+        ),
+        (
+            "[[{node: vp8-encoder, name: coder}, 'null'], [camera, {to: codr.in}]]",
+            "There is no node \"codr\"; did you mean \"coder\"?"
+        ),
+        // A required setting by another name.
+        (
+            "[[camera, {node: recorder, file: x.mkv}]]",
+            "\"recorder\" has no setting \"file\"; did you mean \"path\"?"
+        ), ("[[camera, {node: recorder, pth: x.mkv}]]", "\"recorder\" has no setting \"pth\"; did you mean \"path\"?"),
+    ])
+    func `the consequences of a problem are not reported`(chains: String, problem: String) {
+        let found = problems("chains: \(chains)", NodeRegistry.builtIn.kinds)
+        #expect(found.count == 1 && found.first?.hasSuffix(problem) == true, "\(found)")
+    }
+
+    @Test func `a problem beside another one is reported too`() {
+        let found = problems(
+            "chains: [[{nodee: camera, name: cam}, window], [{from: cma}, 'null'], [{node: file, speed: 5, loop: maybe}]]",
+            NodeRegistry.builtIn.kinds)
+        for part in ["no kind", "no node \"cma\"", "loop is \"maybe\"", "needs the setting \"path\""] {
+            #expect(found.contains { $0.contains(part) }, "\(part): \(found)")
+        }
+    }
+
+    @Test func `a setting is not suggested for a value that it does not take`() {
+        let found = problems("chains: [[{node: camera, size: 640x480}, 'null']]", NodeRegistry.builtIn.kinds)
+        #expect(found.count == 1 && found.first?.contains("did you mean") == false, "\(found)")
+    }
+
     @Test func `a cycle is reported with its lines`() {
         let found = problems(
             """

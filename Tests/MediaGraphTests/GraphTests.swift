@@ -134,6 +134,10 @@ import Testing
         #expect("h264".nearest(among: kinds) == "h264-encoder")
         #expect("encoder".nearest(among: kinds) == nil)
         #expect("x".nearest(among: kinds) == nil)
+        #expect("n".nearest(among: ["c"]) == nil)
+        #expect("cm".nearest(among: ["cam"]) == "cam")
+        for word in ["save", "mute", "cemure"] { #expect(word.nearest(among: ["scale", "rate", "camera"]) == nil) }
+        #expect("microfone".nearest(among: kinds) == "microphone")
         #expect("".nearest(among: kinds) == nil)
         #expect(String(repeating: "camera", count: 100_000).nearest(among: kinds) == nil)
     }

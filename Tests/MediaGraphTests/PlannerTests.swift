@@ -347,6 +347,28 @@ extension FormatAlternative {
             graph(["bitrate": 100]).adding { Chain(from: "h264-encoder") { Node("disk") } }, running: before)
         #expect(GraphChange(from: before, to: more).description == "adds disk")
     }
+
+    @Test
+    func `a graph that names the inserted nodes of the running one changes nothing, and neither does the way back`()
+        throws
+    {
+        let graph = MediaGraph {
+            Chain {
+                Node("source")
+                Tee { Node("screen") }
+                Node("room")
+            }
+        }
+        let running = try plan(graph)
+        let named = try plan(running.expanded, running: running)
+        #expect(named.nodes.allSatisfy { $0.adapts == nil })
+        #expect(GraphChange(from: running, to: named).isEmpty)
+        let unnamed = try plan(graph, running: named)
+        #expect(names(unnamed) == ["room", "screen", "source", "source-i420", "source-vp8"])
+        #expect(GraphChange(from: named, to: unnamed).isEmpty)
+        let less = try plan(graph.removing(["room"]), running: named)
+        #expect(GraphChange(from: named, to: less).description == "removes source-vp8, room")
+    }
 }
 
 extension Node {

@@ -120,6 +120,37 @@ extension MediaNodesTests {
             #expect(shades.last == 165 && zip(shades, shades.dropFirst()).allSatisfy { $0 < $1 }, "\(shades)")
         }
 
+        @Test func `a program that writes frames of another size is told which size they might have`() async throws {
+            let frames = "sys.stdout.buffer.write(bytes(640 * 480 * 3 // 2) * 2)"
+            let seen = Seen()
+            let node = exec(
+                "python3 -c \"import sys; \(frames)\"",
+                ["restart": false, "width": 640, "height": 360])
+            let pipeline = try await MediaPipeline(fed(node), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 30, "the end: \(seen.story)") { pipeline.state == .ended }
+            await pipeline.stop()
+            let warnings = seen.warnings("process.bad-output")
+            #expect(warnings.count == 1, "\(seen.story)")
+            #expect(
+                warnings.first?.contains(
+                    "The program python3 does not write I420 640x360 as stated: its 921600 bytes end 230400 bytes into a "
+                        + "frame of 345600; they would be ") == true, "\(warnings)")
+            #expect(warnings.first?.contains("2 frames of I420 640x480") == true, "\(warnings)")
+        }
+
+        @Test func `a live program with larger frames than stated is too fast, and the message names their size`()
+            async throws
+        {
+            let seen = Seen()
+            let command = pattern("identity").replacing("width=320,height=240", with: "width=640,height=480")
+            let pipeline = try await MediaPipeline(fed(exec(command, ["fps": 30])), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 30, "too fast: \(seen.story)") { !seen.warnings("feed.too-fast").isEmpty }
+            await pipeline.stop()
+            #expect(seen.warnings("feed.too-fast").first?.contains("perhaps I420 640x480") == true, "\(seen.story)")
+        }
+
         @Test("Programs that stop together share their time limit, and may write their remaining output")
         func leaving() async throws {
             let folder = TemporaryFolder()

@@ -72,6 +72,47 @@ import Testing
         #expect(split([UInt8](repeating: 1, count: 17 << 20), .h264, by: 1 << 20) == nil)
     }
 
+    @Test func `raw output that ends within a frame is a fault, with the sizes that fit its bytes and its pace`() throws
+    {
+        func lack(_ bytes: Int, as format: FrameFormat, seconds: Double = 1) throws -> String? {
+            var splitter = StreamSplitter(format)
+            try splitter.append([UInt8](repeating: 0, count: bytes)) { _ in }
+            splitter.finish { _ in }
+            return splitter.lack(after: seconds)?.reason
+        }
+        let small = FrameFormat(.i420, width: 320, height: 240)
+        #expect(try lack(30 * small.bytesPerFrame, as: small) == nil)
+        #expect(try lack(0, as: small) == nil)
+        let dump = try #require(
+            try lack(31 * 640 * 480 * 3 / 2, as: FrameFormat(.i420, width: 640, height: 360)))
+        #expect(
+            dump.hasPrefix(
+                "its 14284800 bytes end 115200 bytes into a frame of 345600; they would be 31 frames of I420 640x480"),
+            "\(dump)")
+        // At 30 frames/s, and as fast as possible.
+        let large = FrameFormat(.i420, width: 640, height: 480)
+        let slow = try #require(try lack(30 * small.bytesPerFrame, as: large, seconds: 29.0 / 30))
+        #expect(slow.contains("end 230400 bytes into a frame of 460800; they would be 30 frames of I420 320x240,"))
+        #expect(
+            try lack(30 * small.bytesPerFrame, as: large, seconds: 0)?.contains("30 frames of I420 320x240") == true)
+        #expect(
+            try lack(31 * 320 * 240 * 4, as: small)?.contains("they would be 31 frames of BGRx 320x240") == true)
+        #expect(
+            try lack(1001, as: small) == "its 1001 bytes end 1001 bytes into a frame of 115200")
+        #expect(
+            try lack(small.bytesPerFrame, as: large, seconds: 0)?.contains("they would be 1 frame of I420 320x240")
+                == true)
+    }
+
+    @Test func `raw frames that come too fast may have the size that makes their rate the stated one`() {
+        let small = RawSizeGuess(FrameFormat(.i420, width: 320, height: 240))
+        let large = 640 * 480 * 3 / 2
+        #expect(small.formats(at: 16 * large, in: 0.5)?.hasPrefix("I420 640x480") == true)
+        #expect(small.formats(at: 10 * 320 * 240 * 4, in: 0.3)?.contains("BGRx 320x240") == true)
+        #expect(small.formats(at: 3 * large, in: 0.07) == nil, "too few frames")
+        #expect(small.formats(at: 16 * 100_000_000, in: 0.5) == nil, "no such size")
+    }
+
     @Test("Random bytes end soon, in frames or an error", arguments: UInt64(1)...6)
     func random(seed: UInt64) {
         var random = Random(state: seed &* 0x9e37_79b9_7f4a_7c15)

@@ -86,6 +86,8 @@ struct StreamStateTests {
         ("camera.busy", "camera in use elsewhere"),
         ("camera.bandwidth", "camera not working"), ("microphone.lost", "microphone unplugged"),
         ("element.failed", "source not working"), ("", "source not working"),
+        ("process.ended", "program ended"), ("process.silent", "program not working"),
+        ("feed.absent", "waiting for the feeder"), ("feed.lost", "feeder gone"), ("feed.silent", "source not working"),
     ])
     func `the text of a state names the kind of device, and nothing of the message`(code: String, text: String) throws {
         let absence = MediaError(code: code, message: "/dev/video0 of Ada's desk")

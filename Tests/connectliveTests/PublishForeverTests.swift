@@ -59,10 +59,54 @@ import TestSupport
         #expect(try viewer.finish(seconds: 20).status == 0)
     }
 
-    @Test func `an address that no server can have ends it at once`() throws {
+    @Test func `a viewer waits for its server, and outlives it`() throws {
+        let folder = TemporaryFolder()
+        let flags = ["--service-id", "home", "--service-secret", Self.secret]
+        var server: TestServer? = try TestServer(flags)
+        let port = try #require(server?.port)
+        server = nil
+        let environment = [
+            "CONNECTLIVE_SERVER": "ws://127.0.0.1:\(port)", "CONNECTLIVE_SERVICE_ID": "home",
+            "CONNECTLIVE_SERVICE_SECRET": Self.secret,
+        ]
+        let manager = try NotificationSocket(in: folder)
+        let viewer = try CommandLineTool(
+            [
+                "view", "--room", "kitchen", "--no-window", "--forever", "--report", "view.json", "--snapshot",
+                "last.png",
+            ],
+            folder: folder, environment: environment.merging(["NOTIFY_SOCKET": manager.path]) { $1 })
+        _ = try viewer.waitForText("The next attempt is in")
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "kitchen", "--test-pattern", "--forever"], folder: folder, environment: environment)
+        for count in 1...2 {
+            server = try TestServer(["--listen", "127.0.0.1:\(port)"] + flags)
+            _ = try viewer.waitForText("Connected to the room kitchen.", count: count)
+            _ = try publisher.waitForText("Connected to the room kitchen.", count: count)
+            // The second server's video is seen at the end.
+            if count == 1 { server = nil }
+        }
+        for _ in 0..<600 where !manager.messages.contains(where: { $0.hasPrefix("STATUS=") && $0.contains("frames/s") })
+        {
+            usleep(50_000)
+        }
+        viewer.interrupt()
+        #expect(try viewer.finish(seconds: 20).status == 0)
+        #expect(manager.messages.first == "READY=1" && manager.messages.last == "STOPPING=1")
+        let report = try #require(
+            try JSONSerialization.jsonObject(
+                with: Data(contentsOf: URL(fileURLWithPath: folder.file("view.json")))) as? [String: Any])
+        #expect(report["framesRendered"] as? Int ?? 0 > 0)
+        #expect(FileManager.default.fileExists(atPath: folder.file("last.png")))
+        publisher.interrupt()
+        _ = try publisher.finish(seconds: 20)
+        withExtendedLifetime(server) {}
+    }
+
+    @Test(arguments: [["publish", "--test-pattern"], ["view", "--no-window"]])
+    func `an address that no server can have ends it at once`(command: [String]) throws {
         let result = try CommandLineTool.run(
-            ["publish", "--room", "kitchen", "--test-pattern", "--forever", "--server", "htp://x"],
-            folder: TemporaryFolder())
+            command + ["--room", "kitchen", "--forever", "--server", "htp://x"], folder: TemporaryFolder())
         #expect(result.status == 1)
         #expect(result.error.contains("htp://x"))
     }

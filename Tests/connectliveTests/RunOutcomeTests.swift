@@ -1,7 +1,11 @@
 import Foundation
 import Glibc
+import MediaNodes
 import Testing
 import TestSupport
+
+@testable import MediaGraph
+@testable import connectlive
 
 /// The outcome of a run: on standard error, and by its exit code.
 @Suite(.serialized) struct RunOutcomeTests {
@@ -9,6 +13,18 @@ import TestSupport
         let folder = TemporaryFolder()
         try folder.write(graph, to: "graph.yaml")
         return try CommandLineTool.run(["run", "graph.yaml"] + arguments, folder: folder, seconds: 40)
+    }
+
+    @Test func `the program or feeder of a node is called so, and not a device`() {
+        let nodes = ["camera", "exec", "process", "feed"].map { NodePlan(Node($0)) }
+        let plan = GraphPlan(source: MediaGraph(nodes: [], links: []), nodes: nodes, links: [])
+        func words(_ event: MediaEvent) -> String? { RunCommand.words(of: event, in: plan) }
+        let cause = MediaError(code: "x.y", message: "Why.")
+        #expect(words(.deviceLost(node: "camera", cause: cause))?.hasPrefix("camera lost its device and") == true)
+        #expect(words(.deviceLost(node: "exec", cause: cause))?.hasPrefix("exec lost its program and") == true)
+        #expect(words(.deviceReturned(node: "process")) == "process has its program again")
+        #expect(words(.deviceWaiting(node: "feed", cause: cause))?.hasPrefix("feed waits for its feeder: ") == true)
+        #expect(words(.deviceReturned(node: "gone")) == "gone has its device again")
     }
 
     @Test func `working graphs print no warnings`() throws {

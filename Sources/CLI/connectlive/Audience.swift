@@ -9,6 +9,8 @@ final class Screen: Sendable {
     private let window: TiledWindow?
     private let newest = Mutex<[Int: VideoFrame]>([:])
     private let first = Mutex<Int?>(nil)
+    /// Whether the first video was of a former stay in the room. The next one takes its place.
+    private let isOver = Mutex(false)
 
     init(title: String, hasWindow: Bool) throws {
         window = hasWindow && TiledWindow.isPossible ? try TiledWindow(title: title) : nil
@@ -25,7 +27,18 @@ final class Screen: Sendable {
         if first.withLock({ $0 }) != stream { newest.withLock { $0[stream] = nil } }
     }
 
+    /// The room has ended, and others of its videos may come.
+    func beginAnew() { isOver.withLock { $0 = true } }
+
     func show(_ frame: VideoFrame, of stream: Int) {
+        let isNew = isOver.withLock { isOver in
+            defer { isOver = false }
+            return isOver
+        }
+        if isNew {
+            newest.withLock { $0 = [:] }
+            first.withLock { $0 = nil }
+        }
         first.withLock { $0 = $0 ?? stream }
         newest.withLock { $0[stream] = frame }
         window?.show(frame, in: String(stream))
@@ -44,16 +57,19 @@ final class Audience: Sendable {
         var lastStatistics = RoomStatistics()
         /// The ids of the other participants, from the same moment.
         var lastPresent: [String] = []
+        var watched: Set<Int> = []
     }
 
     private let screen: Screen
     private let only: String?
+    private let onConnected: @Sendable () -> Void
     private let state = Mutex(State())
     private let guestBox = Mutex<Guest?>(nil)
 
-    init(screen: Screen, only: String?) {
+    init(screen: Screen, only: String?, onConnected: @escaping @Sendable () -> Void = {}) {
         self.screen = screen
         self.only = only
+        self.onConnected = onConnected
     }
 
     /// The delegate for `createRoom`.
@@ -61,10 +77,13 @@ final class Audience: Sendable {
         guestBox.withLock { guest in
             if let guest { return guest }
             let made = Guest(
-                onConnected: { [unowned self] in watchPresentVideos() },
-                onVideo: { [unowned self] participant, video in watch(video, of: participant) },
-                onVideoChanged: { [unowned self] participant, video in printState(of: video, of: participant) },
-                onLeft: { [unowned self] participant in forget(participant) })
+                onConnected: { [weak self] in
+                    self?.onConnected()
+                    self?.watchPresentVideos()
+                },
+                onVideo: { [weak self] participant, video in self?.watch(video, of: participant) },
+                onVideoChanged: { [weak self] participant, video in self?.printState(of: video, of: participant) },
+                onLeft: { [weak self] participant in self?.forget(participant) })
             guest = made
             return made
         }
@@ -88,11 +107,29 @@ final class Audience: Sendable {
     func stay(until interruption: Interruption, seconds: Double?, alsoWatching other: Guest? = nil) async throws {
         guard let room = state.withLock({ $0.room }) else { return }
         try await Attendance.until(interruption, seconds: seconds, [guest] + (other.map { [$0] } ?? []), leaving: room)
-        { [self] in
-            let statistics = await room.statistics()
-            let present = room.remoteParticipants.values.map(\.id)
-            state.withLock { ($0.lastStatistics, $0.lastPresent) = (statistics, present) }
+        { [self] in await keepState(of: room) }
+    }
+
+    /// Returns at the end of the room or of the task, and leaves the room. Throws the cause if it was an error.
+    func stay() async throws {
+        guard let room = state.withLock({ $0.room }) else { return }
+        try await guest.stay(in: room) { [self] in await keepState(of: room) }
+    }
+
+    /// Takes all videos off the screen.
+    func clear() {
+        let watched = state.withLock { state in
+            defer { state.watched = [] }
+            return state.watched
         }
+        for id in watched { screen.remove(id) }
+        screen.beginAnew()
+    }
+
+    private func keepState(of room: any Room) async {
+        let statistics = await room.statistics()
+        let present = room.remoteParticipants.values.map(\.id)
+        state.withLock { ($0.lastStatistics, $0.lastPresent) = (statistics, present) }
     }
 
     private func watchPresentVideos() {
@@ -114,7 +151,11 @@ final class Audience: Sendable {
         view.onFrame = { [screen] frame in screen.show(frame, of: id) }
         video.attach(view)
         screen.add(id)
-        state.withLock { $0.room }?.subscribe(videoIds: [id])
+        let room = state.withLock { state in
+            state.watched.insert(id)
+            return state.room
+        }
+        room?.subscribe(videoIds: [id])
         if video.state != .live { printState(of: video, of: participant) }
     }
 

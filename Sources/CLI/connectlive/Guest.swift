@@ -52,6 +52,19 @@ final class Guest: RoomDelegate, Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
+    /// Returns at the end of the room or of the task, and leaves the room. Throws the cause if it was an error.
+    func stay(in room: any Room, beforeLeaving: @escaping @Sendable () async -> Void = {}) async throws {
+        let result = await Result { try await untilEnded() }
+        // A cancelled task would not wait.
+        await Task {
+            await beforeLeaving()
+            guard room.status != .disconnected else { return }
+            room.disconnect()
+            try? await untilEnded()
+        }.value
+        try result.get()
+    }
+
     /// Whether the connection to the room ended. False if only published media failed.
     var isRoomOver: Bool { state.withLock { $0.isRoomOver } }
 

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import ConnectLiveSDK
 internal import Foundation
 internal import MediaNodes
+internal import RoomClient
 
 struct ViewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,6 +20,12 @@ struct ViewCommand: AsyncParsableCommand {
 
     @Flag(help: "Do not open a window.") var noWindow = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Never give up: wait for the server, and join again after each end. A service manager such as systemd "
+                + "learns the state."))
+    var forever = false
+
     @OptionGroup var server: ServerFlags
 
     func validate() throws {
@@ -31,6 +38,7 @@ struct ViewCommand: AsyncParsableCommand {
     func run() async throws {
         for path in [snapshot, report].compactMap({ $0 }) { try OutputFile.check(path) }
         let interruption = Interruption()
+        if forever { return try await viewForever(interruption) }
         try await server.signIn()
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
         let audience = Audience(screen: screen, only: participant)
@@ -43,11 +51,7 @@ struct ViewCommand: AsyncParsableCommand {
         status.cancel()
         await status.value
         await screen.close()
-        let measured = Report(viewer: audience.lastStatistics)
-        if let report { try measured.write(to: report) }
-        if let snapshot, let frame = screen.snapshot {
-            try FrameImage.write(frame, to: snapshot)
-        }
+        let measured = try write(audience.lastStatistics, screen)
         try ended.get()
         if let seconds = length.seconds, measured.framesRendered == 0 {
             throw CommandFailure(
@@ -57,6 +61,29 @@ struct ViewCommand: AsyncParsableCommand {
                         ?? "Check that \(participant.map { "participant \($0)" } ?? "a participant") publishes video "
                         + "there."))
         }
+    }
+
+    private func viewForever(_ interruption: Interruption) async throws {
+        try server.checkAddress()
+        let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
+        let view = LastingView(
+            roomName: room.room, participant: participant, server: server, screen: screen,
+            manager: await ServiceManager.connect())
+        let viewing = Task { await view.run() }
+        await interruption.wait(seconds: length.seconds)
+        viewing.cancel()
+        await viewing.value
+        await screen.close()
+        try write(view.lastStatistics, screen)
+    }
+
+    /// Writes the files that the command line names.
+    @discardableResult
+    private func write(_ statistics: RoomStatistics, _ screen: Screen) throws -> Report {
+        let measured = Report(viewer: statistics)
+        if let report { try measured.write(to: report) }
+        if let snapshot, let frame = screen.snapshot { try FrameImage.write(frame, to: snapshot) }
+        return measured
     }
 }
 

@@ -1,6 +1,6 @@
 /// The pauses between attempts to join a room. They double up to half a minute, and start over after a long stay.
 ///
-/// Each is shortened at random by up to a half, so that the publishers of a server that restarts do not all join at once.
+/// Each is shortened at random by up to a half, so that the participants of a server that restarts do not all join at once.
 struct RejoinDelay {
     static let first = Duration.seconds(1)
     static let longest = Duration.seconds(30)

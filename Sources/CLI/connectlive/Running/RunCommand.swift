@@ -72,7 +72,7 @@ struct RunCommand: AsyncParsableCommand {
             {
                 continue
             }
-            if let words = Self.words(of: event) { Console.line(words) }
+            if let words = Self.words(of: event, in: live.plan) { Console.line(words) }
         }
         await server.stop(failure.map { ControlProblem($0) })
         if !quiet { try await conclude(live, first, last, hasEnded: hasEnded) }
@@ -164,7 +164,9 @@ struct RunCommand: AsyncParsableCommand {
             case .interrupted: return (display.first, false, nil)
             case .event(.failed(let error)), .couldNotStart(let error): return (display.first, false, error)
             case .event(let event):
-                if let words = Self.words(of: event, isFirst: display.isFirstArrival(event)) { display.say(words) }
+                if let words = Self.words(of: event, in: live.plan, isFirst: display.isFirstArrival(event)) {
+                    display.say(words)
+                }
             case .logged(let line): display.say(Self.words(of: line))
             }
         }
@@ -178,13 +180,14 @@ struct RunCommand: AsyncParsableCommand {
     /// The line for an event that does not end the run but that the user should see.
     ///
     /// - Parameter isFirst: whether a device arrives that was not lost before.
-    private static func words(of event: MediaEvent, isFirst: Bool = false) -> String? {
-        switch event {
+    static func words(of event: MediaEvent, in plan: GraphPlan, isFirst: Bool = false) -> String? {
+        func device(_ node: String) -> String { DeviceWord.of(kind: plan.node(node)?.node.kind) }
+        return switch event {
         case .partFailed(let error, let nodes): "Continuing without \(nodes.joined(separator: ", ")): \(error)"
         case .warning(let node, let message): "\(node.map { "\($0): " } ?? "")\(message)"
-        case .deviceWaiting(let node, let cause): "\(node) waits for its device: \(cause)"
-        case .deviceLost(let node, let cause): "\(node) lost its device and continues without it: \(cause)"
-        case .deviceReturned(let node): "\(node) has its device\(isFirst ? "" : " again")"
+        case .deviceWaiting(let node, let cause): "\(node) waits for its \(device(node)): \(cause)"
+        case .deviceLost(let node, let cause): "\(node) lost its \(device(node)) and continues without it: \(cause)"
+        case .deviceReturned(let node): "\(node) has its \(device(node))\(isFirst ? "" : " again")"
         case .deviceFailedOver(let node, let device): "\(node) continues with \(device)"
         case .ended, .failed, .keyframeNeeded, .firstFrame: nil
         }

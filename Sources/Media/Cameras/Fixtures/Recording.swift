@@ -41,11 +41,25 @@ extension CameraFixture {
         let start = clock.now
         var (numbers, times): ([UInt32], [Duration?]) = ([], [])
         var kept: [Frame] = []
+        /// JPEGs without a frame header, or without the end that others have.
+        var unreadable = 0
+        var hasOpenEnds = false
         while kept.count < count {
             let limit = max(min(timeout, end - clock.now), .zero)
             switch limit > .zero ? try device.next(within: limit) : nil {
             case .frame(let frame):
                 guard check.judge(frame, at: clock.now) != .damaged else { continue }
+                guard check.isReadable(frame) else {
+                    unreadable += 1
+                    continue
+                }
+                let isOpenEnded = check.isOpenEnded(frame)
+                if hasOpenEnds, !isOpenEnded {
+                    // The camera does write ends, so those before were cut.
+                    unreadable += kept.count
+                    (kept, numbers, times) = ([], [], [])
+                }
+                hasOpenEnds = isOpenEnded
                 if kept.isEmpty, let time = frame.timestamp, time > start {
                     timing = Timing(firstFrame: ((time - start) / .milliseconds(1)).rounded() / 1000)
                 }
@@ -54,21 +68,24 @@ extension CameraFixture {
                 kept.append(
                     Frame(format: layout.mode.format, size: layout.mode.size, data: frame.contiguous(in: layout)))
             case nil:
-                throw Self.silent(name, check.counts.damaged, kept.count, of: count)
+                throw Self.silent(name, layout.mode.format, check.counts.damaged + unreadable, kept.count, of: count)
             case .controlChanged, .sourceChanged, .woken: continue
             }
         }
         self.frames = kept
         quirks = Self.quirks(layout, numbers, times)
         offer(layout.mode)
-        return check.counts.damaged
+        return check.counts.damaged + unreadable
     }
 
-    private static func silent(_ name: String, _ damaged: Int, _ kept: Int, of count: Int) -> MediaError {
+    private static func silent(
+        _ name: String, _ format: FourCC, _ damaged: Int, _ kept: Int, of count: Int
+    ) -> MediaError {
         let cause = damaged > 0 ? "; \(damaged) others were damaged" : ""
         let advice =
             damaged > 0
-            ? "Check its cable and hub, or choose MJPG or a smaller size" : "Choose another size, rate or format"
+            ? "Check its cable and hub, or choose \(format.isJPEG ? "another format" : "MJPG") or a smaller size"
+            : "Choose another size, rate or format"
         return MediaError(
             code: MediaError.Code.cameraSilent,
             message:

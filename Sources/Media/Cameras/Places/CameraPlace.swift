@@ -4,7 +4,7 @@ package import MediaGraph
 package struct CameraPlace: Sendable, Hashable {
     /// A name that stays the same when devices are plugged in another order, and over reboots: the name to write down.
     ///
-    /// A `LastingName`; `model:NAME` for a camera that is not on USB.
+    /// A `LastingName`; `model:NAME` or `model:NAME@ADDRESS` for a camera that is not on USB.
     package let name: String
     /// The device file's path, which changes: `/dev/video0`.
     package let path: String
@@ -12,6 +12,8 @@ package struct CameraPlace: Sendable, Hashable {
     package let model: String
     /// Nil if the camera is not on USB, such as the sensor of a board.
     package let usb: USBPlace?
+    /// Without USB, the address on another bus, such as `fe801000.csi`. Nil on USB, and for a virtual camera.
+    let address: String?
 
     /// Finds a camera again that was opened before.
     package struct Identity: Sendable, Hashable {
@@ -26,16 +28,27 @@ package struct CameraPlace: Sendable, Hashable {
     }
 
     package var identity: Identity {
-        guard let usb, let serial = usb.serial, name.hasPrefix("serial:") else { return Identity(name) }
         let (_, use) = LastingName.split(name)
-        return Identity(name, atPort: "serial:\(serial)@\(usb.port)" + (use == 1 ? "" : "#\(use)"))
+        let end = use == 1 ? "" : "#\(use)"
+        if let usb, let serial = usb.serial, name.hasPrefix("serial:") {
+            return Identity(name, atPort: "serial:\(serial)@\(usb.port)\(end)")
+        }
+        if let address, name.hasPrefix("model:") {
+            return Identity(name, atPort: "model:\(model)@\(address)\(end)")
+        }
+        return Identity(name)
     }
 
     package init(name: String, path: String, model: String, usb: USBPlace?) {
+        self.init(name: name, path: path, model: model, usb: usb, address: nil)
+    }
+
+    private init(name: String, path: String, model: String, usb: USBPlace?, address: String?) {
         self.name = name
         self.path = path
         self.model = model
         self.usb = usb
+        self.address = address
     }
 }
 
@@ -91,18 +104,21 @@ extension CameraPlace {
         let path: String
         let model: String
         let usb: USBPlace?
+        let address: String?
 
         init(_ tree: DeviceTree, _ folder: String, _ path: String) {
             self.path = path
             usb = USBPlace(of: folder, in: tree)
+            address = usb == nil ? LastingName.busAddress(of: folder, in: tree) : nil
             model = tree.text("\(folder)/name") ?? path
         }
     }
 
     private static func named(_ found: [Found]) -> [CameraPlace] {
-        let names = LastingName.names(of: found.map { ($0.usb, "model:\($0.model)") })
+        let names = LastingName.names(of: found.map { ($0.usb, "model:\($0.model)", $0.address) })
         return zip(names, found).map { name, camera in
-            CameraPlace(name: name, path: camera.path, model: camera.model, usb: camera.usb)
+            CameraPlace(
+                name: name, path: camera.path, model: camera.model, usb: camera.usb, address: camera.address)
         }
     }
 
@@ -120,7 +136,7 @@ extension CameraPlace {
         let (base, use) = LastingName.split(wish)
         let matches = places.filter { $0.answers(to: base) }
         // Devices of one camera, in order.
-        if Set(matches.map { $0.usb?.port ?? $0.name }).count <= 1 || use > 1 {
+        if Set(matches.map { $0.usb?.port ?? $0.address ?? $0.name }).count <= 1 || use > 1 {
             if matches.indices.contains(use - 1) { return matches[use - 1] }
         }
         let others = (matches.isEmpty ? places : matches).map(\.name)
@@ -150,7 +166,9 @@ extension CameraPlace {
     func mayBe(_ name: String) -> Bool { answers(to: LastingName.split(name).base) || self.name == name }
     func mayBe(_ identity: Identity) -> Bool { mayBe(identity.name) || mayBe(identity.atPort) }
 
-    private func answers(to name: String) -> Bool { LastingName.all(of: usb, model: model).contains(name) }
+    private func answers(to name: String) -> Bool {
+        LastingName.all(of: usb, model: model, address: address).contains(name)
+    }
 }
 
 extension USBPlace {

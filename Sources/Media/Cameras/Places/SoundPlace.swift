@@ -7,7 +7,7 @@ package struct SoundPlace: Sendable, Hashable {
     /// A name that stays the same when devices are plugged in another order, and over reboots: the name to write down.
     ///
     /// A `LastingName`. Without USB, the identifier of a sound server, which names the device's bus or address itself, or
-    /// `model:NAME` of ALSA.
+    /// `model:NAME` of ALSA, whose cards all have other names.
     package let name: String
     /// Others that may mean it, such as the port as the kernel counts it, or the model.
     package let otherNames: [String]
@@ -76,11 +76,11 @@ extension SoundPlace {
     }
 
     private static func places(_ found: [Found]) -> [SoundPlace] {
-        let names = LastingName.names(of: found.map { ($0.usb, $0.own) })
+        let names = LastingName.names(of: found.map { ($0.usb, $0.own, nil) })
         return zip(names, found).map { name, device in
             SoundPlace(
                 identifier: device.identifier, name: name,
-                otherNames: LastingName.all(of: device.usb, model: device.model).filter { $0 != name },
+                otherNames: LastingName.all(of: device.usb, model: device.model, address: nil).filter { $0 != name },
                 model: device.model)
         }
     }

@@ -86,6 +86,16 @@ package struct FrameCheck: Sendable {
         return begins && (ends || !hasEnds) && (picture.map(isExpected) ?? true)
     }
 
+    /// Whether a decoder can read a frame: a JPEG needs a frame header.
+    package func isReadable(_ frame: CapturedFrame) -> Bool {
+        !isJPEG || frame.withBytes(plane: 0) { $0.beginsJPEG && $0.sizeOfJPEG != nil }
+    }
+
+    /// Whether a frame is a JPEG without an end. Those of some cameras never have one.
+    package func isOpenEnded(_ frame: CapturedFrame) -> Bool {
+        isJPEG && !frame.withBytes(plane: 0) { $0.endsJPEG }
+    }
+
     /// Whether a JPEG has the size of the mode. A decoder would make any size of it. Some cameras round it up to whole
     /// blocks.
     private func isExpected(_ picture: FrameSize) -> Bool {

@@ -68,6 +68,8 @@ struct GraphReader {
     var steps = 0
     /// Nodes next to an unreadable step, whose links are unknown.
     var besideBroken: Set<String> = []
+    /// Names that unreadable steps may have.
+    var lostNames: Set<String> = []
     /// By node name and setting: the place of the setting's name. `places` has that of its value.
     var settingNames: [String: [String: GraphPlace]] = [:]
     /// Names of more than one node.
@@ -200,6 +202,7 @@ struct GraphReader {
         // It is open which of the nodes a link means.
         case _ where !sharedNames.isEmpty && concernsLinks(of: sharedNames, problem): true
         case .unconnected: problem.node.map(besideBroken.contains) ?? false
+        case .unknownNode: problem.node.map(lostNames.contains) ?? false
         case .missingSetting: brokenSettings.contains("\(problem.node ?? "").\(problem.setting ?? "")")
         default: false
         }

@@ -56,24 +56,39 @@ extension GraphReader {
     }
 
     private mutating func read(_ step: Tree, isFirst: Bool, _ walk: inout Walk) {
-        guard let (kind, entries) = parts(of: step) else { return lose(&walk) }
+        guard let (kind, entries) = parts(of: step) else { return lose(&walk, step) }
         let key = kind.key.text
         if key == StepKey.tee { return readTee(kind.value, entries, walk) }
-        guard var word = problems.scalar(kind.value, "\"\(key)\" must be a name") else { return lose(&walk) }
+        guard var word = problems.scalar(kind.value, "\"\(key)\" must be a name") else {
+            return lose(&walk, step)
+        }
         // The node of that name, not YAML's null.
         if word.isNull, !word.text.isEmpty { word.text = "null" }
         switch key {
         case StepKey.from: readFrom(word, entries, isFirst: isFirst, &walk)
         case StepKey.to: readTo(word, entries, &walk)
-        default: readNode(word, isElement: key == StepKey.element, entries, &walk)
+        default: readNode(word, isElement: key == StepKey.element, entries, &walk, step)
         }
     }
 
     /// Continues after an unreadable step.
-    private mutating func lose(_ walk: inout Walk) {
+    private mutating func lose(_ walk: inout Walk, _ step: Tree? = nil) {
+        if case .map(let entries, _)? = step { loseNames(in: entries) }
         if let previous = walk.previous { besideBroken.insert(previous.text) }
         walk.previous = nil
         walk.isBroken = true
+    }
+
+    /// Notes the names that a step may have: the value of `name`, also one level deeper, or the kind's.
+    private mutating func loseNames(in entries: [Tree.Entry], isStep: Bool = true) {
+        for entry in entries {
+            if isStep, catalogue.kind(named: entry.key.text) != nil { lostNames.insert(entry.key.text) }
+            switch entry.value {
+            case .scalar(let word) where entry.key.text == StepKey.name || isStep: lostNames.insert(word.text)
+            case .map(let inner, _) where isStep: loseNames(in: inner, isStep: false)
+            default: break
+            }
+        }
     }
 
     private mutating func readFrom(
@@ -186,16 +201,16 @@ extension GraphReader {
     }
 
     private mutating func readNode(
-        _ word: Tree.Scalar, isElement: Bool, _ entries: [Tree.Entry], _ walk: inout Walk
+        _ word: Tree.Scalar, isElement: Bool, _ entries: [Tree.Entry], _ walk: inout Walk, _ step: Tree
     ) {
         guard let kind = variables.fillIn(word, &problems) else {
             for entry in entries { fillInOnly(entry.value) }
-            return lose(&walk)
+            return lose(&walk, step)
         }
         guard !kind.text.isEmpty else {
             problems.add(
                 kind.place, "The name of \(isElement ? "a GStreamer element" : "a kind of node") is missing here.")
-            return lose(&walk)
+            return lose(&walk, step)
         }
         var node = Node(isElement ? NodeKind.elementPrefix + kind.text : kind.text)
         node.name = node.kindInFiles

@@ -106,10 +106,18 @@ private struct Validation {
     }
 
     private mutating func checkSettings(of node: Node, _ kind: NodeKind) {
+        let unset = kind.settings.filter { $0.isRequired && node.settings[$0.name] == nil }
+        let isOneUnknown = node.settings.keys.count { kind.setting($0) == nil } == 1
+        // Settings that are set by another name.
+        var meantSettings: Set<String> = []
         for (name, value) in node.settings.sorted(by: { $0.key < $1.key }) {
             guard let contract = kind.setting(name) else {
                 let names = kind.settings.map(\.name)
-                let meant = name.nearest(among: names) ?? kind.setting(describedBy: name)
+                let isSubstitute = isOneUnknown && unset.count == 1 && unset[0].problem(of: value) == nil
+                let meant =
+                    name.nearest(among: names) ?? kind.setting(describedBy: name, taking: value)
+                    ?? (isSubstitute ? unset[0].name : nil)
+                if let meant { meantSettings.insert(meant) }
                 let other =
                     names.contains("controls") ? ". A control of the driver is set by controls=\(name)=VALUE." : "."
                 let end = meant.map { "; did you mean \"\($0)\"?" } ?? other
@@ -126,7 +134,7 @@ private struct Validation {
                 add(.badSetting, node.name, setting: name, message)
             }
         }
-        for name in kind.settings.filter(\.isRequired).map(\.name) where node.settings[name] == nil {
+        for name in unset.map(\.name) where !meantSettings.contains(name) {
             add(.missingSetting, node.name, setting: name, "\(node.shown) needs the setting \"\(name)\".")
         }
     }
@@ -186,21 +194,37 @@ private struct Validation {
         for node in graph.nodes {
             guard let kind = kinds.kind(named: node.kind) else { continue }
             let (sources, targets) = (graph.links(into: node.name), graph.links(outOf: node.name))
+            let isFed = isMeant(node.name, asTarget: true)
             // An end without input does nothing, even if none of its inputs is required. A link may misspell its name.
             let isEnd = !isMeantElsewhere && !kind.inputs.isEmpty && kind.outputs.isEmpty && kind.group != .element
-            if isEnd, !kind.inputs.contains(where: \.isRequired), sources.isEmpty {
+            if isEnd, !isFed, !kind.inputs.contains(where: \.isRequired), sources.isEmpty {
                 let ports = kind.inputs.map { "\(node.name).\($0.name)" }.joined(separator: " or ")
                 add(
                     .unconnected, node.name,
                     "Nothing feeds \(ports). Link an output to one of them, or remove the node.")
             }
-            for port in kind.inputs where port.isRequired && !sources.contains(where: { $0.to.mayBe(port) }) {
+            for port in kind.inputs
+            where port.isRequired && !isFed && !sources.contains(where: { $0.to.mayBe(port) }) {
                 let name = "\(node.name).\(port.name)"
                 add(.unconnected, node.name, "Nothing feeds \(name). Link an output to it, or remove the node.")
             }
+            guard !isMeant(node.name, asTarget: false) else { continue }
             for port in kind.outputs where port.isRequired && !targets.contains(where: { $0.from.mayBe(port) }) {
                 let name = "\(node.name).\(port.name)"
                 add(.unconnected, node.name, "Nothing reads \(name). Link it, or drop its media with a \"null\" node.")
+            }
+        }
+    }
+
+    /// Whether a link that is a problem probably means a port of the node: it misspells the port, or the name of the node.
+    private func isMeant(_ name: String, asTarget: Bool) -> Bool {
+        problems.contains { problem in
+            guard let link = problem.link else { return false }
+            let end = asTarget ? link.to.node : link.from.node
+            switch problem.kind {
+            case .unknownPort: return problem.node == name && end == name
+            case .unknownNode: return problem.node == end && end.nearest(among: graph.nodes.map(\.name)) == name
+            default: return false
             }
         }
     }
@@ -250,11 +274,13 @@ extension Node {
 
 extension NodeKind {
     /// The only setting whose description has all words of a name, such as `shape` for `aspect-ratio`.
-    fileprivate func setting(describedBy name: String) -> String? {
+    ///
+    /// - Parameter value: the setting takes it, or another one is meant.
+    fileprivate func setting(describedBy name: String, taking value: SettingValue) -> String? {
         let words = Set(name.lowercased().split { !$0.isLetter })
         guard !words.isEmpty else { return nil }
         let found = settings.filter { words.isSubset(of: $0.summary.lowercased().split { !$0.isLetter }) }
-        return found.count == 1 ? found[0].name : nil
+        return found.count == 1 && found[0].problem(of: value) == nil ? found[0].name : nil
     }
 }
 

@@ -15,7 +15,8 @@ extension String {
         let scored = candidates.filter { $0.utf8.count <= Self.longestComparedWord }
             .map { (name: $0, mistakes: typingMistakes(from: word, to: Array($0.lowercased()))) }
         if let best = scored.min(by: { $0.mistakes < $1.mistakes }),
-            best.mistakes <= Swift.max(word.count < 4 ? 1 : 2, word.count / 3)
+            // A third of the letters; one of them in short words, of which some have to be right.
+            best.mistakes <= Swift.max(1, word.count / 3), best.mistakes < word.count
         {
             return best.name
         }

@@ -32,7 +32,9 @@ public struct GraphChange: Sendable, Hashable {
     public init(from old: GraphPlan, to new: GraphPlan) {
         var staying: Set<String> = []
         for after in new.nodes {
-            guard let before = old.node(after.name)?.following(after.node) else { continue }
+            guard var before = old.node(after.name)?.following(after.node) else { continue }
+            // A graph may name a node that the planner inserted, as `graph --live` writes it.
+            before.adapts = after.adapts
             if before == after {
                 staying.insert(after.name)
             } else if let change = after.inputChange(from: before) {

@@ -10,10 +10,15 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private struct State {
         var splitter: StreamSplitter
         var run: Run?
+        /// When the first and the last bytes of the present program arrived.
+        var arrivals: (first: UInt64, last: UInt64)?
         var isRefused = false
         /// The last fault of the program's output.
         var refusal: MediaError?
         var isStopped = false
+
+        /// For how long bytes of the present program arrived, in seconds.
+        var seconds: Double { arrivals.map { Double($0.last - $0.first) / 1e9 } ?? 0 }
     }
 
     /// The output of the present program.
@@ -114,6 +119,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         state.withLock { state in
             state.splitter = StreamSplitter(output.format)
             state.run = Run(pipe: pipe, readSource: readSource)
+            state.arrivals = nil
             state.isRefused = false
         }
     }
@@ -131,7 +137,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
             let (run, isStopped, appetite) = state.withLock { ($0.run, $0.isStopped, $0.splitter.appetite) }
             guard let run else { return nil }
             // A program that is to end is not blocked by its remaining output, which is discarded.
-            if !isStopped, let seconds = output.delay() { return seconds }
+            if !isStopped, let seconds = output.delay(guess: { self.guessFromPace() }) { return seconds }
             switch run.pipe.receive(appetite) {
             case .bytes(let bytes):
                 if !isStopped { take(bytes) }
@@ -143,6 +149,12 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
             }
         }
         return most > 0 ? 0 : nil
+    }
+
+    /// The formats of frames that would be as fast as stated.
+    private func guessFromPace() -> String? {
+        guard output.format.encoding.isRaw else { return nil }
+        return state.withLock { RawSizeGuess(output.format).formats(at: $0.splitter.bytes, in: $0.seconds) }
     }
 
     /// The program has ended. Its remaining output in the pipe is read as usual.
@@ -165,6 +177,8 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         var fault: StreamSplitter.Fault?
         do throws(StreamSplitter.Fault) {
             try state.withLock { (state) throws(StreamSplitter.Fault) in
+                let now = FrameFeed.now
+                state.arrivals = (state.arrivals?.first ?? now, now)
                 try state.splitter.append(bytes) { pictures.append($0) }
             }
         } catch {
@@ -196,10 +210,10 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     func programEnded(isGood: Bool, _ story: MediaError) {
         var rest: [[UInt8]] = []
         let (run, lack) = state.withLock { state in
-            // A program that failed may have been in the middle of a frame.
-            if !state.isRefused, isGood { state.splitter.finish { rest.append($0) } }
+            // A program that failed or was asked to end may have been in the middle of a frame.
+            if !state.isRefused, isGood, !state.isStopped { state.splitter.finish { rest.append($0) } }
             defer { state.run = nil }
-            return (state.run, state.isRefused ? nil : state.splitter.lack)
+            return (state.run, state.isRefused ? nil : state.splitter.lack(after: state.seconds))
         }
         let refusal = lack.map { refuse($0) }
         run?.readSource.cancel()
@@ -250,6 +264,8 @@ extension ExecNode: SourceDevice {
 
     /// A program has 2 s to end.
     var closingLimit: Double { 5 }
+
+    var closingProblem: String { "The program \(name(of: 0)) does not end." }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {

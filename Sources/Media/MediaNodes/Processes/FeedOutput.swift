@@ -108,17 +108,21 @@ final class FeedOutput: Sendable {
     }
 
     /// How many seconds to wait before more is read. Nil if it can be read now.
-    func delay() -> Double? {
+    ///
+    /// - Parameter guess: names other formats in which the frames would not be too fast. Called once at most.
+    func delay(guess: () -> String? = { nil }) -> Double? {
         let (wait, isNews) = state.withLock { state in
             let wait = state.rate.delay(now: FrameFeed.now)
             defer { state.isTooFastSaid = state.isTooFastSaid || wait > 0 }
             return (wait, wait > 0 && !state.isTooFastSaid)
         }
         if isNews {
+            let correction =
+                guess().map { "its frames have another format, perhaps \($0)" } ?? "correct width, height and format"
             let error = FrameSocketError(
                 code: "feed.too-fast",
                 "More than twice the \(Int(format.framesPerSecond)) frames/s of the node's setting arrive, so some "
-                    + "wait. Raise fps, or send fewer frames. If the program keeps to fps, correct width, height and format."
+                    + "wait. Raise fps, or send fewer frames. If the program keeps to fps, \(correction)."
             )
             warn(error.description)
         }

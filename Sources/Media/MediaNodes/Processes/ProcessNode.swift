@@ -171,6 +171,8 @@ extension ProcessNode: SourceDevice {
     /// A program has 2 s to end.
     var closingLimit: Double { 5 }
 
+    var closingProblem: String { "The program \(name(of: 0)) does not end." }
+
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {
         case .absent(let error), .failed(let error): error

@@ -17,8 +17,10 @@ struct StreamSplitter: Sendable {
     private let stated: FrameFormat
     private var cutter: Cutter
     private var waiting: [UInt8] = []
-    private var bytes = 0
+    private(set) var bytes = 0
     private var pictures = 0
+    /// The bytes behind the last raw frame at the end of the output.
+    private var rest = 0
 
     init(_ stated: FrameFormat) {
         self.stated = stated
@@ -59,12 +61,21 @@ struct StreamSplitter: Sendable {
             pictures += 1
             body(waiting)
         }
+        if case .raw = cutter { rest = waiting.count }
         waiting = []
     }
 
-    /// The fault if bytes arrived without a frame. Nil if a frame arrived, or nothing.
-    var lack: Fault? {
-        bytes > 0 && pictures == 0 ? Fault(reason: "\(bytes) bytes arrived without a complete frame") : nil
+    /// The fault if bytes arrived without a frame, or if the output has finished within a raw frame.
+    ///
+    /// - Parameter seconds: for how long bytes arrived.
+    func lack(after seconds: Double) -> Fault? {
+        guard bytes > 0, pictures == 0 || rest > 0 else { return nil }
+        guard case .raw(let size) = cutter else {
+            return Fault(reason: "\(bytes) bytes arrived without a complete frame")
+        }
+        let end = "its \(bytes) bytes end \(pictures == 0 ? bytes : rest) bytes into a frame of \(size)"
+        let guess = RawSizeGuess(stated).formats(of: bytes, within: seconds)
+        return Fault(reason: end + (guess.map { "; they would be \($0)" } ?? ""))
     }
 
     private mutating func nextEnd() throws(Fault) -> Int? {

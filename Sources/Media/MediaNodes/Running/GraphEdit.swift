@@ -293,11 +293,12 @@ final class GraphEdit {
     private func late(_ what: String, _ nodes: [String]) -> MediaError {
         let nodes = nodes.isEmpty ? change.added.map(\.name) : nodes
         let names = nodes.map { "\"\($0)\"" }.joined(separator: ", ")
+        let words = Set(nodes.map { DeviceWord.of(kind: change.result.node($0)?.node.kind) })
         return MediaError(
             code: MediaError.Code.editFailed,
             message:
                 "\(names.isEmpty ? "The new source" : names) \(what) in time, so the graph is unchanged. Check its "
-                + "input or device, or raise the deadline.",
+                + "input or \(words.count == 1 ? words.first ?? "device" : "device"), or raise the deadline.",
             node: nodes.first)
     }
 

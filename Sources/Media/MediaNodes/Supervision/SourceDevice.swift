@@ -28,6 +28,8 @@ protocol SourceDevice: Sendable {
     func interrupt()
     /// How long the node's end waits for `close`, in seconds.
     var closingLimit: Double { get }
+    /// The sentence about a `close` that takes longer. Does not block.
+    var closingProblem: String { get }
     /// The error for a device that was open and delivers nothing any more, or does not respond.
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError
 }
@@ -40,6 +42,19 @@ extension SourceDevice {
     /// A capture time has passed.
     var mostAhead: Double { 0 }
     var closingLimit: Double { 2 }
+    var closingProblem: String { "\(name(of: 0)) does not close, because its driver is not responding." }
+}
+
+/// The word for the device behind a source or a loudspeaker, in messages.
+package enum DeviceWord {
+    /// - Parameter kind: that of the node.
+    package static func of(kind: String?) -> String {
+        switch kind {
+        case ProcessNode.kind.name, ExecNode.kind.name: "program"
+        case FeedNode.kind.name: "feeder"
+        default: "device"
+        }
+    }
 }
 
 /// The connection of an open device to its node. It refuses everything after the device was closed.

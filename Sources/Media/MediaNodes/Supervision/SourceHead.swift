@@ -131,8 +131,7 @@ final class SourceHead: Sendable {
         let isClosed = DispatchSemaphore(value: 0)
         devices.async { isClosed.signal() }
         if isClosed.wait(timeout: .now() + device.closingLimit) == .timedOut {
-            reporter.warn(
-                name, "\(device.name(of: 0)) does not close, because its driver is not responding. The rest continues.")
+            reporter.warn(name, "\(device.closingProblem) The rest continues.")
         }
         for track in tracks { track.standIn.slate?.end() }
         let last = state.withLock { state in state.tracks.indices.map { state.tracks[$0].forget() } }

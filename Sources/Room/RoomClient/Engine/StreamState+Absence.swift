@@ -8,14 +8,21 @@ extension StreamState {
     /// device, path or address.
     package init(absence: MediaError) {
         let parts = absence.code.split(separator: ".", maxSplits: 1).map(String.init)
-        let isDevice = ["camera", "microphone"].contains(parts.first)
-        let device = isDevice ? parts[0] : "source"
+        let (device, isDevice) =
+            switch (parts.first, parts.last) {
+            case ("camera", _), ("microphone", _): (parts[0], true)
+            case ("process", _): ("program", false)
+            // A program of the graph is silent with the same code.
+            case ("feed", "absent"), ("feed", "lost"): ("feeder", false)
+            default: ("source", true)
+            }
         let reason =
             switch parts.last {
             case "absent": "waiting for the \(device)"
-            case "lost": "\(device) unplugged"
+            case "lost": isDevice ? "\(device) unplugged" : "\(device) gone"
             case "busy": "\(device) in use elsewhere"
             case "denied": "\(device) not permitted"
+            case "ended": "\(device) ended"
             default: "\(device) not working"
             }
         self = .waiting(shortening: reason)

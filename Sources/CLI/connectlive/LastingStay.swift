@@ -1,0 +1,75 @@
+internal import ConnectLiveSDK
+internal import Foundation
+internal import Synchronization
+
+/// Joins a room again after each end of the connection, until its task is cancelled. The service manager learns the state.
+final class LastingStay: Sendable {
+    private static let statusInterval = Duration.seconds(5)
+
+    private let manager: ServiceManager?
+    private let present = Mutex<(any Room)?>(nil)
+
+    init(_ manager: ServiceManager?) {
+        self.manager = manager
+    }
+
+    /// - Parameters:
+    ///   - attempt: joins the room, and returns at its end or at that of the task. Throws the cause if it was an error.
+    ///   - finish: called at the end, when the manager knows about it.
+    func run(_ attempt: () async throws -> Void, finish: () async -> Void) async {
+        await manager?.ready()
+        let signsOfLife = Task { await giveSignsOfLife() }
+        defer { signsOfLife.cancel() }
+        var delay = RejoinDelay()
+        var random = SystemRandomNumberGenerator()
+        while !Task.isCancelled {
+            let begin = ContinuousClock.now
+            var problem = "The room ended."
+            do {
+                try await attempt()
+            } catch {
+                problem = "\(error)"
+            }
+            guard !Task.isCancelled else { break }
+            let pause = delay.after(stay: .now - begin, using: &random)
+            await say(
+                "\(problem) The next attempt is in \(pause.formatted(.units(allowed: [.seconds], width: .narrow))).")
+            try? await Task.sleep(for: pause)
+        }
+        await manager?.stopping()
+        await finish()
+    }
+
+    /// Runs `body` while the command is in a room, and shows the room's state in one line meanwhile.
+    func present<Value>(
+        in room: any Room, status: @escaping @Sendable () async -> String, _ body: () async throws -> Value
+    ) async throws -> Value {
+        present.withLock { $0 = room }
+        let reporting = Task { await report(status) }
+        defer {
+            reporting.cancel()
+            present.withLock { $0 = nil }
+        }
+        return try await body()
+    }
+
+    private func report(_ status: @escaping @Sendable () async -> String) async {
+        if Console.isTerminal { return await StatusLine.run { await status() } }
+        guard let manager else { return }
+        while (try? await Task.sleep(for: Self.statusInterval)) != nil { await manager.status(await status()) }
+    }
+
+    private func giveSignsOfLife() async {
+        guard let manager, let watchdog = manager.watchdog else { return }
+        repeat {
+            // It answers only if the thread of all transport runs.
+            _ = await present.withLock { $0 }?.statistics()
+            await manager.isAlive()
+        } while (try? await Task.sleep(for: watchdog / 2)) != nil
+    }
+
+    private func say(_ text: String) async {
+        Console.error(text)
+        await manager?.status(text)
+    }
+}

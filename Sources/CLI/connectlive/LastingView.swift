@@ -1,0 +1,47 @@
+internal import ConnectLiveSDK
+internal import RoomClient
+internal import Synchronization
+
+/// Shows the videos of a room until its task is cancelled, and joins again after each end of the connection. The window
+/// stays open between two stays.
+final class LastingView: Sendable {
+    private let roomName: String
+    private let participant: String?
+    private let server: ServerFlags
+    private let screen: Screen
+    private let lasting: LastingStay
+    private let latest = Mutex(RoomStatistics())
+
+    init(roomName: String, participant: String?, server: ServerFlags, screen: Screen, manager: ServiceManager?) {
+        (self.roomName, self.participant, self.server, self.screen) = (roomName, participant, server, screen)
+        lasting = LastingStay(manager)
+    }
+
+    /// The statistics of the last stay.
+    var lastStatistics: RoomStatistics { latest.withLock { $0 } }
+
+    func run() async {
+        await lasting.run {
+            try await server.signIn()
+            try await stay()
+        } finish: {
+        }
+    }
+
+    /// Returns at the end of the room or of the task. Throws the cause if it was an error.
+    private func stay() async throws {
+        let audience = Audience(screen: screen, only: participant) { [roomName] in
+            Console.line("Connected to the room \(roomName).")
+        }
+        let room = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
+        audience.enter(room, named: roomName)
+        let result = await Result {
+            try await lasting.present(in: room, status: { StatusLine.viewing(await room.statistics()) }) {
+                try await audience.stay()
+            }
+        }
+        latest.withLock { $0 = audience.lastStatistics }
+        audience.clear()
+        try result.get()
+    }
+}
