@@ -259,6 +259,27 @@ extension MediaNodesTests {
             #expect(try held() < before + 10)
         }
 
+        @Test func `a list of the devices does not wait for a sound server that hangs, and is complete afterwards`()
+            async
+            throws
+        {
+            let room = try Room()
+            defer { room.end() }
+            #expect(Devices.sound().speakers.map(\.identifier) == ["speaker"])
+            kill(room.process, SIGSTOP)
+            // The second one finds the first one's question unanswered.
+            let problems = Collected<String?>()
+            for number in 1...2 {
+                DispatchQueue(label: "caller").async { problems.append(Devices.soundDevices().problem) }
+                await eventually("list \(number)") { problems.count == number }
+            }
+            #expect(problems.all.allSatisfy { $0?.contains("did not respond") == true })
+            let error = await failure(of: playing(["device": "serial:7C3F", "away": "end"]))
+            #expect(error?.message.contains("no sound system lists any device") == true)
+            kill(room.process, SIGCONT)
+            await eventually("the list") { Devices.sound().speakers.map(\.identifier) == ["speaker"] }
+        }
+
         @Test func `devices tell the names to write down, twins by their ports`() async throws {
             let room = try Room()
             _ = try room.plug(speaker: "one", Room.usb("A7", port: "1"))

@@ -1,18 +1,65 @@
 internal import Glibc
 import MediaGraph
+import Synchronization
 
 /// The available sound system of this machine.
 package enum AudioSystem {
-    /// The playback element of the first sound system that responds. Blocks for some milliseconds.
+    /// How long the answer of a sound server may take, in seconds.
+    package static let timeout = 3.0
+
+    /// The playback element of the first sound system that responds. Blocks for some milliseconds, or for `timeout` if a sound
+    /// server hangs.
     package static var playing: String? { firstThatOpens(["pulsesink", "alsasink"]) }
 
-    /// The capture element of the first sound system that responds. Blocks for some milliseconds.
+    /// The capture element of the first sound system that responds. Blocks as `playing` does.
     package static var recording: String? { firstThatOpens(["pulsesrc", "pipewiresrc", "alsasrc"]) }
 
-    private static func firstThatOpens(_ factories: [String]) -> String? {
-        factories.first { factory in
+    /// Whether a sound system opens an element of its own. Blocks as `playing` does. Nil if it has not answered then.
+    package static func opens(_ factory: String) -> Bool? {
+        let probe = probes.withLock { probes in
+            let probe = probes[factory] ?? newProbe(factory)
+            probes[factory] = probe
+            return probe
+        }
+        return probe.answer()
+    }
+
+    private static let probes = Mutex<[String: SharedProbe<Bool>]>([:])
+
+    private static func newProbe(_ factory: String) -> SharedProbe<Bool> {
+        SharedProbe("media.sound.\(factory)", seconds: timeout) {
             guard GStreamer.has(factory), let element = try? Element(factory) else { return false }
             return element.canOpen()
+        }
+    }
+
+    /// Whether an element belongs to a sound system.
+    package static func has(_ factory: String) -> Bool {
+        ["pulse", "pipewire", "alsa"].contains { factory == "\($0)sink" || factory == "\($0)src" }
+    }
+
+    private static func firstThatOpens(_ factories: [String]) -> String? {
+        for factory in factories {
+            // A server that hangs may hold the devices of the systems after it.
+            guard let opens = opens(factory) else { return nil }
+            if opens { return factory }
+        }
+        return nil
+    }
+
+    /// A text that changes when a sound server of this machine begins or ends, or a sound card is plugged in. Costs less than
+    /// asking them.
+    package static var signs: String {
+        var places = ["/dev/snd"]
+        let server = getenv("PULSE_SERVER").map { String(cString: $0) } ?? ""
+        if let socket = server.firstRange(of: "unix:") { places.append(String(server[socket.upperBound...])) }
+        if let folder = getenv("XDG_RUNTIME_DIR") {
+            places += ["pulse/native", "pipewire-0"].map { "\(String(cString: folder))/\($0)" }
+        }
+        return places.reduce(into: server) { signs, place in
+            var found = stat()
+            guard stat(place, &found) == 0 else { return }
+            signs += " \(place) \(found.st_ino) \(found.st_mtim.tv_sec).\(found.st_mtim.tv_nsec)"
         }
     }
 }
