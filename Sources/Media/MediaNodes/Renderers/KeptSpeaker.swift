@@ -18,7 +18,7 @@ final class KeptSpeaker: RunningNode {
         var limits = SourceSupervisor.Limits()
         // A null sink of PulseAudio takes none for 2 s if it was idle before.
         limits.quiet = 3
-        // Each attempt asks all sound systems.
+        // Each attempt asks `SoundRetries`.
         limits.poll = 1
         // There is nothing to fill.
         limits.fill = 60
@@ -89,8 +89,9 @@ private final class SpeakerDevice: SourceDevice {
     func name(of candidate: Int) -> String { name }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        let request = NodeRequest(
-            node, SpeakerNode.kind, inputs: [("in", .rawAudio)], environment: SystemEnvironment())
+        var machine = SystemEnvironment()
+        machine.retriesSound = true
+        let request = NodeRequest(node, SpeakerNode.kind, inputs: [("in", .rawAudio)], environment: machine)
         let choice = try SpeakerNode.Choice(request, after: state.withLock { $0.former })
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)
