@@ -50,18 +50,52 @@ package enum AudioSystem {
     /// A text that changes when a sound server of this machine begins or ends, or a sound card is plugged in. Costs less than
     /// asking them.
     package static var signs: String {
-        var places = ["/dev/snd"]
-        let server = getenv("PULSE_SERVER").map { String(cString: $0) } ?? ""
-        if let socket = server.firstRange(of: "unix:") { places.append(String(server[socket.upperBound...])) }
-        if let folder = getenv("XDG_RUNTIME_DIR") {
-            places += ["pulse/native", "pipewire-0"].map { "\(String(cString: folder))/\($0)" }
-        }
-        return places.reduce(into: server) { signs, place in
+        let places = ["/dev/snd"] + [pulseSocket, pipeWireSocket].compactMap(\.self)
+        return places.reduce(into: variable("PULSE_SERVER") ?? "") { signs, place in
             var found = stat()
             guard stat(place, &found) == 0 else { return }
             signs += " \(place) \(found.st_ino) \(found.st_mtim.tv_sec).\(found.st_mtim.tv_nsec)"
         }
     }
+
+    /// Whether nothing accepts connections at the socket of a sound server of this machine. False if its socket is not known.
+    ///
+    /// - Parameter seconds: how long to wait for the end of a server that may be ending.
+    package static func serverHasEnded(isPipeWire: Bool, within seconds: Double = 0) -> Bool {
+        guard let path = isPipeWire ? pipeWireSocket : pulseSocket else { return false }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let isWhole = withUnsafeMutableBytes(of: &address.sun_path) { bytes in
+            guard path.utf8.count < bytes.count else { return false }
+            bytes.copyBytes(from: path.utf8)
+            return true
+        }
+        let descriptor = socket(
+            AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        guard isWhole, descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        let status = withUnsafePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status == 0 else { return errno == ECONNREFUSED || errno == ENOENT }
+        // A server that ends closes its connections one after the other.
+        var waiting = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&waiting, 1, Int32(seconds * 1000)) > 0
+    }
+
+    /// Nil for a server of another machine.
+    private static var pulseSocket: String? {
+        if let server = variable("PULSE_SERVER") {
+            return server.firstRange(of: "unix:").map { String(server[$0.upperBound...]) }
+        }
+        return variable("XDG_RUNTIME_DIR").map { "\($0)/pulse/native" }
+    }
+
+    private static var pipeWireSocket: String? { variable("XDG_RUNTIME_DIR").map { "\($0)/pipewire-0" } }
+
+    private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 }
 
 package enum DisplaySystem {

@@ -83,7 +83,7 @@ private final class SpeakerDevice: SourceDevice {
         name = SoundName.of(instance)
         prefix = instance.prefix
         clock = instance.pipeline.clock
-        state = Mutex(State(delay: instance.plan.latency))
+        state = Mutex(State(former: FormerSound(instance.plan.device), delay: instance.plan.latency))
     }
 
     func name(of candidate: Int) -> String { name }
@@ -96,10 +96,10 @@ private final class SpeakerDevice: SourceDevice {
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)
         let chain = try DeviceChain(plan, named: "\(prefix).device", on: clock, for: output) { [name] failure, isFed in
-            SpeakerNode.explain(failure, of: name, isFed: isFed)
+            SpeakerNode.explain(failure, of: name, choice.former.system, isFed: isFed)
         }
         let stream = SoundStream(chain.element("sink"), device: choice.device) { [name] in
-            output.fail(SpeakerNode.lost(name))
+            output.fail(SpeakerNode.lost(name, nil))
         }
         watch(chain.element("sink"), stream)
         let delay = state.withLock { state in
@@ -198,7 +198,7 @@ private final class SpeakerDevice: SourceDevice {
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {
         case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: SpeakerNode.lost(name)
+        case .silent, .unresponsive, .gone: SpeakerNode.lost(name, state.withLock { $0.former.system })
         }
     }
 }

@@ -44,7 +44,7 @@ enum SoundSearch {
                     $0.identifier, model: $0.product ?? $0.title, card: $0.card, serial: $0.serial, busPath: $0.busPath)
             })
         return zip(devices, places).map { device, place in
-            AudioDevice(place, title: device.title, isDefault: device.isDefault)
+            AudioDevice(place, title: device.title.cleaned, isDefault: device.isDefault)
         }
     }
 
@@ -136,11 +136,41 @@ struct FormerSound {
     /// The sound system stays the same from the first opening on: while a sound server restarts, its cards belong to no other.
     var system: SoundSystem?
     var device: AudioDevice?
+
+    init(system: SoundSystem? = nil, device: AudioDevice? = nil) { (self.system, self.device) = (system, device) }
+
+    /// That of a plan. A card of ALSA binds nothing until it is open: a sound server that begins may take it.
+    init(_ plan: DevicePlan?) {
+        let factories = plan?.elements.map(\.factory) ?? []
+        system = [.pulse, .pipewire].first { system in factories.contains { SoundSystem($0) == system } }
+    }
+}
+
+extension SoundSystem {
+    /// The one that an element opens. Nil for other elements.
+    init?(_ factory: String) {
+        guard let system = Self.allCases.first(where: { ["\($0)src", "\($0)sink"].contains(factory) }) else {
+            return nil
+        }
+        self = system
+    }
 }
 
 extension AudioDevice {
     /// Its USB port.
     fileprivate var port: String? { otherNames.first { $0.hasPrefix("usb-") } }
+}
+
+extension SoundSystem {
+    /// The message for a device whose sound server has ended. Nil if the server accepts connections, or is not on this machine.
+    ///
+    /// - Parameter seconds: how long to wait for the end of a server that may be ending.
+    func ending(with device: String, within seconds: Double) -> String? {
+        guard self != .alsa, AudioSystem.serverHasEnded(isPipeWire: self == .pipewire, within: seconds) else {
+            return nil
+        }
+        return "The sound server has ended, and the \(device) with it. Start the sound server again."
+    }
 }
 
 /// The `device` setting of microphones and loudspeakers.
