@@ -87,7 +87,9 @@ extension MediaNodesTests {
 
         @Test func `ten speakers of a headless machine share their attempts`() async throws {
             let folder = TemporaryFolder()
-            let environment = EnvironmentOverride(["PULSE_SERVER": "unix:\(folder.path)/none"])
+            let environment = EnvironmentOverride([
+                "PULSE_SERVER": "unix:\(folder.path)/none", "ALSA_CONFIG_PATH": "\(folder.path)/none",
+            ])
             let before = SoundRetries.shared.count(of: "playing")
             let seen = Seen()
             let graph = MediaGraph {

@@ -28,6 +28,9 @@ final class KeptSpeaker: RunningNode {
         meter = AudioRendererNode(instance, isAudible: false)
         let sink = instance.element("sink")
         sink.sink.watchBuffers { buffer in device.play(buffer.shared, at: buffer.time) }
+        sink.sink.watchEvents { [weak sink] event in
+            if case .endOfStream = event { sink?.endWhenHeard() }
+        }
         sink.sink.onUpstreamEvent { [weak sink] event in
             if case .latency = event, let delay = sink?.renderingDelay { device.follow(delay) }
             return .pass
@@ -48,6 +51,18 @@ final class KeptSpeaker: RunningNode {
         statistics.audioRenderers[name]?.isAudible = status.state == .streaming || status.state == .silent
         statistics.audioRenderers[name]?.secondsPlayed = device.secondsPlayed
         statistics.sources[name] = status
+    }
+}
+
+extension Element {
+    /// How much longer than planned a device may have audio, in nanoseconds.
+    private static var lag: Int { 20_000_000 }
+
+    /// Lets the end of the stream wait in a sink that takes audio at once until its device has played the last audio.
+    fileprivate func endWhenHeard() {
+        // The sink would wait so much less, because the device needs that time.
+        let delay = value("render-delay")?.integer ?? 0
+        try? set("ts-offset", .integer(delay + Self.lag))
     }
 }
 
