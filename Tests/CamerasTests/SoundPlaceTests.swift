@@ -52,6 +52,22 @@ import Testing
             ])
     }
 
+    @Test func `names that a sound server tells have no control characters`() {
+        let escape = "\u{1b}[2J"
+        let places = SoundPlace.all(
+            [
+                .init(
+                    "alsa_input.usb", model: "Mic\(escape)", serial: "7C\(escape)",
+                    busPath: "pci-0000:00:14.0-usb-0:1.2:1.0"),
+                .init("alsa\(escape)", model: "Mic\(escape)"),
+            ], in: MadeTree().tree)
+        let names = places.flatMap { [$0.name, $0.model] + $0.otherNames }
+        #expect(names.contains("serial:7C\u{fffd}[2J") && names.contains("alsa\u{fffd}[2J"))
+        #expect(!names.contains { $0.contains("\u{1b}") })
+        // It opens the device.
+        #expect(places[1].identifier == "alsa\(escape)")
+    }
+
     @Test func `a card on another bus is named by its model, its second device with a number`() throws {
         let made = MadeTree()
         try made.addCard(0, id: "PCH", devices: ["0c", "0p", "2c", "10p"])

@@ -32,6 +32,7 @@ enum Heard: Sendable {
     case audioChanged(RemoteAudio, StreamState)
     case camera(LocalDeviceEvent)
     case microphone(LocalDeviceEvent)
+    case loudspeaker(LocalDeviceEvent)
     case audio(RemoteAudio)
     case audioGone(RemoteAudio)
     case heard(RemoteAudio)
@@ -96,6 +97,7 @@ final class Listener: RoomDelegate, Sendable {
     }
     func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.camera(event)) }
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.microphone(event)) }
+    func onLoudspeakerChanged(event: LocalDeviceEvent) { add(.loudspeaker(event)) }
     func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
         add(.audio(remoteAudio))
     }

@@ -136,6 +136,10 @@ extension MediaNodesTests {
             let statistics = player.statistics
             await player.stop()
             await listener.stop()
+            for event in seen.events.all + heard.events.all {
+                guard case .deviceLost(_, let cause) = event else { continue }
+                #expect(cause.message.hasPrefix("The sound server has ended"))
+            }
             #expect(seen.deviceEvents == ["lost speaker.lost", "returned", "lost speaker.lost", "returned"])
             #expect(heard.deviceEvents == ["lost microphone.lost", "returned", "lost microphone.lost", "returned"])
             #expect(statistics.sources["speaker"]?.losses == 2)
@@ -242,6 +246,86 @@ extension MediaNodesTests {
             await player.stop()
         }
 
+        @Test func `the end of a sound is heard whole, however late the loudspeaker plays it`() async throws {
+            let room = try Room()
+            defer { room.end() }
+            let folder = TemporaryFolder()
+            // The device opens during the first seconds. Half a second at the end is loud.
+            let samples = (0..<3 * 48_000).map { (sample: Int) -> Int16 in
+                let amplitude: Double = sample < 5 * 24_000 ? 1000 : 20_000
+                let angle: Double = Double(sample) * 2 * Double.pi * 440 / 48_000
+                return Int16(amplitude * sin(angle))
+            }
+            try Self.write(samples, to: folder.path + "/sound.wav")
+            let (seen, heard) = (Seen(), Seen())
+            let listener = try await MediaPipeline(listening("speaker.monitor"), seen: heard)
+            try await listener.start()
+            let player = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.file(path: folder.path + "/sound.wav", loop: false)
+                        Node("audio-mixer", settings: ["latency": 200])
+                        Node.speaker()
+                    }
+                }, seen: seen)
+            try await player.start()
+            await eventually("the end") { seen.hasEnded }
+            await player.stop()
+            let end = heard.sound.count
+            await eventually("the air afterwards") { heard.sound.count > end + 100 }
+            await listener.stop()
+            let loud = heard.sound.all.filter { $0.level > -15 }.map { $0.samples.count / 2 }.reduce(0, +)
+            let seconds = Double(loud) / 48_000
+            #expect((0.47...0.52).contains(seconds), "\(seconds) s")
+        }
+
+        /// Mono, 48 kHz.
+        private static func write(_ samples: [Int16], to path: String) throws {
+            var file = Data()
+            func add(_ value: some FixedWidthInteger) {
+                withUnsafeBytes(of: value.littleEndian) { file.append(contentsOf: $0) }
+            }
+            file.append(Data("RIFF".utf8))
+            add(UInt32(36 + samples.count * 2))
+            file.append(Data("WAVEfmt ".utf8))
+            add(UInt32(16))
+            for field in [1, 1] as [UInt16] { add(field) }
+            for field in [48_000, 96_000] as [UInt32] { add(field) }
+            for field in [2, 16] as [UInt16] { add(field) }
+            file.append(Data("data".utf8))
+            add(UInt32(samples.count * 2))
+            for sample in samples { add(sample) }
+            try file.write(to: URL(fileURLWithPath: path))
+        }
+
+        @Test func `a speaker goes on after a pause of the graph, as late as before`() async throws {
+            let room = try Room()
+            defer { room.end() }
+            let (seen, heard) = (Seen(), Seen())
+            let player = try await MediaPipeline(playing(), seen: seen)
+            let listener = try await MediaPipeline(listening("speaker.monitor"), seen: heard)
+            try await listener.start()
+            try await player.start()
+            await eventually("three beeps") { heard.beeps.count >= 3 }
+            let before = offsets(seen, heard, since: MediaTime(nanoseconds: 0))
+            await player.pause()
+            let paused = heard.sound.count
+            await eventually("the rest of the audio, and two seconds") { heard.sound.count > paused + 250 }
+            #expect(heard.sound.all[(paused + 50)..<(paused + 250)].allSatisfy { $0.level < -60 })
+            await player.resume()
+            let resumed = try #require(heard.sound.all.last?.captureTime)
+            await eventually("beeps") { offsets(seen, heard, since: resumed).count >= 3 }
+            let after = offsets(seen, heard, since: resumed)
+            let usual = try #require(before.min())...#require(before.max())
+            let now = try #require(after.median)
+            #expect(
+                abs(now - min(max(now, usual.lowerBound), usual.upperBound)) <= 45,
+                "before \(before), after \(after) ms")
+            #expect(seen.deviceEvents.isEmpty)
+            await player.stop()
+            await listener.stop()
+        }
+
         @Test func `a list of the devices leaves no connection to the sound server behind`() throws {
             let room = try Room()
             func held() throws -> Int {
@@ -257,6 +341,27 @@ extension MediaNodesTests {
             room.end()
             for _ in 0..<20 { _ = Devices.sound() }
             #expect(try held() < before + 10)
+        }
+
+        @Test func `a list of the devices does not wait for a sound server that hangs, and is complete afterwards`()
+            async
+            throws
+        {
+            let room = try Room()
+            defer { room.end() }
+            #expect(Devices.sound().speakers.map(\.identifier) == ["speaker"])
+            kill(room.process, SIGSTOP)
+            // The second one finds the first one's question unanswered.
+            let problems = Collected<String?>()
+            for number in 1...2 {
+                DispatchQueue(label: "caller").async { problems.append(Devices.soundDevices().problem) }
+                await eventually("list \(number)") { problems.count == number }
+            }
+            #expect(problems.all.allSatisfy { $0?.contains("did not respond") == true })
+            let error = await failure(of: playing(["device": "serial:7C3F", "away": "end"]))
+            #expect(error?.message.contains("no sound system lists any device") == true)
+            kill(room.process, SIGCONT)
+            await eventually("the list") { Devices.sound().speakers.map(\.identifier) == ["speaker"] }
         }
 
         @Test func `devices tell the names to write down, twins by their ports`() async throws {

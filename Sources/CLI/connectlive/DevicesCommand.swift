@@ -103,7 +103,9 @@ private struct DevicesReport: Encodable {
 
     init(names: [String: CameraBindings.Binding]) {
         self.names = names
-        (microphones, speakers) = Devices.sound()
+        let sound = Devices.soundDevices()
+        (microphones, speakers) = (sound.devices?.microphones ?? [], sound.devices?.speakers ?? [])
+        if let problem = sound.problem { Console.error(problem) }
     }
 
     func show(asJSON isJSON: Bool) throws {

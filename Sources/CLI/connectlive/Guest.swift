@@ -126,10 +126,16 @@ final class Guest: RoomDelegate, Sendable {
 
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { print(event, of: "microphone") }
 
-    private func print(_ event: LocalDeviceEvent, of device: String) {
+    func onLoudspeakerChanged(event: LocalDeviceEvent) {
+        print(event, of: "loudspeaker", meanwhile: "audio is not heard")
+    }
+
+    private func print(
+        _ event: LocalDeviceEvent, of device: String, meanwhile: String = "the stream continues without it"
+    ) {
         switch event {
         case .waiting(let error), .lost(let error):
-            Console.error("The \(device) is away, and the stream continues without it: \(error.errorDescription ?? "")")
+            Console.error("The \(device) is away, and \(meanwhile): \(error.errorDescription ?? "")")
         case .returned: Console.error("The \(device) is back.")
         case .failedOver(let other): Console.error("\(other) has taken over for the \(device).")
         }

@@ -1,7 +1,6 @@
 internal import CGLib
 internal import CGStreamer
 import MediaGraph
-import Synchronization
 
 /// The sound devices and libcamera's cameras of this machine, queried once without monitoring.
 package enum DeviceProbe {
@@ -32,36 +31,41 @@ package enum DeviceProbe {
         package var busPath: String?
     }
 
-    /// Microphones and loudspeakers of PulseAudio, or of PipeWire as its replacement, without the monitors of loudspeakers.
-    /// Both empty if it does not respond.
-    package static func soundDevices() -> (sources: [SoundDevice], sinks: [SoundDevice]) {
-        // All calls get the same provider.
-        probing.withLock { _ in listSoundDevices() }
+    /// The microphones and loudspeakers of a sound server.
+    package struct SoundDevices: Sendable {
+        package var sources: [SoundDevice] = []
+        package var sinks: [SoundDevice] = []
     }
 
-    private static let probing = Mutex(())
+    /// Microphones and loudspeakers of PulseAudio, or of PipeWire as its replacement, without the monitors of loudspeakers.
+    /// Both empty if there is no server. Nil if the server hangs: blocks for `AudioSystem.timeout` then.
+    package static func soundDevices() -> SoundDevices? { list.answer() }
 
-    private static func listSoundDevices() -> (sources: [SoundDevice], sinks: [SoundDevice]) {
+    /// All calls get the same provider, which lists devices once at a time.
+    private static let list = SharedProbe("media.sound.devices", seconds: AudioSystem.timeout) { listSoundDevices() }
+
+    private static func listSoundDevices() -> SoundDevices {
         GStreamer.load()
-        guard let provider = gst_device_provider_factory_get_by_name("pulsedeviceprovider") else { return ([], []) }
+        guard let provider = gst_device_provider_factory_get_by_name("pulsedeviceprovider") else {
+            return SoundDevices()
+        }
         defer { gst_object_unref(provider) }
-        var sources: [SoundDevice] = []
-        var sinks: [SoundDevice] = []
+        var found = SoundDevices()
         // A provider that is not started would list them too, but leave its connection behind each time.
-        guard gst_device_provider_start(provider) != 0 else { return ([], []) }
+        guard gst_device_provider_start(provider) != 0 else { return found }
         defer { gst_device_provider_stop(provider) }
         let devices = gst_device_provider_get_devices(provider)
         defer { g_list_free(devices) }
         for item in items(of: devices) {
             let device = item.assumingMemoryBound(to: GstDevice.self)
             if gst_device_has_classes(device, "Audio/Source") != 0 {
-                if let found = soundDevice(device) { sources.append(found) }
-            } else if gst_device_has_classes(device, "Audio/Sink") != 0, let found = soundDevice(device) {
-                sinks.append(found)
+                if let source = soundDevice(device) { found.sources.append(source) }
+            } else if gst_device_has_classes(device, "Audio/Sink") != 0, let sink = soundDevice(device) {
+                found.sinks.append(sink)
             }
             gst_object_unref(device)
         }
-        return (sources, sinks)
+        return found
     }
 
     /// Nil for a monitor.

@@ -9,9 +9,20 @@ public enum Devices {
     }
 
     /// Microphones and loudspeakers of the first sound system that has any.
+    /// None if the sound server does not respond within three seconds.
     public static func sound() -> (microphones: [AudioDevice], speakers: [AudioDevice]) {
-        let found = SoundSearch.devices(of: nil)
+        let found = soundDevices().devices
         return (found?.microphones ?? [], found?.speakers ?? [])
+    }
+
+    /// The devices of the first sound system that has any, or a sentence about a sound server that hangs.
+    package static func soundDevices() -> (devices: SoundDevices?, problem: String?) {
+        switch SoundSearch.search(nil) {
+        case .devices(let found): (found, nil)
+        case .none: (nil, nil)
+        case .late:
+            (nil, "The sound server did not respond within \(Int(AudioSystem.timeout)) s. Restart the sound server.")
+        }
     }
 
     /// The names of libcamera's cameras for the `device` of a camera node. Empty without its GStreamer plugin.

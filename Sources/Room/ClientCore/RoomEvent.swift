@@ -17,11 +17,23 @@ package enum RoomEvent: Sendable {
     /// The server assigned the audio stream to a receiver, so it is heard.
     case audioHeard(participant: String, stream: Int)
     case audioUnheard(participant: String, stream: Int)
+    /// The loudspeaker that plays the audio of the room was lost, returned and the like.
+    case loudspeaker(LoudspeakerEvent)
     /// An error that does not end the room.
     case problem(RoomError)
     /// The last event. The error is nil if the client itself left. Otherwise it has the cause, also if the server ended
     /// the room or removed the client.
     case ended(Closing.Reason, RoomError?)
+}
+
+/// An event of the loudspeaker of a room. Without it, audio is dropped in real time.
+package enum LoudspeakerEvent: Sendable {
+    /// It is not there, or cannot be opened. It is opened as soon as it can be.
+    case waiting(RoomError)
+    /// It was lost. It is opened again as soon as it can be.
+    case lost(RoomError)
+    /// It plays again.
+    case returned
 }
 
 /// A stream that this client publishes, with its id from the server.

@@ -437,7 +437,7 @@ public final class SimulatedClient: @unchecked Sendable {
 
     private func handle(_ event: RoomEvent) {
         switch event {
-        case .connecting, .audioHeard, .audioUnheard: break
+        case .connecting, .audioHeard, .audioUnheard, .loudspeaker: break
         case .connected(_, let others):
             isConnected = true
             endError = nil

@@ -85,6 +85,8 @@ public protocol RoomDelegate: AnyObject {
     func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
     /// The same about the microphone. Silence stands in for it.
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
+    /// The loudspeaker that plays the audio of the room is away or back. Audio is dropped in real time meanwhile.
+    func onLoudspeakerChanged(event: LocalDeviceEvent)
     func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     /// A video ended, and its subscription with it.
     func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
@@ -105,6 +107,7 @@ extension RoomDelegate {
     public func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {}
     public func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
     public func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
+    public func onLoudspeakerChanged(event: LocalDeviceEvent) {}
     public func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}

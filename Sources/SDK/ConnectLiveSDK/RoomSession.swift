@@ -376,6 +376,7 @@ final class RoomSession: Room {
         case .streamChanged(let participant, let info): changed(info, of: participant)
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
+        case .loudspeaker(let event): tell { $0?.onLoudspeakerChanged(event: LocalDeviceEvent(event)) }
         case .problem(let error): problem(error)
         // Only a failure is an error. The end of a room and the removal of a participant are not.
         case .ended(let reason, let error): end(.init(reason), reason == .disconnected ? error : nil)

@@ -29,7 +29,7 @@ extension SoundPlace {
             _ identifier: String, model: String, card: Int? = nil, serial: String? = nil, busPath: String? = nil
         ) {
             (self.identifier, self.model, self.card, self.serial, self.busPath) =
-                (identifier, model, card, serial, busPath)
+                (identifier, model.cleaned, card, serial?.cleaned, busPath?.cleaned)
         }
     }
 
@@ -43,7 +43,7 @@ extension SoundPlace {
                 let isHere = device.busPath == nil || told?.port == here?.port
                 return Found(
                     identifier: device.identifier, model: device.model, usb: isHere ? here : told,
-                    own: device.identifier)
+                    own: device.identifier.cleaned)
             })
     }
 

@@ -34,7 +34,7 @@ private final class MicrophoneDevice: SourceDevice {
         var former = FormerSound()
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let node: Node
     private let name: String
     private let prefix: String
@@ -45,6 +45,7 @@ private final class MicrophoneDevice: SourceDevice {
         name = SoundName.of(instance)
         prefix = instance.prefix
         clock = instance.pipeline.clock
+        state = Mutex(State(former: FormerSound(instance.plan.device)))
     }
 
     func name(of candidate: Int) -> String { name }
@@ -56,10 +57,10 @@ private final class MicrophoneDevice: SourceDevice {
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
-            MicrophoneNode.explain(failure, of: name, isFed: isFed)
+            MicrophoneNode.explain(failure, of: name, choice.former.system, isFed: isFed)
         }
         let stream = SoundStream(chain.element("source"), device: choice.device) { [name] in
-            output.fail(MicrophoneNode.lost(name))
+            output.fail(MicrophoneNode.lost(name, nil))
         }
         MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) { stream.count() }
         state.withLock { $0.chain = chain }
@@ -83,7 +84,7 @@ private final class MicrophoneDevice: SourceDevice {
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {
         case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: MicrophoneNode.lost(name)
+        case .silent, .unresponsive, .gone: MicrophoneNode.lost(name, state.withLock { $0.former.system })
         }
     }
 }

@@ -12,11 +12,14 @@ struct MicrophoneNode: NodeType, RunningNode {
     /// How many seconds of audio may wait. Usually none waits; a reader that gets no processor time for as long loses
     /// nothing.
     private static let memory = 0.2
+    /// After a failure, how long to wait for the end of its sound server, in seconds.
+    static let serverEnd = 0.05
     /// PipeWire's default buffer: 1024 samples at 48 kHz.
     private static let pipeWirePiece = 0.0213
     private static let pipeWirePieceNanoseconds = UInt64(pipeWirePiece * 1e9)
 
     private let device: String
+    private let system: SoundSystem?
     private let watchdog: Watchdog
 
     static let kind = NodeKind(
@@ -132,9 +135,10 @@ struct MicrophoneNode: NodeType, RunningNode {
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         if instance.plan.device != nil { return KeptMicrophone(instance) }
         let device = SoundName.of(instance)
-        let watchdog = Watchdog(instance, limit: silenceLimit, lost: lost(device))
+        let watchdog = Watchdog(instance, limit: silenceLimit, lost: lost(device, nil))
         stamp(instance.element("source"), of: instance.pipeline) { watchdog.feed() }
-        return MicrophoneNode(device: device, watchdog: watchdog)
+        return MicrophoneNode(
+            device: device, system: SoundSystem(instance.element("source").factory), watchdog: watchdog)
     }
 
     /// Corrects the timestamps of a sound system's source in a pipeline. `onAudio` is called for each buffer.
@@ -164,15 +168,17 @@ struct MicrophoneNode: NodeType, RunningNode {
     }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
-        Self.explain(failure, of: device, isFed: watchdog.isFed)
+        Self.explain(failure, of: device, system, isFed: watchdog.isFed)
     }
 
     /// The error for a failure of the elements of a microphone.
-    static func explain(_ failure: PipelineFailure, of device: String, isFed: Bool) -> MediaError {
+    static func explain(
+        _ failure: PipelineFailure, of device: String, _ system: SoundSystem?, isFed: Bool
+    ) -> MediaError {
         switch failure.kind {
         case .busy: busy(device)
         case .notFound, .cannotOpen: absent(device)
-        default: isFed ? lost(device) : absent(device)
+        default: isFed ? lost(device, system, within: serverEnd) : absent(device)
         }
     }
 
@@ -192,11 +198,13 @@ struct MicrophoneNode: NodeType, RunningNode {
             code: MediaError.Code.microphoneAbsent, message: "\(what), start the sound server, or leave audio out.")
     }
 
-    static func lost(_ device: String) -> MediaError {
-        let what = device == "auto" ? "The microphone" : "The microphone \(device)"
+    /// The error for a microphone that delivers nothing any more. Names the sound server if that has ended.
+    static func lost(_ device: String, _ system: SoundSystem?, within seconds: Double = 0) -> MediaError {
+        let what = device == "auto" ? "microphone" : "microphone \(device)"
         return MediaError(
             code: MediaError.Code.microphoneLost,
-            message: "\(what) stopped delivering audio. Check that it is plugged in.")
+            message: system?.ending(with: what, within: seconds)
+                ?? "The \(what) stopped delivering audio. Check that it is plugged in, and that the sound server runs.")
     }
 }
 

@@ -18,7 +18,7 @@ final class KeptSpeaker: RunningNode {
         var limits = SourceSupervisor.Limits()
         // A null sink of PulseAudio takes none for 2 s if it was idle before.
         limits.quiet = 3
-        // Each attempt asks all sound systems.
+        // Each attempt asks `SoundRetries`.
         limits.poll = 1
         // There is nothing to fill.
         limits.fill = 60
@@ -28,6 +28,9 @@ final class KeptSpeaker: RunningNode {
         meter = AudioRendererNode(instance, isAudible: false)
         let sink = instance.element("sink")
         sink.sink.watchBuffers { buffer in device.play(buffer.shared, at: buffer.time) }
+        sink.sink.watchEvents { [weak sink] event in
+            if case .endOfStream = event { sink?.endWhenHeard() }
+        }
         sink.sink.onUpstreamEvent { [weak sink] event in
             if case .latency = event, let delay = sink?.renderingDelay { device.follow(delay) }
             return .pass
@@ -48,6 +51,18 @@ final class KeptSpeaker: RunningNode {
         statistics.audioRenderers[name]?.isAudible = status.state == .streaming || status.state == .silent
         statistics.audioRenderers[name]?.secondsPlayed = device.secondsPlayed
         statistics.sources[name] = status
+    }
+}
+
+extension Element {
+    /// How much longer than planned a device may have audio, in nanoseconds.
+    private static var lag: Int { 20_000_000 }
+
+    /// Lets the end of the stream wait in a sink that takes audio at once until its device has played the last audio.
+    fileprivate func endWhenHeard() {
+        // The sink would wait so much less, because the device needs that time.
+        let delay = value("render-delay")?.integer ?? 0
+        try? set("ts-offset", .integer(delay + Self.lag))
     }
 }
 
@@ -83,22 +98,23 @@ private final class SpeakerDevice: SourceDevice {
         name = SoundName.of(instance)
         prefix = instance.prefix
         clock = instance.pipeline.clock
-        state = Mutex(State(delay: instance.plan.latency))
+        state = Mutex(State(former: FormerSound(instance.plan.device), delay: instance.plan.latency))
     }
 
     func name(of candidate: Int) -> String { name }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        let request = NodeRequest(
-            node, SpeakerNode.kind, inputs: [("in", .rawAudio)], environment: SystemEnvironment())
+        var machine = SystemEnvironment()
+        machine.retriesSound = true
+        let request = NodeRequest(node, SpeakerNode.kind, inputs: [("in", .rawAudio)], environment: machine)
         let choice = try SpeakerNode.Choice(request, after: state.withLock { $0.former })
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)
         let chain = try DeviceChain(plan, named: "\(prefix).device", on: clock, for: output) { [name] failure, isFed in
-            SpeakerNode.explain(failure, of: name, isFed: isFed)
+            SpeakerNode.explain(failure, of: name, choice.former.system, isFed: isFed)
         }
         let stream = SoundStream(chain.element("sink"), device: choice.device) { [name] in
-            output.fail(SpeakerNode.lost(name))
+            output.fail(SpeakerNode.lost(name, nil))
         }
         watch(chain.element("sink"), stream)
         let delay = state.withLock { state in
@@ -197,7 +213,7 @@ private final class SpeakerDevice: SourceDevice {
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {
         case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: SpeakerNode.lost(name)
+        case .silent, .unresponsive, .gone: SpeakerNode.lost(name, state.withLock { $0.former.system })
         }
     }
 }

@@ -144,13 +144,15 @@ enum SpeakerNode: NodeType {
     // MARK: Errors
 
     /// The error for a failure of the elements of a loudspeaker.
-    static func explain(_ failure: PipelineFailure, of device: String, isFed: Bool) -> MediaError {
+    static func explain(
+        _ failure: PipelineFailure, of device: String, _ system: SoundSystem?, isFed: Bool
+    ) -> MediaError {
         switch failure.kind {
         case .busy:
             MediaError(
                 code: MediaError.Code.speakerBusy,
                 message: "Another program uses \(words(device)). Close that program.")
-        case _ where isFed: lost(device)
+        case _ where isFed: lost(device, system, within: MicrophoneNode.serverEnd)
         default:
             MediaError(
                 code: MediaError.Code.speakerAbsent,
@@ -159,11 +161,13 @@ enum SpeakerNode: NodeType {
         }
     }
 
-    static func lost(_ device: String) -> MediaError {
+    /// The error for a loudspeaker that takes nothing any more. Names the sound server if that has ended.
+    static func lost(_ device: String, _ system: SoundSystem?, within seconds: Double = 0) -> MediaError {
         MediaError(
             code: MediaError.Code.speakerLost,
-            message:
-                "\(words(device).capitalizedFirst) stopped playing. Check that it is plugged in, and that the sound "
+            message: system?.ending(
+                with: device == SoundName.any ? "loudspeaker" : "loudspeaker \(device)", within: seconds)
+                ?? "\(words(device).capitalizedFirst) stopped playing. Check that it is plugged in, and that the sound "
                 + "server runs.")
     }
 

@@ -7,6 +7,8 @@ public struct SystemEnvironment: PlanEnvironment {
     let doesMeasure: Bool
     /// Whether a plan may capture from a camera for a moment. A plan without that expects that its H.264 can pass.
     package var mayCapture = true
+    /// Whether a recent answer counts that there is no sound system, as for a loudspeaker that asks again and again.
+    var retriesSound = false
 
     /// With `measuringCosts`, for a plan that is only shown: codecs run for a plan's expected latency, which takes half a
     /// second for each, files are decoded for a moment, and no camera is asked whether another program reads it, because
@@ -18,6 +20,9 @@ public struct SystemEnvironment: PlanEnvironment {
     public func hasElement(_ factory: String) -> Bool { GStreamer.has(factory) }
 
     public func canOpen(_ factory: String) -> Bool {
+        if AudioSystem.has(factory) {
+            return sound(factory) { AudioSystem.opens(factory) == true ? true : nil } != nil
+        }
         guard let element = try? Element(factory) else { return false }
         return element.canOpen()
     }
@@ -44,7 +49,11 @@ public struct SystemEnvironment: PlanEnvironment {
         return sink.factory
     }
 
-    public func soundSink() -> String? { AudioSystem.playing }
+    public func soundSink() -> String? { sound("playing") { AudioSystem.playing } }
+
+    private func sound<Answer>(_ question: String, _ ask: () -> Answer?) -> Answer? {
+        retriesSound ? SoundRetries.shared.answer(question, ask) : ask()
+    }
 
     public func soundSource() -> String? { AudioSystem.recording }
 
@@ -69,7 +78,9 @@ public struct SystemEnvironment: PlanEnvironment {
         try ScreenSearch.findPipeWire(node)
     }
 
-    public func soundDevices(of system: SoundSystem?) -> SoundDevices? { SoundSearch.devices(of: system) }
+    public func soundDevices(of system: SoundSystem?) -> SoundDevices? {
+        sound("devices of \(system?.rawValue ?? "any")") { SoundSearch.devices(of: system) }
+    }
 
     public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {
         try MicrophoneNode.check(device, of: system)

@@ -4,20 +4,37 @@ import MediaGraph
 
 /// The microphones and loudspeakers of this machine, and those that names lead to.
 enum SoundSearch {
-    /// The devices of a sound system, or of the first one that has any. Nil without any.
+    enum Answer {
+        case devices(SoundDevices)
+        /// No sound system has any.
+        case none
+        /// The sound server hangs.
+        case late
+    }
+
+    /// The devices of a sound system, or of the first one that has any. Nil without any, or if the sound server hangs.
     static func devices(of system: SoundSystem?) -> SoundDevices? {
+        if case .devices(let found) = search(system) { found } else { nil }
+    }
+
+    /// Looks for devices. Blocks for `AudioSystem.timeout` at most.
+    static func search(_ system: SoundSystem?) -> Answer {
         switch system {
-        case nil: devices(of: .pulse) ?? devices(of: .alsa)
+        case nil:
+            // A server that hangs has the cards of ALSA.
+            let served = search(.pulse)
+            if case .none = served { return search(.alsa) }
+            return served
         // PipeWire lists its devices to clients of PulseAudio, with the names of its nodes.
-        case .pulse, .pipewire: ofServer.map { SoundDevices(system ?? .pulse, microphones: $0, speakers: $1) }
-        case .alsa: ofALSA
+        case .pulse, .pipewire: return ofServer(system ?? .pulse)
+        case .alsa: return ofALSA.map(Answer.devices) ?? .none
         }
     }
 
-    private static var ofServer: ([AudioDevice], [AudioDevice])? {
-        let (sources, sinks) = DeviceProbe.soundDevices()
-        guard !sources.isEmpty || !sinks.isEmpty else { return nil }
-        return (named(sources), named(sinks))
+    private static func ofServer(_ system: SoundSystem) -> Answer {
+        guard let found = DeviceProbe.soundDevices() else { return .late }
+        guard !found.sources.isEmpty || !found.sinks.isEmpty else { return .none }
+        return .devices(SoundDevices(system, microphones: named(found.sources), speakers: named(found.sinks)))
     }
 
     private static func named(_ devices: [DeviceProbe.SoundDevice]) -> [AudioDevice] {
@@ -27,7 +44,7 @@ enum SoundSearch {
                     $0.identifier, model: $0.product ?? $0.title, card: $0.card, serial: $0.serial, busPath: $0.busPath)
             })
         return zip(devices, places).map { device, place in
-            AudioDevice(place, title: device.title, isDefault: device.isDefault)
+            AudioDevice(place, title: device.title.cleaned, isDefault: device.isDefault)
         }
     }
 
@@ -79,8 +96,15 @@ enum SoundRole: String {
         let wish = try CameraSystem.machine.bound(name)
         guard SoundPlace.isLasting(wish) else { return FoundSound(identifier: wish) }
         let there = machine.soundDevices(of: system)
-        let device = try find(wish, among: there.map(devices) ?? [], after: former)
-        return FoundSound(system: there?.system, identifier: device.identifier, device: device)
+        guard let there else {
+            throw MediaError(
+                code: absentCode,
+                message:
+                    "The \(rawValue) \(wish) cannot be found: no sound system lists any device. Plug it in, or start "
+                    + "the sound server again.")
+        }
+        let device = try find(wish, among: devices(of: there), after: former)
+        return FoundSound(system: there.system, identifier: device.identifier, device: device)
     }
 
     /// The device with a lasting name.
@@ -112,11 +136,41 @@ struct FormerSound {
     /// The sound system stays the same from the first opening on: while a sound server restarts, its cards belong to no other.
     var system: SoundSystem?
     var device: AudioDevice?
+
+    init(system: SoundSystem? = nil, device: AudioDevice? = nil) { (self.system, self.device) = (system, device) }
+
+    /// That of a plan. A card of ALSA binds nothing until it is open: a sound server that begins may take it.
+    init(_ plan: DevicePlan?) {
+        let factories = plan?.elements.map(\.factory) ?? []
+        system = [.pulse, .pipewire].first { system in factories.contains { SoundSystem($0) == system } }
+    }
+}
+
+extension SoundSystem {
+    /// The one that an element opens. Nil for other elements.
+    init?(_ factory: String) {
+        guard let system = Self.allCases.first(where: { ["\($0)src", "\($0)sink"].contains(factory) }) else {
+            return nil
+        }
+        self = system
+    }
 }
 
 extension AudioDevice {
     /// Its USB port.
     fileprivate var port: String? { otherNames.first { $0.hasPrefix("usb-") } }
+}
+
+extension SoundSystem {
+    /// The message for a device whose sound server has ended. Nil if the server accepts connections, or is not on this machine.
+    ///
+    /// - Parameter seconds: how long to wait for the end of a server that may be ending.
+    func ending(with device: String, within seconds: Double) -> String? {
+        guard self != .alsa, AudioSystem.serverHasEnded(isPipeWire: self == .pipewire, within: seconds) else {
+            return nil
+        }
+        return "The sound server has ended, and the \(device) with it. Start the sound server again."
+    }
 }
 
 /// The `device` setting of microphones and loudspeakers.

@@ -10,20 +10,22 @@ internal import RoomProtocol
 final class SinkMaker {
     private let loop: EventLoop
     private let report: @Sendable (RoomEvent) -> Void
+    private let loudspeaker: RoomLoudspeaker
     /// Set before the first stream.
     weak var connection: RoomConnection?
 
-    /// - Parameter report: called on the loop, with problems that do not end the room.
+    /// - Parameter report: called on the loop, with problems that do not end the room, and events of the loudspeaker.
     init(loop: EventLoop, report: @escaping @Sendable (RoomEvent) -> Void) {
         self.loop = loop
         self.report = report
+        loudspeaker = RoomLoudspeaker { report(.loudspeaker($0)) }
     }
 
     func sinks(to destination: StreamDestination) -> SinkSource {
         if case .packets(let sink) = destination { return { _ in sink } }
         return { [self] stream in
             DecodingSink(
-                stream, to: destination, loop: loop,
+                stream, to: destination, loudspeaker, loop: loop,
                 requestKeyframe: { [self] in connection?.requestKeyframe(of: stream.id) },
                 report: { [self] error in report(.problem(error)) })
         }
@@ -36,6 +38,7 @@ final class DecodingSink: IncomingSink {
     private enum Notice: Sendable {
         case keyframeNeeded
         case pipeline(Int, ReceivingPipeline.Notice)
+        case device(MediaEvent)
     }
 
     /// Late notices do not keep the sink alive.
@@ -47,14 +50,19 @@ final class DecodingSink: IncomingSink {
     private let monitor: StreamMonitor
     private let connectStarted: MonotonicTime
     private let pipeline: ReceivingPipeline
+    private let stream: Int
+    private let loudspeaker: RoomLoudspeaker
     private let requestKeyframe: () -> Void
     private let report: (RoomError) -> Void
+    /// Late notices say nothing about the loudspeaker.
+    private var hasEnded = false
 
     init(
-        _ stream: IncomingStream, to destination: StreamDestination, loop: EventLoop,
+        _ stream: IncomingStream, to destination: StreamDestination, _ loudspeaker: RoomLoudspeaker, loop: EventLoop,
         requestKeyframe: @escaping () -> Void, report: @escaping (RoomError) -> Void
     ) {
         self.loop = loop
+        (self.stream, self.loudspeaker) = (stream.id, loudspeaker)
         connectStarted = stream.connectStarted
         self.requestKeyframe = requestKeyframe
         self.report = report
@@ -84,9 +92,8 @@ final class DecodingSink: IncomingSink {
                 switch event {
                 case .keyframeNeeded: tell(.keyframeNeeded)
                 case .failed(let error): post(.failed(error))
-                case .ended, .firstFrame, .partFailed, .warning, .deviceWaiting, .deviceLost, .deviceReturned,
-                    .deviceFailedOver:
-                    break
+                case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver: tell(.device(event))
+                case .ended, .firstFrame, .partFailed, .warning: break
                 }
             }
             return PipelineRunner(graph, bindings: bindings, after: previous) { result in
@@ -106,18 +113,26 @@ final class DecodingSink: IncomingSink {
 
     func clockChanged(_ clock: StreamClock) { monitor.clockChanged(clock) }
 
-    func sample(now: MonotonicTime) { monitor.sample(now: now) }
+    func sample(now: MonotonicTime) {
+        monitor.sample(now: now)
+        if loudspeaker.isAway, pipeline.isAudible { loudspeaker.play(stream) }
+    }
 
     func fill(_ statistics: inout RoomStatistics.Received) {
         monitor.fill(&statistics, connectStarted: connectStarted)
         pipeline.fill(&statistics)
     }
 
-    func end() { pipeline.end() }
+    func end() {
+        pipeline.end()
+        loudspeaker.end(stream)
+        hasEnded = true
+    }
 
     private func handle(_ notice: Notice) {
         switch notice {
         case .keyframeNeeded: requestKeyframe()
+        case .device(let event): if !hasEnded { loudspeaker.handle(event, of: stream) }
         case .pipeline(let number, let told):
             switch pipeline.handle(told, of: number, now: loop.now) {
             case .requestKeyframe: requestKeyframe()

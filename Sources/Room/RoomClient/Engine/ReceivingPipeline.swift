@@ -131,6 +131,12 @@ final class ReceivingPipeline {
         Task.detached { await task.stop() }
     }
 
+    /// Whether its loudspeaker plays.
+    var isAudible: Bool {
+        guard case .running(let decoding) = phase else { return false }
+        return decoding.statistics.audioRenderers[ReceivingGraph.speaker]?.isAudible ?? false
+    }
+
     func fill(_ statistics: inout RoomStatistics.Received) {
         statistics.framesReceived += past.framesReceived
         statistics.framesDecoded += past.framesDecoded

@@ -168,7 +168,7 @@ final class SubscribeNode: NodeType, RunningNode {
         case .ended(_, let error):
             let why = error ?? RoomError(.roomReleased, "The room connection ended.")
             return reporter.fail(MediaError(why, node: name), name)
-        case .connecting, .streamChanged, .audioHeard, .audioUnheard, .problem: return
+        case .connecting, .streamChanged, .audioHeard, .audioUnheard, .loudspeaker, .problem: return
         }
         choose()
     }
