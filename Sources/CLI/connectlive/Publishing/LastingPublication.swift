@@ -14,7 +14,8 @@ final class LastingPublication: Sendable {
     let config: Config
     let choice: OpenSettings?
     let manager: ServiceManager?
-    private let present = Mutex<(any Room)?>(nil)
+    /// The room of the present stay.
+    let present = Mutex<(any Room)?>(nil)
 
     init(roomName: String, server: ServerFlags, config: Config, choice: OpenSettings?, manager: ServiceManager?) {
         (self.roomName, self.server, self.config, self.choice, self.manager) = (
@@ -90,10 +91,11 @@ final class LastingPublication: Sendable {
         }
     }
 
-    private func giveSignsOfLife() async {
+    /// Notifies the service manager until the task is cancelled, and not while the thread of all transport hangs.
+    func giveSignsOfLife() async {
         guard let manager, let watchdog = manager.watchdog else { return }
         repeat {
-            // It answers only if the thread of all transport runs.
+            // The response comes from the thread of all transport.
             _ = await present.withLock { $0 }?.statistics()
             await manager.isAlive()
         } while (try? await Task.sleep(for: watchdog / 2)) != nil
