@@ -17,13 +17,13 @@ import Testing
         let camera: FixtureCamera?
         let name: String
 
-        init(_ fixture: CameraFixture) throws {
+        init(_ fixture: CameraFixture, automatic: String? = nil) throws {
             let file = folder.file("camera.json")
             try fixture.json.write(toFile: file, atomically: true, encoding: .utf8)
             name = "fixture:\(file)"
             system = CameraSystem(
                 V4L2Backend(), tree: DeviceTree(root: folder.path),
-                bindings: CameraBindings(file: folder.file("config/cameras.json")), on: clock)
+                bindings: CameraBindings(file: folder.file("config/cameras.json")), automatic: automatic, on: clock)
             camera = system.recorded(name)
         }
 
@@ -359,6 +359,20 @@ import Testing
             try ControlValues("auto_exposrue=1").check(controls, of: "front")
         }
         #expect(error?.message.contains("has no control auto_exposrue; did you mean auto_exposure?") == true)
+    }
+
+    @Test func `auto is the camera that the process names, with the presets of a bound name`() throws {
+        let machine = try Machine(FixtureTests.webcam(), automatic: "front")
+        let bindings = CameraBindings(file: machine.folder.file("config/cameras.json"))
+        #expect(#expect(throws: MediaError.self) { try machine.system.open("auto") }?.code == "camera.absent")
+        try bindings.bind("front", to: .init(machine.name, controls: "brightness=90"))
+        #expect(machine.system.isThere("auto"))
+        let session = try CameraSession("auto", of: machine.system, Self.wish)
+        #expect(session.place.path == machine.name)
+        session.close()
+        let device = try machine.system.open(machine.name).device
+        defer { device.close() }
+        #expect(try device.value(of: try #require(try device.controls().first)) == 90)
     }
 
     @Test func `the presets of a name are set whenever the camera opens, and a node's own values replace them`() throws

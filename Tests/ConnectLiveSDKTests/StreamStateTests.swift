@@ -45,5 +45,38 @@ extension SDKTests {
                 await media.stop()
             }
         }
+
+        @Test func `a camera that is not there, and another that takes over, are reported to the application`()
+            async throws
+        {
+            try await onStage { _ in
+                let folder = TemporaryFolder()
+                var config = silent()
+                let gone = CameraFile.Fault("unplugged", at: 0)
+                let other = try CameraFile.write([.init("unplugged", at: 0, until: 3)], to: folder, "other.json")
+                config.mediaOptions.cameraDevice = try CameraFile.write([gone], to: folder)
+                config.mediaOptions.failoverCamera = other
+                config.mediaOptions.waitsForDevices = true
+                config.mediaOptions.microphone = .none
+                (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (64, 48)
+                let publisher = Client(config: config)
+                _ = try await publisher.join("failover")
+                let media = try #require(ConnectLive.createLocalMedia(config: config))
+                try publisher.room.publish(media)
+                try await publisher.listener.wait(for: "the wait", within: 20) { event -> Bool? in
+                    guard case .camera(.waiting(let error)) = event else { return nil }
+                    return error.code == 1201
+                }
+                #expect(media.video.state == .waiting(reason: "waiting for the camera"))
+                try await publisher.listener.wait(for: "the other camera", within: 20) { event -> Bool? in
+                    guard case .camera(.failedOver(let device)) = event else { return nil }
+                    return device == other
+                }
+                #expect(media.video.state == .live)
+                #expect(!publisher.listener.names.contains("error"))
+                try await publisher.leave()
+                await media.stop()
+            }
+        }
     }
 }

@@ -98,6 +98,18 @@ extension MediaNodesTests {
             }
         }
 
+        /// Expects that beeps are as late after their frames as before a loss.
+        private func expectAsLate(
+            _ after: [Double], as before: [Double], sourceLocation: SourceLocation = #_sourceLocation
+        ) throws {
+            // ITU-R BT.1359: 45 ms of early sound are noticed, the smaller of both limits. Audio wanders by some tens of
+            // milliseconds on a busy machine, so all offsets of before count.
+            let usual = try #require(before.min())...#require(before.max())
+            let now = try #require(after.median)
+            let change = now - min(max(now, usual.lowerBound), usual.upperBound)
+            #expect(abs(change) <= 45, "before \(before) ms, after \(after) ms", sourceLocation: sourceLocation)
+        }
+
         @Test func `after a restart of the sound server, sound is as late after its frames as before`()
             async throws
         {
@@ -125,13 +137,7 @@ extension MediaNodesTests {
                 }
                 let returned = try #require(seen.sound.all.last?.captureTime)
                 await eventually("beeps after return \(round)") { offsets(seen, heard, since: returned).count >= 4 }
-                let after = offsets(seen, heard, since: returned)
-                // ITU-R BT.1359: 45 ms of early sound are noticed, the smaller of both limits. Audio wanders by some tens of
-                // milliseconds on a busy machine, so all offsets of before count.
-                let usual = try #require(before.min())...#require(before.max())
-                let now = try #require(after.median)
-                let change = now - min(max(now, usual.lowerBound), usual.upperBound)
-                #expect(abs(change) <= 45, "before \(before) ms, after \(after) ms")
+                try expectAsLate(offsets(seen, heard, since: returned), as: before)
             }
             let statistics = player.statistics
             await player.stop()
@@ -168,6 +174,31 @@ extension MediaNodesTests {
             #expect(refused?.code == "speaker.absent")
         }
 
+        @Test func `a speaker that returns at another port plays sound as late after its frames as before`()
+            async throws
+        {
+            let room = try Room()
+            let (seen, heard) = (Seen(), [Seen(), Seen()])
+            let module = try room.plug(speaker: "first", Room.usb("7C3F", port: "1.2"))
+            let player = try await MediaPipeline(playing(["device": "serial:7C3F"]), seen: seen)
+            let first = try await MediaPipeline(listening("first.monitor"), seen: heard[0])
+            try await first.start()
+            try await player.start()
+            await eventually("four beeps") { heard[0].beeps.count >= 4 }
+            await first.stop()
+            try room.tell("unload-module", module)
+            await eventually("the loss") { seen.deviceEvents == ["lost speaker.lost"] }
+            _ = try room.plug(speaker: "second", Room.usb("7C3F", port: "2"))
+            await eventually("the return") { seen.deviceEvents == ["lost speaker.lost", "returned"] }
+            let second = try await MediaPipeline(listening("second.monitor"), seen: heard[1])
+            try await second.start()
+            await eventually("four beeps") { heard[1].beeps.count >= 4 }
+            let start = MediaTime(nanoseconds: 0)
+            try expectAsLate(offsets(seen, heard[1], since: start), as: offsets(seen, heard[0], since: start))
+            await second.stop()
+            await player.stop()
+        }
+
         @Test func `a speaker with a serial number is lost, not replaced, and returns at another port`() async throws {
             let room = try Room()
             let (seen, heard) = (Seen(), Seen())
@@ -188,6 +219,93 @@ extension MediaNodesTests {
             await eventually("the return") { seen.deviceEvents == ["lost speaker.lost", "returned"] }
             await listener.stop()
             await player.stop()
+        }
+
+        @Test func `a microphone that is not there when the graph is planned is waited for`() async throws {
+            let room = try Room()
+            let (seen, heard) = (Seen(), Seen())
+            let player = try await MediaPipeline(playing(), seen: seen)
+            let listener = try await MediaPipeline(listening("serial:7C3F"), seen: heard)
+            #expect(listener.plan.node("microphone")?.device?.waiting?.contains("serial:7C3F") == true)
+            try await player.start()
+            try await listener.start()
+            await eventually("the event") { heard.deviceEvents == ["waiting microphone.absent"] }
+            #expect(listener.statistics.sources["microphone"]?.state == .waiting)
+            let count = heard.sound.count
+            await eventually("silence") { heard.sound.count >= count + 50 }
+            #expect(heard.sound.all.allSatisfy { $0.level < -60 })
+            _ = try room.plug(microphone: "late", Room.usb("7C3F", port: "2"))
+            await eventually("the device") { heard.deviceEvents == ["waiting microphone.absent", "returned"] }
+            await eventually("a beep") { !heard.beeps.isEmpty }
+            #expect(listener.statistics.sources["microphone"]?.state == .streaming)
+            await listener.stop()
+            await player.stop()
+            let refused = await failure(
+                of: MediaGraph {
+                    Chain {
+                        Node("microphone", settings: ["device": "gone", "away": "end"])
+                        Node.sound("ear")
+                    }
+                })
+            #expect(refused?.code == "microphone.absent")
+        }
+
+        @Test func `a microphone that returns at another port hears sound as late after its frames as before`()
+            async throws
+        {
+            let room = try Room()
+            let (seen, heard) = (Seen(), Seen())
+            let module = try room.plug(microphone: "first", Room.usb("7C3F", port: "1.2"))
+            let player = try await MediaPipeline(playing(), seen: seen)
+            let listener = try await MediaPipeline(listening("serial:7C3F"), seen: heard)
+            try await listener.start()
+            try await player.start()
+            await eventually("four beeps") { heard.beeps.count >= 4 }
+            let before = offsets(seen, heard, since: MediaTime(nanoseconds: 0))
+            try room.tell("unload-module", module)
+            await eventually("the loss") { heard.deviceEvents == ["lost microphone.lost"] }
+            _ = try room.plug(microphone: "second", Room.usb("7C3F", port: "2"))
+            await eventually("the return") { heard.deviceEvents == ["lost microphone.lost", "returned"] }
+            let returned = try #require(heard.sound.all.last?.captureTime)
+            await eventually("four beeps") { offsets(seen, heard, since: returned).count >= 4 }
+            try expectAsLate(offsets(seen, heard, since: returned), as: before)
+            await listener.stop()
+            await player.stop()
+        }
+
+        @Test func `beside a camera that is lost and returns, sound is as late after its frames as before`()
+            async throws
+        {
+            let (room, folder) = (try Room(), TemporaryFolder())
+            defer { withExtendedLifetime(room) {} }
+            // Its frames arrive later than they were captured, so that wrong times would differ.
+            let camera = try CameraFile.write(
+                [.init("late", at: 0, by: 0.2), .init("unplugged", at: 7, until: 8.5)], to: folder)
+            let graph = listening("speaker.monitor").adding {
+                Chain {
+                    Node.camera(device: camera, width: 64, height: 48, framesPerSecond: 30)
+                    Node.frames("view")
+                }
+            }
+            let (seen, taken, ages) = (Seen(), Seen(), Collected<Double>())
+            var bindings = taken.bindings(of: graph)
+            bindings.frames["view"] = { ages.append($0.handedOver.milliseconds(since: $0.captureTime)) }
+            let player = try await MediaPipeline(playing(), seen: seen)
+            let capture = try await MediaPipeline(graph, bindings: bindings)
+            try await player.start()
+            try await capture.start()
+            await eventually("the loss") { taken.deviceEvents == ["lost camera.lost"] }
+            let before = offsets(seen, taken, since: MediaTime(nanoseconds: 0))
+            let (lost, shown) = (try #require(taken.sound.all.last?.captureTime), ages.all)
+            await eventually("the return") { taken.deviceEvents == ["lost camera.lost", "returned"] }
+            let returned = try #require(taken.sound.all.last?.captureTime)
+            await eventually("four beeps") { offsets(seen, taken, since: returned).count >= 4 }
+            let latest = ages.all.suffix(60)
+            await capture.stop()
+            await player.stop()
+            try expectAsLate(offsets(seen, taken, since: lost), as: before)
+            try expectAsLate(Array(latest), as: shown.filter { $0 >= 200 })
+            #expect(latest.allSatisfy { $0 >= 200 }, "\(latest)")
         }
 
         @Test func `a microphone with a serial number is lost, not replaced, and returns at another port`() async throws

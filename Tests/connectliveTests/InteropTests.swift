@@ -96,12 +96,15 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect("\(seen)".contains(sentence), "\(seen)")
     }
 
-    @Test func `a browser decodes a camera's own H264 without a pause while that is unplugged and back`() throws {
+    @Test(arguments: ["freeze", "slate"])
+    func `a browser decodes a camera's own H264 without a pause while that is unplugged and back`(away: String) throws {
         let server = try TestServer()
         let camera = try EncodingCamera(in: server.folder)
         let graph = server.folder.file("camera.yaml")
         try """
-        chains: [[{node: camera, device: "fixture:\(camera.file)", width: 320, height: 240}, {node: publish, room: r}]]
+        chains:
+          - - {node: camera, device: "fixture:\(camera.file)", width: 320, height: 240, away: \(away)}
+            - {node: publish, room: r}
         """.write(toFile: graph, atomically: true, encoding: .utf8)
         let plan = try CommandLineTool.run(["plan", graph], folder: server.folder)
         #expect(plan.output.contains("h264 320x240 at 30 frames/s: no encode, decode or conversion"), "\(plan.output)")

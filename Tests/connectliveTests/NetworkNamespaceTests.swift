@@ -38,6 +38,10 @@ import TestSupport
         try expect("a_longer_cut_ends_with_a_sentence")
     }
 
+    @Test func `a publisher with --forever publishes again after a longer network cut`() throws {
+        try expect("a_lasting_publisher_returns_after_a_longer_cut", seconds: 120)
+    }
+
     @Test func `a participant that is killed, stopped or unplugged is gone for the others within ten seconds`() throws {
         try expect("a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds")
     }

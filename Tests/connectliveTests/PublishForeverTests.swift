@@ -1,9 +1,11 @@
 import ConnectLiveSDK
 import Foundation
-import RoomClient
+import PeerIO
+import Synchronization
 import Testing
 import TestSupport
 
+@testable import RoomClient
 @testable import connectlive
 
 @Suite struct PublishForeverTests {
@@ -44,6 +46,35 @@ import TestSupport
         #expect(messages.contains("WATCHDOG=1"))
         #expect(messages.contains { $0.hasPrefix("STATUS=") && $0.contains("The next attempt is in") })
         #expect(messages.last == "STOPPING=1")
+    }
+
+    @Test func `a transport thread that hangs stops the signs of life, and one that continues resumes them`()
+        async throws
+    {
+        let folder = TemporaryFolder()
+        let socket = try NotificationSocket(in: folder)
+        let manager = await ServiceManager.connect(["NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "20000"])
+        let publication = LastingPublication(
+            roomName: "kitchen", server: ServerFlags(), config: Config(), choice: nil, manager: manager)
+        publication.present.withLock { $0 = ConnectLive.createRoom(config: Config(), delegate: Guest()) }
+        let signs = Task { await publication.giveSignsOfLife() }
+        await eventually("signs of life") { socket.messages.count >= 3 }
+        let (hanging, end) = (Collected<Bool>(), DispatchSemaphore(value: 0))
+        let isAccepted = RoomLoop.shared.execute {
+            hanging.append(true)
+            end.wait()
+        }
+        #expect(isAccepted)
+        await eventually("the hang") { hanging.count == 1 }
+        let before = socket.messages.count
+        // The time of 20 signs. One may be on its way, because the thread responded before the hang.
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(socket.messages.count <= before + 1)
+        end.signal()
+        await eventually("signs of life") { socket.messages.count >= before + 3 }
+        signs.cancel()
+        await signs.value
+        #expect(socket.messages.allSatisfy { $0 == "WATCHDOG=1" })
     }
 
     @Test func `a camera that is not plugged in shows a slate`() throws {

@@ -83,6 +83,39 @@ extension TemporaryFolder {
         #expect(report.contains(#/"damaged" : [1-9]/#), "\(report)")
     }
 
+    @Test func `a run says that it waits for a camera and continues with another, and its control socket says why`()
+        throws
+    {
+        let folder = TemporaryFolder()
+        let other = try CameraFile.write([.init("unplugged", at: 0, until: 4)], to: folder, "other.json")
+        let camera = try CameraFile.write([.init("unplugged", at: 0)], to: folder)
+        let run = try Run(
+            """
+            chains:
+              - - {node: camera, device: "\(camera)", failover: "\(other)", width: 64, height: 48, fps: 30}
+                - {node: "null", name: end}
+            """, in: folder)
+        let socket = try run.attach()
+        socket.send(#"{"do":"watch","every":0.1}"#)
+        func source(_ state: String) throws -> [String: Any] {
+            while true {
+                let line = try #require(try socket.receive(), "the connection was closed")
+                let nodes = (line["statistics"] as? [String: Any])?["nodes"] as? [[String: Any]] ?? []
+                let source = nodes.first { $0["node"] as? String == "camera" }?["source"] as? [String: Any]
+                if let source, source["state"] as? String == state { return source }
+            }
+        }
+        let waiting = try source("waiting")
+        #expect([camera, other].contains(waiting["device"] as? String), "\(waiting)")
+        #expect((waiting["cause"] as? String)?.contains("camera.json") == true, "\(waiting)")
+        let wait = try run.tool.waitForText("camera waits for its device: ")
+        #expect(wait.hasSuffix("[camera.absent]"), "\(wait)")
+        _ = try run.tool.waitForText("camera continues with \(other)")
+        let replaced = try source("failed over")
+        #expect(replaced["device"] as? String == other && replaced["cause"] == nil, "\(replaced)")
+        #expect(try run.end().status == 0)
+    }
+
     @Test func `two running pipelines are told apart with the option that names one`() throws {
         let first = try Run()
         let second = try Run(in: first.folder)

@@ -15,27 +15,34 @@ package struct CameraSystem: Sendable {
         package let passedOver: [String]
     }
 
-    package static let machine = CameraSystem(V4L2Backend(), bindings: .ofUser)
+    package static let machine = CameraSystem(V4L2Backend(), bindings: .ofUser, automatic: automatic)
     package static let fixturePrefix = "fixture:"
     /// The name of any camera, the first one that can be used.
     package static let any = "auto"
+    /// The camera that `auto` means in this process: the value of CONNECTLIVE_CAMERA. Nil without one.
+    package static let automatic = ProcessInfo.processInfo.environment["CONNECTLIVE_CAMERA"].flatMap {
+        $0.isEmpty ? nil : $0
+    }
 
     /// The clock of recorded cameras; timestamps of all cameras are on it.
     package let clock: CaptureClock
     private let backend: any CaptureBackend
     private let tree: DeviceTree
     private let bindings: CameraBindings?
+    private let automatic: String?
     private let shelf: FixtureShelf
     let buses = BusUse()
     let owners = CameraOwners()
 
+    /// - Parameter automatic: the camera that `auto` means. Nil for the first one that can be used.
     package init(
         _ backend: any CaptureBackend, tree: DeviceTree = .system, bindings: CameraBindings? = nil,
-        on clock: CaptureClock = .monotonic
+        automatic: String? = nil, on clock: CaptureClock = .monotonic
     ) {
         self.backend = backend
         self.tree = tree
         self.bindings = bindings
+        self.automatic = automatic
         self.clock = clock
         shelf = FixtureShelf(on: clock)
     }
@@ -61,7 +68,7 @@ package struct CameraSystem: Sendable {
     ///   leads to that camera only, wherever it is plugged in now.
     /// - Throws: `camera.absent`, `camera.unusable`, `camera.fixture`, `camera.binding`.
     package func find(_ name: String, identity: CameraPlace.Identity? = nil) throws(MediaError) -> CameraPlace {
-        let name = try bound(name)
+        let name = try resolved(name)
         if name.isEmpty {
             throw MediaError(
                 code: MediaError.Code.cameraAbsent,
@@ -92,10 +99,19 @@ package struct CameraSystem: Sendable {
         return try bindings.binding(of: name)?.camera ?? name
     }
 
+    private func named(_ name: String) -> String { name == Self.any ? automatic ?? name : name }
+
+    /// The name of the camera that a name means: of `auto` the one of this process, and of a bound name its camera.
+    private func resolved(_ name: String) throws(MediaError) -> String { try bound(named(name)) }
+
+    /// Whether a name leaves the choice of the camera to this program.
+    func isChoice(_ name: String) throws(MediaError) -> Bool { try resolved(name) == Self.any }
+
     /// The controls that come with a bound name.
     ///
     /// - Throws: `camera.binding`, `camera.control` for an unreadable file.
     func presets(of name: String) throws(MediaError) -> ControlValues {
+        let name = named(name)
         guard let bindings, CameraBindings.isName(name) else { return ControlValues() }
         return try ControlValues(try bindings.binding(of: name)?.controls ?? "")
     }
@@ -112,7 +128,7 @@ package struct CameraSystem: Sendable {
 
     /// The recorded camera that a name leads to. It is there as long as something refers to it.
     package func recorded(_ name: String) -> FixtureCamera? {
-        guard let name = try? bound(name), name.hasPrefix(Self.fixturePrefix) else { return nil }
+        guard let name = try? resolved(name), name.hasPrefix(Self.fixturePrefix) else { return nil }
         return try? shelf.camera(String(name.dropFirst(Self.fixturePrefix.count)))
     }
 
@@ -141,7 +157,7 @@ package struct CameraSystem: Sendable {
             }
             return Opened(place: place, device: device, passedOver: passedOver)
         }
-        guard try bound(name) == Self.any else { return try opened(try find(name, identity: identity), []) }
+        guard try isChoice(name) else { return try opened(try find(name, identity: identity), []) }
         var refused: MediaError?
         var passedOver: [String] = []
         let places = places()
@@ -192,7 +208,7 @@ extension CameraSystem {
     /// False if the kernel lists no video device that `find` could return. Opens none, so it can be asked often.
     package func isListed(_ name: String, identity: CameraPlace.Identity? = nil) -> Bool {
         // `find` reports an unreadable file with names.
-        guard let name = try? bound(name), !name.hasPrefix(Self.fixturePrefix) else { return true }
+        guard let name = try? resolved(name), !name.hasPrefix(Self.fixturePrefix) else { return true }
         let lasting = identity.flatMap { $0.name.hasPrefix("/") ? nil : $0 }
         if Self.path(of: name) != nil, lasting == nil { return true }
         let listed = CameraPlace.all(in: tree) { _ in true }

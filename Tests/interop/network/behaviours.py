@@ -36,10 +36,10 @@ def serve(host, *flags):
     return server
 
 
-def publish(host, server):
+def publish(host, server, *flags):
     """By flags, as `view` below does it by the environment."""
     return host.start("publish", *PATTERN, "--server", f"ws://{server.address}:{PORT}", "--service-id", SERVICE,
-                      "--service-secret", SECRET)
+                      "--service-secret", SECRET, *flags)
 
 
 def view(host, server, *flags):
@@ -241,6 +241,34 @@ def a_longer_cut_ends_with_a_sentence(network):
     return f"ended after {took:.1f} s, left the room after {left:.1f} s"
 
 
+def a_lasting_publisher_returns_after_a_longer_cut(network):
+    server, publisher, viewer = three_hosts(network)
+    serve(server, "--listen", f"0.0.0.0:{PORT}")
+    seen = watcher(server, "127.0.0.1")
+    publishing = publish(publisher, server, "--forever")
+    who = seen.wait_for_publisher(0)
+    viewing = view(viewer, server)
+    viewing.wait_for_pictures(RATE * 0.8)
+    publisher.set_cable(False)
+    begun = time.monotonic()
+    # The cut lasts until both ends have given the connection up.
+    seen.wait_for_leaving(who, begun, NOTICED)
+    publishing.wait_for_line("The next attempt is in")
+    lasted = time.monotonic() - begun
+    publisher.set_cable(True)
+    # An attempt that began during the cut ends first, and then its pause.
+    seen.wait_for_publisher(1, 40)
+    returned = time.monotonic() - begun - lasted
+    viewing.wait_for_pictures(RATE * 0.8)
+    joined = [line for _, line in publishing.said if line == "Connected to the room r."]
+    expect(len(joined) == 2, f"the publisher joined {len(joined)} times: {publishing.tail()}")
+    publishing.interrupt()
+    viewing.interrupt()
+    videos = [stream for stream in read_report(viewer)["streams"] if stream["media"] == "video"]
+    expect(len(videos) == 2 and all(video["framesRendered"] > 0 for video in videos), f"these were rendered: {videos}")
+    return f"published again {returned:.1f} s after a cut of {lasted:.1f} s"
+
+
 def a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds(network):
     server = network.host("server")
     serve(server, "--listen", f"0.0.0.0:{PORT}")
@@ -288,6 +316,7 @@ BEHAVIOURS = [
     a_cut_of_five_seconds_is_survived,
     a_process_that_is_stopped_for_five_seconds_goes_on,
     a_longer_cut_ends_with_a_sentence,
+    a_lasting_publisher_returns_after_a_longer_cut,
     a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds,
     the_demo_names_each_address_a_browser_elsewhere_can_open,
 ]

@@ -107,8 +107,8 @@ class Participant:
         names = [message["participant"] for _, message in list(self.messages) if message["type"] == "streamPublished"]
         return list(dict.fromkeys(names))
 
-    def wait_for_publisher(self, number):
-        return wait_for(lambda: self.publishers()[number:number + 1], 20, f"publisher {number + 1}")[0]
+    def wait_for_publisher(self, number, seconds=20):
+        return wait_for(lambda: self.publishers()[number:number + 1], seconds, f"publisher {number + 1}")[0]
 
     def wait_for_leaving(self, participant, since, seconds):
         """When the participant was told to have left, in seconds from `since`."""

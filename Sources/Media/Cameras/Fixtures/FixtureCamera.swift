@@ -25,6 +25,7 @@ package final class FixtureCamera: Sendable {
     private let values = Mutex<[UInt32: (value: Int, time: Duration)]>([:])
     /// The opening that streams, and since when.
     private let streaming = Mutex<(device: ObjectIdentifier, since: Duration)?>(nil)
+    private let started = Mutex(0)
 
     package init(_ fixture: CameraFixture, on clock: CaptureClock = .monotonic) {
         self.fixture = fixture
@@ -67,8 +68,12 @@ package final class FixtureCamera: Sendable {
 
     // MARK: Streams
 
+    /// How many streams have begun, for tests.
+    package var streams: Int { started.withLock { $0 } }
+
     /// Notes that an opening streams.
     func streams(in device: ObjectIdentifier) {
+        started.withLock { $0 += 1 }
         streaming.withLock { [now = clock.now] in $0 = (device, now) }
     }
 

@@ -75,7 +75,7 @@ package final class CameraSession: @unchecked Sendable {
         controls values: ControlValues = ControlValues(), owner: String = "", after history: History = History()
     ) throws(MediaError) {
         // Only a choice needs the check: a camera in use refuses by itself.
-        let isChoice = try system.bound(name) == CameraSystem.any
+        let isChoice = try system.isChoice(name)
         let presets = try system.presets(of: name)
         var found: (ranked: [CaptureMode], controls: [DeviceControl], layout: CaptureLayout)?
         let opened = try system.open(name, identity: identity, mayReserve: isChoice) {

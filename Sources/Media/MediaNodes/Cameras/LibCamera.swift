@@ -26,7 +26,7 @@ struct LibCamera: Equatable {
     /// the settings are for V4L2.
     static func plan(insteadOf error: MediaError, _ request: NodeRequest, _ wish: CameraWish) -> NodePlan? {
         let environment = request.environment
-        guard CameraNode.device(of: request) == CameraSystem.any,
+        guard CameraNode.device(of: request) == CameraSystem.any, CameraSystem.automatic == nil,
             [MediaError.Code.cameraAbsent, MediaError.Code.cameraNoMode].contains(error.code),
             environment.hasElement(factory), environment.canOpen(factory)
         else { return nil }
