@@ -50,6 +50,7 @@ import Testing
         let audio = try #require(camera.audio)
         #expect(audio.payloadFormat == "PCMA" && audio.clockRate == 8000 && audio.channels == 1)
         #expect(camera.count == 2)
+        #expect(video.line == 0 && audio.line == 2, "m-lines of other media count")
     }
 
     @Test func `an impossible rate of frames is none`() {
