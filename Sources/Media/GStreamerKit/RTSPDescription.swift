@@ -46,11 +46,19 @@ extension NetworkCameraStream {
         // The parameter sets are exact (RFC 6184, 8.1).
         let sets = format.uppercased() == "H264" ? map?.text("sprop-parameter-sets") : nil
         let frame = sets.flatMap { Self.sizeOfFrame(parameterSets: $0) } ?? stated
+        let isLATM = format.uppercased() == "MP4A-LATM"
+        let audio = map?.text("config").flatMap {
+            isVideo ? nil : AACConfiguration(Self.bytes(hexadecimal: $0), isMultiplexed: isLATM)
+        }
+        // The clock of LATM may be that of its RTP timestamps only (RFC 6416, 7.1).
+        let clock = (map?.integer("clock-rate") ?? fixed.map { Int($0.clock_rate) }).flatMap {
+            isLATM && $0 == 90_000 ? nil : $0
+        }
         let rate = attribute("framerate").flatMap { Double($0) }
         self.init(
             line: line, isVideo: isVideo, payloadFormat: format.uppercased(),
-            clockRate: map?.integer("clock-rate") ?? fixed.map { Int($0.clock_rate) },
-            channels: isVideo ? nil : channels ?? 1, width: frame?.0, height: frame?.1,
+            clockRate: audio?.sampleRate ?? clock, channels: isVideo ? nil : audio?.channels ?? channels ?? 1,
+            width: frame?.0, height: frame?.1,
             framesPerSecond: rate.flatMap { (0.1...240).contains($0) ? $0 : nil },
             length: Self.length(range: attribute("range") ?? range))
     }
@@ -68,6 +76,13 @@ extension NetworkCameraStream {
         }
         .first { (1...16_384).contains($0.width) && (1...16_384).contains($0.height) }
         .map { ($0.width, $0.height) }
+    }
+
+    /// Empty if it is not hexadecimal.
+    private static func bytes(hexadecimal text: String) -> [UInt8] {
+        let digits = text.compactMap(\.hexDigitValue)
+        guard digits.count == text.count else { return [] }
+        return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 
     /// npt=0-12.5 (RFC 2326, 3.6)

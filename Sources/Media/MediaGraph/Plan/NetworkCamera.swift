@@ -8,7 +8,7 @@ public struct NetworkCameraStream: Sendable, Hashable {
     public let isVideo: Bool
     /// The registered name of the payload format, in capitals: `H264`, `MPEG4-GENERIC`.
     public let payloadFormat: String
-    /// Samples per second of audio; 90000 for video.
+    /// Samples per second of audio, nil if a stream of AAC does not state them; 90000 for video.
     public let clockRate: Int?
     /// The number of audio channels.
     public let channels: Int?
