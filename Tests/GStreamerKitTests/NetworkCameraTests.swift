@@ -50,6 +50,25 @@ import Testing
         let audio = try #require(camera.audio)
         #expect(audio.payloadFormat == "PCMA" && audio.clockRate == 8000 && audio.channels == 1)
         #expect(camera.count == 2)
+        #expect(video.line == 0 && audio.line == 2, "m-lines of other media count")
+    }
+
+    @Test func `AAC has the sample rate and channels of its configuration, whatever its clock is`() {
+        func audio(_ map: String, _ parameters: String) -> [Int?] {
+            let camera = NetworkCamera(
+                sessionDescription: "v=0\r\nm=audio 0 RTP/AVP 96\r\na=rtpmap:96 \(map)\r\na=fmtp:96 \(parameters)\r\n")
+            return [camera.audio?.clockRate, camera.audio?.channels]
+        }
+        #expect(audio("MP4A-LATM/90000", "cpresent=0;config=400026203fc0") == [24_000, 2])
+        #expect(audio("MP4A-LATM/90000", "cpresent=1") == [nil, 1])
+        #expect(audio("MP4A-LATM/16000", "cpresent=1") == [16_000, 1])
+        #expect(audio("MPEG4-GENERIC/90000", "mode=AAC-hbr;config=1210") == [44_100, 2])
+        // SBR, and an explicit rate.
+        #expect(audio("MPEG4-GENERIC/24000", "mode=AAC-hbr;config=2B0988") == [48_000, 1])
+        #expect(audio("MPEG4-GENERIC/8000/2", "mode=AAC-hbr;config=17805DC010") == [48_000, 2])
+        for broken in ["", "1", "xyz", "12", "ffff", "1278"] {
+            #expect(audio("MPEG4-GENERIC/32000/2", "mode=AAC-hbr;config=\(broken)") == [32_000, 2], "\(broken)")
+        }
     }
 
     @Test func `an impossible rate of frames is none`() {

@@ -4,6 +4,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import MediaNodes
+
 extension MediaNodesTests {
     @Suite struct EncodedSilenceTests {
         struct Case: CustomTestStringConvertible, Sendable {
@@ -42,6 +44,44 @@ extension MediaNodesTests {
                     EncodedSilence(
                         MediaFormat(.encodedAudio, encoding, sampleRate: rate, channels: channels)) == nil)
             }
+        }
+
+        private static func aac(_ rate: Int, _ channels: Int) -> MediaFormat {
+            MediaFormat(.encodedAudio, "aac", sampleRate: rate, channels: channels)
+        }
+
+        @Test(arguments: [(96_000, 1), (44_100, 2), (7350, 2)])
+        func `silence of AAC has the configuration of a frame`(_ rate: Int, _ channels: Int) throws {
+            let silence = try #require(EncodedSilence(Self.aac(rate, channels)))
+            #expect(EncodedSilence(adts: silence.frame) == silence)
+            var frame = silence.frame
+            // MPEG-2, the main profile, with a checksum.
+            (frame[1], frame[2]) = (0xf8, frame[2] & 0x3f)
+            let other = try #require(EncodedSilence(adts: frame))
+            #expect(other.duration == silence.duration && other.frame.dropFirst(3) == silence.frame.dropFirst(3))
+            #expect(other.frame[1] == 0xf9 && other.frame[2] == frame[2])
+            // More channels, and a reserved rate.
+            frame[3] |= 0xc0
+            #expect(EncodedSilence(adts: frame) == nil)
+            #expect(EncodedSilence(adts: Array(silence.frame.prefix(6))) == nil)
+            frame = silence.frame
+            frame[2] |= 0x3c
+            #expect(EncodedSilence(adts: frame) == nil)
+        }
+
+        @Test func `the first frame of AAC decides its silence`() throws {
+            // As of a clock of 90 kHz.
+            let promise = Self.aac(90_000, 1)
+            #expect(EncodedSilence(promise) == nil)
+            let silence = try #require(EncodedSilence(Self.aac(16_000, 1)))
+            let source = PushSource(try Element("appsrc", PushSource.properties))
+            var track = SourceTrack(source, promise, .silence(.unknown), .init())
+            _ = track.pass(try #require(MediaBuffer(silence.frame)), at: 0)
+            guard case .silence(.encoded(let own)) = track.standIn else {
+                Issue.record("\(track.standIn)")
+                return
+            }
+            #expect(own == silence)
         }
 
         @Test(arguments: cases)

@@ -32,8 +32,8 @@ private struct FurnishedMachine: PlanEnvironment {
     func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {
         let codec = url.split(separator: "/").last.map(String.init) ?? "H264"
         return [
-            NetworkCameraStream(isVideo: true, payloadFormat: codec, clockRate: 90_000),
-            NetworkCameraStream(isVideo: false, payloadFormat: "OPUS", clockRate: 48_000, channels: 2),
+            NetworkCameraStream(line: 0, isVideo: true, payloadFormat: codec, clockRate: 90_000),
+            NetworkCameraStream(line: 1, isVideo: false, payloadFormat: "OPUS", clockRate: 48_000, channels: 2),
         ]
     }
 

@@ -113,10 +113,23 @@ extension MediaNodesTests {
             let encoding = try #require(Encoding.named("pcmu"))
             func accepts(_ rate: Int, _ channels: Int) -> Bool {
                 let stream = NetworkCameraStream(
-                    isVideo: false, payloadFormat: "PCMU", clockRate: rate, channels: channels)
+                    line: 0, isVideo: false, payloadFormat: "PCMU", clockRate: rate, channels: channels)
                 return wishes.accept(stream, encoding)
             }
             #expect(accepts(8000, 1) && !accepts(16_000, 1) && !accepts(8000, 2))
+        }
+
+        @Test func `of two streams of one kind, the first that fits is shown`() async throws {
+            let server = try Fixture.rtspServer()
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(watching(server.answer.url + "/twins", audio: false), seen: seen)
+            let rejected = try #require(pipeline.plan.node("rtsp")).passedOver
+            #expect(rejected.count == 1 && rejected[0].contains("m-line 2 (H264)"), "\(rejected)")
+            try await pipeline.start()
+            func state() -> SourceStatus.State? { pipeline.statistics.sources["rtsp"]?.state }
+            await eventually("the camera's pictures") { state() == .streaming && seen.pictures.count > 3 }
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty && seen.pictures.all.allSatisfy { $0.width == 320 })
         }
 
         @Test("A password stays out of the plan and opens the stream")
@@ -325,6 +338,25 @@ extension MediaNodesTests {
                         false
                     }
                 })
+        }
+
+        @Test func `a camera that returns with two streams of AAC shows the promised one`() async throws {
+            let first = try Fixture.rtspServer()
+            let url = first.answer.url
+            let port = String(try #require(url.split(separator: ":").last))
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(watching(url + "/h264-aac"), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 15, "a flash with its beep") { seen.distances.count >= 2 }
+            first.end()
+            await eventually("the loss") { pipeline.absences["rtsp"] != nil }
+            let other = try Fixture.rtspServer("--port", port, "--aac-before", "96000x1")
+            await eventually(within: 15, "the return") { seen.deviceEvents.last == "returned" }
+            let beeps = seen.beeps.count
+            await eventually(within: 15, "beeps") { seen.beeps.count > beeps + 2 }
+            await pipeline.stop()
+            withExtendedLifetime(other) {}
+            #expect(seen.failures.isEmpty && seen.sound.all.allSatisfy { $0.sampleRate == 48_000 })
         }
 
         @Test func `B-frames of a camera are recorded in the order of their decoding`() async throws {

@@ -13,14 +13,16 @@ extension NetworkCamera {
         if !bytes.isEmpty { gst_sdp_message_parse_buffer(bytes, UInt32(bytes.count), message) }
         let range = gst_sdp_message_get_attribute_val(message, "range").map { String(cString: $0) }
         self = (0..<gst_sdp_message_medias_len(message)).compactMap { index in
-            gst_sdp_message_get_media(message, index).flatMap { NetworkCameraStream($0, range: range) }
+            gst_sdp_message_get_media(message, index).flatMap {
+                NetworkCameraStream($0, line: Int(index), range: range)
+            }
         }
     }
 }
 
 extension NetworkCameraStream {
     /// Nil for a stream that is neither video nor audio over RTP, or whose payload format is unknown.
-    fileprivate init?(_ media: UnsafePointer<GstSDPMedia>, range: String?) {
+    fileprivate init?(_ media: UnsafePointer<GstSDPMedia>, line: Int, range: String?) {
         func text(_ value: UnsafePointer<CChar>?) -> String? { value.map { String(cString: $0) } }
         func attribute(_ name: String) -> String? { text(gst_sdp_media_get_attribute_val(media, name)) }
         // m=video 0 RTP/AVP 96
@@ -44,11 +46,19 @@ extension NetworkCameraStream {
         // The parameter sets are exact (RFC 6184, 8.1).
         let sets = format.uppercased() == "H264" ? map?.text("sprop-parameter-sets") : nil
         let frame = sets.flatMap { Self.sizeOfFrame(parameterSets: $0) } ?? stated
+        let isLATM = format.uppercased() == "MP4A-LATM"
+        let audio = map?.text("config").flatMap {
+            isVideo ? nil : AACConfiguration(Self.bytes(hexadecimal: $0), isMultiplexed: isLATM)
+        }
+        // The clock of LATM may be that of its RTP timestamps only (RFC 6416, 7.1).
+        let clock = (map?.integer("clock-rate") ?? fixed.map { Int($0.clock_rate) }).flatMap {
+            isLATM && $0 == 90_000 ? nil : $0
+        }
         let rate = attribute("framerate").flatMap { Double($0) }
         self.init(
-            isVideo: isVideo, payloadFormat: format.uppercased(),
-            clockRate: map?.integer("clock-rate") ?? fixed.map { Int($0.clock_rate) },
-            channels: isVideo ? nil : channels ?? 1, width: frame?.0, height: frame?.1,
+            line: line, isVideo: isVideo, payloadFormat: format.uppercased(),
+            clockRate: audio?.sampleRate ?? clock, channels: isVideo ? nil : audio?.channels ?? channels ?? 1,
+            width: frame?.0, height: frame?.1,
             framesPerSecond: rate.flatMap { (0.1...240).contains($0) ? $0 : nil },
             length: Self.length(range: attribute("range") ?? range))
     }
@@ -68,6 +78,13 @@ extension NetworkCameraStream {
         .map { ($0.width, $0.height) }
     }
 
+    /// Empty if it is not hexadecimal.
+    private static func bytes(hexadecimal text: String) -> [UInt8] {
+        let digits = text.compactMap(\.hexDigitValue)
+        guard digits.count == text.count else { return [] }
+        return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+
     /// npt=0-12.5 (RFC 2326, 3.6)
     private static func length(range: String?) -> Double? {
         guard let range, range.hasPrefix("npt=") else { return nil }
@@ -80,13 +97,17 @@ extension NetworkCameraStream {
 }
 
 extension Element {
-    /// Calls `body` for each stream that an rtspsrc is offered, on a GStreamer thread. The argument is `video`, `audio` or
-    /// another media type; true requests the stream.
-    package func onStreamOffered(_ body: @escaping @Sendable (_ media: String) -> Bool) {
+    /// Calls `body` for each stream that an rtspsrc is offered, on a GStreamer thread. The argument is the place of its
+    /// m-line in the description, from 0; true requests the stream.
+    package func onStreamOffered(_ body: @escaping @Sendable (_ line: Int) -> Bool) {
         onSignal("select-stream", of: pointer) { arguments, result in
-            let structure = gst_value_get_caps(arguments + 2).flatMap { gst_caps_get_structure($0, 0) }
-            let media = structure.flatMap { gst_structure_get_string($0, "media") }
-            g_value_set_boolean(result, media.map { body(String(cString: $0)) } ?? true ? 1 : 0)
+            g_value_set_boolean(result, body(Int(g_value_get_uint(arguments + 1))) ? 1 : 0)
         }
     }
+}
+
+extension Pad {
+    /// The place of the m-line of an rtspsrc's pad, by which it is named: `recv_rtp_src_1_2937_96` with the SSRC and the
+    /// payload type, or `stream_1` without a jitter buffer. Nil for the pad of another element.
+    package var streamLine: Int? { name.split(separator: "_").lazy.compactMap { Int($0) }.first }
 }

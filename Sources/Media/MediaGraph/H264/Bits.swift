@@ -18,6 +18,9 @@ struct BitReader {
         self.bytes = bytes
     }
 
+    /// Reads bytes as they are.
+    init(plain bytes: [UInt8]) { self.bytes = bytes }
+
     /// Whether more bits were read than there are. The missing ones read as 0.
     var isBeyond: Bool { position > bytes.count * 8 }
 

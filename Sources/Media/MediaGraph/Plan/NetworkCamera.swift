@@ -3,10 +3,12 @@ public typealias NetworkCamera = [NetworkCameraStream]
 
 /// One stream of a network camera.
 public struct NetworkCameraStream: Sendable, Hashable {
+    /// The place of its m-line among all of the description, from 0. A description may have several of one kind.
+    public let line: Int
     public let isVideo: Bool
     /// The registered name of the payload format, in capitals: `H264`, `MPEG4-GENERIC`.
     public let payloadFormat: String
-    /// Samples per second of audio; 90000 for video.
+    /// Samples per second of audio, nil if a stream of AAC does not state them; 90000 for video.
     public let clockRate: Int?
     /// The number of audio channels.
     public let channels: Int?
@@ -18,9 +20,10 @@ public struct NetworkCameraStream: Sendable, Hashable {
     public let length: Double?
 
     public init(
-        isVideo: Bool, payloadFormat: String, clockRate: Int? = nil, channels: Int? = nil, width: Int? = nil,
-        height: Int? = nil, framesPerSecond: Double? = nil, length: Double? = nil
+        line: Int, isVideo: Bool, payloadFormat: String, clockRate: Int? = nil, channels: Int? = nil,
+        width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil, length: Double? = nil
     ) {
+        self.line = line
         self.isVideo = isVideo
         self.payloadFormat = payloadFormat
         self.clockRate = clockRate

@@ -109,7 +109,7 @@ private final class NetworkCameraDevice: SourceDevice {
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
         let camera = try describe()
-        let plan = try RTSPNode.planCamera(camera, at: address, request, wishes)
+        let (plan, lines) = try RTSPNode.planCamera(camera, at: address, request, wishes)
         var device = DevicePlan(name: address.url, wish: "")
         device.take(plan)
         device.outputs = ports.compactMap { plan.outputs[$0]?.element }
@@ -125,7 +125,7 @@ private final class NetworkCameraDevice: SourceDevice {
                 ? RTSPFailure.lost(address.url, failure.message)
                 : RTSPFailure.unreachable(address.url, failure.message)
         }
-        try connect(chain, to: output)
+        try connect(chain, lines, to: output)
         let rate = plan.formats["video"]?.framesPerSecond
         state.withLock { state in
             state = State()
@@ -147,17 +147,17 @@ private final class NetworkCameraDevice: SourceDevice {
         }
     }
 
-    /// Links the streams of the camera when they come.
-    private func connect(_ chain: DeviceChain, to output: SourceOutput) throws(MediaError) {
+    /// Links the streams of the camera when they come, each to the output of its m-line.
+    private func connect(
+        _ chain: DeviceChain, _ lines: [String: Int], to output: SourceOutput
+    ) throws(MediaError) {
         let source = chain.element("source")
         if let user = address.user { try source.set("user-id", .text(user)) }
         if let password = address.password { try source.set("user-pw", .text(password)) }
-        let ports = ports
-        source.onStreamOffered { ports.contains($0) }
-        let inputs = Dictionary(uniqueKeysWithValues: ports.map { ($0, chain.element($0).sink) })
+        let inputs = Dictionary(uniqueKeysWithValues: lines.map { ($1, chain.element($0).sink) })
+        source.onStreamOffered { inputs[$0] != nil }
         source.onPadAdded { pad in
-            guard let media = pad.caps?.structures.first?.text("media"), let input = inputs[media], !input.isLinked
-            else { return }
+            guard let input = pad.streamLine.flatMap({ inputs[$0] }), !input.isLinked else { return }
             _ = pad.link(input)
         }
         for port in ports {

@@ -65,12 +65,13 @@ enum RTSPNode: NodeType {
             let camera = try request.environment.networkCamera(
                 text, verifyingCertificate: request.flag("verify-certificate"))
             let wishes = RTSPWishes(request)
-            let bound = try planCamera(camera, at: address, request, wishes)
+            let (bound, _) = try planCamera(camera, at: address, request, wishes)
             device.take(bound)
             device.outputs = request.ports.compactMap { bound.outputs[$0]?.element }
             promise = bound.formats
             plan.notes = bound.notes
-            plan.passedOver = camera.filter { !request.usedOutputs.contains($0.isVideo ? "video" : "audio") }.map {
+            plan.passedOver = bound.passedOver
+            plan.passedOver += camera.filter { !request.usedOutputs.contains($0.isVideo ? "video" : "audio") }.map {
                 "the \($0.payloadFormat) stream of \(address) is not requested, because nothing reads it"
             }
         } catch {
@@ -151,12 +152,13 @@ enum RTSPNode: NodeType {
 
     // MARK: The camera
 
-    /// Plans the elements of a camera that is there, from `source` to one element for each used output.
+    /// Plans the elements of a camera that is there, from `source` to one element for each used output. Returns also the
+    /// m-line of each used output, because a camera may offer several streams of one kind.
     ///
     /// - Parameter wishes: the encodings to find. Those of the first plan decide for later ones.
     static func planCamera(
         _ camera: NetworkCamera, at address: RTSPAddress, _ request: NodeRequest, _ wishes: RTSPWishes
-    ) throws(MediaError) -> NodePlan {
+    ) throws(MediaError) -> (plan: NodePlan, lines: [String: Int]) {
         var plan = NodePlan(request.node)
         let transport = request.text("transport")
         let latency = request.integer("latency")
@@ -169,14 +171,23 @@ enum RTSPNode: NodeType {
                 "tcp-timeout": .integer(giveUp),
                 "timeout": .integer(giveUp),
             ].merging(request.flag("verify-certificate") ? [:] : ["tls-validation-flags": "no-flags"]) { $1 })
-        for port in request.ports { try add(port, of: camera, at: address, to: &plan, request, wishes) }
-        return plan
+        var lines: [String: Int] = [:]
+        for port in request.ports {
+            let line = try add(port, of: camera, at: address, to: &plan, request, wishes)
+            lines[port] = line
+            plan.passedOver += camera.filter { $0.isVideo == (port == "video") && $0.line != line }.map {
+                "m-line \($0.line + 1) (\($0.payloadFormat)) of \(address) is not requested, because m-line \(line + 1) is "
+                    + "the node's \(port)"
+            }
+        }
+        return (plan, lines)
     }
 
+    /// Adds the elements of the first stream that fits. Returns its m-line.
     private static func add(
         _ port: String, of camera: NetworkCamera, at address: RTSPAddress, to plan: inout NodePlan,
         _ request: NodeRequest, _ wishes: RTSPWishes
-    ) throws(MediaError) {
+    ) throws(MediaError) -> Int {
         let streams = camera.filter { $0.isVideo == (port == "video") }
         let wished = wishes.encoding(of: port)
         let known = streams.compactMap { stream in
@@ -206,7 +217,8 @@ enum RTSPNode: NodeType {
                     + "\(sound.encoding) at \(sound.sampleRate ?? 8000) Hz as before.")
             try plan.appendConversion(of: encoding, to: sound, prefix: "\(port)-", request.environment)
             plan.appendFilter(Encoding.named(sound.encoding)?.headCaps ?? "", as: "\(port)-format")
-            return plan.setOutput(port, sound)
+            plan.setOutput(port, sound)
+            return stream.line
         }
         plan.appendFilter(encoding.headCaps, as: "\(port)-format")
         var format = MediaFormat(
@@ -215,6 +227,7 @@ enum RTSPNode: NodeType {
             sampleRate: stream.isVideo ? nil : stream.clockRate, channels: stream.channels)
         if stream.isVideo { (format.width, format.height) = wishes.size(insteadOf: (stream.width, stream.height)) }
         plan.setOutput(port, format)
+        return stream.line
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {

@@ -68,7 +68,7 @@ struct SourceTrack: Sendable {
     }
 
     let source: PushSource
-    let standIn: StandIn
+    private(set) var standIn: StandIn
     private let capacity: Capacity
     /// Nil for media whose frames do not depend on each other.
     private(set) var repeater: (any StreamRepeater)?
@@ -145,6 +145,10 @@ struct SourceTrack: Sendable {
 
     /// Passes a frame on that was captured at `start`, later than the one before.
     mutating func pass(_ frame: MediaBuffer, at start: UInt64) -> Passed {
+        // A description may not state the configuration of AAC.
+        if !hasArrived, standIn.isSilence, codec?.name == "aac", let silence = EncodedSilence(adts: frame.bytes) {
+            standIn = .silence(.encoded(silence))
+        }
         hasArrived = true
         guard case .silence(let silence) = standIn else {
             return repeater == nil ? pass(picture: frame, at: start) : pass(encoded: frame, at: start)
