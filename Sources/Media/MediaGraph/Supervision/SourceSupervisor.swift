@@ -201,6 +201,8 @@ package struct SourceSupervisor: Sendable {
     private var isSwitchingBack = false
     /// Why the device is being closed.
     private var loss = Cause.silent
+    /// Whether the lost device appeared again while it was being closed.
+    private var hasAppeared = false
 
     /// A check whether a candidate is there.
     private struct Look {
@@ -290,7 +292,7 @@ package struct SourceSupervisor: Sendable {
 
     private mutating func open(_ now: MediaTime, _ actions: inout [Action]) {
         (phase, isBusy, isOpened, since, openedAt, look) = (.opening, true, false, now, now, nil)
-        isResting = false
+        (isResting, hasAppeared) = (false, false)
         limits = usual
         actions.append(.open(candidate))
     }
@@ -312,6 +314,7 @@ package struct SourceSupervisor: Sendable {
             (isSwitchingBack, candidate, phase, retryAt) = (false, 0, .backingOff, now)
         } else if phase == .lost {
             retryLater(because: loss, now)
+            if hasAppeared { appeared(now) }
         } else if startsAgain {
             startsAgain = false
             start(now, &actions)
@@ -335,6 +338,7 @@ package struct SourceSupervisor: Sendable {
     }
 
     private mutating func appeared(_ now: MediaTime) {
+        if phase == .lost { hasAppeared = true }
         guard phase == .waiting || phase == .backingOff else { return }
         candidate = 0
         retryAt = min(retryAt, max(now, openedAt + .seconds(limits.shortestBackoff)))
