@@ -54,10 +54,9 @@ import TestSupport
         let folder = TemporaryFolder()
         let socket = try NotificationSocket(in: folder)
         let manager = await ServiceManager.connect(["NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "20000"])
-        let publication = LastingPublication(
-            roomName: "kitchen", server: ServerFlags(), config: Config(), choice: nil, manager: manager)
-        publication.present.withLock { $0 = ConnectLive.createRoom(config: Config(), delegate: Guest()) }
-        let signs = Task { await publication.giveSignsOfLife() }
+        let stay = LastingStay(manager)
+        stay.present.withLock { $0 = ConnectLive.createRoom(config: Config(), delegate: Guest()) }
+        let signs = Task { await stay.giveSignsOfLife() }
         await eventually("signs of life") { socket.messages.count >= 3 }
         let (hanging, end) = (Collected<Bool>(), DispatchSemaphore(value: 0))
         let isAccepted = RoomLoop.shared.execute {

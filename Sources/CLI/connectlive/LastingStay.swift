@@ -7,7 +7,8 @@ final class LastingStay: Sendable {
     private static let statusInterval = Duration.seconds(5)
 
     private let manager: ServiceManager?
-    private let present = Mutex<(any Room)?>(nil)
+    /// The room of the present stay.
+    let present = Mutex<(any Room)?>(nil)
 
     init(_ manager: ServiceManager?) {
         self.manager = manager
@@ -59,10 +60,11 @@ final class LastingStay: Sendable {
         while (try? await Task.sleep(for: Self.statusInterval)) != nil { await manager.status(await status()) }
     }
 
-    private func giveSignsOfLife() async {
+    /// Notifies the service manager until the task is cancelled, and not while the thread of all transport hangs.
+    func giveSignsOfLife() async {
         guard let manager, let watchdog = manager.watchdog else { return }
         repeat {
-            // It answers only if the thread of all transport runs.
+            // The response comes from the thread of all transport.
             _ = await present.withLock { $0 }?.statistics()
             await manager.isAlive()
         } while (try? await Task.sleep(for: watchdog / 2)) != nil
