@@ -81,16 +81,6 @@ private struct Visitor: MediaNode {
 extension MediaNodesTests {
     /// Edits of pipelines of handles, and what handles do after them.
     @Suite(.timeLimit(.minutes(1))) struct ComposedEditTests {
-        private static func running(
-            @CompositionBuilder _ compose: () -> Composition
-        ) async throws -> (MediaPipeline, SteppedClock) {
-            let clock = SteppedClock()
-            let pipeline = try await MediaPipeline(compose(), limits: Limits(), clock: clock.clock)
-            clock.run(pipeline)
-            try await pipeline.start()
-            return (pipeline, clock)
-        }
-
         private static func code(_ body: () async throws -> Void) async -> String? {
             do {
                 try await body()
@@ -104,7 +94,7 @@ extension MediaNodesTests {
 
         @Test func `a second node of a kind that the registry lacks joins a running one`() async throws {
             let source = Self.source()
-            let (pipeline, clock) = try await Self.running { source >>> Visitor() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> Visitor() }
             defer { withExtendedLifetime(clock) {} }
             #expect(try await pipeline.add { source >>> Visitor() }.description == "adds visitor-2")
             #expect(
@@ -116,7 +106,7 @@ extension MediaNodesTests {
         @Test func `a replaced composition keeps the live settings of its handles`() async throws {
             let (source, volume) = (Self.source(), Volume(0.25))
             let video = Null()
-            let (pipeline, clock) = try await Self.running {
+            let (pipeline, clock) = try await SteppedClock.running {
                 source >>> video
                 source.audio >>> volume >>> Null()
             }
@@ -142,7 +132,7 @@ extension MediaNodesTests {
             }
             #expect(refused == "graph.invalid")
             let (source, lumas, lit) = (Self.source(), Collected<UInt8>(), value.node)
-            let (pipeline, clock) = try await Self.running {
+            let (pipeline, clock) = try await SteppedClock.running {
                 source >>> Null()
                 lit >>> Null()
             }
@@ -165,7 +155,7 @@ extension MediaNodesTests {
         @Test func `a name stays with its node if a live setting of the edit is refused`() async throws {
             let (source, overlay) = (Self.source(), Overlay(text: "a"))
             let before = Null().named("end")
-            let (pipeline, clock) = try await Self.running { source >>> overlay.named("overlay") >>> before }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> overlay.named("overlay") >>> before }
             defer { withExtendedLifetime(clock) {} }
             // The overlay has no image. Only the graph of names can set it with the other change.
             let folder = TemporaryFolder()
@@ -181,7 +171,7 @@ extension MediaNodesTests {
 
         @Test func `calls on a node of a stopped pipeline say that it does not run`() async throws {
             let (source, encoder) = (Self.source(), VideoEncoder(.vp8))
-            let (pipeline, clock) = try await Self.running { source >>> encoder >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> encoder >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             await pipeline.stop()
             #expect(await Self.code { try await encoder.setBitrate(.kilobitsPerSecond(500)) } == "node.not-running")
@@ -194,7 +184,7 @@ extension MediaNodesTests {
         @Test func `a failed optional node leaves its pipeline, with its objects`() async throws {
             let source = Self.source(), pattern = Self.source()
             weak var lamp: Lamp?
-            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             let events = pipeline.events
             try await {
@@ -217,7 +207,7 @@ extension MediaNodesTests {
         @Test func `a reused name keeps no code of the node that had it`() async throws {
             let source = Self.source()
             weak var lamp: Lamp?
-            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             try await {
                 let made = Lamp(luma: 16)
@@ -232,7 +222,7 @@ extension MediaNodesTests {
         @Test func `a node that stays keeps no code of the node that fed it`() async throws {
             let (source, first, end) = (Self.source(), Null(), Null().named("end"))
             weak var lamp: Lamp?
-            let (pipeline, clock) = try await Self.running { source >>> first }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> first }
             defer { withExtendedLifetime(clock) {} }
             try await {
                 let made = Lamp(luma: 16)
@@ -261,7 +251,7 @@ extension MediaNodesTests {
 
         @Test func `a handle that runs keeps its place when a graph gives it another name`() async throws {
             let (source, end) = (Self.source(), Null())
-            let (pipeline, clock) = try await Self.running { source >>> end.named("end") }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> end.named("end") }
             defer { withExtendedLifetime(clock) {} }
             var graph = pipeline.plan.source
             graph.nodes.append(Node("null", name: "other"))
@@ -395,7 +385,9 @@ extension MediaNodesTests {
             let (pipeline, clock) = try await {
                 let (made, seen, source) = (Lamp(luma: 16), Lamp(luma: 17), Self.source())
                 (lamp, other) = (made, seen)
-                return try await Self.running { source >>> Shading(lamp: made) >>> Frames { _ in _ = seen.luma } }
+                return try await SteppedClock.running {
+                    source >>> Shading(lamp: made) >>> Frames { _ in _ = seen.luma }
+                }
             }()
             defer { withExtendedLifetime(clock) {} }
             let watch = pipeline.watch()

@@ -70,17 +70,6 @@ extension VideoFrame {
 extension MediaNodesTests {
     /// Pipelines of handles, which are used while they run.
     @Suite struct ComposedPipelineTests {
-        /// A pipeline that runs as fast as its encoders.
-        private static func running(
-            @CompositionBuilder _ compose: () -> Composition
-        ) async throws -> (MediaPipeline, SteppedClock) {
-            let clock = SteppedClock()
-            let pipeline = try await MediaPipeline(on: clock, compose)
-            clock.run(pipeline)
-            try await pipeline.start()
-            return (pipeline, clock)
-        }
-
         private static func code(_ body: () async throws -> Void) async -> String? {
             do {
                 try await body()
@@ -250,7 +239,7 @@ extension MediaNodesTests {
 
         @Test func `a name of a running node is refused if its code would go on under it`() async throws {
             let source = TestPattern(width: 320, height: 240)
-            let (pipeline, clock) = try await Self.running {
+            let (pipeline, clock) = try await SteppedClock.running {
                 source >>> Frames { _ in }.named("view")
                 source >>> Null().named("counted")
             }
@@ -285,7 +274,7 @@ extension MediaNodesTests {
             #expect(await Self.code { _ = try await MediaPipeline(composition) } == "node.in-use")
             // The refused pipeline has taken no handle.
             try await encoder.setBitrate(.kilobitsPerSecond(500))
-            let (other, second) = try await Self.running { TestPattern() >>> Null() }
+            let (other, second) = try await SteppedClock.running { TestPattern() >>> Null() }
             defer { withExtendedLifetime(second) {} }
             #expect(await Self.code { try await other.remove(encoder) } == "node.not-running")
             #expect(await Self.code { try await other.add { encoder >>> Null() } } == "node.in-use")
@@ -355,7 +344,7 @@ extension MediaNodesTests {
             #expect(refused == "graph.invalid")
             let source = TestPattern(width: 320, height: 240)
             weak var kept: Brush?
-            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             try await {
                 let brush = Brush(luma: 16)
@@ -390,7 +379,7 @@ extension MediaNodesTests {
                 "balance", "Little colour", elements: ["videobalance"], exposing: ["colour": "videobalance.saturation"],
                 takes: .rawVideo(width: nil, height: nil), gives: .rawVideo(width: nil, height: nil)
             ).node(["colour": 0.5])
-            let (pipeline, clock) = try await Self.running { TestPattern() >>> balance >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { TestPattern() >>> balance >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             try await balance.set("colour", to: 0.25)
             #expect(pipeline.plan.node(balance)?.node.settings == ["colour": 0.25])

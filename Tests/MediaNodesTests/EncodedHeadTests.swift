@@ -15,6 +15,10 @@ private final class Reel: SourceDevice {
     }
 
     private let state = Mutex(State())
+    /// Whether the device is lost, and stand-ins come, when it delivers nothing for a moment.
+    let isWatched: Bool
+
+    init(isWatched: Bool = true) { self.isWatched = isWatched }
 
     var opened: Int { state.withLock { $0.opened } }
 
@@ -40,14 +44,14 @@ private final class Reel: SourceDevice {
     }
 }
 
-private struct ReelNode: NodeType, RunningNode {
+private struct ReelNode: NodeType, HeadedNode {
     static let reels = Mutex<[String: Reel]>([:])
     /// Running times of the frames that left the heads, in nanoseconds.
     static let times = Mutex<[String: [UInt64]]>([:])
     static let format = MediaFormat(.encodedVideo, "h264", width: EncodedFilm.width, height: EncodedFilm.height)
     static let sound = MediaFormat(.encodedAudio, "pcmu", sampleRate: 8000, channels: 1)
     static let capacity = SourceTrack.Capacity(frames: 100, bytes: 1 << 20)
-    let head: SourceHead
+    let head: SourceHead?
 
     static let kind = NodeKind(
         "reel", .capturer, "H.264 of a test, and its audio",
@@ -69,9 +73,13 @@ private struct ReelNode: NodeType, RunningNode {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let name = instance.name
+        let reel = reels.withLock { $0[name] } ?? Reel()
         var limits = SourceSupervisor.Limits()
         (limits.quiet, limits.silent, limits.pause, limits.firstStandIn) = (0.1, 0.3, 0.3, 0.1)
         (limits.fill, limits.firstFrame, limits.shortestBackoff) = (0.02, 5, 0.02)
+        if !reel.isWatched {
+            (limits.quiet, limits.silent, limits.firstStandIn, limits.firstFrame) = (600, 600, 600, 600)
+        }
         instance.element("source").source.watchBuffers { buffer in
             let time = buffer.runningTime ?? 0
             times.withLock { $0[name, default: []].append(time) }
@@ -86,21 +94,17 @@ private struct ReelNode: NodeType, RunningNode {
         }
         return ReelNode(
             head: SourceHead(
-                instance, reels.withLock { $0[name] } ?? Reel(), outputs, isAwaited: false, limits: limits))
+                instance, reel, outputs, isAwaited: false, limits: limits))
     }
-
-    func prepare() { head.prepare() }
-    func finish() { head.finish() }
-    func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
 }
 
 extension MediaNodesTests {
     /// Heads of devices that encode.
     @Suite struct EncodedHeadTests {
         private func start(
-            _ name: String, audio: Bool = false, to end: Node = .null("end")
+            _ name: String, audio: Bool = false, isWatched: Bool = true, to end: Node = .null("end")
         ) async throws -> (Reel, MediaPipeline, Seen) {
-            let reel = Reel()
+            let reel = Reel(isWatched: isWatched)
             ReelNode.reels.withLock { $0[name] = reel }
             var graph = MediaGraph(nodes: [Node("reel", name: name), end], links: [])
             let input = end.kind == "recorder" ? "video" : "in"
@@ -148,7 +152,8 @@ extension MediaNodesTests {
             let film = try EncodedFilm.reordered(24, keyframeEvery: 24)
             #expect(film.map(\.number) != film.map(\.number).sorted())
             let path = folder.file("film.mp4")
-            let (reel, pipeline, seen) = try await start("reordered", to: .recorder("disk", path: path))
+            let (reel, pipeline, seen) = try await start(
+                "reordered", isWatched: false, to: .recorder("disk", path: path))
             let begin = GStreamer.now
             for frame in film {
                 #expect(reel.deliver(frame.bytes, at: begin + .seconds(Double(frame.number) / 30)))
@@ -219,7 +224,7 @@ extension MediaNodesTests {
 
         @Test func `a burst passes whole, and times ahead of now stay as they are`() async throws {
             let frames = try EncodedFilm.h264(60, keyframeEvery: 60)
-            let (reel, pipeline, _) = try await start("burst")
+            let (reel, pipeline, _) = try await start("burst", isWatched: false)
             // Faster than their rate, as after a stall.
             for (number, frame) in frames.enumerated() {
                 #expect(reel.deliver(frame, ahead: Double(number) / 100))

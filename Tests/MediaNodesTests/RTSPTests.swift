@@ -127,7 +127,7 @@ extension MediaNodesTests {
             #expect(rejected.count == 1 && rejected[0].contains("m-line 2 (H264)"), "\(rejected)")
             try await pipeline.start()
             func state() -> SourceStatus.State? { pipeline.statistics.sources["rtsp"]?.state }
-            await eventually("the camera's pictures") { state() == .streaming && seen.pictures.count > 3 }
+            await eventually("the camera's frames") { state() == .streaming && seen.pictures.count > 3 }
             await pipeline.stop()
             #expect(seen.failures.isEmpty && seen.pictures.all.allSatisfy { $0.width == 320 })
         }

@@ -82,16 +82,6 @@ extension MediaNodesTests {
             await code { _ = try await task.value }
         }
 
-        private static func running(
-            @CompositionBuilder _ compose: () -> Composition
-        ) async throws -> (MediaPipeline, SteppedClock) {
-            let clock = SteppedClock()
-            let pipeline = try await MediaPipeline(compose(), limits: Limits(), clock: clock.clock)
-            clock.run(pipeline)
-            try await pipeline.start()
-            return (pipeline, clock)
-        }
-
         // MARK: run
 
         @Test func `run returns when the sources have ended, and has stopped the pipeline`() async throws {
@@ -224,7 +214,7 @@ extension MediaNodesTests {
 
         @Test func `a cancelled edit leaves the graph as it was, whether it waits, plans or is queued`() async throws {
             let (source, gate, asked) = (Self.source(), Gate(), Collected<String>())
-            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             let before = pipeline.plan
             // It waits for a first frame.
@@ -254,7 +244,7 @@ extension MediaNodesTests {
 
         @Test func `an edit that a stop interrupts says so`() async throws {
             let source = Self.source()
-            let (pipeline, clock) = try await Self.running { source >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             let edit = Task { try await pipeline.add(within: 50) { Silent() >>> Null().named("silence") } }
             await eventually("it is built") { pipeline.graph.staged.count == 2 }
@@ -269,7 +259,7 @@ extension MediaNodesTests {
         @Test func `a live setting changes while an edit takes long, and stays after it`() async throws {
             let (source, gate, asked) = (Self.source(), Gate(), Collected<String>())
             let (encoder, end) = (VideoEncoder(.vp8), Null())
-            let (pipeline, clock) = try await Self.running { source >>> encoder >>> end }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> encoder >>> end }
             defer { withExtendedLifetime(clock) {} }
             let edit = Task { try await pipeline.add(within: 50) { source >>> SlowEnd(gate, asked: asked) } }
             await eventually("it is planned") { asked.count == 1 }
@@ -287,7 +277,7 @@ extension MediaNodesTests {
         @Test func `a live setting goes over to the node that an edit makes in place of the old one`() async throws {
             let (source, gate, asked) = (Self.source(), Gate(), Collected<String>())
             let encoder = VideoEncoder(.vp8)
-            let (pipeline, clock) = try await Self.running { source >>> encoder >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> encoder >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             let edit = Task {
                 try await pipeline.apply(within: 50) {
@@ -307,7 +297,7 @@ extension MediaNodesTests {
         @Test func `a setting of a node that an edit has removed or replaced is refused`() async throws {
             let (source, gate, asked) = (Self.source(), Gate(), Collected<String>())
             let (first, second) = (Mirroring(), Mirroring(.vertical))
-            let (pipeline, clock) = try await Self.running { source >>> first.named("turned") >>> Null() }
+            let (pipeline, clock) = try await SteppedClock.running { source >>> first.named("turned") >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             let edit = Task {
                 try await pipeline.apply(within: 50) {

@@ -106,11 +106,11 @@ private final class MadeUpCamera: SourceDevice {
 }
 
 /// A node with the made-up camera that its settings name.
-private struct LampNode: NodeType, RunningNode {
+private struct LampNode: NodeType, HeadedNode {
     static let cameras = Mutex<[String: MadeUpCamera]>([:])
     /// The formats that left the heads.
     static let formats = Collected<String>()
-    let head: SourceHead
+    let head: SourceHead?
 
     static let kind = NodeKind(
         "lamp", .capturer, "White frames", outputs: [Port("video", [.rawVideo], encodings: ["I420"])],
@@ -140,10 +140,6 @@ private struct LampNode: NodeType, RunningNode {
                 instance, camera ?? MadeUpCamera(),
                 [.init(port: "video", standIn: StandIn(instance, slate))], limits: limits))
     }
-
-    func prepare() { head.prepare() }
-    func finish() { head.finish() }
-    func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
 }
 
 /// A pipeline with a made-up camera.

@@ -22,6 +22,17 @@ extension MediaPipeline {
 }
 
 extension SteppedClock {
+    /// A pipeline of handles that runs on a clock of its own, as fast as its encoders.
+    static func running(
+        @CompositionBuilder _ compose: () -> Composition
+    ) async throws -> (MediaPipeline, SteppedClock) {
+        let clock = SteppedClock()
+        let pipeline = try await MediaPipeline(compose(), limits: Limits(), clock: clock.clock)
+        clock.run(pipeline)
+        try await pipeline.start()
+        return (pipeline, clock)
+    }
+
     /// Runs a pipeline at the pace of its encoders, so that none of them drops a frame. With several `sources`, each step
     /// waits for all of them, until one has delivered its last of so many `frames`.
     func run(

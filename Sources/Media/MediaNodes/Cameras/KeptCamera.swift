@@ -4,8 +4,8 @@ import MediaGraph
 import Synchronization
 
 /// A camera node. It goes on while its camera is away, unless its settings end it then.
-struct KeptCamera: RunningNode {
-    private let head: SourceHead
+struct KeptCamera: HeadedNode {
+    let head: SourceHead?
     private let device: CameraDevices
 
     init(_ instance: NodeInstance) {
@@ -24,19 +24,13 @@ struct KeptCamera: RunningNode {
             withoutDevice: wish.isKeptUp ? .goesOn : .ends, limits: limits)
     }
 
-    func prepare() { head.prepare() }
-
-    func finish() { head.finish() }
-
-    var absence: MediaError? { head.absence }
-
     var stalled: MediaError? { device.error(for: .silent, 0) }
 
-    func whenDecided(_ body: @escaping @Sendable () -> Void) { head.whenDecided(body) }
+    func whenDecided(_ body: @escaping @Sendable () -> Void) { head?.whenDecided(body) }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.cameras[name] = .init(device.counts)
-        statistics.sources[name] = head.status
+        statistics.sources[name] = head?.status
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {

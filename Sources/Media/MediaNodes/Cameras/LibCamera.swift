@@ -1,7 +1,6 @@
 import Cameras
 import GStreamerKit
 import MediaGraph
-import Synchronization
 
 /// A camera of libcamera, such as a Raspberry Pi's: V4L2 has only raw Bayer frames of its sensor, and libcamera makes usable
 /// frames of them. GStreamer's `libcamerasrc` captures it.
@@ -102,9 +101,9 @@ struct LibCamera: Equatable {
 }
 
 /// A node of libcamera that goes on while its camera is away.
-struct KeptLibCamera: RunningNode {
+struct KeptLibCamera: HeadedNode {
     private let camera: LibCamera
-    private let head: SourceHead
+    let head: SourceHead?
 
     init(_ instance: NodeInstance, _ camera: LibCamera) {
         self.camera = camera
@@ -120,14 +119,6 @@ struct KeptLibCamera: RunningNode {
             limits: SourceSupervisor.Limits().paced(wish.framesPerSecond))
     }
 
-    func prepare() { head.prepare() }
-
-    func finish() { head.finish() }
-
-    var absence: MediaError? { head.absence }
-
-    func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
-
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { throw camera.noControl(setting) }
 }
 
@@ -137,7 +128,7 @@ final class LibCameraDevice: SourceDevice {
     private let plan: DevicePlan
     private let prefix: String
     private let clock: PipelineClock
-    private let chain = Mutex<DeviceChain?>(nil)
+    private let opened = OpenChain()
 
     init(_ name: String, _ elements: NodePlan, _ instance: NodeInstance) {
         self.name = name
@@ -153,17 +144,11 @@ final class LibCameraDevice: SourceDevice {
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
             isFed ? CameraNode.lost(name) : Self.absent(name, failure)
         }
-        self.chain.withLock { $0 = chain }
+        opened.hold(chain)
         try chain.play()
     }
 
-    func close() {
-        let chain = chain.withLock { chain in
-            defer { chain = nil }
-            return chain
-        }
-        chain?.pipeline.stop()
-    }
+    func close() { opened.close() }
 
     /// libcamera tells only a process that does not capture.
     func isThere(_ candidate: Int) -> Bool { false }

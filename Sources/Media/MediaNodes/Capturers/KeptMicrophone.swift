@@ -3,8 +3,8 @@ import MediaGraph
 import Synchronization
 
 /// A microphone node that goes on, with silence, while its microphone or sound server is away.
-struct KeptMicrophone: RunningNode {
-    private let head: SourceHead
+struct KeptMicrophone: HeadedNode {
+    let head: SourceHead?
 
     init(_ instance: NodeInstance) {
         var limits = SourceSupervisor.Limits()
@@ -16,25 +16,13 @@ struct KeptMicrophone: RunningNode {
             instance, MicrophoneDevice(instance), [.init(port: "audio", standIn: .silence(.raw))], limits: limits)
     }
 
-    func prepare() { head.prepare() }
-
-    func finish() { head.finish() }
-
-    var absence: MediaError? { head.absence }
-
-    func whenDecided(_ body: @escaping @Sendable () -> Void) { head.whenDecided(body) }
-
-    func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
+    func whenDecided(_ body: @escaping @Sendable () -> Void) { head?.whenDecided(body) }
 }
 
 /// The microphone of a node, bound when it is opened.
 private final class MicrophoneDevice: SourceDevice {
-    private struct State {
-        var chain: DeviceChain?
-        var former = FormerSound()
-    }
-
-    private let state: Mutex<State>
+    private let former: Mutex<FormerSound>
+    private let opened = OpenChain()
     private let node: Node
     private let name: String
     private let prefix: String
@@ -45,7 +33,7 @@ private final class MicrophoneDevice: SourceDevice {
         name = SoundName.of(instance)
         prefix = instance.prefix
         clock = instance.pipeline.clock
-        state = Mutex(State(former: FormerSound(instance.plan.device)))
+        former = Mutex(FormerSound(instance.plan.device))
     }
 
     func name(of candidate: Int) -> String { name }
@@ -53,7 +41,7 @@ private final class MicrophoneDevice: SourceDevice {
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
         let request = NodeRequest(
             node, MicrophoneNode.kind, usedOutputs: ["audio"], environment: SystemEnvironment())
-        let choice = try MicrophoneNode.Choice(request, after: state.withLock { $0.former })
+        let choice = try MicrophoneNode.Choice(request, after: former.withLock { $0 })
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
@@ -63,18 +51,12 @@ private final class MicrophoneDevice: SourceDevice {
             output.fail(MicrophoneNode.lost(name, nil))
         }
         MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) { stream.count() }
-        state.withLock { $0.chain = chain }
+        opened.hold(chain)
         try chain.play()
-        state.withLock { $0.former = choice.former }
+        former.withLock { $0 = choice.former }
     }
 
-    func close() {
-        let chain = state.withLock { state in
-            defer { state.chain = nil }
-            return state.chain
-        }
-        chain?.pipeline.stop()
-    }
+    func close() { opened.close() }
 
     /// A sound server that still responds says nothing about a microphone that is silent.
     func isThere(_ candidate: Int) -> Bool { false }
@@ -84,7 +66,7 @@ private final class MicrophoneDevice: SourceDevice {
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {
         case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: MicrophoneNode.lost(name, state.withLock { $0.former.system })
+        case .silent, .unresponsive, .gone: MicrophoneNode.lost(name, former.withLock { $0.system })
         }
     }
 }

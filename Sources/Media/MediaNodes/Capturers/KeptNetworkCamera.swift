@@ -3,8 +3,8 @@ import MediaGraph
 import Synchronization
 
 /// A network camera node that goes on while its camera is away.
-struct KeptNetworkCamera: RunningNode {
-    private let head: SourceHead
+struct KeptNetworkCamera: HeadedNode {
+    let head: SourceHead?
     private let device: NetworkCameraDevice
 
     init(_ instance: NodeInstance) {
@@ -49,21 +49,12 @@ struct KeptNetworkCamera: RunningNode {
         return limits
     }
 
-    func prepare() { head.prepare() }
-
-    func finish() { head.finish() }
-
-    var absence: MediaError? { head.absence }
-
-    func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head.status }
-
     var stalled: MediaError? { device.silent }
 }
 
 /// The camera of a node, described and opened again after each loss.
 private final class NetworkCameraDevice: SourceDevice {
     private struct State {
-        var chain: DeviceChain?
         /// In seconds; nil for a live stream.
         var length: Double?
         /// The times of the first and the last frame.
@@ -91,6 +82,7 @@ private final class NetworkCameraDevice: SourceDevice {
     private let clock: PipelineClock
     private let notice: @Sendable (String) -> Void
     private let state = Mutex(State())
+    private let opened = OpenChain()
     private let cancellation = RTSPProbe.Cancellation()
 
     init(_ instance: NodeInstance, _ ports: [String]) {
@@ -126,10 +118,10 @@ private final class NetworkCameraDevice: SourceDevice {
                 : RTSPFailure.unreachable(address.url, failure.message)
         }
         try connect(chain, lines, to: output)
+        opened.hold(chain)
         let rate = plan.formats["video"]?.framesPerSecond
         state.withLock { state in
-            state = State()
-            (state.chain, state.length) = (chain, camera.compactMap(\.length).max())
+            state = State(length: camera.compactMap(\.length).max())
             state.pace = PaceMeter(expecting: rate ?? Self.usualRate)
         }
         if let rate { output.pace(rate) }
@@ -186,13 +178,7 @@ private final class NetworkCameraDevice: SourceDevice {
         if isWhole { output.end() } else { output.fail(RTSPFailure.lost(address.url, "it ended the stream")) }
     }
 
-    func close() {
-        let chain = state.withLock { state in
-            defer { state.chain = nil }
-            return state.chain
-        }
-        chain?.pipeline.stop()
-    }
+    func close() { opened.close() }
 
     func interrupt() { cancellation.cancel() }
 

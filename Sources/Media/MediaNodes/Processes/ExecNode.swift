@@ -6,7 +6,7 @@ package import MediaGraph
 import Synchronization
 
 /// A program that writes its frames to its standard output. The capture time of a frame is its complete arrival.
-final class ExecNode: NodeType, RunningNode, ProgramOwner {
+final class ExecNode: NodeType, SelfHeadedNode, ProgramOwner {
     private struct State {
         var splitter: StreamSplitter
         var run: Run?
@@ -39,7 +39,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private let program: Program
     private let isRestarted: Bool
     private let hasDelivered = AtomicBool()
-    private let head = Mutex<SourceHead?>(nil)
+    let heldHead = HeldHead()
 
     private init(_ instance: NodeInstance) {
         let format = FrameFormat(instance)
@@ -49,10 +49,10 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         state = Mutex(State(splitter: StreamSplitter(format)))
         program = Program(instance, queue: queue)
         isRestarted = instance.flag("restart") && instance.text("away") != "end"
-        let head = FedSource.head(
-            instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
-            limits: FedSource.limits(format, timeout: timeout))
-        self.head.withLock { $0 = head }
+        heldHead.hold(
+            FedSource.head(
+                instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
+                limits: FedSource.limits(format, timeout: timeout)))
     }
 
     private static let writtenFormats = FrameFormat.names.filter { $0 != "vp8" }
@@ -87,16 +87,6 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { ExecNode(instance) }
-
-    private var source: SourceHead? { head.withLock { $0 } }
-
-    func prepare() { source?.prepare() }
-
-    var absence: MediaError? { source?.absence }
-
-    func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.sources[name] = source?.status
-    }
 
     func wire() throws(MediaError) -> Program.Wiring {
         let (pipe, end): (OutputPipe, OwnedDescriptor)
@@ -225,11 +215,6 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         state.withLock { $0.isStopped = true }
         // A program that does not end keeps the queue busy.
         queue.run(within: Program.patience) { self.program.requestEnd() }
-    }
-
-    func finish() {
-        source?.finish()
-        head.withLock { $0 = nil }
     }
 
     var stalled: MediaError? {

@@ -7,7 +7,7 @@ package import MediaGraph
 import Synchronization
 
 /// Frames of a program that connects to a socket, such as a shared screen.
-final class FeedNode: NodeType, FedNode {
+final class FeedNode: NodeType, SelfHeadedNode, FedNode {
     /// Seconds after a feeder without frames in which no other is accepted, so that repeated tries cost little.
     private static let penalty = 0.2
     /// Seconds after a refused feeder.
@@ -24,7 +24,7 @@ final class FeedNode: NodeType, FedNode {
     let hub: FeedHub
     private let path: String
     private let door: Mutex<Door>
-    private let head = Mutex<SourceHead?>(nil)
+    let heldHead = HeldHead()
 
     private init(_ instance: NodeInstance, path: String) {
         self.path = path
@@ -34,10 +34,11 @@ final class FeedNode: NodeType, FedNode {
         var limits = FedSource.limits(hub.output.format, timeout: hub.timeout)
         // The next feeder is opened when it comes.
         (limits.poll, limits.shortestBackoff, limits.longestBackoff) = (1, 0, 0)
-        let head = FedSource.head(
-            instance, self, withoutDevice: instance.text("away") == "end" ? .endsWithLoss : .goesOn, isAwaited: false,
-            limits: limits)
-        self.head.withLock { $0 = head }
+        heldHead.hold(
+            FedSource.head(
+                instance, self, withoutDevice: instance.text("away") == "end" ? .endsWithLoss : .goesOn,
+                isAwaited: false,
+                limits: limits))
     }
 
     static let kind = NodeKind(
@@ -77,7 +78,7 @@ final class FeedNode: NodeType, FedNode {
         }
         let readSource = ReadSource(listener.number, of: listener, on: hub.queue) { [weak self] in self?.accept() }
         door.withLock { ($0.listener, $0.readSource) = (listener, readSource) }
-        source?.prepare()
+        head?.prepare()
     }
 
     private func accept() {
@@ -110,19 +111,11 @@ final class FeedNode: NodeType, FedNode {
         if isNews { hub.report(error) }
     }
 
-    private var source: SourceHead? { head.withLock { $0 } }
-
-    var absence: MediaError? { source?.absence }
-
-    func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.sources[name] = source?.status
-    }
-
-    func feedAccepted() { source?.appeared() }
+    func feedAccepted() { head?.appeared() }
 
     /// A feeder that was silent for long is back.
     func feedDelivers() -> Bool {
-        if !hub.output.isOpen { source?.appeared() }
+        if !hub.output.isOpen { head?.appeared() }
         return true
     }
 
@@ -160,8 +153,7 @@ final class FeedNode: NodeType, FedNode {
             listener?.withdraw()
             hub.detach(.ended)
         }
-        source?.finish()
-        head.withLock { $0 = nil }
+        heldHead.finish()
     }
 }
 

@@ -3,10 +3,9 @@ import Dispatch
 import FrameSocket
 import GStreamerKit
 package import MediaGraph
-import Synchronization
 
 /// A program that the graph starts, and that sends its frames over an inherited socket.
-final class ProcessNode: NodeType, FedNode, ProgramOwner {
+final class ProcessNode: NodeType, SelfHeadedNode, FedNode, ProgramOwner {
     /// The socket's descriptor in the program.
     private static let descriptor = 3
 
@@ -17,17 +16,17 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     private let program: Program
     private let isRestarted: Bool
     private let hasDelivered = AtomicBool()
-    private let head = Mutex<SourceHead?>(nil)
+    let heldHead = HeldHead()
 
     private init(_ instance: NodeInstance) {
         hub = FeedHub(instance, queue: DispatchQueue(label: "media.process"))
         program = Program(instance, queue: hub.queue)
         isRestarted = instance.flag("restart") && instance.text("away") != "end"
         hub.set(owner: self)
-        let head = FedSource.head(
-            instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
-            limits: FedSource.limits(hub.output.format, timeout: hub.timeout))
-        self.head.withLock { $0 = head }
+        heldHead.hold(
+            FedSource.head(
+                instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
+                limits: FedSource.limits(hub.output.format, timeout: hub.timeout)))
     }
 
     static let kind = NodeKind(
@@ -45,16 +44,6 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { ProcessNode(instance) }
-
-    private var source: SourceHead? { head.withLock { $0 } }
-
-    func prepare() { source?.prepare() }
-
-    var absence: MediaError? { source?.absence }
-
-    func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.sources[name] = source?.status
-    }
 
     func wire() throws(MediaError) -> Program.Wiring {
         do throws(FrameSocketError) {
@@ -122,16 +111,11 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
         }
     }
 
-    func finish() {
-        source?.finish()
-        head.withLock { $0 = nil }
-    }
-
     func stopFeeding(_ reason: StopReason) {
         hub.stop(reason)
         hub.queue.async {
             guard self.program.dismiss() else {
-                self.source?.end()
+                self.head?.end()
                 return
             }
             self.program.awaitEnd { [weak self] in self?.hub.output.end() }

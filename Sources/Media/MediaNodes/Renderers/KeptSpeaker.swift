@@ -7,10 +7,10 @@ import Synchronization
 ///
 /// The node's own sink takes all audio at once. It passes each buffer with its capture time to the device's pipeline, which
 /// plays it so long after that time as the graph's latency says. So the audio is as late as before when the device returns.
-final class KeptSpeaker: RunningNode {
+final class KeptSpeaker: HeadedNode {
     private let meter: AudioRendererNode
     private let device: SpeakerDevice
-    private let head: SourceHead
+    let head: SourceHead?
 
     init(_ instance: NodeInstance) {
         let device = SpeakerDevice(instance)
@@ -37,15 +37,14 @@ final class KeptSpeaker: RunningNode {
         }
     }
 
-    func prepare() { head.prepare() }
-
-    func finish() { head.finish() }
+    /// It has no stand-ins.
+    var absence: MediaError? { nil }
 
     var secondsUntilHeard: Double? { device.secondsUntilHeard }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
         meter.report(into: &statistics, as: name)
-        var status = head.status
+        guard var status = head?.status else { return }
         // Open, and without audio to play.
         if status.cause == nil, device.isIdle { status.state = .streaming }
         statistics.audioRenderers[name]?.isAudible = status.state == .streaming || status.state == .silent

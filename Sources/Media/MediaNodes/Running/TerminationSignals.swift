@@ -1,3 +1,4 @@
+// `reader` is a source that is never changed, and Dispatch does not declare DispatchSourceRead as Sendable.
 @preconcurrency import Dispatch
 import Glibc
 import Synchronization

@@ -116,3 +116,19 @@ final class DeviceChain: Sendable {
         return element
     }
 }
+
+/// The chain of a device while the device is open.
+final class OpenChain: Sendable {
+    private let state = Mutex<DeviceChain?>(nil)
+
+    func hold(_ chain: DeviceChain) { state.withLock { $0 = chain } }
+
+    /// Stops the chain, if there is one, and forgets it. Blocks if a driver does.
+    func close() {
+        let chain = state.withLock { chain in
+            defer { chain = nil }
+            return chain
+        }
+        chain?.pipeline.stop()
+    }
+}
