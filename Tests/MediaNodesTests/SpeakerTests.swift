@@ -50,6 +50,16 @@ import Testing
         #expect(refused?.code == MediaError.Code.speakerAbsent)
     }
 
+    @Test
+    func `a speaker begins with the sound server of its plan, and with any sound system after a plan without one`()
+        throws
+    {
+        let machine = MadeUpMachine(elements: ["pulsesink", "alsasink"])
+        #expect(FormerSound(try plan(["system": "pulse"], machine).device).system == .pulse)
+        #expect(FormerSound(try plan(["system": "alsa"], machine).device).system == nil)
+        #expect(FormerSound(try plan([:], MadeUpMachine(elements: [])).device).system == nil)
+    }
+
     @Test("Whether the loudspeaker is there or not, audio is planned to be as late")
     func sameDelay() throws {
         let here = try plan(["system": "pulse"], MadeUpMachine(elements: ["pulsesink"]))

@@ -2,7 +2,7 @@ internal import ClientCore
 internal import MediaNodes
 internal import RoomProtocol
 
-/// The loudspeaker of a room: each audio stream that is heard opens it for itself, and the application is told once. On the loop
+/// The loudspeaker of a room. Each audio stream that is heard opens it for itself, and the application gets one event. On the loop
 /// only.
 final class RoomLoudspeaker {
     /// The streams that do without it.
