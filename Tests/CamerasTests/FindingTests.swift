@@ -1,5 +1,6 @@
 import Cameras
 import MediaGraph
+import TestSupport
 import Testing
 
 /// Names, paths and identities, with recorded cameras in a made-up sysfs.

@@ -1,5 +1,6 @@
 import Cameras
 import MediaGraph
+import TestSupport
 import Testing
 
 @Suite struct PlaceTests {

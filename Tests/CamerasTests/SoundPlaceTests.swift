@@ -1,4 +1,5 @@
 import Cameras
+import TestSupport
 import Testing
 
 /// Names of microphones and loudspeakers, in a made-up sysfs.

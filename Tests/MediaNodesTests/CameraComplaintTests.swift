@@ -19,32 +19,53 @@ private final class SupervisedCamera {
     private(set) var shown: [Shown] = []
     private(set) var events: [String] = []
     private(set) var notices: [CameraNotice.Kind] = []
+    /// When a line was written to the log, in seconds: programs write one for each event and notice.
+    private(set) var lines: [Double] = []
+    /// The camera that was opened last.
+    private(set) var place: CameraPlace?
     private var history = CameraSession.History()
     var counts: FrameCheck.Counts { history.counts }
     private(set) var openings = 0
     private let folder = TemporaryFolder()
-    private let camera: FixtureCamera?
+    private let kept: FixtureCamera?
     private let controls: ControlValues
     private var supervisor = SourceSupervisor()
     private var session: CameraSession?
     private var identity: CameraPlace.Identity?
 
-    init(_ faults: [CameraFixture.Fault], controls: String = "", firstFrame: Double? = nil) throws {
-        var fixture = try CameraFixture(
+    static func fixture(_ card: String = "Webcam") throws -> CameraFixture {
+        try CameraFixture(
             json: """
-                {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1",
+                {"version": 1, "driver": "uvcvideo", "card": "\(card)", "bus": "usb-0000:00:14.0-1",
                  "formats": [{"format": "YUYV", "sizes": [{"size": "64x48", "rates": ["30"]}]}],
                  "controls": [{"identifier": 9963776, "title": "Brightness", "kind": "integer", "minimum": 0,
                                "maximum": 255, "standard": 128}]}
                 """)
+    }
+
+    init(_ faults: [CameraFixture.Fault], controls: String = "", firstFrame: Double? = nil) throws {
+        var fixture = try Self.fixture()
         fixture.faults = faults
         fixture.timing = .init(firstFrame: firstFrame)
         let file = folder.file("camera.json")
         try fixture.json.write(toFile: file, atomically: true, encoding: .utf8)
         name = "fixture:\(file)"
         system = CameraSystem(V4L2Backend(), tree: DeviceTree(root: folder.path), on: clock)
-        camera = system.recorded(name)
+        kept = system.recorded(name)
         self.controls = try ControlValues(controls)
+        handle(.started)
+    }
+
+    /// A camera of a machine that has these at its device files.
+    init(_ name: String, among cameras: [String: CameraFixture], in made: MadeTree, bindings: CameraBindings? = nil)
+        throws
+    {
+        let clock = clock
+        self.name = name
+        system = CameraSystem(
+            FixtureBackend(cameras.mapValues { FixtureCamera($0, on: clock) }), tree: DeviceTree(root: made.root),
+            bindings: bindings, on: clock)
+        (kept, controls) = (nil, ControlValues())
         handle(.started)
     }
 
@@ -75,7 +96,9 @@ private final class SupervisedCamera {
             case .frame(_, let time):
                 shown.append(.frame(time / .seconds(1) - 1000))
                 handle(.frame)
-            case .notice(let notice): notices.append(notice.kind)
+            case .notice(let notice):
+                notices.append(notice.kind)
+                lines.append(seconds)
             case .woken, nil: break
             }
         } catch {
@@ -98,10 +121,18 @@ private final class SupervisedCamera {
             handle(.looked(candidate, isThere: system.isThere(name, identity: identity)))
         case .fill: shown.append(.standIn(seconds))
         case .requestKeyframe: break
-        case .report(.waiting(let cause)): events.append("waiting \(code(cause))")
-        case .report(.lost(let cause)): events.append("lost \(code(cause))")
-        case .report(.returned): events.append("returned")
-        case .report(.failedOver): events.append("failed over")
+        case .report(let event):
+            events.append(words(of: event))
+            lines.append(seconds)
+        }
+    }
+
+    private func words(of event: SourceSupervisor.Event) -> String {
+        switch event {
+        case .waiting(let cause): "waiting \(code(cause))"
+        case .lost(let cause): "lost \(code(cause))"
+        case .returned: "returned"
+        case .failedOver: "failed over"
         }
     }
 
@@ -112,7 +143,7 @@ private final class SupervisedCamera {
                 name, of: system, identity: identity,
                 CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["YUY2"]), controls: controls, after: history)
             try opened.start()
-            (session, identity) = (opened, opened.place.identity)
+            (session, identity, place) = (opened, opened.place.identity, opened.place)
             handle(.opened)
         } catch {
             handle(.openFailed(error.code == MediaError.Code.cameraAbsent ? .absent(error) : .failed(error)))
@@ -131,6 +162,11 @@ private final class SupervisedCamera {
     /// The frames in an interval, in seconds.
     func frames(_ interval: Range<Double>) -> Int {
         shown.count { if case .frame(let time) = $0 { interval.contains(time) } else { false } }
+    }
+
+    /// The most lines of the log within so many seconds.
+    func mostLines(within seconds: Double) -> Int {
+        lines.map { first in lines.count { $0 >= first && $0 < first + seconds } }.max() ?? 0
     }
 
     /// The longest time without any output, in seconds.
@@ -271,8 +307,75 @@ extension MediaNodesTests {
             // The camera is tried less and less often, not with each of its 240 failures.
             #expect((20...50).contains(camera.losses), "\(camera.losses)")
             #expect(camera.openings <= camera.losses + 2)
-            #expect(camera.events.count <= camera.losses * 2 && camera.notices.isEmpty)
+            #expect(camera.lines.count == camera.events.count && camera.lines.count <= camera.losses * 2)
             #expect(camera.longestGap < 0.3)
+        }
+
+        @Test func `a loose plug and a bad cable flood no log`() throws {
+            // Three contacts in two seconds, and frames that are damaged and have wrong times.
+            let faults = (0..<200).flatMap { number -> [CameraFixture.Fault] in
+                let start = Double(number) * 0.61
+                return [
+                    .init(.corrupt, at: start, until: start + 0.1),
+                    .init(.shiftedTime, at: start + 0.1, until: start + 0.4, by: 3600),
+                    .init(.unplugged, at: start + 0.58, until: start + 0.61),
+                ]
+            }
+            let camera = try SupervisedCamera(faults)
+            camera.run(until: 120)
+            #expect(camera.losses >= 30, "\(camera.losses)")
+            // Six events at once, and then one in a second; a notice of each of two kinds in a minute.
+            let (second, minute) = (camera.mostLines(within: 1), camera.mostLines(within: 60))
+            #expect(second <= 6 + 1 + 2 && minute <= 6 + 60 + 2 * 2, "\(second) in a second, \(minute) in a minute")
+            #expect(Set(camera.notices).isSubset(of: [.damagedFrames, .wrongTimestamps]))
+            #expect(camera.notices.count <= 2 * 2, "\(camera.notices)")
+        }
+
+        @Test func `after a reboot a name means another camera, and twins with one serial number are mixed up`()
+            throws
+        {
+            let folder = TemporaryFolder()
+            let bindings = CameraBindings(file: folder.file("cameras.json"))
+            let twin = "200901010001"
+            for (name, camera) in [
+                ("front", "serial:7C3F"), ("left", "serial:\(twin)@usb-0000:00:14.0-2"),
+                ("right", "serial:\(twin)@usb-0000:00:14.0-3"),
+            ] { try bindings.bind(name, to: .init(camera)) }
+            for numbers in [[0, 2, 4], [4, 0, 2], [2, 4, 0], [4, 2, 0]] {
+                // A reboot: the same plugs, other numbers, and nothing is remembered but the file.
+                let made = MadeTree()
+                var cameras: [String: CameraFixture] = [:]
+                for (port, (number, serial)) in zip(numbers, ["7C3F", twin, twin]).enumerated() {
+                    try made.plug("1-\(port + 1)", serial: serial)
+                    try made.addVideo(number, name: "Webcam", at: "1-\(port + 1)")
+                    cameras["/dev/video\(number)"] = try SupervisedCamera.fixture()
+                }
+                for (name, number) in zip(["front", "left", "right"], numbers) {
+                    let camera = try SupervisedCamera(name, among: cameras, in: made, bindings: bindings)
+                    camera.run(until: 2)
+                    #expect(camera.place?.path == "/dev/video\(number)", "\(name): \(numbers)")
+                    #expect(camera.frames(0..<2) > 50 && camera.events.isEmpty, "\(camera.events)")
+                }
+            }
+        }
+
+        @Test(arguments: ["auto", "serial:7C3F", "1-1"])
+        func `a camera has several device files, and those for metadata show nothing`(name: String) throws {
+            // The kernel lists two files of one name, in any order; the one for metadata captures no video.
+            for (video, metadata) in [(0, 1), (1, 0)] {
+                let made = MadeTree()
+                try made.plug("1-1", serial: "7C3F")
+                for number in 0...1 { try made.addVideo(number, name: "Webcam", at: "1-1") }
+                let cameras = ["/dev/video\(video)": try SupervisedCamera.fixture()]
+                let camera = try SupervisedCamera(name, among: cameras, in: made)
+                camera.run(until: 2)
+                #expect(camera.system.places().map(\.path) == ["/dev/video\(video)"])
+                #expect(camera.place?.path == "/dev/video\(video)" && camera.place?.name == "serial:7C3F")
+                #expect(camera.frames(0..<2) > 50 && camera.events.isEmpty, "\(camera.events)")
+                let chosen = try SupervisedCamera("/dev/video\(metadata)", among: cameras, in: made)
+                chosen.run(until: 2)
+                #expect(chosen.frames(0..<2) == 0 && chosen.events.count == 1, "\(chosen.events)")
+            }
         }
 
         @Test func `frames that arrive late keep the time of their capture`() throws {

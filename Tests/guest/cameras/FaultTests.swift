@@ -149,6 +149,100 @@ extension GuestTests {
             await watched.pipeline.stop()
         }
 
+        @Test(arguments: [1, 2])
+        func `timestamps that are wrong, and wrap around, are replaced by the arrival`(bits: Int) async throws {
+            let cameras = try Vivid()
+            let path = try cameras[0]
+            // Timestamps begin 16 s before the end of 64 or 32 bits.
+            try Camera.set("wrap_timestamp", bits, of: path)
+            let watched = try await Watched(Watched.viewing(path)).start()
+            await eventually(within: 90, "20 s of video") {
+                watched.times.all.last.map { $0.seconds(since: watched.times.all[0]) > 20 } ?? false
+            }
+            let (times, seen) = (watched.times.all, MediaTime.now)
+            #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 && $1.seconds(since: $0) < 2 })
+            #expect(times.last.map { seen.seconds(since: $0) < 5 } == true)
+            #expect(watched.pipeline.statistics.cameras["camera"]?.wrongTimestamps ?? 0 > 100)
+            let warnings = watched.events.all.compactMap { if case .warning(_, let text) = $0 { text } else { nil } }
+            #expect(warnings.count { $0.contains("wrong timestamps") } == 1, "\(warnings)")
+            #expect(watched.failure == nil && watched.deviceEvents.isEmpty)
+            await watched.pipeline.stop()
+        }
+
+        @Test func `frame numbers that wrap around are no lost frames`() async throws {
+            let cameras = try Vivid()
+            let path = try cameras[0]
+            // Numbers begin 128 before the end of 32 bits.
+            try Camera.set("wrap_sequence_number", 1, of: path)
+            let watched = try await Watched(Watched.viewing(path)).start()
+            await eventually(within: 90, "200 frames") { watched.pictures.count > 200 }
+            let camera = try #require(watched.pipeline.statistics.cameras["camera"])
+            #expect(camera.lost < 200 && camera.damaged == 0, "\(camera)")
+            #expect(watched.failure == nil && watched.deviceEvents.isEmpty)
+            await watched.pipeline.stop()
+        }
+
+        @Test func `an HDMI source that changes its size goes on, in the size of the settings`() async throws {
+            let cameras = try Vivid(1, .hdmi)
+            let path = try cameras[0]
+            // A grabber that does not scale: its frames have the size of the source.
+            for part in ["scaler", "cropping", "composing"] { try Camera.set("enable_capture_\(part)", 0, of: path) }
+            /// 5 is 1280x720 at 24 frames/s, 0 is 640x480 at 60 frames/s.
+            func feed(_ timing: Int) throws {
+                try Camera.set("dv_timings_signal_mode", 4, of: path)
+                try Camera.set("dv_timings", timing, of: path)
+            }
+            func isOf(_ size: String) throws -> Bool {
+                try Program.run("v4l2-ctl", ["-d", path, "--get-fmt-video"]).contains("Width/Height      : \(size)")
+            }
+            try feed(5)
+            let watched = try await Watched(Watched.viewing(path)).start()
+            await eventually(within: 60, "frames") { watched.pictures.count > 5 }
+            #expect(try isOf("1280/720"))
+            for (timing, size) in [(0, "640/480"), (5, "1280/720")] {
+                let count = watched.deviceEvents.count
+                try feed(timing)
+                await eventually(within: 60, "it is opened again") { watched.deviceEvents.count >= count + 2 }
+                let seen = watched.pictures.count
+                await eventually(within: 60, "frames") { watched.pictures.count > seen + 5 }
+                #expect(try isOf(size), "\(size)")
+            }
+            let causes = watched.events.all.compactMap {
+                if case .deviceLost(_, let cause) = $0 { cause.code } else { nil }
+            }
+            #expect(causes == [MediaError.Code.cameraChanged, MediaError.Code.cameraChanged])
+            #expect(Set(watched.pictures.all) == ["320x180"])
+            #expect(zip(watched.times.all, watched.times.all.dropFirst()).allSatisfy { $0 < $1 })
+            #expect(watched.failure == nil)
+            await watched.pipeline.stop()
+        }
+
+        @Test(arguments: [(Vivid.Input.hdmi, "dv_timings_signal_mode"), (.sVideo, "standard_signal_mode")])
+        func `a source without a signal ends no stream, and goes on when it is back`(
+            input: Vivid.Input, control: String
+        ) async throws {
+            let cameras = try Vivid(1, input)
+            let path = try cameras[0]
+            let watched = try await Watched(Watched.viewing(path)).start()
+            await eventually(within: 60, "frames") { watched.pictures.count > 5 }
+            // No signal, a signal without lock, and the one of before.
+            for mode in [1, 2, 0] {
+                try Camera.set(control, mode, of: path)
+                let seen = watched.pictures.count
+                await eventually(within: 60, "frames or stand-ins in mode \(mode)") {
+                    watched.pictures.count > seen + 15
+                }
+            }
+            await eventually(within: 60, "the camera") {
+                watched.pipeline.statistics.sources["camera"]?.state == .streaming
+            }
+            #expect(Set(watched.deviceEvents).isSubset(of: ["lost", "returned"]))
+            #expect(Set(watched.pictures.all) == ["320x180"])
+            #expect(zip(watched.times.all, watched.times.all.dropFirst()).allSatisfy { $0 < $1 })
+            #expect(watched.failure == nil)
+            await watched.pipeline.stop()
+        }
+
         @Test func `a camera that another program uses since it was planned is reported as busy`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]

@@ -86,11 +86,17 @@ final class Vivid {
     let driver: Driver
     private let parameters: [String]
 
-    /// Only capture devices with one input each, a webcam.
-    init(_ count: Int = 1) throws {
+    enum Input: Int {
+        case webcam = 0
+        case sVideo = 2
+        case hdmi = 3
+    }
+
+    /// Only capture devices with one input each.
+    init(_ count: Int = 1, _ input: Input = .webcam) throws {
         parameters =
             ["n_devs=\(count)"]
-            + ["node_types=0x1", "num_inputs=1", "input_types=0"].map { parameter in
+            + ["node_types=0x1", "num_inputs=1", "input_types=\(input.rawValue)"].map { parameter in
                 let value = parameter.drop { $0 != "=" }.dropFirst()
                 return parameter + String(repeating: ",\(value)", count: count - 1)
             }
@@ -101,6 +107,22 @@ final class Vivid {
 
     func plugIn() throws { try driver.load(parameters) }
     func unplug() { driver.unload() }
+
+    /// Takes the driver from the device, or gives it back, also while the camera is read.
+    static func bind(_ isBound: Bool) throws {
+        let file = "/sys/bus/platform/drivers/vivid/\(isBound ? "bind" : "unbind")"
+        try Data("vivid.0".utf8).write(to: URL(fileURLWithPath: file))
+    }
+
+    /// Unloads and loads the driver of a camera that nobody reads. The modules that it needs stay loaded.
+    func reload() throws {
+        try Program.run("rmmod", ["vivid"])
+        try plugIn()
+    }
+
+    static var isRead: Bool {
+        get throws { try String(contentsOfFile: "/sys/module/vivid/refcnt", encoding: .utf8) != "0\n" }
+    }
 
     subscript(index: Int) -> String {
         get throws {

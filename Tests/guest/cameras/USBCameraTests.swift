@@ -94,6 +94,64 @@ extension GuestTests {
             await unplug(other, same)
         }
 
+        @Test func `two bound cameras that get each other's number over a reboot are found by a new process`()
+            async throws
+        {
+            let tool = ".build/debug/connectlive"
+            let serials = ["front": "7C3F", "back": "9D21"]
+            let brightness = ["front": 77, "back": 33]
+            func path(_ name: String) throws -> String {
+                try CameraPlace.find("serial:\(serials[name] ?? "")", among: CameraSystem.machine.places()).path
+            }
+            let first = [try await plug("7C3F", at: 0), try await plug("9D21", at: 1)]
+            for (name, serial) in serials {
+                try Program.run(
+                    tool,
+                    [
+                        "devices", "bind", name, "serial:\(serial)", "--controls",
+                        "brightness=\(brightness[name] ?? 0)",
+                    ])
+            }
+            let before = ["front": try path("front"), "back": try path("back")]
+            // Over a reboot, no driver is there, and the kernel finds the devices of the bus in another order.
+            driver.unload()
+            for camera in first { camera.unplug() }
+            await eventually(within: 60, "the bus is empty") { Self.serials.isEmpty }
+            var second: [USBCamera] = []
+            for (serial, port) in [("9D21", 1), ("7C3F", 0)] {
+                second.append(try USBCamera(serial, at: port))
+                await eventually(within: Self.patience, "\(serial) is on the bus") { Self.serials.contains(serial) }
+            }
+            try driver.load([])
+            await eventually(within: 60, "both cameras") { self.names.count == 2 }
+            #expect(try path("front") == before["back"] && path("back") == before["front"])
+            // A new process, which knows the names alone.
+            let file = NSTemporaryDirectory() + "both.yaml"
+            try """
+            chains:
+              - [{node: camera, name: one, device: front, width: 320, height: 180, fps: 15}, {node: "null"}]
+              - [{node: camera, name: two, device: back, width: 320, height: 180, fps: 15}, {node: "null"}]
+            """.write(toFile: file, atomically: true, encoding: .utf8)
+            let (status, said) = try Program.outcome(tool, ["run", file, "--seconds", "8"], seconds: 120)
+            #expect(status == 0, "\(said)")
+            // A camera that has just been plugged in has 128.
+            for name in serials.keys {
+                #expect(try Camera.control("brightness", of: path(name)) == brightness[name], "\(name): \(said)")
+            }
+            for name in serials.keys { try Program.run(tool, ["devices", "unbind", name]) }
+            await unplug(second[0], second[1])
+        }
+
+        /// The serial numbers of the devices on the buses, with or without a driver.
+        private static var serials: [String] {
+            let folder = "/sys/bus/usb/devices"
+            let found = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+            return found.filter { !$0.hasPrefix("usb") }.compactMap {
+                (try? String(contentsOfFile: "\(folder)/\($0)/serial", encoding: .utf8))?
+                    .trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+        }
+
         @Test func `a camera that is pulled out ten times goes on at another port each time, without a leak`()
             async throws
         {

@@ -199,7 +199,7 @@ extension GuestTests {
     }
 }
 
-/// System resources of this process.
+/// System resources of a process.
 struct Footprint: CustomStringConvertible {
     /// The files behind the descriptors, without Dispatch's timers. Dispatch opens one per clock, at the first sleep by
     /// it, and keeps it.
@@ -212,22 +212,24 @@ struct Footprint: CustomStringConvertible {
     let threads: Int
     let kilobytes: Int
 
-    static var now: Footprint {
+    static var now: Footprint { of("self") }
+
+    static func of(_ process: String) -> Footprint {
         let files = FileManager.default
         func entries(_ folder: String) -> [String] { (try? files.contentsOfDirectory(atPath: folder)) ?? [] }
-        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        let status = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") } ?? ""
         // The listing's own descriptor is closed by now and has no target.
-        let targets = entries("/proc/self/fd").compactMap {
-            try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+        let targets = entries("/proc/\(process)/fd").compactMap {
+            try? files.destinationOfSymbolicLink(atPath: "/proc/\(process)/fd/\($0)")
         }
         // A read of a file of the kernel may give a part of it.
-        let bytes = (try? FileHandle(forReadingAtPath: "/proc/self/maps")?.readToEnd()) ?? Data()
+        let bytes = (try? FileHandle(forReadingAtPath: "/proc/\(process)/maps")?.readToEnd()) ?? Data()
         let maps = String(decoding: bytes, as: UTF8.self)
         return Footprint(
             targets: targets.filter { $0 != "anon_inode:[timerfd]" },
             buffers: maps.split(separator: "\n").count { $0.contains("/dev/video") },
-            threads: entries("/proc/self/task").count,
+            threads: entries("/proc/\(process)/task").count,
             kilobytes: Int(line.filter(\.isNumber)) ?? 0)
     }
 
