@@ -9,6 +9,8 @@ final class LastingStay: Sendable {
     private let manager: ServiceManager?
     /// The room of the present stay.
     let present = Mutex<(any Room)?>(nil)
+    /// When the present stay began. Nil before the room has accepted this participant.
+    private let entered = Mutex<ContinuousClock.Instant?>(nil)
 
     init(_ manager: ServiceManager?) {
         self.manager = manager
@@ -24,7 +26,7 @@ final class LastingStay: Sendable {
         var delay = RejoinDelay()
         var random = SystemRandomNumberGenerator()
         while !Task.isCancelled {
-            let begin = ContinuousClock.now
+            entered.withLock { $0 = nil }
             var problem = "The room ended."
             do {
                 try await attempt()
@@ -32,7 +34,8 @@ final class LastingStay: Sendable {
                 problem = "\(error)"
             }
             guard !Task.isCancelled else { break }
-            let pause = delay.after(stay: .now - begin, using: &random)
+            let stay = entered.withLock { $0 }.map { .now - $0 } ?? .zero
+            let pause = delay.after(stay: stay, using: &random)
             await say(
                 "\(problem) The next attempt is in \(pause.formatted(.units(allowed: [.seconds], width: .narrow))).")
             try? await Task.sleep(for: pause)
@@ -40,6 +43,9 @@ final class LastingStay: Sendable {
         await manager?.stopping()
         await finish()
     }
+
+    /// The room has accepted this participant.
+    func hasEntered() { entered.withLock { $0 = .now } }
 
     /// Runs `body` while the command is in a room, and shows the room's state in one line meanwhile.
     func present<Value>(

@@ -30,7 +30,8 @@ final class LastingView: Sendable {
 
     /// Returns at the end of the room or of the task. Throws the cause if it was an error.
     private func stay() async throws {
-        let audience = Audience(screen: screen, only: participant) { [roomName] in
+        let audience = Audience(screen: screen, only: participant) { [roomName, lasting] in
+            lasting.hasEntered()
             Console.line("Connected to the room \(roomName).")
         }
         let room = ConnectLive.createRoom(config: Config(), delegate: audience.guest)

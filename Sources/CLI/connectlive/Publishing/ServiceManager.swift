@@ -13,10 +13,13 @@ struct ServiceManager: Sendable {
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) async -> ServiceManager? {
         guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@") else { return nil }
-        // "@" stands for the first byte of an abstract address (unix(7)).
-        let path = name.hasPrefix("@") ? "\0" + name.dropFirst() : name
+        // NIO appends zeros to an abstract address (unix(7)), and so means another socket.
+        if name.hasPrefix("@") {
+            Console.error("The service manager's socket \(name) has no path, so it does not learn the state.")
+            return nil
+        }
         let bootstrap = DatagramBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-        guard let channel = try? await bootstrap.connect(unixDomainSocketPath: path).get() else {
+        guard let channel = try? await bootstrap.connect(unixDomainSocketPath: name).get() else {
             Console.error("The service manager's socket \(name) cannot be reached, so it does not learn the state.")
             return nil
         }
