@@ -248,8 +248,12 @@ let package = Package(
             path: "Tests/simulate", swiftSettings: strict),
         tests(
             of: "RoomSimulation", with: ["RTP", "PeerSession", "PeerLoop", "PeerIO"], exclude: ["scoreboard.txt"]),
-        tests(of: "RoomClient", with: ["ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
-        tests(of: "ConnectLiveSDK", with: ["ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
+        tests(
+            of: "RoomClient",
+            with: ["Cameras", "ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
+        tests(
+            of: "ConnectLiveSDK",
+            with: ["Cameras", "ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),

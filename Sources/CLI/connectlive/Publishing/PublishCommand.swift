@@ -29,7 +29,10 @@ struct PublishCommand: AsyncParsableCommand {
             if encoding.size != nil { unused.append("--size") }
             if encoding.fps != nil { unused.append("--fps") }
         }
-        if source.chosenCamera == nil, source.mic != nil { unused.append("--mic") }
+        if source.chosenCamera == nil {
+            if source.mic != nil { unused.append("--mic") }
+            if source.controls != nil { unused.append("--controls") }
+        }
         guard let last = unused.popLast() else { return }
         let names = unused.isEmpty ? last : unused.joined(separator: ", ") + " and " + last
         throw ValidationError(

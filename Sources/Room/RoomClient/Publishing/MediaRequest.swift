@@ -25,6 +25,9 @@ package struct MediaRequest: Sendable, Equatable {
     package var camera: String?
     /// The camera that takes over while `camera` is away.
     package var failover: String?
+    /// Controls of the camera by their V4L2 names, in the order in which to set them, such as
+    /// `auto_exposure=1,exposure_time_absolute=157`. Nil sets none. They change while the camera is open.
+    package var cameraControls: String?
     /// Whether capturing starts without the camera and a named microphone, and shows them when they are plugged in. Audio
     /// alone also waits for an automatic one.
     package var waitsForDevices = false
@@ -205,6 +208,7 @@ extension MediaRequest {
                 Self.sourceNode, device: camera ?? "auto", width: width, height: height,
                 framesPerSecond: framesPerSecond, mirror: isMirrored)
             if let failover { node.settings["failover"] = .text(failover) }
+            if let cameraControls, !cameraControls.isEmpty { node.settings["controls"] = .text(cameraControls) }
             return node
         case .file: return .file(Self.sourceNode, path: file, loop: isLooping)
         case .testPattern:
