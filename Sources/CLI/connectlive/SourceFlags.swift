@@ -35,8 +35,10 @@ enum CodecFlag: String, ExpressibleByArgument, CaseIterable {
 
 /// The size of captured video and its encoding.
 struct EncodingFlags: ParsableArguments {
-    @Option(help: "Video codec: vp8 or h264 (default: H.264 that the camera delivers, otherwise vp8).") var codec:
-        CodecFlag?
+    @Option(
+        help:
+            "Video codec: vp8 or h264 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8).")
+    var codec: CodecFlag?
 
     @Option(
         help: ArgumentHelp(
