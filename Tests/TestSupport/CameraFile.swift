@@ -52,16 +52,19 @@ public enum CameraFile {
     /// Writes the file of a camera that encodes, with 64x48 at 30 frames/s in H.264 and in raw frames. It makes a keyframe
     /// when it is asked for one. Returns the name of the camera.
     ///
-    /// - Parameter frames: access units; they repeat.
+    /// - Parameters:
+    ///   - frames: access units; they repeat.
+    ///   - raw: the size of the raw frames.
     public static func write(
-        h264 frames: [[UInt8]], _ faults: [Fault] = [], to folder: TemporaryFolder, _ name: String = "encoding.json"
+        h264 frames: [[UInt8]], _ faults: [Fault] = [], to folder: TemporaryFolder, _ name: String = "encoding.json",
+        raw: String = "64x48"
     ) throws -> String {
         let path = folder.file(name)
         let data = frames.map { #"{"format":"H264","size":"64x48","data":"\#(Data($0).base64EncodedString())"}"# }
         let text = """
             {"version":1,"driver":"uvcvideo","card":"Webcam","bus":"usb-0000:00:14.0-2",
              "formats":[{"format":"H264","sizes":[{"size":"64x48","rates":["30"]}]},
-                        {"format":"YUYV","sizes":[{"size":"64x48","rates":["30"]}]}],
+                        {"format":"YUYV","sizes":[{"size":"\(raw)","rates":["30"]}]}],
              "controls":[{"identifier":10029541,"title":"Force Key Frame","kind":"button",
                           "minimum":0,"maximum":0,"standard":0}],
              "frames":[\(data.joined(separator: ","))],

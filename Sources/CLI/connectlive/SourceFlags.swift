@@ -42,7 +42,8 @@ struct EncodingFlags: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Frame size, such as 1280x720 (default: the camera's best up to 1280x720; 640x480 for the test pattern).",
+            "Frame size, such as 1280x720 (default: the camera's best, up to 1920x1080 of its own H.264 and "
+                + "1280x720 of what is encoded; 640x480 for the test pattern).",
             valueName: "size"),
         transform: { try PictureSize($0) })
     var size: PictureSize?
