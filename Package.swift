@@ -251,7 +251,9 @@ let package = Package(
         tests(
             of: "RoomClient",
             with: ["Cameras", "ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
-        tests(of: "ConnectLiveSDK", with: ["ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
+        tests(
+            of: "ConnectLiveSDK",
+            with: ["Cameras", "ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),

@@ -1,3 +1,4 @@
+import Cameras
 import RoomClient
 import TestFixtures
 import TestSupport
@@ -65,6 +66,33 @@ extension SDKTests {
                 try await publisher.leave()
                 await media.stop()
             }
+        }
+
+        @Test func `controls of the camera change while it is shown, and a refused value throws`() async throws {
+            let camera = try CameraFile.writeAdjustable(to: folder)
+            func brightness() throws -> Int {
+                let opened = try CameraSystem.machine.open(camera, mayReserve: false)
+                defer { opened.device.close() }
+                let control = try opened.device.controls().first { $0.name == "brightness" }
+                return try opened.device.value(of: try #require(control))
+            }
+            let media = try media { options in
+                options.cameraDevice = camera
+                options.cameraControls = "brightness=10"
+            }
+            try await media.start()
+            #expect(try brightness() == 10)
+            try await media.update { $0.cameraControls = "brightness=90,contrast=1" }
+            #expect(try brightness() == 90)
+            let error = await #expect(throws: ConnectLiveError.self) {
+                try await media.update { $0.cameraControls = "brightness=256" }
+            }
+            #expect(error?.errorDescription?.contains("must be from 0 to 255, not 256") == true)
+            #expect(try brightness() == 90)
+            #expect(media.localCapture?.statistics.sources["source"]?.losses == 0)
+            try await media.update { $0.cameraControls = nil }
+            #expect(try brightness() == 128)
+            await media.stop()
         }
 
         @Test func `switching to a camera that is missing throws, and the former one continues`() async throws {

@@ -113,11 +113,16 @@ extension MediaNodesTests {
         }
 
         @Test func `a control whose setting is removed is forgotten`() throws {
-            let controls = CameraControls(try ControlValues("brightness=9,zoom=2,focus=3"))
+            let controls = CameraControls(
+                try ControlValues("brightness=9"), listed: try ControlValues("contrast=5,zoom=2,focus=3"))
+            try controls.set("controls", to: "hue=1")
             try controls.reset("controls")
             #expect(controls.values.values.map(\.name) == ["brightness"])
             try controls.reset("brightness")
             #expect(controls.values.values.isEmpty)
+            try controls.set("contrast", to: 4)
+            try controls.reset("controls")
+            #expect(controls.values.values.map(\.name) == ["contrast"])
         }
 
         @Test func `a plan that may not capture expects that H.264 passes`() throws {

@@ -1,4 +1,5 @@
 import Cameras
+import GStreamerKit
 import Testing
 
 @testable import MediaGraph
@@ -97,6 +98,17 @@ extension MediaNodesTests {
             ] as [([String: SettingValue], String)])
         func `settings of V4L2 cameras are refused`(settings: [String: SettingValue], code: String) {
             #expect(refusal(settings.merging(["device": "libcamera"]) { $1 }) == code)
+        }
+
+        @Test func `the modes are those that its device provider states`() {
+            let caps = Caps(
+                "video/x-raw,format=NV12,width=640,height=480; video/x-raw,format=NV12,width=1920,height=1080; "
+                    + "video/x-raw,format=YUY2,width=[32,3280],height=[32,2464]; image/jpeg,width=640,height=480")
+            let camera = LibraryCamera("imx219", caps)
+            #expect(camera.name == "libcamera:imx219")
+            #expect(camera.modes == ["NV12 640x480, 1920x1080", "YUY2 32x32 to 3280x2464", "jpeg 640x480"])
+            #expect(LibraryCamera("imx219", nil).modes.isEmpty)
+            #expect(LibraryCamera("imx219", Caps("video/x-raw")).modes.isEmpty)
         }
 
         @Test func `without its element, the message names the package`() {

@@ -1,3 +1,4 @@
+import Cameras
 import Foundation
 import MediaGraph
 import MediaNodes
@@ -171,6 +172,56 @@ struct RequestedMediaTests {
             try await requireEventually("the state") { scene.witness.seen.states.last == .live }
             #expect(scene.witness.seen.isOneStream(within: 20))
         }
+    }
+
+    /// The values that a camera has, which may be open elsewhere.
+    private func controls(_ camera: String, _ names: String...) throws -> [Int] {
+        let opened = try CameraSystem.machine.open(camera, mayReserve: false)
+        defer { opened.device.close() }
+        let controls = try opened.device.controls()
+        return try names.map { name in
+            try opened.device.value(of: try #require(controls.first { $0.name == name }))
+        }
+    }
+
+    @Test func `controls of the camera change while it stays open, and a refused one changes nothing`() async throws {
+        let camera = try CameraFile.writeAdjustable(to: folder)
+        var request = MediaRequest.camera(camera)
+        (request.width, request.height, request.microphone) = (64, 48, .none)
+        request.cameraControls = "brightness=10"
+        let capture = LocalCapture(request)
+        try await capture.start()
+        #expect(try controls(camera, "brightness", "contrast") == [10, 3])
+        let plan = try #require(capture.plan)
+        try await capture.change { $0.cameraControls = "brightness=20,contrast=9" }
+        #expect(try controls(camera, "brightness", "contrast") == [20, 9])
+        for refused in ["contrast=10", "zoom=1"] {
+            let error = await #expect(throws: RoomError.self) {
+                try await capture.change { $0.cameraControls = refused }
+            }
+            #expect(error?.code.name == "camera.control")
+            #expect(capture.requested.cameraControls == "brightness=20,contrast=9")
+        }
+        #expect(try controls(camera, "brightness", "contrast") == [20, 9])
+        // Only the setting has changed, and the source has not opened its camera again.
+        let change = GraphChange(from: plan, to: try #require(capture.plan))
+        #expect("\(change)" == "sets source.controls")
+        #expect(capture.statistics.sources["source"]?.losses == 0)
+        try await capture.change { $0.cameraControls = nil }
+        #expect(try controls(camera, "brightness", "contrast") == [128, 3])
+        await capture.stop()
+    }
+
+    @Test func `media does not start with a control that its camera refuses`() async throws {
+        var request = MediaRequest.camera(try CameraFile.writeAdjustable(to: folder))
+        (request.width, request.height, request.microphone) = (64, 48, .none)
+        request.cameraControls = "contrast=10"
+        let capture = LocalCapture(request)
+        let error = await #expect(throws: RoomError.self) { try await capture.start() }
+        #expect(error?.code.name == "camera.control")
+        try await capture.change { $0.cameraControls = "contrast=9" }
+        try await capture.start()
+        await capture.stop()
     }
 
     @Test func `media whose source has ended starts again, or goes on with another source`() async throws {

@@ -1,6 +1,7 @@
 import Cameras
 import Foundation
 import MediaGraph
+import MediaNodes
 import TestSupport
 import Testing
 
@@ -59,26 +60,97 @@ import Testing
         #expect(
             listing.lines == [
                 "  model:imx219  imx219  (/dev/video0)", "    UYVY  1920x1080",
-                "    publish sends 1280x720 at 30 frames/s",
+                "    publish sends 1280x720 at 30 frames/s. It leaves out 1920x1080, which costs about 2.3 times as much to "
+                    + "encode: --size 1920x1080 asks for it",
             ])
     }
 
-    @Test func `publish takes the best mode of a camera, and devices says what is missing`() {
-        func best(_ format: FourCC, _ sizes: [(FrameSize, Int)], fps: Int = 30) -> CaptureChoice? {
-            CaptureChoice(
-                of: [FormatOffer(format, sizes: sizes.map { .init(SizeRange($0.0), .list([FrameRate($0.1)])) })],
-                framesPerSecond: fps)
+    @Test func `a camera of libcamera is printed with its modes, or with the reason for which there are none`() throws {
+        func lines(_ modes: String) throws -> [String] {
+            let json = #"{"name": "libcamera:imx219", "modes": [\#(modes)]}"#
+            return CameraListing.lines(of: try JSONDecoder().decode(LibraryCamera.self, from: Data(json.utf8)))
         }
-        let small = best("YUYV", [(FrameSize(321, 241), 30), (FrameSize(1280, 720), 5)])
-        #expect(small?.sentence == "publish sends 320x240 at 30 frames/s: no readable mode has 1280x720 at 30")
-        let slow = best("MJPG", [(FrameSize(1920, 1080), 15)])
+        let last = "    publish sends 1280x720 at 30 frames/s; --size and --fps ask for more"
+        #expect(
+            try lines(#""NV12 640x480, 1920x1080""#)
+                == ["  libcamera:imx219  (libcamera)", "    NV12 640x480, 1920x1080", last])
+        #expect(
+            try lines("")
+                == [
+                    "  libcamera:imx219  (libcamera)",
+                    "    libcamera tells the modes of this camera only when it is opened", last,
+                ])
+    }
+
+    private typealias Offered = (FourCC, [(FrameSize, Int)])
+
+    private func choice(_ offers: Offered..., size: FrameSize? = nil, fps: Int? = nil, mayPass: Bool = true)
+        -> CaptureChoice?
+    {
+        CaptureChoice(
+            of: offers.map { format, sizes in
+                FormatOffer(format, sizes: sizes.map { .init(SizeRange($0.0), .list([FrameRate($0.1)])) })
+            }, size: size, framesPerSecond: fps, mayPass: mayPass)
+    }
+
+    private static let (vga, hd, fullHD) = (FrameSize(640, 480), FrameSize(1280, 720), FrameSize(1920, 1080))
+
+    @Test func `publish takes the best mode of a camera, and devices says what is missing`() {
+        let small = choice(("YUYV", [(FrameSize(321, 241), 30), (Self.hd, 5)]))
+        #expect(
+            small?.sentence
+                == "publish sends 320x240 at 30 frames/s: no readable mode has 1280x720 at 30. It leaves out 1280x720, "
+                + "which has only 5 frames/s: --size 1280x720 --fps 5 asks for it")
+        let slow = choice(("MJPG", [(Self.hd, 15)]))
         #expect(slow?.sentence == "publish sends 1280x720 at 15 frames/s: no readable mode has 1280x720 at 30")
-        #expect(best("MJPG", [(FrameSize(1920, 1080), 15)], fps: 10)?.framesPerSecond == 10)
-        let encoding = best("H264", [(FrameSize(1920, 1080), 60)])
-        #expect(encoding?.passesH264 == true && encoding?.width == 1920)
-        #expect(best("YUYV", [(FrameSize(1280, 720), 30)])?.passesH264 == false)
+        #expect(choice(("MJPG", [(Self.fullHD, 15)]), fps: 10)?.framesPerSecond == 10)
+        #expect(choice(("YUYV", [(Self.hd, 30)]))?.passing == nil)
         // A raw Bayer format.
-        #expect(best("BA81", [(FrameSize(1280, 720), 30)]) == nil)
+        #expect(choice(("BA81", [(Self.hd, 30)])) == nil)
+    }
+
+    @Test func `what has to be encoded is 720p, and the larger mode is named with its cost and its option`() {
+        let found = choice(("YUYV", [(Self.hd, 30), (Self.fullHD, 30)]))
+        #expect(
+            found?.sentence
+                == "publish sends 1280x720 at 30 frames/s. It leaves out 1920x1080, which costs about 2.3 times as much to "
+                + "encode: --size 1920x1080 asks for it")
+        let asked = choice(("YUYV", [(Self.hd, 30), (Self.fullHD, 30)]), size: Self.fullHD)
+        #expect(asked?.sentence == "publish sends 1920x1080 at 30 frames/s")
+    }
+
+    @Test func `the camera's own H.264 passes in up to 1080p, because nothing is encoded`() {
+        let webcam: [Offered] = [
+            ("H264", [(Self.hd, 30), (Self.fullHD, 30)]), ("YUYV", [(Self.vga, 30), (Self.hd, 30)]),
+        ]
+        let found = choice(webcam[0], webcam[1])
+        #expect(found?.sentence == "publish sends 1920x1080 at 30 frames/s: the camera's own H.264")
+        let encoded = choice(webcam[0], webcam[1], mayPass: false)
+        #expect(encoded?.sentence == "publish sends 1280x720 at 30 frames/s")
+        #expect(
+            found?.sentence(or: encoded)
+                == "publish sends 1920x1080 at 30 frames/s: the camera's own H.264, or 1280x720 encoded here if viewers "
+                + "need not decode its profile")
+        // A rate that the command line states is the highest one.
+        #expect(choice(webcam[0], webcam[1], fps: 15)?.passing == nil)
+        #expect(choice(webcam[0], webcam[1], size: Self.hd)?.passing?.size == Self.hd)
+        #expect(choice(webcam[0], webcam[1], size: Self.vga)?.passing == nil)
+    }
+
+    @Test func `H.264 that is smaller or slower than the encoded video does not pass`() {
+        let raw: Offered = ("MJPG", [(Self.hd, 30)])
+        for worse in [(Self.vga, 30), (Self.fullHD, 15)] {
+            let found = choice(("H264", [worse]), raw)
+            #expect(found?.passing == nil && found?.width == 1280)
+        }
+        let large = choice(("H264", [(FrameSize(3840, 2160), 30), (Self.fullHD, 30)]), raw)
+        #expect(
+            large?.sentence
+                == "publish sends 1920x1080 at 30 frames/s: the camera's own H.264. It leaves out 3840x2160, which not every "
+                + "viewer decodes in time: --size 3840x2160 asks for it")
+        let alone = choice(("H264", [(Self.fullHD, 60)]))
+        #expect(alone?.passing?.size == Self.fullHD && alone?.framesPerSecond == 60)
+        #expect(choice(("H264", [(Self.fullHD, 60)]), mayPass: false)?.width == 1280)
     }
 }
 

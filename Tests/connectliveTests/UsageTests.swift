@@ -67,6 +67,7 @@ import TestSupport
         ),
         (["--test-pattern", "--mic", "nosuch"], "Leave out --mic: --test-pattern does not use it."),
         (["--test-pattern", "--mic", "auto"], "Leave out --mic: --test-pattern does not use it."),
+        (["--file", clip, "--controls", "brightness=9"], "Leave out --controls: --file does not use it."),
     ])
     func `options that the source does not use are refused`(arguments: [String], sentence: String) throws {
         let result = try CommandLineTool.run(["publish", "--room", "r"] + arguments, folder: TemporaryFolder())
@@ -80,6 +81,10 @@ import TestSupport
             "Write WIDTHxHEIGHT, each an even number from 16 to 16383, such as 640x480."
         ),
         (["publish", "--size", "big"], "Write WIDTHxHEIGHT, each an even number from 16 to 16383, such as 640x480."),
+        (
+            ["publish", "--room", "r", "--controls", "brightness"],
+            "\"brightness\" is not a control with a value. Write name=number, such as auto_exposure=1,focus_absolute=30."
+        ),
         (["publish", "--bitrate", "fast"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
         (["publish", "--bitrate", "51M"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
         (["publish", "--bitrate", "2m"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
@@ -118,6 +123,17 @@ import TestSupport
         let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
         #expect(result.status == 2, "\(result.error)")
         #expect(result.error.contains(sentence), "\(result.error)")
+    }
+
+    @Test func `publish refuses a control that its camera does not take`() throws {
+        let folder = TemporaryFolder()
+        let camera = try CameraFile.writeAdjustable(to: folder)
+        let result = try CommandLineTool.run(
+            ["publish", "--room", "r", "--camera", camera, "--mic", "none", "--controls", "brightness=9,contrast=10"],
+            folder: folder)
+        #expect(result.status == 1)
+        #expect(result.error.contains("[camera.control]"), "\(result.error)")
+        #expect(result.error.contains("must be from 0 to 9, not 10"), "\(result.error)")
     }
 
     @Test(arguments: ["800k", "2M", "2.5M", "1000000"])

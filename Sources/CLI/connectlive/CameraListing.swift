@@ -1,5 +1,6 @@
 import MediaGraph
 internal import Cameras
+internal import MediaNodes
 
 /// A camera as `connectlive devices` prints it.
 struct CameraListing: Encodable {
@@ -37,7 +38,7 @@ struct CameraListing: Encodable {
         bus = place.usb.map { "USB bus \($0.bus), \($0.speed) Mbit/s" }
         modes = offers.flatMap { offer in offer.sizes.map { Mode(offer, $0, on: place.usb) } }
         publish =
-            problem ?? CaptureChoice(of: offers)?.sentence
+            problem ?? CaptureChoice(of: offers)?.sentence(or: CaptureChoice(of: offers, mayPass: false))
             ?? "publish cannot use it: no node reads any of its formats"
         self.controls = controls.map(Control.init)
     }
@@ -53,6 +54,15 @@ struct CameraListing: Encodable {
                 return CameraListing(place, [], [], problem: error.message)
             }
         }
+    }
+
+    /// A camera of libcamera.
+    static func lines(of camera: LibraryCamera) -> [String] {
+        let modes =
+            camera.modes.isEmpty
+            ? ["libcamera tells the modes of this camera only when it is opened"] : camera.modes
+        return ["  \(camera.name)  (libcamera)"] + modes.map { "    \($0)" }
+            + ["    \(CaptureChoice.sentenceOfLibraryCamera)"]
     }
 
     var lines: [String] {

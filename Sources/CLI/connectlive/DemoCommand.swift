@@ -22,8 +22,10 @@ struct DemoCommand: AsyncParsableCommand {
 
     @OptionGroup var length: SecondsFlag
 
-    @Option(help: "Video codec: vp8 or h264 (default: H.264 that the camera delivers, otherwise vp8).") var codec:
-        CodecFlag?
+    @Option(
+        help:
+            "Video codec: vp8 or h264 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8).")
+    var codec: CodecFlag?
 
     @Option(help: "Publish this file instead of the camera or the bundled clip.") var file: String?
 

@@ -94,7 +94,7 @@ struct DevicesCommand: ParsableCommand {
 
 private struct DevicesReport: Encodable {
     let cameras = CameraListing.all()
-    /// Names of cameras behind libcamera, such as a Raspberry Pi's.
+    /// Cameras behind libcamera, such as a Raspberry Pi's.
     let libraryCameras = Devices.libraryCameras()
     /// Cameras by the names of this user.
     let names: [String: CameraBindings.Binding]
@@ -121,7 +121,7 @@ private struct DevicesReport: Encodable {
     private var lines: [String] {
         let isEmpty = cameras.isEmpty && libraryCameras.isEmpty
         var lines = ["Cameras" + (isEmpty ? ": none" : "")] + cameras.flatMap(\.lines)
-        lines += libraryCameras.map { "  \($0)  (libcamera)" }
+        lines += libraryCameras.flatMap(CameraListing.lines)
         if !names.isEmpty { lines.append("Names") }
         lines += names.sorted { $0.key < $1.key }.map { "  \($0)  \($1)" }
         for (title, devices) in [("Microphones", microphones), ("Speakers", speakers)] {

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Cameras
 internal import ConnectLiveSDK
 internal import GraphFile
 internal import MediaGraph
@@ -34,12 +35,15 @@ enum CodecFlag: String, ExpressibleByArgument, CaseIterable {
 
 /// The size of captured video and its encoding.
 struct EncodingFlags: ParsableArguments {
-    @Option(help: "Video codec: vp8 or h264 (default: H.264 that the camera delivers, otherwise vp8).") var codec:
-        CodecFlag?
+    @Option(
+        help:
+            "Video codec: vp8 or h264 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8).")
+    var codec: CodecFlag?
 
     @Option(
         help: ArgumentHelp(
-            "Frame size, such as 1280x720 (default: the camera's best up to 1280x720; 640x480 for the test pattern).",
+            "Frame size, such as 1280x720 (default: the camera's best, up to 1920x1080 of its own H.264 and "
+                + "1280x720 of what is encoded; 640x480 for the test pattern).",
             valueName: "size"),
         transform: { try PictureSize($0) })
     var size: PictureSize?
@@ -91,6 +95,12 @@ struct SourceFlags: ParsableArguments {
             valueName: "camera"))
     var camera: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Controls to set whenever the camera opens, such as brightness=90,auto_exposure=1; 'devices' lists them.",
+            valueName: "controls"))
+    var controls: String?
+
     @Flag(help: "Publish moving bars with a frame number, and a tone.") var testPattern = false
 
     @Option(help: "Microphone for a camera: auto, none, or one that 'devices' lists (default: auto).") var mic: String?
@@ -105,6 +115,11 @@ struct SourceFlags: ParsableArguments {
         guard [file != nil, camera != nil, testPattern].count(where: { $0 }) <= 1 else {
             throw ValidationError("Pass only one of --file, --camera and --test-pattern.")
         }
+        do throws(MediaError) {
+            _ = try ControlValues(controls ?? "")
+        } catch {
+            throw ValidationError(error.message)
+        }
     }
 
     func apply(to options: inout LocalMediaOptions) {
@@ -114,6 +129,7 @@ struct SourceFlags: ParsableArguments {
         } else if let chosenCamera {
             options.source = .camera
             options.cameraDevice = chosenCamera == "auto" ? nil : chosenCamera
+            options.cameraControls = controls
             // Nobody sees himself here, and the viewers want to read what they see.
             options.isMirror = false
         } else {

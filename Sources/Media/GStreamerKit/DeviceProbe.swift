@@ -4,8 +4,8 @@ import MediaGraph
 
 /// The sound devices and libcamera's cameras of this machine, queried once without monitoring.
 package enum DeviceProbe {
-    /// The names of libcamera's cameras. Empty without its plugin.
-    package static func libraryCameras() -> [String] {
+    /// libcamera's cameras by name, with the formats that they state without being opened. Empty without its plugin.
+    package static func libraryCameras() -> [(name: String, formats: Caps?)] {
         GStreamer.load()
         guard let provider = gst_device_provider_factory_get_by_name("libcameraprovider") else { return [] }
         defer { gst_object_unref(provider) }
@@ -13,7 +13,10 @@ package enum DeviceProbe {
         defer { g_list_free(devices) }
         return items(of: devices).compactMap { item in
             defer { gst_object_unref(item) }
-            return takeString(gst_device_get_display_name(item.assumingMemoryBound(to: GstDevice.self)))
+            let device = item.assumingMemoryBound(to: GstDevice.self)
+            return takeString(gst_device_get_display_name(device)).map { name in
+                (name, gst_device_get_caps(device).map(Caps.init(takingOwnership:)))
+            }
         }
     }
 

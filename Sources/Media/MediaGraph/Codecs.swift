@@ -84,12 +84,21 @@ package struct Encoding: Sendable {
     package private(set) var parser: String?
     /// Whether decoders take the parser's output only.
     package private(set) var isParsedToDecode = false
+    /// Whether its encoders need an even width and an even height.
+    package private(set) var needsEvenSize = false
     /// The payload formats in RTP, each with the element that takes the stream out of its packets.
     package private(set) var depayloaders: [String: String] = [:]
     /// In the order of preference: hardware first. The last one is in every Debian.
     package let decoders: [String]
 
     package var caps: String { mediaType + framing }
+
+    /// Whether frames of this size can be encoded. An unknown one may.
+    func takesSize(of format: MediaFormat) -> Bool {
+        let sides = [format.width, format.height].compactMap(\.self)
+        return !needsEvenSize || sides.allSatisfy { $0.isMultiple(of: 2) }
+    }
+
     package var isVideo: Bool { !mediaType.hasPrefix("audio/") }
     /// Repeats the parameter sets before each keyframe, for consumers that join later.
     package var parserProperties: [String: SettingValue] {
@@ -107,7 +116,7 @@ package struct Encoding: Sendable {
             decoders: ["nvvp9dec", "vavp9dec", "v4l2slvp9dec", "v4l2vp9dec", "vp9dec"]),
         Encoding(
             name: "h264", title: "H.264", mediaType: "video/x-h264", framing: annexB, parser: "h264parse",
-            depayloaders: ["H264": "rtph264depay"],
+            needsEvenSize: true, depayloaders: ["H264": "rtph264depay"],
             decoders: [
                 "nvh264dec", "mppvideodec", "vah264dec", "v4l2slh264dec", "v4l2h264dec", "avdec_h264", "openh264dec",
             ]),

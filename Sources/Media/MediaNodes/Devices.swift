@@ -25,13 +25,41 @@ public enum Devices {
         }
     }
 
-    /// The names of libcamera's cameras for the `device` of a camera node. Empty without its GStreamer plugin.
-    public static func libraryCameras() -> [String] {
-        DeviceProbe.libraryCameras().map { "\(LibCamera.prefix):\($0)" }
+    /// The cameras of libcamera. Empty without its GStreamer plugin.
+    public static func libraryCameras() -> [LibraryCamera] {
+        DeviceProbe.libraryCameras().map { LibraryCamera($0.name, $0.formats) }
     }
 
     public static func firstMicrophone() -> AudioDevice? {
         let microphones = sound().microphones
         return microphones.first { $0.isDefault } ?? microphones.first
+    }
+}
+
+/// A camera of libcamera, such as a Raspberry Pi's.
+public struct LibraryCamera: Sendable, Hashable, Codable {
+    /// For the `device` of a camera node, such as `libcamera:/base/soc/i2c0mux/i2c@1/imx219@10`.
+    public let name: String
+    /// The pixel formats with their sizes, such as `NV12 640x480, 1920x1080` or `NV12 32x32 to 3280x2464`. Empty if libcamera
+    /// tells them only when it opens the camera.
+    public let modes: [String]
+
+    /// - Parameter formats: as libcamera's device provider states them.
+    init(_ identifier: String, _ formats: Caps?) {
+        name = "\(LibCamera.prefix):\(identifier)"
+        var sizes: [(format: String, sizes: [String])] = []
+        for structure in formats?.structures ?? [] {
+            let (widths, heights) = (structure.integers("width"), structure.integers("height"))
+            guard let format = structure.text("format") ?? structure.name.split(separator: "/").last.map(String.init),
+                let width = widths.first, let height = heights.first, let last = widths.last, let highest = heights.last
+            else { continue }
+            let size = "\(width)x\(height)" + (widths.count > 1 ? " to \(last)x\(highest)" : "")
+            if let place = sizes.firstIndex(where: { $0.format == format }) {
+                if !sizes[place].sizes.contains(size) { sizes[place].sizes.append(size) }
+            } else {
+                sizes.append((format, [size]))
+            }
+        }
+        modes = sizes.map { "\($0.format) \($0.sizes.joined(separator: ", "))" }
     }
 }

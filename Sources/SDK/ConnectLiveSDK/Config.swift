@@ -141,6 +141,19 @@ public struct LocalMediaOptions: Sendable {
         set { request.failover = newValue }
     }
 
+    /// Controls of the camera by their V4L2 names, set in this order whenever it opens, such as
+    /// `brightness=90,auto_exposure=1,exposure_time_absolute=157`. `connectlive devices` lists them with their limits. They
+    /// replace those that `connectlive devices bind` gave to the camera's name.
+    ///
+    /// `update` changes them while the camera is open: it neither opens the camera again nor interrupts the video. A control
+    /// that the new text leaves out keeps its value; nil, the default, gives all of them the values of before. `update` and
+    /// `start` throw `camera.control` for a control that the camera lacks, and for a value outside its limits. Not for
+    /// cameras of libcamera. (Linux)
+    public var cameraControls: String? {
+        get { request.cameraControls }
+        set { request.cameraControls = newValue }
+    }
+
     /// Whether `start` succeeds without the camera and a named microphone, and `switchCamera` without the camera. The video
     /// then shows a slate until the camera is plugged in, and the audio is silent. Audio alone also waits for an automatic
     /// microphone. False by default: `start` fails without the
@@ -182,9 +195,9 @@ public struct LocalMediaOptions: Sendable {
     }
 
     /// VP8, or H.264 constrained baseline. Nil, the default, means the one that costs least: H.264 that the camera delivers
-    /// passes through, everything else becomes VP8. It does not pass with `isMirror`, `failoverCamera` or `videoBitrate`, nor
-    /// in another size than `videoWidth` and `videoHeight`. While a room has the video, it keeps its codec, and a request for
-    /// another one throws. (Linux)
+    /// passes through, everything else becomes H.264 if hardware encodes it, or else VP8. It does not pass with `isMirror`,
+    /// `failoverCamera` or `videoBitrate`, nor in another size than `videoWidth` and `videoHeight`. While a room has the video,
+    /// it keeps its codec, and a request for another one throws. (Linux)
     public var videoCodec: VideoCodec? {
         get { request.codec }
         set { request.codec = newValue }

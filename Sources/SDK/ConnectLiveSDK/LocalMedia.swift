@@ -32,8 +32,8 @@ public protocol LocalMedia: AnyObject, Sendable {
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws
     /// - Parameter completion: receives nil on success
     func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void)
-    /// Changes the options: the camera or another source, size, rate, mirroring, bitrate, microphone, and the codec unless a
-    /// room has the video. The extra values stay. Throws the reason if that is not possible, and changes nothing. Video or audio that the media did not have before is part of
+    /// Changes the options: the camera or another source and the camera's controls, size, rate, mirroring, bitrate, microphone,
+    /// and the codec unless a room has the video. The extra values stay. Throws the reason if that is not possible, and changes nothing. Video or audio that the media did not have before is part of
     /// later publications only. (Linux)
     ///
     /// - Parameter change: may be called several times, on any thread.

@@ -29,7 +29,10 @@ struct PublishCommand: AsyncParsableCommand {
             if encoding.size != nil { unused.append("--size") }
             if encoding.fps != nil { unused.append("--fps") }
         }
-        if source.chosenCamera == nil, source.mic != nil { unused.append("--mic") }
+        if source.chosenCamera == nil {
+            if source.mic != nil { unused.append("--mic") }
+            if source.controls != nil { unused.append("--controls") }
+        }
         guard let last = unused.popLast() else { return }
         let names = unused.isEmpty ? last : unused.joined(separator: ", ") + " and " + last
         throw ValidationError(
@@ -41,7 +44,18 @@ struct PublishCommand: AsyncParsableCommand {
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
         let choice = choice
-        let isAdapted = choice?.adapt(&config.mediaOptions) ?? true
+        var isAdapted = true
+        if let choice {
+            // Opening a camera blocks.
+            let found = try await offPool { [options = config.mediaOptions] () throws(MediaError) in
+                choice.adapted(options)
+            }
+            if let found {
+                config.mediaOptions = found.options
+                if choice.size == nil { Console.line(found.sentence) }
+            }
+            isAdapted = found != nil
+        }
         let interruption = Interruption()
         if forever { return try await publishForever(config, isAdapted ? nil : choice, interruption) }
         config.mediaOptions.needsCamera = source.chosenCamera != nil
@@ -98,14 +112,29 @@ struct OpenSettings: Sendable {
     let size: FrameSize?
     let framesPerSecond: Int?
 
-    /// False for a camera that is not plugged in, which gets the settings of `Config`.
-    @discardableResult
-    func adapt(_ options: inout LocalMediaOptions) -> Bool {
-        guard let best = CaptureChoice.of(camera, size: size, framesPerSecond: framesPerSecond) else { return false }
-        if size == nil { (options.videoWidth, options.videoHeight) = (best.width, best.height) }
-        let isPassing = best.passesH264 && options.videoCodec != .vp8 && options.videoBitrate == nil
-        if framesPerSecond == nil, !isPassing { options.videoFPS = min(best.framesPerSecond, 60) }
-        return true
+    /// The options for the camera, and one line about them. Nil for a camera that is not plugged in, which gets the settings
+    /// of `Config`. Blocks up to 2 s.
+    ///
+    /// - Parameter isLate: whether a slate is published already. Its codec stays, so H.264 of the camera does not decide.
+    func adapted(
+        _ options: LocalMediaOptions, isLate: Bool = false
+    ) -> (options: LocalMediaOptions, sentence: String)? {
+        let mayPass = !isLate && options.videoCodec != .vp8 && options.videoBitrate == nil
+        let best = CaptureChoice.of(camera, size: size, framesPerSecond: framesPerSecond, mayPass: mayPass)
+        guard best != nil || isOfLibrary else { return nil }
+        var options = options
+        let chosen = best.map { FrameSize($0.width, $0.height) } ?? CaptureChoice.usualSize
+        if size == nil { (options.videoWidth, options.videoHeight) = (chosen.width, chosen.height) }
+        let rate = best?.framesPerSecond ?? CaptureChoice.usualRate
+        // H.264 that is faster passes at its own rate.
+        if framesPerSecond == nil, best?.passing == nil || rate <= 60 { options.videoFPS = min(rate, 60) }
+        return (options, best?.sentence ?? CaptureChoice.sentenceOfLibraryCamera)
+    }
+
+    /// Whether the camera is one of libcamera, as far as can be told without opening it.
+    private var isOfLibrary: Bool {
+        if camera == CameraSystem.any { return !Devices.libraryCameras().isEmpty }
+        return camera == "libcamera" || camera.hasPrefix("libcamera:")
     }
 }
 
@@ -123,7 +152,11 @@ enum LocalSource {
                 as: capture, failed: { _ in }, warning: { Console.error($0) },
                 device: { [weak media] kind, event in
                     guard let choice, kind == .video, case .deviceReturned = event else { return }
-                    Task.detached { try? await media?.update { choice.adapt(&$0) } }
+                    Task.detached {
+                        try? await media?.update { options in
+                            if let found = choice.adapted(options, isLate: true) { options = found.options }
+                        }
+                    }
                 })
         }
         do {

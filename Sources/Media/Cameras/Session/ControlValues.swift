@@ -36,7 +36,7 @@ package struct ControlValues: Sendable, Hashable {
     }
 
     /// These values and then the others, which replace those of the same name.
-    func merging(_ other: ControlValues) -> ControlValues {
+    package func merging(_ other: ControlValues) -> ControlValues {
         var all = self
         all.merge(other)
         return all

@@ -89,32 +89,36 @@ public struct Demand: Sendable, Hashable {
         let current = adapters.last?.output(like: format) ?? format
         if port.kinds.contains(raw) {
             if port.takes(current) { return adapters }
-            guard isVideo, let wanted = pixelFormat(for: port) else { return nil }
+            guard isVideo, let wanted = pixelFormat(for: port, of: current) else { return nil }
             return adapters + [.convert(wanted)]
         }
-        guard port.kinds.contains(encoded), let codec = codec(for: port, encoded), let input = encoders[codec] else {
+        guard port.kinds.contains(encoded), let codec = codec(for: port, encoded, of: current),
+            let input = encoders[codec]
+        else {
             return nil
         }
         if !input.takes(current) {
-            guard isVideo, let wanted = pixelFormat(for: input) else { return nil }
+            guard isVideo, let wanted = pixelFormat(for: input, of: current) else { return nil }
             adapters.append(.convert(wanted))
         }
         return adapters + [.encode(codec)]
     }
 
-    /// The codec that serves most consumers, among those that `port` accepts.
-    private func codec(for port: Port, _ encoded: MediaKind) -> String? {
-        port.encodings(of: encoded).filter { encoders[$0] != nil }.firstMaximum { codec in
+    /// The codec that serves most consumers, among those that `port` accepts, and that can encode frames of this size.
+    private func codec(for port: Port, _ encoded: MediaKind, of format: MediaFormat) -> String? {
+        let there = port.encodings(of: encoded).filter { encoders[$0] != nil }
+        let suitable = there.filter { Encoding.named($0)?.takesSize(of: format) ?? true }
+        return (suitable.isEmpty ? there : suitable).firstMaximum { codec in
             consumers.count { $0.port.encodings(of: encoded).contains(codec) }
         }
     }
 
     /// The pixel format that serves most consumers, among those that `port` accepts. A consumer of encoded video counts
     /// with the input of its encoder.
-    private func pixelFormat(for port: Port) -> String? {
+    private func pixelFormat(for port: Port, of format: MediaFormat) -> String? {
         let inputs = consumers.compactMap { consumer in
             consumer.port.kinds.contains(.rawVideo)
-                ? consumer.port : codec(for: consumer.port, .encodedVideo).flatMap { encoders[$0] }
+                ? consumer.port : codec(for: consumer.port, .encodedVideo, of: format).flatMap { encoders[$0] }
         }
         return port.encodings(of: .rawVideo).firstMaximum { format in
             inputs.count { $0.takes(.rawVideo(format)) }

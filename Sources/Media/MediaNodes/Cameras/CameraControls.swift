@@ -6,6 +6,8 @@ import Synchronization
 final class CameraControls: Sendable {
     private struct State {
         var values: ControlValues
+        /// The names among them that the setting `controls` has given.
+        var listed: Set<String>
         /// The open camera.
         var capture: CameraCapture?
         /// The controls of the camera that was open last.
@@ -14,11 +16,17 @@ final class CameraControls: Sendable {
 
     private let state: Mutex<State>
 
-    init(_ values: ControlValues) { state = Mutex(State(values: values)) }
+    /// - Parameter listed: those of the setting `controls`.
+    init(_ values: ControlValues, listed: ControlValues = ControlValues()) {
+        state = Mutex(State(values: values.merging(listed), listed: Set(listed.values.map(\.name))))
+    }
 
     /// The controls of a node's settings.
     convenience init(_ instance: NodeInstance) {
-        self.init((try? ControlValues(of: instance)) ?? ControlValues())
+        let text = instance.isGiven("controls") ? instance.text("controls") : ""
+        self.init(
+            (try? ControlValues(of: instance)) ?? ControlValues(), listed: (try? ControlValues(text)) ?? ControlValues()
+        )
     }
 
     /// The values for a camera that is opened now.
@@ -61,6 +69,8 @@ final class CameraControls: Sendable {
             state.withLock { $0.values.replace(new, with: before) }
             throw error
         }
+        let names = Set(new.values.map(\.name))
+        state.withLock { $0.listed = setting == "controls" ? $0.listed.union(names) : $0.listed.subtracting(names) }
     }
 
     /// Forgets the controls of a setting, which the camera then has as before, if it is open.
@@ -68,10 +78,9 @@ final class CameraControls: Sendable {
     /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
     func reset(_ setting: String) throws(MediaError) {
         let (capture, answer) = state.withLock { state in
-            let own = ControlValues.names
-            let names =
-                own.contains(setting) ? [setting] : state.values.values.map(\.name).filter { !own.contains($0) }
+            let names = setting == "controls" ? state.listed.sorted() : [setting]
             for name in names { state.values.remove(name) }
+            state.listed.subtract(names)
             return (state.capture, state.capture?.queueReset(names))
         }
         try capture?.wait(for: answer)

@@ -84,17 +84,21 @@ extension SystemEnvironment: CameraEnvironment {
 
     func deviceControls(_ path: String) -> [DeviceControl]? { Self.ask(path) { device in try? device.controls() } }
 
-    /// Those that were read before, by the camera's lasting name and mode.
-    private static let known = Mutex<[String: SequenceParameters]>([:])
+    /// Those that were read before and when, by the camera's lasting name and mode.
+    private static let known = Mutex<[String: (set: SequenceParameters, time: Duration)]>([:])
+    /// How long they count as read now: a program that has chosen a mode by them plans next.
+    private static let memory = Duration.seconds(5)
 
     /// While this process captures from the camera, those that were read before: an edit plans it again.
     func sequenceParameters(of path: String, in mode: CaptureMode) -> SequenceParameters? {
-        let found = Self.ask(path) { device in try? SequenceParameters(of: device, in: mode) }
         let key = "\((try? CameraSystem.machine.find(path))?.name ?? path) \(mode)"
-        return Self.known.withLock { known in
-            if let found { known[key] = found }
-            return found ?? known[key]
+        let last = Self.known.withLock { $0[key] }
+        if let last, monotonicTime() - last.time < Self.memory { return last.set }
+        guard let found = Self.ask(path, { device in try? SequenceParameters(of: device, in: mode) }) else {
+            return last?.set
         }
+        Self.known.withLock { $0[key] = (found, monotonicTime()) }
+        return found
     }
 
     public func cameraControls(_ path: String) -> [CameraControl]? {

@@ -1,4 +1,4 @@
-import Cameras
+package import Cameras
 import MediaGraph
 
 /// A camera that is there while its node is planned, with the output that needs the least work for all readers together.
@@ -98,13 +98,30 @@ extension FoundCamera {
 extension PlanEnvironment {
     /// Why a camera's H.264 is not passed on unless the settings request it. Nil if it can be.
     fileprivate func obstacle(toPassing mode: CaptureMode, of path: String, _ demand: Demand?) -> String? {
-        guard let set = (self as? any CameraEnvironment)?.sequenceParameters(of: path, in: mode) else {
-            return "the camera gave no keyframe that tells its profile; format: h264 passes it all the same"
+        let set = (self as? any CameraEnvironment)?.sequenceParameters(of: path, in: mode)
+        return SequenceParameters.obstacle(set, forPeers: demand?.reachesPeers == true).map {
+            $0.reason + "; format: h264 passes it " + $0.condition
         }
-        if !set.isInDisplayOrder {
-            return "its profile \(set.profileName) may have B-frames; format: h264 passes it if it has none"
-        }
-        guard demand?.reachesPeers == true else { return nil }
-        return set.obstacleForPeers.map { "\($0); format: h264 passes it all the same" }
+    }
+}
+
+extension Devices {
+    /// Why a room does not get a camera's own H.264, such as "its profile High may have B-frames". Nil if it does. Captures
+    /// up to the first keyframe, for at most 2 s.
+    package static func obstacle(toPassing mode: CaptureMode, of camera: CameraPlace) -> String? {
+        let set = SystemEnvironment().sequenceParameters(of: camera.path, in: mode)
+        return SequenceParameters.obstacle(set, forPeers: true)?.reason
+    }
+}
+
+extension SequenceParameters {
+    /// Why a stream with these parameters is not passed on unless the settings request it, and the condition under which
+    /// they may. Nil if it can be.
+    fileprivate static func obstacle(
+        _ set: SequenceParameters?, forPeers: Bool
+    ) -> (reason: String, condition: String)? {
+        guard let set else { return ("the camera gave no keyframe that tells its profile", "all the same") }
+        if !set.isInDisplayOrder { return ("its profile \(set.profileName) may have B-frames", "if it has none") }
+        return forPeers ? set.obstacleForPeers.map { ($0, "all the same") } : nil
     }
 }

@@ -1,4 +1,5 @@
 public import MediaGraph
+internal import Synchronization
 
 /// A video codec that our nodes encode.
 struct EncodedVideo: Sendable {
@@ -9,12 +10,13 @@ struct EncodedVideo: Sendable {
     var economy = 1.0
     /// The profile that the encoder's output is limited to; nil if it has no alternatives.
     var profile: String?
-    var needsEvenSize = false
     /// The known encoders, in order of preference: hardware first, and among hardware, elements for one chip before
     /// general interfaces. The last one is in every Debian.
     let elements: [VideoEncoderElement]
 
     var title: String { Encoding.named(name)?.title ?? name }
+
+    var needsEvenSize: Bool { Encoding.named(name)?.needsEvenSize ?? false }
 
     /// The pixel formats that one of the elements takes, I420 first.
     var pixelFormats: [String] {
@@ -59,7 +61,7 @@ struct EncodedVideo: Sendable {
         ])
 
     static let h264 = EncodedVideo(
-        name: "h264", profile: "constrained-baseline", needsEvenSize: true,
+        name: "h264", profile: "constrained-baseline",
         elements: [
             .nvidia("nvh264enc"), .mpp("mpph264enc"), .quickSync("qsvh264enc", ["b-frames": 0]),
             .va("vah264enc", ["b-frames": 0]), .va("vah264lpenc", ["b-frames": 0]),
@@ -273,5 +275,28 @@ extension Node {
         Node(
             VideoEncoderNode.kind(of: codec), name,
             ["bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval])
+    }
+}
+
+extension VideoCodec {
+    /// The codecs that hardware of this machine was seen to encode. An edit plans while that hardware is in use, and keeps
+    /// its codec.
+    private static let seen = Mutex<Set<VideoCodec>>([])
+
+    /// The codec of video that has to be encoded for a room if nobody has asked for one: H.264 if hardware encodes it, or
+    /// else VP8. Blocks for milliseconds.
+    package static func preferred(on environment: any PlanEnvironment) -> VideoCodec {
+        h264.hasHardwareEncoder(on: environment) ? .h264 : .vp8
+    }
+
+    private func hasHardwareEncoder(on environment: any PlanEnvironment) -> Bool {
+        let isThisMachine = environment is SystemEnvironment
+        if isThisMachine, Self.seen.withLock({ $0.contains(self) }) { return true }
+        let row = EncodedVideo.all.first { $0.name == rawValue }
+        let isThere = (row?.elements ?? []).contains { element in
+            element.isHardware && environment.hasElement(element.factory) && environment.canOpen(element.factory)
+        }
+        if isThisMachine, isThere { Self.seen.withLock { _ = $0.insert(self) } }
+        return isThere
     }
 }

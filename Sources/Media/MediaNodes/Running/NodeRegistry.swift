@@ -138,16 +138,18 @@ package struct NodeImplementation: Sendable {
 extension NodeImplementation {
     /// A kind whose nodes are bound to an object of the program.
     package init(
-        kind: NodeKind, input: @escaping @Sendable (Port, Node) -> Port,
+        kind: NodeKind, input: @escaping @Sendable (Port, Node, any PlanEnvironment) -> Port,
         plan: @escaping @Sendable (NodeRequest) throws(MediaError) -> NodePlan,
         activate: @escaping @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
     ) {
-        self.init(kind: kind, input: { port, node, _, _ in input(port, node) }, plan: plan, activate: activate)
+        self.init(
+            kind: kind, input: { port, node, _, environment in input(port, node, environment) }, plan: plan,
+            activate: activate)
     }
 
     package init(_ type: any NodeType.Type) {
         self.init(
-            kind: type.kind, input: { port, node, _, _ in type.input(port, of: node) },
+            kind: type.kind, input: { port, node, _, environment in type.input(port, of: node, on: environment) },
             repeatedInputs: type.repeatedInputs, otherFiles: { type.otherFiles(writtenBy: $0) },
             plan: { (request) throws(MediaError) in try type.plan(request) },
             activate: { (instance) throws(MediaError) in try type.activate(instance) })

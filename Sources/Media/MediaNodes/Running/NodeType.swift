@@ -8,6 +8,9 @@ package protocol NodeType: SendableMetatype {
     /// An input of the kind, narrowed by a node's settings.
     static func input(_ port: Port, of node: Node) -> Port
 
+    /// The same, narrowed or put into another order by the machine too.
+    static func input(_ port: Port, of node: Node, on environment: any PlanEnvironment) -> Port
+
     /// The outputs that have the format of an input, by input. Their consumers decide what the input gets.
     static var repeatedInputs: [String: String] { get }
 
@@ -24,6 +27,10 @@ package protocol NodeType: SendableMetatype {
 
 extension NodeType {
     package static func input(_ port: Port, of node: Node) -> Port { port }
+
+    package static func input(_ port: Port, of node: Node, on environment: any PlanEnvironment) -> Port {
+        input(port, of: node)
+    }
 
     package static var repeatedInputs: [String: String] { [:] }
 

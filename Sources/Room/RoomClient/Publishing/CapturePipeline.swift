@@ -36,6 +36,9 @@ struct CaptureMachine: Sendable {
     /// Plans a graph without running it, and without capturing from its camera.
     var plan: @Sendable (MediaGraph, NodeRegistry) async throws -> GraphPlan
 
+    /// The codec of video that has to be encoded if nobody has asked for one.
+    var preferredCodec: @Sendable () async -> VideoCodec = { .vp8 }
+
     static let this = CaptureMachine(
         inspect: { request throws(MediaError) in
             try await offPool { () throws(MediaError) in try request.inspect() }
@@ -47,5 +50,9 @@ struct CaptureMachine: Sendable {
             var environment = SystemEnvironment()
             environment.mayCapture = false
             return try await MediaPipeline.plan(graph, registry: registry, environment: environment)
+        },
+        preferredCodec: {
+            let found = try? await offPool { () throws(MediaError) in VideoCodec.preferred(on: SystemEnvironment()) }
+            return found ?? .vp8
         })
 }

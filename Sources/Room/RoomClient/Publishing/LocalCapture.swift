@@ -191,7 +191,9 @@ package final class LocalCapture: Sendable {
         let known = isRunning && running?.request?.origin == request.origin ? running?.contents : nil
         let contents = if let known { known } else { try await inspect(request) }
         if !isRunning { await end(pipeline, nil) }
-        guard let graph = request.graph(contents, continuing: keptCodec) else {
+        let kept = keptCodec
+        let preferred = await preferredCodec(of: request, contents)
+        guard let graph = request.graph(contents, continuing: kept, preferring: preferred) else {
             await end(pipeline, nil)
             return settle(request, contents, nil, partsLost)
         }
@@ -241,11 +243,20 @@ package final class LocalCapture: Sendable {
         var request = request
         request.isVideoActive = true
         let video = PortReference(node: MediaRequest.output, port: "video")
-        guard let graph = request.graph(contents), let plan = try? await machine.plan(graph, registry) else {
-            return .vp8
-        }
+        let preferred = await preferredCodec(of: request, contents)
+        guard let graph = request.graph(contents, preferring: preferred),
+            let plan = try? await machine.plan(graph, registry)
+        else { return .vp8 }
         let format = plan.links.first { $0.link.to == video }?.format
         return format.flatMap { VideoCodec(rawValue: $0.encoding) } ?? .vp8
+    }
+
+    /// The codec of the encoder that a bitrate requests. Otherwise the planner chooses it.
+    private func preferredCodec(of request: MediaRequest, _ contents: MediaRequest.Contents) async -> VideoCodec {
+        guard request.bitrate != nil, request.codec == nil else { return .vp8 }
+        let hasOddSize =
+            request.source == .file ? contents.hasOddSize : (request.width | request.height) & 1 != 0
+        return hasOddSize ? .vp8 : await machine.preferredCodec()
     }
 
     private static func off(_ media: StreamMedia) -> String { "\(media.rawValue) off" }

@@ -25,6 +25,9 @@ package struct MediaRequest: Sendable, Equatable {
     package var camera: String?
     /// The camera that takes over while `camera` is away.
     package var failover: String?
+    /// Controls of the camera by their V4L2 names, in the order in which to set them, such as
+    /// `auto_exposure=1,exposure_time_absolute=157`. Nil sets none. They change while the camera is open.
+    package var cameraControls: String?
     /// Whether capturing starts without the camera and a named microphone, and shows them when they are plugged in. Audio
     /// alone also waits for an automatic one.
     package var waitsForDevices = false
@@ -47,8 +50,9 @@ package struct MediaRequest: Sendable, Equatable {
     package var framesPerSecond: Double?
     /// Mirrors the camera's frames. Its own encoding then does not pass through.
     package var isMirrored = true
-    /// Nil means the one that costs least: H.264 that the source delivers passes through, everything else becomes VP8. While
-    /// a room has the video, it keeps its codec, and a request for another one is refused.
+    /// Nil means the one that costs least: H.264 that the source delivers passes through, everything else becomes H.264 if
+    /// hardware encodes it, or else VP8. While a room has the video, it keeps its codec, and a request for another one is
+    /// refused.
     package var codec: VideoCodec?
     /// Nil means the default of `VideoBitrate`, or that of the source's own encoding. With a bitrate, nothing passes through.
     package var bitrate: Bitrate?
@@ -81,6 +85,8 @@ extension MediaRequest {
     package struct Contents: Sendable, Equatable {
         package var hasVideo: Bool
         package var hasAudio: Bool
+        /// Whether the video of a file has an odd width or height, which H.264 cannot be encoded in.
+        package var hasOddSize = false
         /// One sentence about media that is left out, for the user.
         package var notice: String?
 
@@ -117,7 +123,9 @@ extension MediaRequest {
         switch source {
         case .file:
             let info = try MediaFile.inspect(file)
-            return Contents(hasVideo: hasVideo, hasAudio: hasAudio && info.hasAudio)
+            var contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && info.hasAudio)
+            contents.hasOddSize = [info.width, info.height].contains { $0 % 2 != 0 }
+            return contents
         case .testPattern: return Contents(hasVideo: hasVideo, hasAudio: hasAudio)
         case .camera:
             let isLeftOut = microphone == .automatic && hasAudio && !waitsForMicrophone && !isMicrophoneThere()
@@ -151,14 +159,16 @@ extension MediaRequest {
     /// The graph that captures this. Nil if nothing is to be captured.
     ///
     /// A pure function. The planner inserts an encoder if neither the source nor this graph encodes. `codec` is that of a
-    /// stream which the graph has to continue.
-    package func graph(_ contents: Contents, continuing codec: VideoCodec? = nil) -> MediaGraph? {
+    /// stream which the graph has to continue, and `preferred` that of an encoder for which nobody has chosen one.
+    package func graph(
+        _ contents: Contents, continuing codec: VideoCodec? = nil, preferring preferred: VideoCodec = .vp8
+    ) -> MediaGraph? {
         let hasVideo = contents.hasVideo && isVideoActive
         let hasAudio = contents.hasAudio && isAudioActive
         guard hasVideo || hasAudio else { return nil }
         let codec = codec ?? self.codec
         return MediaGraph {
-            if hasVideo { videoChain(codec) }
+            if hasVideo { videoChain(codec, preferred) }
             if !hasVideo, source != .camera {
                 Chain {
                     sourceItself
@@ -172,11 +182,11 @@ extension MediaRequest {
         }
     }
 
-    private func videoChain(_ codec: VideoCodec?) -> Chain {
+    private func videoChain(_ codec: VideoCodec?, _ preferred: VideoCodec) -> Chain {
         Chain {
             sourceItself
             if isPreviewed { Tee(Self.preview, isOptional: true) { Node.frames(Self.preview) } }
-            if let bitrate { Node.videoEncoder(Self.encoder, codec: codec ?? .vp8, bitrate: bitrate) }
+            if let bitrate { Node.videoEncoder(Self.encoder, codec: codec ?? preferred, bitrate: bitrate) }
             Join(Self.output, port: "video")
         }
     }
@@ -205,6 +215,7 @@ extension MediaRequest {
                 Self.sourceNode, device: camera ?? "auto", width: width, height: height,
                 framesPerSecond: framesPerSecond, mirror: isMirrored)
             if let failover { node.settings["failover"] = .text(failover) }
+            if let cameraControls, !cameraControls.isEmpty { node.settings["controls"] = .text(cameraControls) }
             return node
         case .file: return .file(Self.sourceNode, path: file, loop: isLooping)
         case .testPattern:

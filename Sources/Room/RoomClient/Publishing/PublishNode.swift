@@ -49,6 +49,15 @@ final class PublishNode: NodeType, PublishingNode {
         return try planInputs(request)
     }
 
+    /// The video's codecs, the preferred one first: H.264 where hardware encodes it, because that costs no processor.
+    static func input(_ port: Port, of node: Node, on environment: any PlanEnvironment) -> Port {
+        let preferred = VideoCodec.preferred(on: environment).rawValue
+        guard port.encodings.contains(preferred) else { return port }
+        return Port(
+            port.name, port.kinds, encodings: [preferred] + port.encodings.filter { $0 != preferred },
+            isRequired: port.isRequired)
+    }
+
     private static func planInputs(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         guard !request.inputs.isEmpty else {
             throw MediaError(
@@ -164,9 +173,10 @@ extension PublishNode {
     static func feeding(_ streams: OutgoingStreams) -> NodeImplementation {
         NodeImplementation(
             kind: localKind,
-            input: { port, node in
-                guard port.name == "video", case .text(let codec) = node.settings["codec"], codec != "auto" else {
-                    return port
+            input: { port, node, environment in
+                guard port.name == "video" else { return port }
+                guard case .text(let codec) = node.settings["codec"], codec != "auto" else {
+                    return input(port, of: node, on: environment)
                 }
                 return Port(port.name, port.kinds, encodings: [codec], isRequired: port.isRequired)
             },
