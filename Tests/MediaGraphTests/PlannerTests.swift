@@ -36,6 +36,7 @@ struct MadeUpNodes: PlanningCatalogue {
         NodeKind("ear", .renderer, "", inputs: [Port("in", [.rawAudio])]),
         NodeKind("room", .transport, "", inputs: [Port("in", [.encodedVideo], encodings: ["vp8", "h264"])]),
         NodeKind("disk", .recorder, "", inputs: [Port("in", [.encodedVideo], encodings: ["h264"])]),
+        NodeKind("tape", .recorder, "", inputs: [Port("in", [.encodedVideo], encodings: ["h264", "vp8"])]),
         NodeKind("packets", .transport, "", inputs: [Port("in", [.rtp])]),
         NodeKind(
             "vp8-encoder", .codec, "", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
@@ -158,6 +159,41 @@ extension FormatAlternative {
         #expect(plan.encoders == ["source-h264"])
         #expect(plan.links(into: "room").first?.format.encoding == "h264")
         #expect(plan.links(into: "disk").first?.format.encoding == "h264")
+    }
+
+    private func readers(_ kinds: String...) -> MediaGraph {
+        MediaGraph {
+            Node("source")
+            for kind in kinds {
+                Chain(from: "source") { Node(kind) }
+            }
+        }
+    }
+
+    @Test("Consumers that prefer different codecs share an encoder in one that both accept, in any order")
+    func tie() throws {
+        for graph in [readers("room", "tape"), readers("tape", "room"), readers("tape", "screen", "room")] {
+            #expect(try plan(graph).encoders == ["source-vp8"])
+        }
+        #expect(try plan(readers("tape")).encoders == ["source-h264"])
+    }
+
+    @Test("An edit keeps the codec of each consumer that stays, and a new consumer shares it")
+    func lastingCodec() throws {
+        let room = try plan(readers("room"))
+        let both = try plan(readers("room", "tape"), running: room)
+        #expect(both.encoders == ["source-vp8"])
+        let tape = try plan(readers("tape"), running: both)
+        #expect(tape.encoders == ["source-vp8"])
+        #expect(try plan(readers("tape", "room"), running: tape).encoders == ["source-vp8"])
+        // The disk accepts H.264 alone, which would otherwise serve all three.
+        let all = try plan(readers("room", "tape", "disk"), running: both)
+        for plan in [all, try plan(readers("room", "tape", "disk", "screen"), running: all)] {
+            #expect(plan.links(into: "room").first?.format.encoding == "vp8")
+            #expect(plan.links(into: "tape").first?.format.encoding == "vp8")
+            #expect(plan.links(into: "disk").first?.format.encoding == "h264")
+        }
+        #expect(try plan(readers("room", "tape", "disk")).encoders == ["source-h264"])
     }
 
     @Test("A single consumer gets its preferred codec")

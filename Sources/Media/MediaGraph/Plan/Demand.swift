@@ -16,15 +16,19 @@ public struct Demand: Sendable, Hashable {
         /// Whether it sends to peers, whose decoders of H.264 need not read more than constrained baseline (RFC 7742,
         /// section 6.2).
         let isForPeers: Bool
+        /// The codec in which an inserted encoder feeds it in the graph that runs. Nil if none does.
+        let running: String?
 
         public init(
-            _ name: String, _ port: Port, onward: Demand? = nil, isDecoder: Bool = false, isForPeers: Bool = false
+            _ name: String, _ port: Port, onward: Demand? = nil, isDecoder: Bool = false, isForPeers: Bool = false,
+            running: String? = nil
         ) {
             self.name = name
             self.port = port
             self.onward = onward
             self.isDecoder = isDecoder
             self.isForPeers = isForPeers
+            self.running = running
         }
     }
 
@@ -92,7 +96,7 @@ public struct Demand: Sendable, Hashable {
             guard isVideo, let wanted = pixelFormat(for: port, of: current) else { return nil }
             return adapters + [.convert(wanted)]
         }
-        guard port.kinds.contains(encoded), let codec = codec(for: port, encoded, of: current),
+        guard port.kinds.contains(encoded), let codec = codec(for: consumer, encoded, of: current),
             let input = encoders[codec]
         else {
             return nil
@@ -104,13 +108,30 @@ public struct Demand: Sendable, Hashable {
         return adapters + [.encode(codec)]
     }
 
-    /// The codec that serves most consumers, among those that `port` accepts, and that can encode frames of this size.
-    private func codec(for port: Port, _ encoded: MediaKind, of format: MediaFormat) -> String? {
-        let there = port.encodings(of: encoded).filter { encoders[$0] != nil }
+    /// The codec to encode in for a consumer, among those that it accepts. One that is fed keeps its codec, so that an edit
+    /// does not interrupt it. For another one, it is a codec in which others are fed, or else that which serves most.
+    private func codec(for consumer: Consumer, _ encoded: MediaKind, of format: MediaFormat) -> String? {
+        let there = consumer.port.encodings(of: encoded).filter { encoders[$0] != nil }
+        if let running = consumer.running, there.contains(running) { return running }
+        // Not every codec takes every size.
         let suitable = there.filter { Encoding.named($0)?.takesSize(of: format) ?? true }
-        return (suitable.isEmpty ? there : suitable).firstMaximum { codec in
-            consumers.count { $0.port.encodings(of: encoded).contains(codec) }
-        }
+        let codecs = suitable.isEmpty ? there : suitable
+        // The same order of codecs for all consumers, so that those with a codec in common share its encoder.
+        let ranked = codecs.map { ($0, rank(of: $0, encoded)) }
+        return ranked.dropFirst().reduce(ranked.first) { best, next in
+            best.map { $0.1 < next.1 } ?? false ? next : best
+        }?.0
+    }
+
+    /// Compared in this order. Of codecs that serve as many consumers, the one that they prefer comes first, and then the one
+    /// that peers prefer.
+    private func rank(of codec: String, _ encoded: MediaKind) -> (Int, Int, Int, Int) {
+        let lists = consumers.map { (place: $0.port.encodings(of: encoded).firstIndex(of: codec), consumer: $0) }
+        let places = lists.compactMap(\.place)
+        let first = lists.first { $0.consumer.isForPeers }?.place ?? lists.first?.place
+        return (
+            consumers.contains { $0.running == codec } ? 1 : 0, places.count, -places.reduce(0, +), -(first ?? .max)
+        )
     }
 
     /// The pixel format that serves most consumers, among those that `port` accepts. A consumer of encoded video counts
@@ -118,7 +139,7 @@ public struct Demand: Sendable, Hashable {
     private func pixelFormat(for port: Port, of format: MediaFormat) -> String? {
         let inputs = consumers.compactMap { consumer in
             consumer.port.kinds.contains(.rawVideo)
-                ? consumer.port : codec(for: consumer.port, .encodedVideo, of: format).flatMap { encoders[$0] }
+                ? consumer.port : codec(for: consumer, .encodedVideo, of: format).flatMap { encoders[$0] }
         }
         return port.encodings(of: .rawVideo).firstMaximum { format in
             inputs.count { $0.takes(.rawVideo(format)) }

@@ -4,8 +4,10 @@ extension MediaGraph {
     /// - Parameters:
     ///   - input: the contract of an input, narrowed to what its node accepts on this machine.
     ///   - encoder: the input of the encoder that the planner inserts for a codec; nil if there is none.
+    ///   - running: the codec in which an encoder that was inserted for the link feeds its input in the graph that runs.
     func demands(
-        _ catalogue: some PlanningCatalogue, input: (PortReference, Node) -> Port?, encoder: (String) -> Port?
+        _ catalogue: some PlanningCatalogue, input: (PortReference, Node) -> Port?, encoder: (String) -> Port?,
+        running: (Link) -> String?
     ) -> [PortReference: Demand] {
         var demands: [PortReference: Demand] = [:]
         var encoders: [String: Port?] = [:]
@@ -18,7 +20,8 @@ extension MediaGraph {
                         "\(link.to)", port,
                         onward: next.flatMap { demands[PortReference(node: reader.name, port: $0)] },
                         isDecoder: reader.kind == "video-decoder" || reader.kind == "audio-decoder",
-                        isForPeers: catalogue.kind(named: reader.kind)?.group == .transport)
+                        isForPeers: catalogue.kind(named: reader.kind)?.group == .transport,
+                        running: running(link))
                 }
                 let codecs = Set(
                     consumers.map(\.port).flatMap { $0.encodings(of: .encodedVideo) + $0.encodings(of: .encodedAudio) })

@@ -124,6 +124,11 @@ private struct Planning {
                 let node = Node("\(codec)-encoder")
                 let plan = running?.nodes.first { $0.adapts != nil && $0.node.kind == node.kind }
                 return catalogue.input("in", of: node, running: plan, on: environment)
+            },
+            running: { link in
+                let feeding = running?.links.first { $0.link.to == link.to }
+                guard let feeding, running?.node(feeding.link.from.node)?.adapts == link.from else { return nil }
+                return feeding.format.encoding
             })
     }
 
