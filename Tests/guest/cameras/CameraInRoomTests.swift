@@ -181,12 +181,12 @@ extension GuestTests {
             var random = Seeded(29)
             var before = [Footprint]()
             var moments: [Moment] = []
-            var kinds: [Loss: Int] = [:]
+            var kinds: [String: Int] = [:]
             let begin = monotonicSeconds()
             for round in 1...Self.losses {
                 let loss =
                     round <= 3 ? Loss.allCases[round - 1] : .allCases.randomElement(using: &random) ?? .disconnect
-                kinds[loss, default: 0] += 1
+                kinds[loss.rawValue, default: 0] += 1
                 moments.append(try await lose(loss, cameras))
                 try await requireEventually(within: 120, "return \(round), after \(loss): \(publisher.lines.suffix(5))")
                 {
