@@ -82,10 +82,11 @@ struct BufferTrace {
         try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder)/\(file)"))
     }
 
-    /// The times of the first buffer after each start of a camera, which is given all its buffers then.
+    /// The times of the first buffer after each start of a camera. Before it, the camera is given all its buffers, and its
+    /// driver owns none.
     func firstBuffers() throws -> [Double] {
         let program = """
-            /: vb2_qbuf:/ { given++ }
+            /: vb2_qbuf:/ { if (/owned_by_drv = 0,/) given++; else given = 0 }
             /: vb2_buf_done:/ {
                 if (given >= 5) for (i = 2; i <= NF; i++) if ($i == "vb2_buf_done:") print $(i - 1) + 0
                 given = 0
