@@ -24,6 +24,7 @@ import Testing
         var longestGap = limits.firstStandIn + 0.01
         let begin = bench.now
         for _ in 0..<16 {
+            let opens = bench.opens.count
             switch Int.random(in: 0..<15, using: &random) {
             case 0: bench.send(.appeared)
             case 1: bench.send(.looked(.random(in: 0...1, using: &random), isThere: .random(using: &random)))
@@ -46,6 +47,9 @@ import Testing
             default: bench.pass(.random(in: 0...0.3, using: &random))
             }
             if bench.mostOutstanding > 1 { return "two devices are open" }
+            if bench.opens.count > opens, bench.supervisor.isResting || bench.supervisor.limits != limits {
+                return "a device begins with the rest or the pace of the one before"
+            }
             // A source that starts again has no track until its former device is closed.
             if bench.supervisor.phase == .stopped, isStarted { bench.beginTrack() }
             // A slow device is waited for, but no longer than it is slow.

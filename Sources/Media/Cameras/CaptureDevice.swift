@@ -31,6 +31,10 @@ package protocol CaptureDevice: AnyObject {
     /// Whether this process captures.
     var isStreamedHere: Bool { get }
 
+    /// Takes over the size and rate that the source of a grabber has now. The device must not stream. Does nothing for a
+    /// camera, and if another program captures.
+    func followSource()
+
     /// The formats, sizes and rates in the driver's order.
     ///
     /// - Throws: `camera.lost`, `camera.failed`.
@@ -76,6 +80,10 @@ package protocol CaptureDevice: AnyObject {
 
     /// Stops and closes the device. Does nothing if it is closed.
     func close()
+}
+
+extension CaptureDevice {
+    package func followSource() {}
 }
 
 /// The driver's names for a device (`VIDIOC_QUERYCAP`). None is unique, nor stable over kernels.

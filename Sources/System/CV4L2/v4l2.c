@@ -302,6 +302,21 @@ int cv4l2_subscribe_control(int device, uint32_t identifier) {
 
 int cv4l2_subscribe_source(int device) { return subscribe(device, V4L2_EVENT_SOURCE_CHANGE, 0); }
 
+void cv4l2_follow_source(int device) {
+    struct v4l2_dv_timings found = {0}, present = {0};
+    if (call(device, VIDIOC_QUERY_DV_TIMINGS, &found) >= 0) {
+        int is_known = call(device, VIDIOC_G_DV_TIMINGS, &present) >= 0 && found.bt.width == present.bt.width
+                       && found.bt.height == present.bt.height && found.bt.interlaced == present.bt.interlaced
+                       && found.bt.pixelclock == present.bt.pixelclock;
+        if (!is_known) call(device, VIDIOC_S_DV_TIMINGS, &found);
+        return;
+    }
+    // The driver may detect several standards that it cannot tell apart.
+    v4l2_std_id detected = 0, chosen = 0;
+    if (call(device, VIDIOC_QUERYSTD, &detected) < 0 || detected == V4L2_STD_UNKNOWN) return;
+    if (call(device, VIDIOC_G_STD, &chosen) < 0 || (detected & chosen) == 0) call(device, VIDIOC_S_STD, &detected);
+}
+
 int cv4l2_dequeue_event(int device, struct cv4l2_event *event) {
     struct v4l2_event found = {0};
     int error = call(device, VIDIOC_DQEVENT, &found);

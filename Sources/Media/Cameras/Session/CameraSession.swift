@@ -80,6 +80,7 @@ package final class CameraSession: @unchecked Sendable {
         var found: (ranked: [CaptureMode], controls: [DeviceControl], layout: CaptureLayout)?
         let opened = try system.open(name, identity: identity, mayReserve: isChoice) {
             place, device throws(MediaError) in
+            device.followSource()
             let offers = try device.formats()
             let mode = try wish.choose(from: offers, of: place.name)
             let controls = try device.controls()

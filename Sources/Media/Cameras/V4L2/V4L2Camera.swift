@@ -57,6 +57,10 @@ package final class V4L2Camera: CaptureDevice {
 
     package var isStreamedHere: Bool { descriptor.map(V4L2Stream.isRunning) ?? false }
 
+    package func followSource() {
+        if let descriptor { cv4l2_follow_source(descriptor.number) }
+    }
+
     package func formats() throws(MediaError) -> [FormatOffer] {
         try open().formats(type)
     }

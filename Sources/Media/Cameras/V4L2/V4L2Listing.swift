@@ -29,9 +29,9 @@ extension V4L2Descriptor {
         for index in 0..<Self.longest {
             var found = cv4l2_sizes()
             let result = cv4l2_sizes(number, format.code, index, &found)
-            if result == -EINVAL { break }
+            if result == -EINVAL, index > 0 { break }
             // Drivers without a list: grabbers, sensors. They have the size that is set.
-            if result == -ENOTTY { return try currentSize(of: format, type).map { [$0] } ?? [] }
+            if result == -ENOTTY || result == -EINVAL { return try currentSize(of: format, type).map { [$0] } ?? [] }
             try check("VIDIOC_ENUM_FRAMESIZES", result)
             let range = SizeRange(
                 FrameSize(Int(found.min_width), Int(found.min_height)),

@@ -121,6 +121,10 @@ int cv4l2_set_control(int device, uint32_t identifier, int is_wide, int64_t valu
 int cv4l2_subscribe_control(int device, uint32_t identifier);
 int cv4l2_subscribe_source(int device);
 
+// Takes over the timing or the standard that the source has now, of an input that detects it (VIDIOC_S_DV_TIMINGS,
+// VIDIOC_S_STD). Does nothing otherwise, and if it has that already.
+void cv4l2_follow_source(int device);
+
 enum { CV4L2_EVENT_OTHER, CV4L2_EVENT_CONTROL, CV4L2_EVENT_SOURCE };
 
 struct cv4l2_event {
