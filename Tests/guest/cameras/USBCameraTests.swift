@@ -129,8 +129,10 @@ extension GuestTests {
             let file = NSTemporaryDirectory() + "both.yaml"
             try """
             chains:
-              - [{node: camera, name: one, device: front, width: 320, height: 180, fps: 15}, {node: "null"}]
-              - [{node: camera, name: two, device: back, width: 320, height: 180, fps: 15}, {node: "null"}]
+              - - {node: camera, name: one, device: front, width: 320, height: 180, fps: 15}
+                - {node: "null", name: first}
+              - - {node: camera, name: two, device: back, width: 320, height: 180, fps: 15}
+                - {node: "null", name: second}
             """.write(toFile: file, atomically: true, encoding: .utf8)
             let (status, said) = try Program.outcome(tool, ["run", file, "--seconds", "8"], seconds: 120)
             #expect(status == 0, "\(said)")
