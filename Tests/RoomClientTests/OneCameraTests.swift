@@ -26,7 +26,6 @@ private final class SharedCamera {
     private(set) var times: [Use: [Collected<Double>]] = [:]
     /// Frames that a queue of a busy machine dropped and counted, over all rounds.
     private var drops: [Use: Int] = [:]
-    private var cameraDrops = 0
 
     /// - Parameter source: the node to which the room and the recording are linked: the camera, or an encoder of the graph.
     init(_ stage: RoomStage, source: String) async throws {
@@ -110,7 +109,6 @@ private final class SharedCamera {
 
     func stop() async {
         for use in Use.allCases { countDrops(of: use) }
-        cameraDrops = drops(of: "camera")
         await pipeline.stop()
     }
 
@@ -126,18 +124,20 @@ private final class SharedCamera {
         }
     }
 
-    private func drops(of node: String) -> Int {
-        watch.sample().first { $0.node == node }?.dropped.map(\.frames).reduce(0, +) ?? 0
+    private func countDrops(of use: Use) {
+        let node = watch.sample().first { $0.node == use.rawValue }
+        drops[use, default: 0] += node?.dropped.map(\.frames).reduce(0, +) ?? 0
     }
 
-    private func countDrops(of use: Use) { drops[use, default: 0] += drops(of: use.rawValue) }
-
-    /// The frames that may be missing in a use: those that the camera or the queue of a busy machine lost, and counted.
+    /// The frames that may be missing in a use on a busy machine: those that its queue dropped and counted, and those that
+    /// were lost before the first branch.
     func mayLack(_ use: Use) -> Int {
-        let statistics = pipeline.statistics
-        let encoder = statistics.encoders.values.map(\.droppedBeforeEncoder).reduce(0, +)
-        let own = use == .room || use == .recording ? encoder : drops[use] ?? 0
-        return own + cameraDrops + (statistics.cameras["camera"]?.lost ?? 0)
+        let encoder = pipeline.statistics.encoders.values.map(\.droppedBeforeEncoder).reduce(0, +)
+        // The preview and the function are never away together.
+        let all = [Use.preview, .function].flatMap { times[$0]?.flatMap(\.all) ?? [] }
+        let start = all.min() ?? 0
+        let shown = Set(all.map { (($0 - start) / Self.interval).rounded() * Self.interval }).sorted()
+        return (use == .room || use == .recording ? encoder : drops[use] ?? 0) + (missing(in: shown) ?? 0)
     }
 
     /// The times of the frames in a recording, in seconds.
