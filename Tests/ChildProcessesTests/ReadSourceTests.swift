@@ -82,6 +82,35 @@ import Testing
         close(input)
     }
 
+    @Test func `sources are polled as soon as the process has a descriptor for that`() async throws {
+        let (output, input) = try pipe()
+        let (closed, calls, tries) = (AtomicCount(), AtomicCount(), AtomicCount())
+        let isFull = Mutex(true)
+        let poll = DescriptorPoll {
+            tries.add()
+            return isFull.withLock { $0 } ? -EMFILE : DescriptorPoll.newDescriptor()
+        }
+        let source = ReadSource(output, of: Owner(output, closed), on: queue, with: poll) {
+            calls.add()
+            var byte: UInt8 = 0
+            while read(output, &byte, 1) == 1 {}
+        }
+        await eventually("calls without events") { calls.value >= 3 }
+        isFull.withLock { $0 = false }
+        let refused = tries.value
+        await eventually("a further try") { tries.value > refused }
+        // From here on each call has its event.
+        queue.sync {}
+        let polled = calls.value
+        for count in 1...20 {
+            _ = write(input, [7], 1)
+            await eventually("byte \(count)") { calls.value == polled + count }
+        }
+        source.cancel()
+        await eventually("the descriptor is closed") { closed.value == 1 }
+        close(input)
+    }
+
     @Test func `a released source closes its descriptor`() async throws {
         let (output, input) = try pipe()
         let closed = AtomicCount()

@@ -249,7 +249,7 @@ import Testing
             #expect(refusal { _ = try MessageListener(path: path) } == "feed.unavailable")
             let client = try MessageSocket.connect(to: path)
             // The check whether a graph listens has also connected.
-            #expect(listener.accept() != nil && listener.accept() != nil && listener.accept() == nil)
+            #expect(accept(listener) != nil && accept(listener) != nil && accept(listener) == nil)
             #expect(client.peer?.user == getuid())
         }
         #expect(access(path, F_OK) != 0)
@@ -257,6 +257,23 @@ import Testing
         #expect(access(path, F_OK) == 0)
         _ = try MessageListener(path: path)
     }
+
+    private func accept(_ listener: MessageListener) -> MessageSocket? {
+        guard case .connection(let socket) = listener.accept() else { return nil }
+        return socket
+    }
+
+    @Test func `a listener that cannot accept tells that apart from nobody waiting`() throws {
+        let path = "/tmp/frame-socket-fault-\(getpid()).sock"
+        let listener = try MessageListener(path: path)
+        guard case .nothing = listener.accept() else { throw Unexpected() }
+        // As good as a process without a free descriptor, which would disturb other tests.
+        #expect(shutdown(listener.number, Int32(SHUT_RDWR)) == 0)
+        guard case .failed(let error) = listener.accept() else { throw Unexpected() }
+        #expect(error.code == "feed.unavailable" && error.message.contains("cannot accept a feeder"), "\(error)")
+    }
+
+    private struct Unexpected: Error {}
 
     /// A killed process's leftover: a socket file without a listener.
     private func leaveSocket(at path: String) {
@@ -282,9 +299,9 @@ import Testing
             }
             let listeners = made.withLock { $0 }
             try #require(listeners.count == 1)
-            while listeners[0].accept() != nil {}
+            while accept(listeners[0]) != nil {}
             _ = try MessageSocket.connect(to: path)
-            #expect(listeners[0].accept() != nil)
+            #expect(accept(listeners[0]) != nil)
         }
     }
 
@@ -320,7 +337,7 @@ import Testing
                 for _ in 0...count {
                     let deadline = ContinuousClock.now + .seconds(5)
                     while ContinuousClock.now < deadline {
-                        if let socket = listener.accept() {
+                        if let socket = accept(listener) {
                             socket.send(.greeting(small))
                             accepted.withLock { $0.append(socket) }
                             break

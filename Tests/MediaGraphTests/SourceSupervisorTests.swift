@@ -151,6 +151,41 @@ import Testing
         #expect(bench.supervisor.blamed == 0)
     }
 
+    @Test func `a loss is reported when all candidates have failed, and not when another one takes over`() {
+        var bench = Bench(candidates: 2, triesAllFirst: true)
+        bench.send(.started)
+        bench.stream(1)
+        bench.send(.failed(.failed(broken)))
+        bench.send(.closed)
+        bench.pass(0.5)
+        #expect(bench.outstanding == [1] && bench.events.isEmpty)
+        bench.stream(1)
+        #expect(bench.words == ["failedOver"])
+        bench.send(.failed(.failed(broken)))
+        #expect(bench.words == ["failedOver", "lost"] && bench.supervisor.blamed == 1)
+    }
+
+    @Test func `candidates that are all away are reported as soon as each was tried`() {
+        var bench = Bench(candidates: 2, triesAllFirst: true)
+        bench.send(.started)
+        bench.send(.openFailed(.absent(absent)))
+        bench.pass(0.5)
+        #expect(bench.events.isEmpty)
+        bench.send(.openFailed(.absent(broken)))
+        #expect(bench.words == ["waiting"] && bench.supervisor.cause == .absent(absent))
+    }
+
+    @Test func `a loss is reported after a while if the device does not close`() {
+        var bench = Bench(candidates: 2, triesAllFirst: true)
+        bench.send(.started)
+        bench.stream(1)
+        bench.send(.failed(.failed(broken)))
+        bench.pass(4.9)
+        #expect(bench.isClosing && bench.events.isEmpty)
+        bench.pass(0.2)
+        #expect(bench.words == ["lost"])
+    }
+
     @Test func `limits stay finite at any rate`() {
         for rate in [1e-300, 0.001, 30, 1e300] {
             let limits = SourceSupervisor.Limits().paced(rate)

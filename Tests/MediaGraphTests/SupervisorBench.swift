@@ -18,8 +18,8 @@ struct Bench {
     private(set) var longestGap = 0.0
     private(set) var isClosing = false
 
-    init(candidates: Int = 1, _ limits: SourceSupervisor.Limits = .init()) {
-        supervisor = SourceSupervisor(candidates: candidates, limits: limits)
+    init(candidates: Int = 1, _ limits: SourceSupervisor.Limits = .init(), triesAllFirst: Bool = false) {
+        supervisor = SourceSupervisor(candidates: candidates, limits: limits, triesAllFirst: triesAllFirst)
     }
 
     var words: [String] { events.map { "\($0.event)".prefix { $0 != "(" }.description } }

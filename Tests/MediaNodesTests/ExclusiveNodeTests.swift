@@ -1,8 +1,10 @@
+import Glibc
 import MediaGraph
-import MediaNodes
 import Synchronization
 import Testing
 import TestSupport
+
+@testable import MediaNodes
 
 /// A capturer that only one node can use at a time, like a camera.
 private final class LensNode: NodeType, RunningNode {
@@ -11,10 +13,14 @@ private final class LensNode: NodeType, RunningNode {
         settings: [
             SettingContract("width", .integer(16...4096), default: 320, ""),
             SettingContract("works", .flag, default: true, ""),
+            SettingContract("opening", .number(0...10), default: 0, unit: "seconds", ""),
         ])
     private static let isTaken = Mutex(false)
     /// The widths of all that were made.
     static let widths = Collected<Int>()
+    private let opening: Double
+
+    private init(opening: Double) { self.opening = opening }
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
@@ -37,8 +43,10 @@ private final class LensNode: NodeType, RunningNode {
         }
         if wasTaken { throw MediaError(code: MediaError.Code.cameraBusy, message: "The lens is in use.") }
         widths.append(instance.integer("width"))
-        return LensNode()
+        return LensNode(opening: instance.number("opening"))
     }
+
+    func prepare() { usleep(UInt32(opening * 1e6)) }
 
     func finish() { Self.isTaken.withLock { $0 = false } }
 }
@@ -76,6 +84,29 @@ extension MediaNodesTests {
             #expect(widths.all.last == 640)
             await pipeline.stop()
             #expect(!events.all.contains { if case .failed = $0 { true } else { false } })
+        }
+
+        @Test(
+            "A failed edit reports its own reason, however long its device takes to open again",
+            arguments: [5, 0.1])
+        func slowReturn(restoreLimit: Double) async throws {
+            let seen = Seen()
+            let graph = graph(["opening": 0.8])
+            let pipeline = try await MediaPipeline(
+                graph, bindings: seen.bindings(of: graph), registry: .builtIn.adding([LensNode.self]),
+                limits: Limits(undo: 0.1, restore: restoreLimit))
+            try await pipeline.start()
+            let error = await #expect(throws: MediaError.self) {
+                try await pipeline.apply(self.graph(["width": 800, "works": false]), within: 0.2)
+            }
+            #expect(error?.message.contains("delivered nothing in time") == true, "\(error as Any)")
+            if restoreLimit > 1 {
+                #expect(LensNode.widths.all.suffix(2) == [800, 320])
+                let count = seen.pictures.count
+                await eventually("frames as before") { seen.pictures.count > count + 5 }
+                #expect(seen.failures.isEmpty)
+            }
+            await pipeline.stop()
         }
 
         @Test("A stop during a replacement does not open the device for the old node again")

@@ -154,6 +154,65 @@ extension MediaNodesTests {
             await start.value
         }
 
+        /// A graph whose start waits at a gate, and then goes on to a node that refuses to start.
+        private func refusing(_ refused: Node, gate: Gate, prepared: Collected<String>) -> (MediaGraph, NodeRegistry) {
+            let graph = Self.watching.adding {
+                Chain(from: "pattern") { Node("prepared", name: "a") }
+                Chain(from: "pattern") { refused }
+            }
+            let registry = NodeRegistry.builtIn.adding([
+                .prepared { (name) throws(MediaError) in
+                    prepared.append(name)
+                    if name == "refused" {
+                        throw MediaError(code: MediaError.Code.elementFailed, message: "It does not start.")
+                    }
+                    gate.wait()
+                }
+            ])
+            return (graph, registry)
+        }
+
+        @Test("An edit during the start waits for it, and an optional node that then fails ends neither")
+        func editDuringStart() async throws {
+            let (seen, gate, prepared) = (Seen(), Gate(), Collected<String>())
+            let (graph, registry) = refusing(
+                Node("prepared", name: "refused").optional, gate: gate, prepared: prepared)
+            let more = Self.watching.adding {
+                Chain(from: "pattern") { Node("prepared", name: "a") }
+                Chain(from: "pattern") { Node.null("b") }
+            }
+            let pipeline = try await MediaPipeline(
+                graph, bindings: seen.bindings(of: graph), registry: registry, limits: Limits(start: 60))
+            let start = Task { try await pipeline.start() }
+            await eventually("a node opens its files") { prepared.count == 1 }
+            let edit = Task { try await pipeline.apply(more, within: 5) }
+            let cancelled = Task { try await pipeline.apply(more, within: 5) }
+            await eventually("both edits wait") { pipeline.editsAwaitingStart == 2 }
+            cancelled.cancel()
+            await #expect(throws: CancellationError.self) { try await cancelled.value }
+            gate.open()
+            try await start.value
+            #expect(try await edit.value.description == "adds b")
+            #expect(seen.partFailures.map(\.node) == ["refused"])
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty)
+        }
+
+        @Test("An edit during a start that fails is refused")
+        func editDuringFailingStart() async throws {
+            let (gate, prepared) = (Gate(), Collected<String>())
+            let (graph, registry) = refusing(Node("prepared", name: "refused"), gate: gate, prepared: prepared)
+            let pipeline = try await MediaPipeline(graph, registry: registry, limits: Limits())
+            let start = Task { try await pipeline.start() }
+            await eventually("a node opens its files") { prepared.count == 1 }
+            let edit = Task { try await pipeline.apply(Self.watching, within: 5) }
+            await eventually("the edit waits") { pipeline.editsAwaitingStart == 1 }
+            gate.open()
+            await #expect(throws: MediaError.self) { try await start.value }
+            let error = await #expect(throws: MediaError.self) { try await edit.value }
+            #expect(error?.code == MediaError.Code.pipelineStopped, "\(error as Any)")
+        }
+
         @Test("A start does not wait for a source that an edit removes meanwhile")
         func silentSourceRemoved() async throws {
             let seen = Seen()
@@ -213,13 +272,15 @@ extension MediaNodesTests {
 extension NodeImplementation {
     private struct Prepared: RunningNode {
         let name: String
-        let body: @Sendable (String) -> Void
+        let body: @Sendable (String) throws(MediaError) -> Void
 
-        func prepare() { body(name) }
+        func prepare() throws(MediaError) { try body(name) }
     }
 
     /// A renderer, `prepared`, that calls a function before it plays.
-    fileprivate static func prepared(_ body: @escaping @Sendable (_ name: String) -> Void) -> NodeImplementation {
+    fileprivate static func prepared(
+        _ body: @escaping @Sendable (_ name: String) throws(MediaError) -> Void
+    ) -> NodeImplementation {
         let kind = NodeKind("prepared", .renderer, "Reports its preparation", inputs: [Port("in", [.rawVideo])])
         return NodeImplementation(
             kind: kind, plan: { (request) throws(MediaError) in .sink(request) },

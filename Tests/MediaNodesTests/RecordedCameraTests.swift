@@ -209,14 +209,50 @@ extension MediaNodesTests {
             """#.write(toFile: other.file("other.json"), atomically: true, encoding: .utf8)
             let name = "fixture:\(other.file("other.json"))"
             #expect(try await notes(name).contains { $0.contains("takes over, which is there") })
-            let graph = MediaGraph {
-                Chain {
-                    Node("camera", settings: ["device": .text(name), "failover": .text(name)])
-                    Node.null("end")
+            for away: SettingValue in ["freeze", "end"] {
+                let graph = MediaGraph {
+                    Chain {
+                        Node("camera", settings: ["device": .text(name), "failover": .text(name), "away": away])
+                        Node.null("end")
+                    }
                 }
+                let same = await #expect(throws: MediaError.self) { try await MediaPipeline(graph) }
+                #expect(same?.code == "graph.invalid" && same?.message.contains("the same camera as device") == true)
             }
-            let same = await #expect(throws: MediaError.self) { try await MediaPipeline(graph) }
-            #expect(same?.code == "graph.invalid" && same?.message.contains("the same camera as device") == true)
+        }
+
+        @Test func `a camera that ends when it is lost first gives way to its replacement`() async throws {
+            let other = TemporaryFolder()
+            func replacement(_ faults: String) throws -> SettingValue {
+                let file = other.file("other.json")
+                try #"""
+                {"version": 1, "driver": "d", "card": "Other", "bus": "usb-1", "faults": [\#(faults)],
+                 "formats": [{"format": "YUYV", "sizes": [{"size": "64x48", "rates": ["100"]}]}]}
+                """#.write(toFile: file, atomically: true, encoding: .utf8)
+                return .text("fixture:\(file)")
+            }
+            let failover = try replacement("")
+            var run = try await RecordedRun(
+                [.init(.unplugged, at: 0.5, until: 1000)], ["away": "end", "failover": failover])
+            try await run.pipeline.start()
+            await eventually("the replacement: \(run.seen.deviceEvents)") { run.status?.state == .failedOver }
+            let count = run.seen.pictures.count
+            await eventually("its frames") { run.seen.pictures.count > count + 5 }
+            #expect(run.seen.deviceEvents.allSatisfy { $0.hasPrefix("failed over to") } && run.isMonotonic)
+            await run.pipeline.stop()
+            // One that is away gives way from the start on.
+            run = try await RecordedRun([], ["device": "serial:NOPE", "away": "end", "failover": failover])
+            try await run.pipeline.start()
+            await eventually("the replacement") { run.status?.state == .failedOver }
+            await run.pipeline.stop()
+            // Both are lost.
+            run = try await RecordedRun(
+                [.init(.unplugged, at: 0.5, until: 1000)],
+                ["away": "end", "failover": try replacement(#"{"fault": "unplugged", "at": 0.5, "until": 1000}"#)])
+            try await run.pipeline.start()
+            await eventually("the end: \(run.seen.deviceEvents)") { run.pipeline.state == .failed }
+            #expect(run.events.last == "failed camera.lost" && !run.events.contains { $0.hasPrefix("lost") })
+            await run.pipeline.stop()
         }
 
         @Test func `a slate's image that is not one is refused`() async throws {

@@ -24,20 +24,29 @@ package final class ReadSource: Sendable {
     private let body: @Sendable () -> Void
     private let state: Mutex<State>
     private let id: UInt64
+    private let poll: DescriptorPoll
 
-    /// Seconds between the calls for a descriptor that the kernel does not poll, for example because it lacks memory.
+    /// Seconds between the calls for a descriptor that the kernel does not poll, for example because the process has no free
+    /// descriptor for epoll(7).
     private static let fallback = 0.1
 
     /// `owner` closes the descriptor when it is released. It is retained until the descriptor is no longer polled. `body` must
     /// not block.
-    package init(
+    package convenience init(
         _ descriptor: Int32, of owner: any AnyObject & Sendable, on queue: DispatchQueue,
         _ body: @escaping @Sendable () -> Void
     ) {
-        (self.descriptor, self.queue, self.body) = (descriptor, queue, body)
+        self.init(descriptor, of: owner, on: queue, with: .shared, body)
+    }
+
+    init(
+        _ descriptor: Int32, of owner: any AnyObject & Sendable, on queue: DispatchQueue, with poll: DescriptorPoll,
+        _ body: @escaping @Sendable () -> Void
+    ) {
+        (self.descriptor, self.queue, self.body, self.poll) = (descriptor, queue, body, poll)
         state = Mutex(State(owner: owner))
-        id = DescriptorPoll.shared.newID()
-        DescriptorPoll.shared.add(self, id)
+        id = poll.newID()
+        poll.add(self, id)
         arm()
     }
 
@@ -57,7 +66,7 @@ package final class ReadSource: Sendable {
     package func cancel() {
         let owner = state.withLock { state in
             defer { state.owner = nil }
-            if state.owner != nil { DescriptorPoll.shared.remove(id, descriptor) }
+            if state.owner != nil { poll.remove(id, descriptor) }
             return state.owner
         }
         // The function may be reading.
@@ -79,48 +88,68 @@ package final class ReadSource: Sendable {
     private func arm() {
         // Under the lock: a descriptor of the same number may be another one after `cancel`.
         let isPolled = state.withLock { state in
-            state.owner == nil || state.holds > 0 || DescriptorPoll.shared.arm(id, descriptor)
+            state.owner == nil || state.holds > 0 || poll.arm(id, descriptor)
         }
         if !isPolled { queue.asyncAfter(deadline: .now() + Self.fallback) { [weak self] in self?.call() } }
     }
 }
 
 /// The thread that polls the descriptors of all sources.
-private final class DescriptorPoll: Sendable {
+final class DescriptorPoll: Sendable {
     private struct Reference {
         weak var source: ReadSource?
     }
 
     static let shared = DescriptorPoll()
 
-    /// Of epoll(7). Negative if the process has no free descriptor.
-    private let poll: Int32
     private let sources = Mutex<[UInt64: Reference]>([:])
     private let last = Atomic<UInt64>(0)
+    private let make: @Sendable () -> Int32
+    /// Of epoll(7). Negative until the process had a free descriptor for it.
+    private let poll = Atomic<Int32>(-1)
+    private let making = Mutex<Void>(())
 
-    private init() {
-        poll = clinux_poll()
-        guard poll >= 0 else { return }
-        // A queue of its own is a thread of its own while it is busy.
-        DispatchQueue(label: "media.poll").async { self.run() }
+    /// `make` returns a descriptor of epoll(7), or a negative number. Tests let it fail.
+    init(_ make: @escaping @Sendable () -> Int32 = DescriptorPoll.newDescriptor) {
+        self.make = make
     }
+
+    @Sendable static func newDescriptor() -> Int32 { clinux_poll() }
 
     /// Events may arrive late, so no id is used again, unlike descriptors and addresses.
-    func newID() -> UInt64 { last.add(1, ordering: .relaxed).newValue }
+    fileprivate func newID() -> UInt64 { last.add(1, ordering: .relaxed).newValue }
 
-    func add(_ source: ReadSource, _ id: UInt64) { sources.withLock { $0[id] = Reference(source: source) } }
+    fileprivate func add(_ source: ReadSource, _ id: UInt64) { sources.withLock { $0[id] = Reference(source: source) } }
 
     /// Reports the next event of a descriptor, once. Returns whether it will.
-    func arm(_ id: UInt64, _ descriptor: Int32) -> Bool {
-        poll >= 0 && clinux_poll_once(poll, descriptor, id) == 0
+    fileprivate func arm(_ id: UInt64, _ descriptor: Int32) -> Bool {
+        let poll = made()
+        return poll >= 0 && clinux_poll_once(poll, descriptor, id) == 0
     }
 
-    func remove(_ id: UInt64, _ descriptor: Int32) {
+    fileprivate func remove(_ id: UInt64, _ descriptor: Int32) {
         _ = sources.withLock { $0.removeValue(forKey: id) }
+        let poll = poll.load(ordering: .acquiring)
         if poll >= 0 { clinux_poll_no_more(poll, descriptor) }
     }
 
-    private func run() -> Never {
+    /// The descriptor of epoll(7). Makes it, and starts the thread, if there was no free descriptor before.
+    private func made() -> Int32 {
+        let poll = poll.load(ordering: .acquiring)
+        if poll >= 0 { return poll }
+        return making.withLock { _ in
+            let former = self.poll.load(ordering: .acquiring)
+            if former >= 0 { return former }
+            let new = make()
+            guard new >= 0 else { return new }
+            self.poll.store(new, ordering: .releasing)
+            // A queue of its own is a thread of its own while it is busy.
+            DispatchQueue(label: "media.poll").async { self.run(new) }
+            return new
+        }
+    }
+
+    private func run(_ poll: Int32) -> Never {
         var ids = [UInt64](repeating: 0, count: 16)
         while true {
             let count = clinux_polled(poll, &ids, Int32(ids.count))

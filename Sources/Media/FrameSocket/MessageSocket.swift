@@ -139,10 +139,25 @@ package final class MessageListener: Sendable {
 
     package var number: Int32 { descriptor.number }
 
-    /// Accepts the next connection; nil if none is waiting.
-    package func accept() -> MessageSocket? {
+    package enum Accepted: Sendable {
+        case connection(MessageSocket)
+        /// No connection is waiting.
+        case nothing
+        /// One may be waiting, and cannot be accepted now, for example because the process has no free descriptor. The
+        /// listener stays readable.
+        case failed(FrameSocketError)
+    }
+
+    /// Accepts the next connection.
+    package func accept() -> Accepted {
         let made = clinux_accept(number)
-        return made < 0 ? nil : MessageSocket(Descriptor(taking: made))
+        if made >= 0 { return .connection(MessageSocket(Descriptor(taking: made))) }
+        if [-EAGAIN, -EINTR, -ECONNABORTED].contains(made) { return .nothing }
+        return .failed(
+            FrameSocketError(
+                code: "feed.unavailable",
+                "The frame socket \(path) cannot accept a feeder: \(words(-made)). Raise the limit of open files "
+                    + "(ulimit -n), or close other programs."))
     }
 }
 

@@ -121,6 +121,8 @@ package struct SourceSupervisor: Sendable {
         /// that was not reported yet is omitted with it.
         package var eventBurst = 6.0
         package var eventInterval = 1.0
+        /// A lost device that has not closed within this time keeps the next candidate from opening.
+        package var closing = 5.0
         /// If a call is later than this, the machine stood still, and the device is not to blame for the silence.
         package var stall = 0.25
         /// A slow pace raises no limit above this.
@@ -153,6 +155,8 @@ package struct SourceSupervisor: Sendable {
     /// Those of the open device.
     package private(set) var limits: Limits
     private let candidates: Int
+    /// Whether a loss is reported only when all candidates have failed.
+    private let triesAllFirst: Bool
     package private(set) var phase = Phase.stopped
     /// The candidate that is open, or that is opened next.
     package private(set) var candidate = 0
@@ -185,6 +189,10 @@ package struct SourceSupervisor: Sendable {
     private var openedAt = MediaTime(nanoseconds: 0)
     /// Attempts that have failed since a device last worked.
     private var failures = 0
+    /// The candidates that have failed since then.
+    private var failed: Set<Int> = []
+    /// When the lost device began to close.
+    private var closingSince = MediaTime(nanoseconds: 0)
     /// Rounds of attempts that have failed since then, of devices that are there.
     private var failedRounds = 0
     /// Those of them that opened a device which then failed before its first frame.
@@ -212,9 +220,11 @@ package struct SourceSupervisor: Sendable {
         var next: MediaTime
     }
 
-    package init(candidates: Int = 1, limits: Limits = Limits()) {
+    /// With `triesAllFirst`, a source whose device is lost or away is reported only when all candidates have failed, or when
+    /// the lost device does not close.
+    package init(candidates: Int = 1, limits: Limits = Limits(), triesAllFirst: Bool = false) {
         precondition(candidates > 0)
-        self.candidates = candidates
+        (self.candidates, self.triesAllFirst) = (candidates, triesAllFirst)
         (usual, self.limits) = (limits, limits)
         eventRate = RateLimit(perSecond: 1 / limits.eventInterval, burst: limits.eventBurst, now: 0)
     }
@@ -278,7 +288,7 @@ package struct SourceSupervisor: Sendable {
             return
         }
         (candidate, hasStreamed, isFilling, worked) = (0, false, false, 0)
-        (failures, failedRounds, refusals, failedReturns, isReturning) = (0, 0, 0, 0, false)
+        (failures, failed, failedRounds, refusals, failedReturns, isReturning) = (0, [], 0, 0, 0, false)
         (standing, told, latest) = (.starting, .starting, nil)
         nextFill = now + .seconds(limits.firstStandIn)
         open(now, &actions)
@@ -355,11 +365,11 @@ package struct SourceSupervisor: Sendable {
 
     private mutating func lose(_ cause: Cause, _ now: MediaTime, _ actions: inout [Action]) {
         worked = phase == .opening ? 0 : now.seconds(since: since)
-        if worked >= limits.steady { (failures, failedRounds, refusals) = (0, 0, 0) }
+        if worked >= limits.steady { (failures, failed, failedRounds, refusals) = (0, [], 0, 0) }
         if phase == .opening, case .failed = cause { refusals += 1 }
         endReturn(works: worked >= limits.steady)
         stand(cause)
-        (phase, loss, look) = (.lost, cause, nil)
+        (phase, loss, look, closingSince) = (.lost, cause, nil, now)
         actions.append(.close)
     }
 
@@ -372,6 +382,7 @@ package struct SourceSupervisor: Sendable {
 
     /// Notes why the source is not live.
     private mutating func stand(_ cause: Cause) {
+        failed.insert(candidate)
         if candidate == 0 || latest == nil { (latest, latestCandidate) = (cause, candidate) }
         if !hasStreamed {
             // The wished device's cause says most.
@@ -455,7 +466,7 @@ package struct SourceSupervisor: Sendable {
         case .streaming where candidate > 0:
             guard now >= returnAt else { return }
             if look?.isThere == true {
-                (phase, isSwitchingBack, isReturning, failures, look) = (.lost, true, true, 0, nil)
+                (phase, isSwitchingBack, isReturning, failures, failed, look) = (.lost, true, true, 0, [], nil)
                 actions.append(.close)
             } else if look.map({ $0.isThere != nil && now >= $0.next }) ?? true {
                 look = Look(candidate: 0, next: now + .seconds(limits.poll))
@@ -480,7 +491,7 @@ package struct SourceSupervisor: Sendable {
     }
 
     private mutating func tell(_ now: MediaTime, _ actions: inout [Action]) {
-        guard standing != told, phase != .stopped else { return }
+        guard standing != told, phase != .stopped, !isUndecided(now) else { return }
         if told == .starting, standing == .live(0) {
             told = standing
             return
@@ -490,6 +501,20 @@ package struct SourceSupervisor: Sendable {
         eventRate.take()
         told = standing
         actions.append(.report(event))
+    }
+
+    /// Whether another candidate may still take over, which is reported instead of the loss.
+    private func isUndecided(_ now: MediaTime) -> Bool {
+        guard mayTakeOver else { return false }
+        return phase != .lost || now < closingSince + .seconds(limits.closing)
+    }
+
+    private var mayTakeOver: Bool {
+        guard triesAllFirst, failed.count < candidates else { return false }
+        return switch standing {
+        case .waiting, .lost: true
+        case .starting, .live: false
+        }
     }
 
     /// The event for the change of the standing. Nil for the first start.
@@ -521,7 +546,9 @@ package struct SourceSupervisor: Sendable {
         if phase != .streaming {
             due = min(due, isFilling || !hasStreamed ? nextFill : lastFrame + .seconds(limits.quiet))
         }
-        return standing == told ? due : min(due, tellAt)
+        if standing == told { return due }
+        guard mayTakeOver else { return min(due, tellAt) }
+        return phase == .lost ? min(due, max(tellAt, closingSince + .seconds(limits.closing))) : due
     }
 
     /// When to check for the wished device again.

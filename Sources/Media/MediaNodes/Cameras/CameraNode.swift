@@ -71,6 +71,7 @@ enum CameraNode: NodeType {
             MediaKind(ofEncoding: wish.delivered), wish.delivered, width: wish.width, height: wish.height,
             framesPerSecond: wish.framesPerSecond)
         var bound = NodePlan(request.node)
+        var absence: MediaError?
         do throws(MediaError) {
             let camera = try FoundCamera(request, wish)
             bound = try planElements(
@@ -82,15 +83,17 @@ enum CameraNode: NodeType {
         } catch {
             if let plan = LibCamera.plan(insteadOf: error, request, wish) { return plan }
             // One that is optional is left out.
-            guard wish.isKeptUp, Devices.isAway(error), !request.node.isOptional else { throw error }
-            device.absence = error.message
+            guard Devices.isAway(error), !request.node.isOptional else { throw error }
+            (absence, device.absence) = (error, error.message)
             (bound.resource, bound.latency) = (device.name, 1 / wish.framesPerSecond)
             bound.notes = [device.waiting ?? ""]
         }
+        let replacement = try FoundCamera.failover(of: request, beside: bound.resource)
+        if let replacement { bound.notes.append(replacement.note) }
         if wish.isKeptUp {
-            let replacement = try FoundCamera.failover(of: request, beside: bound.resource)
-            if let replacement { bound.notes.append(replacement) }
             device.slate = try Slate.plan(request, promise)
+        } else if let absence, replacement?.isThere != true {
+            throw absence
         }
         var plan = NodePlan(request.node)
         SourceHead.plan(&plan, promise, caps: promise.pushedCaps, latency: 1 / wish.framesPerSecond)

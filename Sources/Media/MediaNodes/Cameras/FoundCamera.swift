@@ -67,11 +67,13 @@ struct FoundCamera {
 }
 
 extension FoundCamera {
-    /// One sentence about the camera that takes over. Nil without one.
+    /// One sentence about the camera that takes over, and whether it is there. Nil without one.
     ///
     /// - Parameter path: that of the camera it takes over from, if that is there.
     /// - Throws: `camera.fixture` and others for a camera that cannot come; `graph.invalid` for the same camera.
-    static func failover(of request: NodeRequest, beside path: String?) throws(MediaError) -> String? {
+    static func failover(of request: NodeRequest, beside path: String?) throws(MediaError) -> (
+        note: String, isThere: Bool
+    )? {
         let name = request.isGiven("failover") ? request.text("failover") : ""
         guard !name.isEmpty else { return nil }
         let device = CameraNode.device(of: request)
@@ -87,10 +89,10 @@ extension FoundCamera {
             if found.path == path, device != CameraSystem.any {
                 throw invalid("is \(name), the same camera as device: \(found.path)")
             }
-            return "while it is away, \(name) takes over, which is there: \(found.path) (\(found.name))"
+            return ("while it is away, \(name) takes over, which is there: \(found.path) (\(found.name))", true)
         } catch {
             guard Devices.isAway(error) else { throw error }
-            return "while it is away, \(name) takes over, which is not available now: \(error.message)"
+            return ("while it is away, \(name) takes over, which is not available now: \(error.message)", false)
         }
     }
 }

@@ -12,6 +12,8 @@ final class FeedNode: NodeType, SelfHeadedNode, FedNode {
     private static let penalty = 0.2
     /// Seconds after a refused feeder.
     private static let pause = 0.02
+    /// Seconds after a connection that could not be accepted, for example because the process has no free descriptor.
+    private static let shortage = 0.1
     /// Connections to handle before other work on the queue gets its turn.
     private static let batch = 16
 
@@ -19,6 +21,7 @@ final class FeedNode: NodeType, SelfHeadedNode, FedNode {
         var listener: MessageListener?
         var readSource: ReadSource?
         var isBusySaid = false
+        var isShortageSaid = false
     }
 
     let hub: FeedHub
@@ -83,7 +86,14 @@ final class FeedNode: NodeType, SelfHeadedNode, FedNode {
 
     private func accept() {
         for _ in 0..<Self.batch {
-            guard let socket = door.withLock({ $0.listener })?.accept() else { return }
+            guard let accepted = door.withLock({ $0.listener })?.accept() else { return }
+            let socket: MessageSocket
+            switch accepted {
+            case .nothing: return
+            case .failed(let error): return accept(nobody: error)
+            case .connection(let made): socket = made
+            }
+            door.withLock { $0.isShortageSaid = false }
             if let peer = socket.peer, peer.user != geteuid() {
                 turnAway(
                     socket,
@@ -99,6 +109,16 @@ final class FeedNode: NodeType, SelfHeadedNode, FedNode {
                 hub.attach(socket)
             }
         }
+    }
+
+    /// The listener stays readable, so it is not asked again at once.
+    private func accept(nobody error: FrameSocketError) {
+        let (readSource, isNews) = door.withLock { door in
+            defer { door.isShortageSaid = true }
+            return (door.readSource, !door.isShortageSaid)
+        }
+        readSource?.hold(seconds: Self.shortage)
+        if isNews { hub.report(error) }
     }
 
     private func turnAway(_ socket: MessageSocket, _ error: FrameSocketError) {

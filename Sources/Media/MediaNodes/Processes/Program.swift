@@ -59,8 +59,8 @@ final class Program: Sendable {
     private static let grace = 2.0
     /// Seconds that the end of a graph waits for one that is being ended already.
     static let patience = 0.5
-    /// How much output is read after its end: the capacity of a pipe. Its children may continue to write.
-    private static let mostLastWords = 1 << 16
+    /// How much output is read at once: the capacity of a pipe. After the program's end, its children may continue to write.
+    private static let mostWords = 1 << 16
 
     let command: [String]
     private let path: String
@@ -138,7 +138,7 @@ final class Program: Sendable {
                 code: "process.not-started",
                 message: "The program \(title) cannot be started: \(error.reason). Check that it runs by hand.")
         }
-        let listening = ReadSource(words.number, of: words, on: queue) { [weak self] in _ = self?.listen(words) }
+        let listening = ReadSource(words.number, of: words, on: queue) { [weak self] in self?.listen(words) }
         let ending = ReadSource(child.endDescriptor, of: child, on: queue) { [weak self] in self?.ended() }
         state.withLock { state in
             state.owner = owner
@@ -153,17 +153,20 @@ final class Program: Sendable {
 
     // MARK: Its output
 
-    /// Returns how many bytes were read.
-    private func listen(_ words: OutputPipe) -> Int {
-        switch words.receive(4096) {
-        case .nothing: return 0
-        case .end:
-            state.withLock { $0.run }?.listening.cancel()
-            return 0
-        case .bytes(let bytes):
-            let (lines, fault) = state.withLock { ($0.log.append(bytes, now: FrameFeed.now), $0.fault) }
-            for line in lines { tell(line, unlessItRepeats: fault) }
-            return bytes.count
+    /// Reads until nothing is left, up to a limit.
+    private func listen(_ words: OutputPipe) {
+        var left = Self.mostWords
+        while left > 0 {
+            switch words.receive(min(left, 4096)) {
+            case .nothing: return
+            case .end:
+                state.withLock { $0.run }?.listening.cancel()
+                return
+            case .bytes(let bytes):
+                let (lines, fault) = state.withLock { ($0.log.append(bytes, now: FrameFeed.now), $0.fault) }
+                for line in lines { tell(line, unlessItRepeats: fault) }
+                left -= bytes.count
+            }
         }
     }
 
@@ -177,12 +180,7 @@ final class Program: Sendable {
 
     private func ended() {
         guard let run = state.withLock({ $0.run }), let ending = run.child.ended else { return }
-        var left = Self.mostLastWords
-        while left > 0 {
-            let count = listen(run.words)
-            if count == 0 { break }
-            left -= count
-        }
+        listen(run.words)
         run.end.cancel()
         run.listening.cancel()
         let (rest, fault, owner, round) = state.withLock { state in

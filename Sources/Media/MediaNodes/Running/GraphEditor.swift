@@ -12,6 +12,8 @@ final class GraphEditor: Sendable {
         var failing: Set<String> = []
         /// Whether the running edit, and with it the edits queued after it, was abandoned.
         var isStuck = false
+        /// When the devices must be open again that a failed edit gives back. Nil at any other time.
+        var restoreLimit: DispatchTime?
     }
 
     let graph: RunningGraph
@@ -81,12 +83,15 @@ final class GraphEditor: Sendable {
         queue.async { [self] in
             waiting.cancel()
             let hasEnded = AtomicBool()
-            let limit = Timeout(at: .now() + limits.plan + seconds + limits.undo, on: timeouts) { [weak self] _ in
+            let limit = Timeout(at: .now() + limits.plan + seconds + limits.undo, on: timeouts) { [weak self] limit in
                 guard let self, !hasEnded.value else { return }
+                // A camera may take longer to open again than an edit to fail.
+                if let later = state.withLock({ $0.restoreLimit }), .now() < later { return limit.set(later) }
                 let error = stuck(isWaiting: false)
                 guard ticket.outcome.fail(error) else { return }
                 state.withLock { $0.isStuck = true }
-                ticket.answer.give(.failure(error))
+                // The edit may have failed before, and its devices do not return.
+                ticket.answer.give(.failure(ticket.outcome.failure ?? error))
             }
             defer {
                 hasEnded.raise()
@@ -184,7 +189,10 @@ final class GraphEditor: Sendable {
         do throws(MediaError) {
             try edit.perform()
         } catch {
-            if !edit.released.isEmpty { restore(edit.released) }
+            if !edit.released.isEmpty {
+                outcome.fail(error)
+                restore(edit.released)
+            }
             throw error
         }
     }
@@ -197,17 +205,17 @@ final class GraphEditor: Sendable {
         }
     }
 
-    /// How long a camera may take to reopen after a failed edit.
-    private static let restoreSeconds = 5.0
-
     /// Makes the nodes again that had to release their devices for a failed edit, unless the pipeline stops.
     private func restore(_ names: Set<String>) {
         let outcome = EditOutcome()
         guard begin(outcome) else { return }
         let running = graph.plan
         let change = GraphChange(renewing: names, in: running)
+        let deadline = DispatchTime.now() + limits.restore
+        state.withLock { $0.restoreLimit = deadline + limits.undo }
+        defer { state.withLock { $0.restoreLimit = nil } }
         do throws(MediaError) {
-            try GraphEdit(graph, change, from: running, until: .now() + Self.restoreSeconds, outcome: outcome).perform()
+            try GraphEdit(graph, change, from: running, until: deadline, outcome: outcome).perform()
         } catch {
             guard !state.withLock({ $0.hasEnded }), let name = names.first else { return }
             // Not as a failure of the node: it has released its device, so that would not count.
@@ -286,10 +294,10 @@ final class GraphEditor: Sendable {
 final class EditTicket: Sendable {
     let outcome = EditOutcome()
     let answer = Answer<Result<GraphChange, MediaError>>()
-    /// Called when the caller cancels an edit that has begun to change the graph.
+    /// Called when the caller cancels an edit that waits for the start, or has begun to change the graph.
     private let onCancel = Mutex<(@Sendable () -> Void)?>(nil)
 
-    /// Called before the graph changes. Throws if the caller does not wait any more.
+    /// Called before a wait for the start, and before the graph changes. Throws if the caller does not wait any more.
     func begin(_ onCancel: @escaping @Sendable () -> Void) throws(MediaError) {
         self.onCancel.withLock { $0 = onCancel }
         if let failure = outcome.failure { throw failure }

@@ -9,6 +9,8 @@ struct Limits: Sendable {
     var plan = 8.0
     /// For removing the half-built nodes of a failed edit, after the edit's deadline.
     var undo = 1.0
+    /// For the devices that a failed edit gives back. A camera may take long to open again.
+    var restore = 5.0
     /// For a changed live setting.
     var setting = 3.0
     /// For an edit that is cancelled because the pipeline stops.

@@ -113,6 +113,7 @@ extension MediaPipeline {
         _ ticket: EditTicket, _ bindings: NodeBindings, owners: NodeOwners = [:], within seconds: Double,
         needsDevices: Bool = false, _ change: @escaping @Sendable (MediaGraph) throws(MediaError) -> MediaGraph
     ) async throws(MediaError) -> GraphChange {
+        if state == .running { try await waitToEdit(ticket) }
         let state = state
         guard state == .running else {
             let isOver = state != .prepared && state != .paused

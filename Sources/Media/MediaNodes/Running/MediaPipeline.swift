@@ -39,7 +39,7 @@ public final class MediaPipeline: Sendable {
     }
 
     /// The name under which the start waits until all devices and files are open, which may take indefinitely long.
-    private static let opening = ""
+    private static let allOpen = ""
 
     /// Timers for work that may block the control queue.
     private let timeouts = DispatchQueue(label: "media.limits")
@@ -49,8 +49,10 @@ public final class MediaPipeline: Sendable {
     let editor: GraphEditor
     /// Prepared, running or stopped.
     private let phase = Mutex(State.prepared)
-    /// The callers of `pause` that wait for the start; nil unless it is in progress.
-    private let awaitingStart = Mutex<[@Sendable () -> Void]?>(nil)
+    /// The start, for which a pause waits.
+    private let starting = Ongoing()
+    /// The part of it that blocks the control queue, for which edits wait: a new node needs a graph that plays.
+    private let opening = Ongoing()
 
     /// The handles of the nodes.
     let roster: NodeRoster
@@ -245,7 +247,8 @@ public final class MediaPipeline: Sendable {
         let isFirst = phase.withLock { phase in
             guard phase == .prepared else { return false }
             phase = .running
-            awaitingStart.withLock { $0 = [] }
+            starting.begin()
+            opening.begin()
             return true
         }
         if !isFirst { throw Self.runsOnce }
@@ -268,21 +271,32 @@ public final class MediaPipeline: Sendable {
     }
 
     private func startSettled() {
-        let waiting = awaitingStart.withLock { waiting in
-            defer { waiting = nil }
-            return waiting ?? []
-        }
-        for body in waiting { body() }
+        opening.end()
+        starting.end()
     }
 
     /// The number of pauses that wait until the pipeline has started.
-    var pausesAwaitingStart: Int { awaitingStart.withLock { $0?.count ?? 0 } }
+    var pausesAwaitingStart: Int { starting.waiting }
+
+    /// The number of edits that wait until all elements play.
+    var editsAwaitingStart: Int { opening.waiting }
+
+    /// Waits until a start in progress lets elements play, or has failed, or the edit is cancelled.
+    func waitToEdit(_ ticket: EditTicket) async throws(MediaError) {
+        let answer = Answer<Void>()
+        try ticket.begin { answer.give(()) }
+        opening.whenOver { answer.give(()) }
+        await answer.value
+        ticket.end()
+        if let failure = ticket.outcome.failure { throw failure }
+    }
 
     private var isStarting: Bool { phase.withLock { $0 == .running } && !reporter.hasFailed }
 
     private func begin(_ done: @escaping @Sendable (MediaError?) -> Void) {
+        defer { opening.end() }
         guard phase.withLock({ $0 == .running }) else { return done(Reporter.stopped) }
-        reporter.await(Self.opening)
+        reporter.await(Self.allOpen)
         armStartTimeout()
         reporter.whenSettled(done)
         for node in graph.nodes {
@@ -305,7 +319,7 @@ public final class MediaPipeline: Sendable {
             }
         }
         play()
-        reporter.isReady(Self.opening)
+        reporter.isReady(Self.allOpen)
     }
 
     /// Starts all elements. If those of an optional part refuse, it is removed, and the others start without it.
@@ -326,7 +340,7 @@ public final class MediaPipeline: Sendable {
         let timeout = Timeout(at: .now() + limits.start, on: timeouts) { [weak self] _ in
             guard let self else { return }
             let awaited = reporter.awaited
-            if awaited.contains(Self.opening) {
+            if awaited.contains(Self.allOpen) {
                 reporter.fail(stuck(preparing.withLock { $0 } ?? graph.nodeOpening?.name))
                 // A stop must not wait either.
                 reporter.close()
@@ -417,11 +431,7 @@ public final class MediaPipeline: Sendable {
     /// in progress. Does nothing unless the pipeline runs.
     public func pause() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isWaiting = awaitingStart.withLock { waiting in
-                waiting?.append { continuation.resume() }
-                return waiting != nil
-            }
-            if !isWaiting { continuation.resume() }
+            starting.whenOver { continuation.resume() }
         }
         await onControl { if self.state == .running { self.graph.context.pipeline.pause() } }
     }

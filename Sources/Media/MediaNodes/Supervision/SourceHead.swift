@@ -52,7 +52,7 @@ final class SourceHead: Sendable {
     enum WithoutDevice {
         /// Shows stand-ins.
         case goesOn
-        /// Fails.
+        /// Fails when no candidate delivers.
         case ends
         /// Waits for the device, and fails when it is lost.
         case endsWithLoss
@@ -81,7 +81,9 @@ final class SourceHead: Sendable {
             SourceTrack(
                 PushSource(instance.element($0.element)), instance.plan.formats[$0.port], $0.standIn, $0.capacity)
         }
-        state = Mutex(State(supervisor: SourceSupervisor(candidates: candidates, limits: limits), tracks: tracks))
+        let supervisor = SourceSupervisor(
+            candidates: candidates, limits: limits, triesAllFirst: withoutDevice == .ends)
+        state = Mutex(State(supervisor: supervisor, tracks: tracks))
         if isAwaited { reporter.await(name) }
         for (index, track) in tracks.enumerated() where track.repeater != nil {
             track.source.element.source.onUpstreamEvent { [weak self] event in
@@ -344,11 +346,14 @@ final class SourceHead: Sendable {
             switch event {
             case .waiting where withoutDevice == .endsWithLoss: return
             case .waiting(let cause), .lost(let cause):
-                let error = error(cause)
+                // The wished device's cause says most.
+                let (latest, blamed) = (state.supervisor.cause ?? cause, state.supervisor.blamed)
+                let error = self.error(latest, blamed).about(name)
                 // Nothing follows.
                 handle(.stopped, &state)
                 return events.async { [reporter, name] in reporter.fail(error, name) }
-            case .returned, .failedOver: return
+            case .returned where withoutDevice == .endsWithLoss, .failedOver where withoutDevice == .endsWithLoss: return
+            case .returned, .failedOver: break
             }
         }
         let reported: MediaEvent
