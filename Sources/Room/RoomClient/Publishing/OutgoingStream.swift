@@ -151,7 +151,9 @@ final class OutgoingStream: Sendable {
             defer { state.waiting = [] }
             if state.isShown, batch.isKeyframe { state.needsKeyframe = false }
             let isPassed = state.isShown && !state.needsKeyframe
-            return (isPassed ? Array(state.receivers.values) : [], state.waiting, state.asksAgain(at: batch.captureTime))
+            return (
+                isPassed ? Array(state.receivers.values) : [], state.waiting, state.asksAgain(at: batch.captureTime)
+            )
         }
         if asks { requestKeyframe() }
         for continuation in waiting { continuation.resume(returning: nil) }
