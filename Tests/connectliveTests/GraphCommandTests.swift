@@ -109,7 +109,7 @@ import TestSupport
     }
 
     @Test func `a mistake in an inserted node is reported at the node that needs it`() throws {
-        let text = "chains: [[{node: test-pattern, width: 321, height: 181}, {node: recorder, path: a.mp4}]]"
+        let text = "chains: [[{node: test-pattern, width: 321, height: 181}, {node: recorder, path: a.m3u8}]]"
         for command in ["validate", "plan", "run"] {
             let result = try run([command, "graph.yaml"], text)
             #expect(result.status == 1)
@@ -121,7 +121,7 @@ import TestSupport
         let text = """
             chains:
               - - {node: test-pattern, width: 321, height: 181}
-                - tee: [{node: recorder, path: a.mp4, optional: true}]
+                - tee: [{node: recorder, path: a.m3u8, optional: true}]
                 - "null"
             """
         let result = try run(["plan", "graph.yaml"], text)
