@@ -344,6 +344,15 @@ final class OutgoingStreams: Sendable {
         }
     }
 
+    /// Keeps those of the streams no longer that have no input, and returns them.
+    func drop(unfedOf streams: [OutgoingStream]) -> [OutgoingStream] {
+        lasting.withLock { lasting in
+            let dropped = streams.filter { !$0.isFed }
+            lasting.removeAll { stream in dropped.contains { $0 === stream } }
+            return dropped
+        }
+    }
+
     /// Ends the streams that have neither an input nor a room.
     func dropUnused() {
         lasting.withLock { lasting in lasting.removeAll { !$0.isFed && !$0.isPublished } }
