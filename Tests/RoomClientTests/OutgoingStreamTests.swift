@@ -14,33 +14,87 @@ import Testing
     }
 
     /// Passes frames of 25 per second.
-    private func take(_ stream: OutgoingStream, _ frames: ClosedRange<Int>, keyframe: Int? = nil) {
+    private func take(
+        _ stream: OutgoingStream, _ input: Input, _ frames: ClosedRange<Int>, keyframe: Int? = nil
+    ) {
         for index in frames {
             stream.take(
                 RTPBatch(
                     captureTime: MediaTime(nanoseconds: UInt64(index) * 40_000_000), rtpTimestamp: UInt32(index) * 3600,
-                    isKeyframe: index == keyframe))
+                    isKeyframe: index == keyframe), from: input)
         }
     }
 
     @Test func `a lost request for a keyframe is repeated until one comes`() {
         let (input, stream) = (Input(), OutgoingStream(.vp8))
         stream.begin(input)
-        take(stream, 0...0, keyframe: 0)
+        take(stream, input, 0...0, keyframe: 0)
         stream.show()
         #expect(input.requests == 1, "frames passed before")
-        take(stream, 1...13)
+        take(stream, input, 1...13)
         #expect(input.requests == 1, "the first request may still take effect")
-        take(stream, 14...64)
+        take(stream, input, 14...64)
         #expect(input.requests == 5, "twice a second")
-        take(stream, 65...200, keyframe: 65)
+        take(stream, input, 65...200, keyframe: 65)
         #expect(input.requests == 5, "it has come")
     }
 
     @Test func `a stream that no room shows asks for no keyframe`() {
         let (input, stream) = (Input(), OutgoingStream(.vp8))
         stream.begin(input)
-        take(stream, 0...100)
+        take(stream, input, 0...100)
         #expect(input.requests == 0)
+    }
+
+    /// The capture times of the frames that a room gets, in frames.
+    private func numbers(of track: any OutgoingTrack) -> Seen {
+        let seen = Seen()
+        track.connect(
+            TrackReceiver(take: { seen.add(Int($0.captureTime.nanoseconds / 40_000_000)) }, stateChanged: {}))
+        return seen
+    }
+
+    @Test func `an input that replaces another one feeds the stream once it is shown`() {
+        let (old, new, stream) = (Input(), Input(), OutgoingStream(.vp8))
+        let track = stream.track()
+        let seen = numbers(of: track)
+        stream.begin(old)
+        stream.show()
+        take(stream, old, 0...2, keyframe: 0)
+        stream.begin(new)
+        take(stream, new, 1...2, keyframe: 1)
+        take(stream, old, 3...3)
+        #expect(seen.all == [0, 1, 2, 3], "it is not shown yet")
+        stream.show()
+        #expect(new.requests == 1)
+        take(stream, old, 4...5, keyframe: 4)
+        take(stream, new, 4...6, keyframe: 5)
+        #expect(seen.all == [0, 1, 2, 3, 5, 6])
+        stream.pause(old)
+        take(stream, new, 7...7)
+        #expect(seen.all.last == 7)
+        #expect(stream.isFed)
+        stream.pause(new)
+        take(stream, new, 8...8, keyframe: 8)
+        #expect(seen.all.last == 7)
+        #expect(!stream.isFed)
+        track.disconnect()
+    }
+
+    @Test func `an input whose replacement has failed feeds the stream again`() {
+        let (old, new, stream) = (Input(), Input(), OutgoingStream(.vp8))
+        let track = stream.track()
+        let seen = numbers(of: track)
+        stream.begin(old)
+        stream.show()
+        take(stream, old, 0...1, keyframe: 0)
+        stream.begin(new)
+        take(stream, new, 1...1)
+        stream.show()
+        stream.pause(new)
+        #expect(old.requests == 1)
+        take(stream, old, 2...4, keyframe: 3)
+        #expect(seen.all == [0, 1, 3, 4])
+        track.disconnect()
     }
 }

@@ -162,6 +162,47 @@ struct RequestedMediaTests {
         }
     }
 
+    /// Waits until the room has more of the audio.
+    private func moreSound(_ engine: RoomEngine) async throws {
+        func sent() async -> Int { await engine.statistics.published.first { !$0.isVideo }?.framesSent ?? 0 }
+        let before = await sent()
+        try await requireEventually("more audio") { await sent() > before + 20 }
+    }
+
+    @Test func `published audio continues when video that is not published changes its codec`() async throws {
+        var request = MediaRequest.testPattern()
+        (request.width, request.height, request.hasVideo) = (64, 64, false)
+        try await publish(request, media: .audio) { scene in
+            try await scene.capture.change { $0.hasVideo = true }
+            for codec in [VideoCodec.h264, .vp8] {
+                try await scene.capture.change { $0.codec = codec }
+                #expect(scene.capture.plan?.videoCodecs == ["\(codec.rawValue)-encoder"])
+                try await moreSound(scene.engine)
+                #expect(scene.capture.streamState(of: .audio) == .live)
+            }
+            #expect(scene.witness.seen.streams.count == 1 && scene.witness.seen.ended == 0)
+        }
+    }
+
+    @Test func `audio that a room has taken without the video continues when the video changes its codec`() async throws
+    {
+        try await RoomStage.run { stage in
+            var request = MediaRequest.testPattern()
+            (request.width, request.height, request.codec) = (64, 64, .h264)
+            let capture = LocalCapture(request)
+            let engine = try await StreamWitness().enter(stage)
+            var tracks = try await capture.publish().filter { $0.codec == .opus }
+            _ = try await engine.publish(tracks.map { Publication($0) })
+            tracks = []
+            try await moreSound(engine)
+            try await capture.change { $0.codec = .vp8 }
+            #expect(capture.plan?.videoCodecs == ["vp8-encoder"])
+            try await moreSound(engine)
+            await capture.stop()
+            engine.disconnect()
+        }
+    }
+
     @Test func `media that starts again after a stop continues its stream`() async throws {
         try await publish(try encodingCamera()) { scene in
             try await scene.witness.more()

@@ -65,7 +65,7 @@ private final class StubInput: StreamInput {
         stream.take(
             RTPBatch(
                 bytes: [UInt8](repeating: 0, count: 20), ends: [20], captureTime: MediaTime(nanoseconds: 1),
-                rtpTimestamp: 1, isKeyframe: true))
+                rtpTimestamp: 1, isKeyframe: true), from: self)
     }
 }
 
@@ -114,7 +114,7 @@ final class StubPipeline: CapturePipeline {
                 return graph.node(MediaRequest.output)?.settings["codec"] == "h264" ? .h264 : .vp8
             })
         let former = state.withLock { $0.inputs }
-        for input in former where !wanted.contains(input.stream.codec) { input.stream.pause() }
+        for input in former where !wanted.contains(input.stream.codec) { input.stream.pause(input) }
         let kept = former.filter { wanted.contains($0.stream.codec) }
         let new = wanted.subtracting(kept.map(\.stream.codec)).map { StubInput(streams.stream(for: $0)) }
         streams.keep(new.map(\.stream))
@@ -164,6 +164,6 @@ final class StubPipeline: CapturePipeline {
             defer { state.inputs = [] }
             return state.inputs
         }
-        for input in inputs { input.stream.pause() }
+        for input in inputs { input.stream.pause(input) }
     }
 }

@@ -72,6 +72,7 @@ enum OwnParticipants {
 /// A node's participation in a room. It enters once and leaves once.
 final class RoomStay: Sendable {
     private struct State {
+        var entry: Task<Result<RoomEngine, RoomError>, Never>?
         var engine: RoomEngine?
         var token: AccessToken?
         var isLeaving = false
@@ -103,9 +104,25 @@ final class RoomStay: Sendable {
 
     var isLeaving: Bool { state.withLock { $0.isLeaving } }
 
-    /// Signs in and joins the room. Returns when media can flow.
+    /// Signs in and joins the room, unless that has happened or is in progress. Returns when media can flow.
     func enter() async throws(RoomError) -> RoomEngine {
-        let token = try await access.signIn()
+        let entry = state.withLock { state in
+            let entry = state.entry ?? Task.detached { [self] in await enterOnce() }
+            state.entry = entry
+            return entry
+        }
+        return try await entry.value.get()
+    }
+
+    private func enterOnce() async -> Result<RoomEngine, RoomError> {
+        let token: AccessToken
+        do throws(RoomError) {
+            token = try await access.signIn()
+        } catch {
+            // Without an engine, the next caller may try again.
+            state.withLock { $0.entry = nil }
+            return .failure(error)
+        }
         let engine = RoomEngine(options: options) { [weak self] event in self?.handle(event) }
         let mayEnter = state.withLock { state in
             guard !state.isLeaving else { return false }
@@ -113,7 +130,7 @@ final class RoomStay: Sendable {
             state.token = access.ownsToken ? token : nil
             return true
         }
-        guard mayEnter else { throw Self.left }
+        guard mayEnter else { return .failure(Self.left) }
         engine.connect(to: access.room, with: token)
         await withCheckedContinuation { continuation in
             let isSettled = state.withLock { state in
@@ -124,8 +141,7 @@ final class RoomStay: Sendable {
             if isSettled { continuation.resume() }
         }
         let (isInside, failure) = state.withLock { ($0.isInside && !$0.hasEnded, $0.failure) }
-        guard isInside else { throw failure ?? Self.left }
-        return engine
+        return isInside ? .success(engine) : .failure(failure ?? Self.left)
     }
 
     private static let left = RoomError(.roomReleased, "The room was left before it was entered.")

@@ -9,24 +9,33 @@ protocol StreamInput: AnyObject, Sendable {
     func requestKeyframe()
 }
 
-extension RTPOutputNode: StreamInput {}
-
 /// One encoded stream of a graph, published in any number of rooms.
 ///
 /// It outlives its input, and the pipeline of the input: another input of the same codec continues the stream, with
-/// timestamps that count on.
+/// timestamps that count on. While an edit replaces the node of an input, the stream has two: the new one feeds it once it
+/// is shown, and the former one again if the edit fails.
 final class OutgoingStream: Sendable {
+    private struct Input {
+        let id: ObjectIdentifier
+        /// Weak, because the node's elements hold this stream. A pipeline that could not be made leaves its inputs without
+        /// a word.
+        weak var source: (any StreamInput)?
+        var hasBegun = false
+        /// Whether it ended without a frame.
+        var isEmpty = false
+        /// Whether to pass its frames to the rooms.
+        var isShown = false
+        var feed = InputFeed()
+    }
+
     private struct State {
         /// Its tracks that rooms have, or are about to get.
         var tracks: Set<ObjectIdentifier> = []
         var receivers: [ObjectIdentifier: TrackReceiver] = [:]
-        /// Whether an input feeds the stream.
-        var isFed = false
-        var hasBegun = false
-        /// Whether the input ended without a frame.
-        var isEmpty = false
-        /// Whether to pass frames to the rooms.
-        var isShown = false
+        /// In the order in which they began.
+        var inputs: [Input] = []
+        /// The last input, after it has gone.
+        var former: Input?
         /// Whether receivers have nothing yet on which the next frames may depend.
         var needsKeyframe = true
         /// The capture time of the frame at which a keyframe was requested last.
@@ -37,12 +46,29 @@ final class OutgoingStream: Sendable {
         var failure: RoomError?
         var hasEnded = false
         var streamState = StreamState.live
-        var feed = InputFeed()
         var timeline = Timeline()
+
+        /// The place of the input that feeds the stream: the newest one that is shown.
+        var place: Int? { inputs.lastIndex(where: \.isShown) ?? inputs.indices.first }
+        var current: Input? { place.map { inputs[$0] } }
+        var isFed: Bool { inputs.contains { $0.source != nil } }
+
+        func isCurrent(_ input: any StreamInput) -> Bool { current?.id == ObjectIdentifier(input) }
+
+        /// Changes the inputs. Says whether another one feeds the stream then.
+        mutating func change(_ body: (inout [Input]) -> Void) -> Bool {
+            let before = current
+            body(&inputs)
+            guard let now = current, now.id != before?.id else { return false }
+            failure = nil
+            timeline.pause()
+            (needsKeyframe, askedAt) = (true, nil)
+            return true
+        }
 
         /// Whether a frame that is not passed asks for a keyframe.
         mutating func asksAgain(at time: MediaTime) -> Bool {
-            guard isShown, needsKeyframe else { return false }
+            guard current?.isShown == true, needsKeyframe else { return false }
             guard let askedAt else {
                 askedAt = time
                 return false
@@ -53,44 +79,41 @@ final class OutgoingStream: Sendable {
         }
     }
 
-    private struct Output: Sendable {
-        weak var input: (any StreamInput)?
-    }
-
     /// Seconds between requests for a keyframe that does not come. An element that is about to start may lose a request.
     private static let patience = 0.5
 
     let codec: Codec
     private let state = Mutex(State())
-    /// Weak, because the node's elements hold this stream.
-    private let output = Mutex(Output())
 
     init(_ codec: Codec) { self.codec = codec }
 
     // MARK: - Input
 
-    /// Connects an input to the stream.
+    /// Connects an input to the stream. If another input feeds the stream, the new one waits for `show`.
     func begin(_ input: any StreamInput) {
-        output.withLock { $0.input = input }
         state.withLock { state in
-            state.isFed = true
-            state.hasBegun = false
-            state.isEmpty = false
-            state.failure = nil
-            state.timeline.pause()
+            _ = state.change { inputs in
+                inputs.removeAll { $0.source == nil }
+                inputs.append(Input(id: ObjectIdentifier(input), source: input))
+            }
         }
     }
 
-    /// Disconnects the input.
-    func pause() {
-        let waiting = state.withLock { state in
-            state.isFed = false
-            state.isShown = false
-            state.feed = InputFeed()
+    /// Disconnects an input.
+    func pause(_ input: any StreamInput) {
+        let (waiting, asks) = state.withLock { state in
+            let id = ObjectIdentifier(input)
+            guard let gone = state.inputs.first(where: { $0.id == id }) else {
+                return ([CheckedContinuation<RoomError?, Never>](), false)
+            }
+            let isOther = state.change { inputs in inputs.removeAll { $0.id == id } }
+            guard state.inputs.isEmpty else { return ([], isOther && state.current?.isShown == true) }
+            state.former = gone
             defer { state.waiting = [] }
-            return state.waiting
+            return (state.waiting, false)
         }
         for continuation in waiting { continuation.resume(returning: nil) }
+        if asks { requestKeyframe() }
     }
 
     /// The pipeline of the input has failed.
@@ -104,23 +127,25 @@ final class OutgoingStream: Sendable {
         set(.waiting("failed"))
     }
 
-    /// Passes frames to the rooms, video from a keyframe on.
+    /// Passes frames of the newest input to the rooms, video from a keyframe on. It then feeds the stream alone.
     func show() {
-        let isNews = state.withLock { state in
-            defer { state.isShown = true }
-            if !state.isShown { (state.needsKeyframe, state.askedAt) = (true, nil) }
-            return !state.isShown
+        let asks = state.withLock { state in
+            guard let newest = state.inputs.indices.last, !state.inputs[newest].isShown else { return false }
+            _ = state.change { $0[newest].isShown = true }
+            (state.needsKeyframe, state.askedAt) = (true, nil)
+            return state.inputs[newest].hasBegun
         }
-        if isNews, hasBegun { requestKeyframe() }
+        if asks { requestKeyframe() }
     }
 
-    /// Takes over what feeds the input. News of an input that has gone are ignored.
-    func set(_ feed: InputFeed) {
-        let isFed = state.withLock { state in
-            if state.isFed { state.feed = feed }
-            return state.isFed
+    /// Takes over the nodes that feed an input. News of an input that has gone, or waits, do not change the stream's state.
+    func set(_ feed: InputFeed, of input: any StreamInput) {
+        let isCurrent = state.withLock { state in
+            guard let place = state.inputs.firstIndex(where: { $0.id == ObjectIdentifier(input) }) else { return false }
+            state.inputs[place].feed = feed
+            return place == state.place
         }
-        guard isFed else { return }
+        guard isCurrent else { return }
         set(feed.absence.map { StreamState(absence: $0) } ?? .live)
     }
 
@@ -132,25 +157,30 @@ final class OutgoingStream: Sendable {
         for receiver in receivers { receiver.stateChanged() }
     }
 
-    /// A pipeline that could not be made leaves its inputs without a word.
-    var isFed: Bool { state.withLock { $0.isFed } && output.withLock { $0.input != nil } }
-    var hasBegun: Bool { state.withLock { $0.hasBegun } }
-    var isEmpty: Bool { state.withLock { $0.isEmpty } }
+    var isFed: Bool { state.withLock { $0.isFed } }
+    var hasBegun: Bool { state.withLock { ($0.current ?? $0.former)?.hasBegun ?? false } }
+    var isEmpty: Bool { state.withLock { ($0.current ?? $0.former)?.isEmpty ?? false } }
     var isPublished: Bool { state.withLock { !$0.tracks.isEmpty } }
     var streamState: StreamState { state.withLock { $0.streamState } }
-    var videoFormat: MediaFormat? { codec.media == .video ? state.withLock { $0.feed.format } : nil }
+    var videoFormat: MediaFormat? { codec.media == .video ? state.withLock { $0.current?.feed.format } : nil }
 
-    var encoderStatistics: MediaStatistics.VideoEncoder? { state.withLock { $0.feed.encoder }?() }
+    var encoderStatistics: MediaStatistics.VideoEncoder? { state.withLock { $0.current?.feed.encoder }?() }
 
-    /// Called on a streaming thread.
-    func take(_ batch: RTPBatch) {
+    /// Called on a streaming thread of the input.
+    func take(_ batch: RTPBatch, from input: any StreamInput) {
         var batch = batch
         let (receivers, waiting, asks) = state.withLock { state in
-            state.hasBegun = true
+            if let place = state.inputs.firstIndex(where: { $0.id == ObjectIdentifier(input) }) {
+                state.inputs[place].hasBegun = true
+            }
+            guard state.isCurrent(input) else {
+                return ([TrackReceiver](), [CheckedContinuation<RoomError?, Never>](), false)
+            }
             state.timeline.continue(with: &batch, clockRate: codec.clockRate)
             defer { state.waiting = [] }
-            if state.isShown, batch.isKeyframe { state.needsKeyframe = false }
-            let isPassed = state.isShown && !state.needsKeyframe
+            let isShown = state.current?.isShown == true
+            if isShown, batch.isKeyframe { state.needsKeyframe = false }
+            let isPassed = isShown && !state.needsKeyframe
             return (
                 isPassed ? Array(state.receivers.values) : [], state.waiting, state.asksAgain(at: batch.captureTime)
             )
@@ -160,25 +190,33 @@ final class OutgoingStream: Sendable {
         for receiver in receivers { receiver.take(batch) }
     }
 
-    /// Called on a streaming thread.
-    func inputEnded() {
+    /// Called on a streaming thread of the input.
+    func ended(_ input: any StreamInput) {
         let waiting = state.withLock { state in
-            state.isEmpty = !state.hasBegun
+            if let place = state.inputs.firstIndex(where: { $0.id == ObjectIdentifier(input) }) {
+                state.inputs[place].isEmpty = !state.inputs[place].hasBegun
+            }
+            guard state.isCurrent(input) else { return [CheckedContinuation<RoomError?, Never>]() }
             defer { state.waiting = [] }
             return state.waiting
         }
         for continuation in waiting { continuation.resume(returning: nil) }
     }
 
+    /// The pipeline of the inputs has ended.
+    func inputEnded() {
+        let input = state.withLock { $0.current?.source }
+        if let input { ended(input) }
+    }
+
     /// Returns when a frame has arrived, or when the input or the stream has ended. Without an input, returns immediately.
     ///
     /// - Throws: why the pipeline of the input has failed.
     func firstFrame() async throws(RoomError) {
-        let hasInput = isFed
         let failure = await withCheckedContinuation { continuation in
             let (isOver, failure) = state.withLock { state in
                 if state.failure != nil { return (true, state.failure) }
-                guard hasInput, state.isFed, !state.hasBegun, !state.isEmpty, !state.hasEnded else {
+                guard state.isFed, let input = state.current, !input.hasBegun, !input.isEmpty, !state.hasEnded else {
                     return (true, nil)
                 }
                 state.waiting.append(continuation)
@@ -213,7 +251,10 @@ final class OutgoingStream: Sendable {
         }
     }
 
-    func requestKeyframe() { if codec.media == .video { output.withLock { $0.input }?.requestKeyframe() } }
+    func requestKeyframe() {
+        guard codec.media == .video else { return }
+        state.withLock { $0.current?.source }?.requestKeyframe()
+    }
 }
 
 /// A stream in one room.
@@ -282,9 +323,10 @@ final class OutgoingStreams: Sendable {
     /// The streams that last beyond their inputs.
     var all: [OutgoingStream] { lasting.withLock { $0 } }
 
-    /// A stream for another input: one that lasts and has none, or a new one.
+    /// A stream for another input: one that lasts, or a new one. One with an input passes to the new input when that is shown.
     func stream(for codec: Codec) -> OutgoingStream {
-        all.first { $0.codec == codec && !$0.isFed } ?? OutgoingStream(codec)
+        let streams = all.filter { $0.codec == codec }
+        return streams.first { !$0.isFed } ?? streams.first ?? OutgoingStream(codec)
     }
 
     /// The stream of a medium: the one with an input, if an edit is replacing another one.
@@ -299,6 +341,15 @@ final class OutgoingStreams: Sendable {
     func keep(_ streams: [OutgoingStream]) {
         lasting.withLock { lasting in
             for stream in streams where !lasting.contains(where: { $0 === stream }) { lasting.append(stream) }
+        }
+    }
+
+    /// Keeps those of the streams no longer that have no input, and returns them.
+    func drop(unfedOf streams: [OutgoingStream]) -> [OutgoingStream] {
+        lasting.withLock { lasting in
+            let dropped = streams.filter { !$0.isFed }
+            lasting.removeAll { stream in dropped.contains { $0 === stream } }
+            return dropped
         }
     }
 

@@ -29,9 +29,24 @@ final class PublishNode: NodeType, PublishingNode {
     /// Leaves room for header extensions, RTX and SRTP in a datagram of 1280 bytes.
     private static let packetLength = 1180
 
-    private struct Input {
+    /// An input, and the stream that it feeds.
+    private final class Input: StreamInput {
         let stream: OutgoingStream
-        let output: RTPOutputNode
+        private let payloader = Mutex<RTPOutputNode?>(nil)
+
+        init(_ name: String, of instance: NodeInstance, _ stream: OutgoingStream) throws(MediaError) {
+            self.stream = stream
+            let output = try RTPOutputNode(
+                instance, input: name,
+                handOver: { [weak self] batch in if let self { self.stream.take(batch, from: self) } },
+                onEnd: { [weak self] in if let self { self.stream.ended(self) } })
+            payloader.withLock { $0 = output }
+            stream.begin(self)
+        }
+
+        var output: RTPOutputNode? { payloader.withLock { $0 } }
+
+        func requestKeyframe() { output?.requestKeyframe() }
     }
 
     private let name: String
@@ -106,23 +121,20 @@ final class PublishNode: NodeType, PublishingNode {
     }
 
     func add(_ input: String, of instance: NodeInstance) throws(MediaError) {
-        let stream = streams.stream(for: codec(of: instance, input))
-        let output = try RTPOutputNode(
-            instance, input: input, handOver: { [stream] batch in stream.take(batch) },
-            onEnd: { [stream] in stream.inputEnded() })
-        stream.begin(output)
-        inputs.withLock { $0[input] = Input(stream: stream, output: output) }
+        let added = try Input(input, of: instance, streams.stream(for: codec(of: instance, input)))
+        inputs.withLock { $0[input] = added }
     }
 
     func remove(_ input: String) {
-        let stream = inputs.withLock { $0.removeValue(forKey: input) }?.stream
-        stream?.pause()
+        guard let removed = inputs.withLock({ $0.removeValue(forKey: input) }) else { return }
+        removed.stream.pause(removed)
         // A program that publishes the streams itself knows why they wait.
-        if room != nil { stream?.set(.live) }
+        if room != nil { removed.stream.set(.live) }
     }
 
     func feedChanged(of input: String, _ feed: InputFeed) {
-        inputs.withLock { $0[input] }?.stream.set(feed)
+        guard let input = inputs.withLock({ $0[input] }) else { return }
+        input.stream.set(feed, of: input)
     }
 
     /// The streams of the inputs, video first.
@@ -145,7 +157,7 @@ final class PublishNode: NodeType, PublishingNode {
         for stream in current where room != nil { stream.end() }
     }
 
-    func stopped() { for stream in current { stream.pause() } }
+    func stopped() { for input in inputs.withLock({ Array($0.values) }) { input.stream.pause(input) } }
 
     func reportShortfall() { room?.reportShortfall(current, of: streams) }
 
@@ -153,7 +165,7 @@ final class PublishNode: NodeType, PublishingNode {
 
     func report(into statistics: inout MediaStatistics, as name: String) {
         for (input, part) in inputs.withLock({ $0 }) {
-            part.output.report(into: &statistics, as: "\(name).\(input)")
+            part.output?.report(into: &statistics, as: "\(name).\(input)")
         }
     }
 }

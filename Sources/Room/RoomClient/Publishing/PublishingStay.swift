@@ -6,10 +6,10 @@ internal import Synchronization
 /// The participation of a `publish` node in its room: what it has published there, and what it failed to publish.
 final class PublishingStay: Sendable {
     private struct State {
-        /// Nil until the room is entered.
-        var engine: RoomEngine?
         var hasAppeared = false
         var hasFailed = false
+        /// The newest publication. It begins after all others.
+        var newest: Task<Void, Never>?
     }
 
     private let name: String
@@ -39,44 +39,46 @@ final class PublishingStay: Sendable {
     }
 
     /// Enters the room if necessary, and publishes those of the streams that do not last yet. Calls `done` once, on any
-    /// thread.
+    /// thread. Publications follow each other, because one may outlive its edit.
     func publish(
         _ streams: [OutgoingStream], of all: OutgoingStreams, _ done: @escaping @Sendable (MediaError?) -> Void
     ) {
-        state.withLock { $0.hasAppeared = true }
-        Task.detached { [self] in
-            do throws(RoomError) {
-                try await publishNow(streams, of: all)
-                done(nil)
-            } catch {
-                guard !stay.isLeaving else { return }
-                state.withLock { $0.hasFailed = true }
-                done(MediaError(error, node: name))
+        state.withLock { state in
+            state.hasAppeared = true
+            state.newest = Task.detached { [self, former = state.newest] in
+                await former?.value
+                do throws(RoomError) {
+                    try await publishNow(streams, of: all)
+                    done(nil)
+                } catch {
+                    guard !stay.isLeaving else { return }
+                    self.state.withLock { $0.hasFailed = true }
+                    done(MediaError(error, node: name))
+                }
             }
         }
     }
 
     private func publishNow(_ streams: [OutgoingStream], of all: OutgoingStreams) async throws(RoomError) {
-        let engine = try await enteredRoom()
+        let engine = try await stay.enter()
         for stream in streams { stream.show() }
         let new = streams.filter { !all.lasts($0) }
         // An offer cannot be changed, so it waits until each input has a frame or has ended.
         for stream in new { try await stream.firstFrame() }
-        let filled = new.filter { !$0.isEmpty }
+        // An edit that has failed meanwhile has removed its inputs again.
+        let fed = new.filter(\.isFed)
+        let filled = fed.filter { !$0.isEmpty }
         guard !filled.isEmpty else { return }
-        for stream in new where stream.isEmpty {
+        for stream in fed where stream.isEmpty {
             reporter.warn(
                 name, "Publishing without \(stream.codec.media.rawValue), because that input ended without a frame.")
         }
-        _ = try await engine.publish(filled.map { Publication($0.track(), extraValue: label) })
+        let published = try await engine.publish(filled.map { Publication($0.track(), extraValue: label) })
         all.keep(filled)
-    }
-
-    private func enteredRoom() async throws(RoomError) -> RoomEngine {
-        if let engine = state.withLock({ $0.engine }) { return engine }
-        let engine = try await stay.enter()
-        state.withLock { $0.engine = engine }
-        return engine
+        let dropped = all.drop(unfedOf: filled)
+        guard !dropped.isEmpty else { return }
+        let ids = published.filter { stream in dropped.contains { ($0.codec.media == .video) == stream.isVideo } }
+        engine.unpublish(ids.map(\.id)) { _ in }
     }
 
     func leave() { stay.leave() }
