@@ -352,7 +352,8 @@ final class SourceHead: Sendable {
                 // Nothing follows.
                 handle(.stopped, &state)
                 return events.async { [reporter, name] in reporter.fail(error, name) }
-            case .returned where withoutDevice == .endsWithLoss, .failedOver where withoutDevice == .endsWithLoss: return
+            case .returned where withoutDevice == .endsWithLoss, .failedOver where withoutDevice == .endsWithLoss:
+                return
             case .returned, .failedOver: break
             }
         }
