@@ -206,6 +206,50 @@ extension MediaNodesTests {
             #expect(seen.warnings("feed.format").count == 3)
         }
 
+        @Test("Feeders that cannot be accepted are reported once, and the next one is accepted")
+        func noDescriptor() async throws {
+            let (folder, seen, pipeline) = try await running()
+            let path = folder.path + "/feed.sock"
+            let listener = try #require(listeningDescriptor(at: path))
+            // It fails like accept in a process without a free descriptor, which would disturb other tests. The copy keeps
+            // the listener's queue.
+            let (copy, deaf) = (dup(listener), socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0))
+            #expect(dup2(deaf, listener) == listener)
+            var waiting: MessageSocket? = try MessageSocket.connect(to: path)
+            await eventually("the warning") { !seen.warnings("feed.unavailable").isEmpty }
+            withExtendedLifetime(waiting) {}
+            waiting = nil
+            #expect(dup2(copy, listener) == listener)
+            for number in [copy, deaf] { close(number) }
+            var feed: FrameFeed?
+            await eventually("a feeder is accepted") {
+                feed = try? connect(folder)
+                return feed != nil
+            }
+            #expect(try send(100, #require(feed)))
+            await eventually("the frame") { seen.pictures.all.contains { $0.brightness == 100 } }
+            #expect(seen.warnings("feed.unavailable").count == 1)
+            await pipeline.stop()
+        }
+
+        /// The descriptor of this process that listens at a path.
+        private func listeningDescriptor(at path: String) -> Int32? {
+            (3..<1024).first { number in
+                var (isListening, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+                guard getsockopt(number, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0, isListening != 0 else {
+                    return false
+                }
+                var address = sockaddr_un()
+                var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+                let answer = withUnsafeMutablePointer(to: &address) {
+                    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(number, $0, &length) }
+                }
+                guard answer == 0, address.sun_family == sa_family_t(AF_UNIX) else { return false }
+                return withUnsafeBytes(of: address.sun_path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+                    == path
+            }
+        }
+
         @Test("A feeder that neither reads nor ends blocks nothing")
         func deaf() async throws {
             let folder = TemporaryFolder()

@@ -153,8 +153,8 @@ final class DescriptorPoll: Sendable {
         var ids = [UInt64](repeating: 0, count: 16)
         while true {
             let count = clinux_polled(poll, &ids, Int32(ids.count))
-            let ready = sources.withLock { sources in ids.prefix(Int(max(0, count))).compactMap { sources[$0]?.source }
-            }
+            let found = ids.prefix(Int(max(0, count)))
+            let ready = sources.withLock { sources in found.compactMap { sources[$0]?.source } }
             for source in ready { source.isReadable() }
         }
     }
