@@ -102,7 +102,7 @@ let package = Package(
         // Transport
         target("RTP", on: "Transport"),
         target("CongestionControl", on: "Transport", ["RTP"]),
-        target("PeerSession", on: "Transport", ["RTP"]),
+        target("PeerSession", on: "Transport", ["RTP", "CongestionControl"]),
         target("PeerLoop", on: "Transport", ["RTP", "PeerSession"]),
         target("ICELite", on: "Transport", ["RTP"]),
         target(
@@ -223,7 +223,7 @@ let package = Package(
             swiftSettings: strict),
         tests(of: "RTP"),
         tests(of: "CongestionControl", with: ["RTP"]),
-        tests(of: "PeerSession", with: ["RTP"]),
+        tests(of: "PeerSession", with: ["RTP", "CongestionControl"]),
         tests(of: "PeerLoop", with: ["RTP", "PeerSession"]),
         tests(of: "ICELite", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession", "PeerLoop", "ICELite"]),

@@ -365,7 +365,7 @@ private final class Downlink: EndedOnLoop {
             sessionID: 1, revision: revision, receivers: [receiver], transport: server.local, cname: "server")
         if !offersCaptureTimes { offer.media[0].extensions = [] }
         let answer = try SessionDescription(parsing: try #require(try session.answer(offer, revision: revision)).sdp)
-        server.setExtensions(answer.media[0].acceptedExtensions, of: sender)
+        server.setExtensions(DownDescription.acceptedExtensions(of: answer.media[0]), of: sender)
         return answer.transport
     }
 

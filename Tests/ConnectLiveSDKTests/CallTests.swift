@@ -83,7 +83,7 @@ extension SDKTests {
                 #expect(codes.count == sights.count, "every frame shows its number")
                 #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
                 let encoder = capture.encoderStatistics
-                #expect(encoder.captured == encoder.encoded + encoder.droppedBeforeEncoder)
+                #expect(encoder.captured == encoder.encoded + encoder.droppedBeforeEncoder + encoder.droppedForRate)
                 let numbers = try #require(await publisher.room.statistics().published.first { $0.isVideo })
                 // The frames before the publication have no room.
                 #expect(numbers.framesSent >= sights.count)

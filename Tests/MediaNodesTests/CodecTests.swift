@@ -334,6 +334,49 @@ extension MediaNodesTests {
             #expect(before > 300_000 && before < 800_000)
             #expect(after < 220_000)
         }
+
+        @Test("An encoder halves its bitrate when its consumer's network has no room", arguments: ["vp8", "h264"])
+        func limit(codec: String) async throws {
+            let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
+            try await film.pipeline.start()
+            await eventually(within: 60, "4 s") { film.isWaiting.value }
+            try film.limit(300_000)
+            film.goesOn.signal()
+            await eventually(within: 60, "8 s") {
+                try? film.limit(300_000)
+                return film.sizes.count >= 200
+            }
+            let statistics = try #require(film.pipeline.statistics.encoders["encoder"])
+            await film.pipeline.stop()
+            let (before, after) = (film.bitsPerSecond(1..<4), film.bitsPerSecond(5..<8))
+            print(codec, "600 kbit/s:", before / 1000, "limited to 300 kbit/s:", after / 1000)
+            #expect(before > 400_000 && before < 800_000)
+            #expect(after > 200_000 && after < 345_000)
+            #expect(statistics.wishedBitsPerSecond == 600_000 && statistics.limitedBitsPerSecond == 300_000)
+            #expect(statistics.targetBitsPerSecond == 300_000 && statistics.droppedForRate == 0)
+        }
+
+        @Test("With room for a sixth of its bitrate, an encoder skips half of the frames", arguments: ["vp8", "h264"])
+        func skipping(codec: String) async throws {
+            let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
+            try await film.pipeline.start()
+            await eventually(within: 60, "4 s") { film.isWaiting.value }
+            try film.limit(100_000)
+            film.goesOn.signal()
+            await eventually(within: 60, "12 s") {
+                try? film.limit(100_000)
+                return film.sizes.count >= 200
+            }
+            let statistics = try #require(film.pipeline.statistics.encoders["encoder"])
+            await film.pipeline.stop()
+            let after = film.sizes.all[125..<200].reduce(0, +) * 8 / 6
+            print(codec, "limited to 100 kbit/s:", after / 1000)
+            #expect(after > 70_000 && after < 125_000)
+            #expect(abs(statistics.droppedForRate - (statistics.captured - 100) / 2) <= 6)
+            #expect(
+                statistics.captured == statistics.encoded + statistics.droppedBeforeEncoder
+                    + statistics.droppedForRate + statistics.inFlight)
+        }
     }
 }
 
@@ -382,6 +425,12 @@ private struct Film {
             }
             return .pass
         }
+    }
+
+    /// Limits the encoder as a consumer does.
+    func limit(_ bitsPerSecond: Int) throws {
+        let node = try #require(pipeline.graph.node("encoder"))
+        node.element("encoder").source.peer?.limitRate(bitsPerSecond: bitsPerSecond, source: 1)
     }
 
     func bitsPerSecond(_ seconds: Range<Int>) -> Int {

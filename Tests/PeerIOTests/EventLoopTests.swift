@@ -132,6 +132,18 @@ struct EventLoopTests {
         #expect(result == ["sooner", "later"])
     }
 
+    @Test("a turn in which the sockets are not read counts as a stall")
+    func stall() async {
+        let loop = EventLoop()
+        let before: TimeInterval = await onLoop(loop) { loop.stalled }
+        loop.execute { usleep(50_000) }
+        await eventually("the stall") {
+            let stalled: TimeInterval = await onLoop(loop) { loop.stalled }
+            return stalled - before >= .milliseconds(50)
+        }
+        loop.shutdown()
+    }
+
     @Test("a member's turn ends once for each request, after the work of the turn")
     func endOfTurn() async {
         final class Member: TurnMember {

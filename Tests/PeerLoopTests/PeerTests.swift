@@ -40,6 +40,28 @@ import Testing
         #expect(sent == 1)
     }
 
+    @Test func `a stall of the loop does not count as a delay of the path`() throws {
+        let pair = try Pair()
+        defer { pair.close() }
+        pair.number()
+        for _ in 0..<100 {
+            pair.forward()
+            pair.run(for: .milliseconds(10))
+        }
+        let before = try #require(pair.sender.statistics.session.sending)
+        // The reports about the last packets wait for the loop.
+        pair.forward()
+        pair.run(for: .zero)
+        pair.loop.now = pair.loop.now + .seconds(2)
+        pair.loop.noteStall(of: .milliseconds(19))
+        #expect(pair.loop.stalled == .zero, "Too short to matter.")
+        pair.loop.noteStall(of: .seconds(2))
+        pair.run(for: .milliseconds(300))
+        let after = try #require(pair.sender.statistics.session.sending)
+        #expect(after.targetBitsPerSecond >= before.targetBitsPerSecond)
+        #expect((after.roundTrip ?? .zero) < .milliseconds(300), "\(after)")
+    }
+
     @Test func `impairment drops packets of a batch, and the others arrive`() throws {
         let pair = try Pair()
         defer { pair.close() }
@@ -73,7 +95,8 @@ private final class Pair {
     private let paths: [DirectPath]
     private let store = PacketStore()
     private let stream: SenderID
-    private var number = SequenceNumber(1)
+    private let receiving: ReceiverID
+    private var nextNumber = SequenceNumber(1)
     private(set) var received = 0
     /// Whether the receiver's datagrams reach the sender.
     var answersArrive = true
@@ -102,7 +125,7 @@ private final class Pair {
             try peer.setRemote(other.local, dtlsRole: peer === sender ? .client : .server)
         }
         stream = sender.addSender(SenderConfiguration(ssrc: SSRC(7), clockRate: 90000))
-        _ = receiver.addReceiver(
+        receiving = receiver.addReceiver(
             ReceiverConfiguration(
                 ssrc: SSRC(7), mid: "0", clockRate: 90000, payloadTypes: [96], nack: false))
         receiver.onMedia = { [unowned self] _, _, _, _ in received += 1 }
@@ -111,14 +134,20 @@ private final class Pair {
         precondition(sender.isSecured && receiver.isSecured)
     }
 
+    /// Numbers the packets of the transport from now on.
+    func number() {
+        sender.setExtensions(HeaderExtensionIDs(transportNumber: 2), of: stream)
+        receiver.setExtensions(HeaderExtensionIDs(transportNumber: 2), of: receiving)
+    }
+
     /// Sends one packet.
     func forward(payload length: Int = 4) {
         var packet = PacketBuffer()
         packet.append(([0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7] + [UInt8](repeating: 1, count: length)).span)
         let payload = store.add(packet, 12..<(12 + length), timestamp: RTPTimestamp(0), marker: true, now: loop.now)
         let rewrite = Rewrite(
-            payloadType: 96, sequenceNumber: number, timestamp: RTPTimestamp(0), marker: true)
-        number = number.advanced(by: 1)
+            payloadType: 96, sequenceNumber: nextNumber, timestamp: RTPTimestamp(0), marker: true)
+        nextNumber = nextNumber.advanced(by: 1)
         sender.forward(payload, of: store, rewrite: rewrite, via: stream)
     }
 

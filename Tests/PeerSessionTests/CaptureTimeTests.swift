@@ -24,7 +24,7 @@ private final class Carrier {
             SenderConfiguration(
                 ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), clockRate: 90000,
                 retransmissionPayloadTypes: [96: 97], mid: mid))
-        call.a.setExtensions(extensions, of: sender)
+        call.a.setExtensions(extensions, of: sender, now: call.now)
         receiver = call.b.addReceiver(
             ReceiverConfiguration(
                 ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), mid: "v",

@@ -16,6 +16,10 @@ struct Path {
     var jitter = TimeInterval.zero
     /// Nothing passes.
     var isCut = false
+    /// Bits per second, with the headers of UDP and IPv4. Nil means no limit.
+    var rate: Int?
+    /// The longest that a datagram waits for the rate. Others are dropped.
+    var longestQueue = TimeInterval.seconds(1)
 }
 
 /// Later events, earliest first and in order of scheduling.
@@ -77,6 +81,10 @@ final class Call {
     private var agenda = Agenda<Item>()
     private var random: Seeded
     private var arrival: [MonotonicTime] = [.zero, .zero]
+    /// When each path has sent what waits for its rate.
+    private var busyUntil: [MonotonicTime] = [.zero, .zero]
+    /// How long each datagram of the paths with a rate waited.
+    private(set) var waits: [[(at: MonotonicTime, wait: TimeInterval)]] = [[], []]
     private var incoming = PacketBuffer()
     /// The end whose process is stopped: it reads nothing, and its timers do not fire. Its socket keeps arriving
     /// datagrams.
@@ -219,15 +227,28 @@ final class Call {
 
     private func chance(_ share: Double) -> Bool { share > 0 && Double.random(in: 0..<1, using: &random) < share }
 
+    /// When a datagram has passed the bottleneck. Nil if its queue is full.
+    private func departure(of bytes: Int, from end: End) -> MonotonicTime? {
+        let path = paths[end.rawValue]
+        guard let rate = path.rate else { return now }
+        let begins = max(now, busyUntil[end.rawValue])
+        guard begins - now <= path.longestQueue else { return nil }
+        waits[end.rawValue].append((now, begins - now))
+        busyUntil[end.rawValue] =
+            begins + TimeInterval(nanoseconds: Int64(bytes + 28) * 8 * 1_000_000_000 / Int64(rate))
+        return busyUntil[end.rawValue]
+    }
+
     private func put(_ bytes: [UInt8], from end: End) {
         let path = paths[end.rawValue]
         sent[end.rawValue] += 1
         sentBytes[end.rawValue] += bytes.count
         guard !path.isCut, !chance(path.loss) else { return }
+        guard let leaves = departure(of: bytes.count, from: end) else { return }
         let copies = chance(path.duplication) ? 2 : 1
         for _ in 0..<copies {
             let jitter = Int64.random(in: 0...max(0, path.jitter.nanoseconds), using: &random)
-            var time = now + path.delay + TimeInterval(nanoseconds: jitter)
+            var time = leaves + path.delay + TimeInterval(nanoseconds: jitter)
             if chance(path.reordering) {
                 time = time + path.detour
             } else {
@@ -271,7 +292,7 @@ final class Stream {
     }
 
     static func audio(_ call: Call) -> Stream {
-        let sending = SenderConfiguration(ssrc: SSRC(2000), clockRate: 48000)
+        let sending = SenderConfiguration(ssrc: SSRC(2000), clockRate: 48000, isAudio: true)
         let receiving = ReceiverConfiguration(
             ssrc: SSRC(2000), mid: "a", clockRate: 48000, payloadTypes: [96], nack: false)
         return Stream(call, sending, receiving, first: 0, length: 80)

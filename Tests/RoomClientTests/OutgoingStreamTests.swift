@@ -11,6 +11,7 @@ import Testing
         private let count = Atomic<Int>(0)
         var requests: Int { count.load(ordering: .relaxed) }
         func requestKeyframe() { count.add(1, ordering: .relaxed) }
+        func limitRate(bitsPerSecond: Int) {}
     }
 
     /// Passes frames of 25 per second.

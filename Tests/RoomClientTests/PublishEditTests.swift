@@ -103,7 +103,8 @@ struct PublishEditTests {
             #expect(withSound.description == "adds opus-encoder")
             try await requireEventually("sound again") { loudest.withLock { $0 } > -40 }
             let (seen, all) = (onlooker.seen, numbers.withLock { $0 })
-            let lost = pipeline.statistics.encoders["encoder"]?.droppedBeforeEncoder ?? 0
+            let encoder = pipeline.statistics.encoders["encoder"]
+            let lost = (encoder?.droppedBeforeEncoder ?? 0) + (encoder?.droppedForRate ?? 0)
             await pipeline.stop()
             await viewer.stop()
             engine.disconnect()

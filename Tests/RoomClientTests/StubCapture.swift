@@ -57,6 +57,7 @@ private final class StubInput: StreamInput {
     }
 
     func requestKeyframe() {}
+    func limitRate(bitsPerSecond: Int) {}
 
     /// Delivers a frame after some time.
     func deliver(_ machine: StubMachine) async {

@@ -79,12 +79,49 @@ import Testing
             #expect(stream.extensions == HeaderExtensionIDs(answer.media[0].extensions))
             return try SessionDescription(parsing: answer.serialized()).media[0]
         }
-        #expect(try answer().acceptedExtensions == ours)
+        #expect(UpDescription.acceptedExtensions(of: try answer()) == ours)
         // A browser has ids of its own.
         offer.media[0].extensions = [HeaderExtension(id: 11, .captureTime), HeaderExtension(id: 12, uri: "urn:x")]
         #expect(try answer().extensions == [HeaderExtension(id: 11, .captureTime)])
         offer.media[0].extensions = []
         #expect(try answer().extensions.isEmpty)
+    }
+
+    @Test func `transport-wide numbers are negotiated with the feedback about them, and not without`() throws {
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [Sender(mid: "0", codec: .vp8, ssrc: SSRC(5), retransmissionSSRC: SSRC(6))],
+            transport: transport, cname: "me")
+        func answer() throws -> MediaDescription {
+            let parsed = try SessionDescription(parsing: offer.serialized())
+            let stream = try UpDescription.stream("0", of: parsed)
+            let answer = UpDescription.answer(to: parsed, taking: [stream], sessionID: 2, transport: transport)
+            return try SessionDescription(parsing: answer.serialized()).media[0]
+        }
+        #expect(offer.media[0].formats.map { $0.feedback.contains("transport-cc") } == [true, false])
+        #expect(UpDescription.acceptedExtensions(of: try answer()).transportNumber == 2)
+        #expect(try answer().formats.map { $0.feedback.contains("transport-cc") } == [true, false])
+        // A browser has ids of its own.
+        offer.media[0].extensions = [HeaderExtension(id: 3, .transportNumber)]
+        #expect(try answer().extensions == [HeaderExtension(id: 3, .transportNumber)])
+        #expect(try UpDescription.stream("0", of: offer).extensions.transportNumber == 3)
+        offer.media[0].formats[0].feedback = ["nack"]
+        #expect(try answer().extensions.isEmpty)
+        #expect(try !answer().formats[0].feedback.contains("transport-cc"))
+        #expect(try UpDescription.stream("0", of: offer).extensions.transportNumber == nil)
+        // A server that does not report arrivals.
+        var silent = try answer()
+        silent.extensions = [HeaderExtension(id: 2, .transportNumber)]
+        #expect(UpDescription.acceptedExtensions(of: silent).transportNumber == nil)
+    }
+
+    @Test func `a server sends no transport-wide numbers, because it does not follow reports about them`() {
+        let offer = DownDescription.offer(
+            sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
+        for media in offer.media {
+            #expect(!media.extensions.contains { $0.kind == .transportNumber })
+            #expect(!media.formats.contains { $0.feedback.contains("transport-cc") })
+        }
     }
 
     @Test func `an extension counts only for the end that sends it`() throws {
@@ -98,7 +135,7 @@ import Testing
             let stream = try UpDescription.stream("0", of: parsed)
             #expect((stream.extensions.captureTime == 1) == isSent)
             let answer = UpDescription.answer(to: parsed, taking: [stream], sessionID: 2, transport: transport)
-            #expect(answer.media[0].acceptedExtensions == stream.extensions)
+            #expect(UpDescription.acceptedExtensions(of: answer.media[0]) == stream.extensions)
         }
     }
 
@@ -106,12 +143,15 @@ import Testing
         let offer = DownDescription.offer(
             sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
         var answer = DownDescription.answer(to: offer, sessionID: 2, transport: transport)
-        for media in answer.media { #expect(media.acceptedExtensions == HeaderExtensionIDs(offer.media[0].extensions)) }
+        for media in answer.media {
+            #expect(
+                DownDescription.acceptedExtensions(of: media) == HeaderExtensionIDs(offer.media[0].extensions))
+        }
         answer.media[1].extensions = []
-        #expect(answer.media[1].acceptedExtensions == HeaderExtensionIDs())
+        #expect(DownDescription.acceptedExtensions(of: answer.media[1]) == HeaderExtensionIDs())
         // Nothing else than the offer has may be accepted.
         answer.media[1].extensions = [HeaderExtension(id: 13, .captureTime), HeaderExtension(id: 4, .mid)]
-        #expect(answer.media[1].acceptedExtensions == HeaderExtensionIDs())
+        #expect(DownDescription.acceptedExtensions(of: answer.media[1]) == HeaderExtensionIDs())
     }
 
     private func publishing(_ mids: [String]) throws -> SessionDescription {

@@ -50,7 +50,7 @@ final class MediaSession {
             case .lossBeyondRepair: lossesBeyondRepair += 1
             case .senderReport: senderReports += 1
             case .localCandidate, .gatheringDone, .connected, .disconnected, .mediaRefused, .unauthenticated, .bye,
-                .roundTrip, .closed, .failed:
+                .roundTrip, .sendingRate, .closed, .failed:
                 break
             }
         }

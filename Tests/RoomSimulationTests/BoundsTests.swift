@@ -59,7 +59,8 @@ struct BoundsTests {
             try await grace.subscribe(to: video)
         }
         let report = try simulation.run(for: .seconds(3))
-        #expect(report.deepestQueue > 15_000 && report.deepestQueue < 25_000)
+        // The publisher spreads the 20 kB of its keyframe over time.
+        #expect(report.deepestQueue > 2000 && report.deepestQueue < 15_000)
         #expect(report.bytes > 75 * 1000)
     }
 }

@@ -89,7 +89,7 @@ actor LoadClient {
             for waiter in securing { waiter.resume(throwing: error) }
             securing = []
         case .localCandidate, .gatheringDone, .connected, .disconnected, .lossBeyondRepair, .mediaRefused,
-            .unauthenticated, .senderReport, .bye, .roundTrip, .closed:
+            .unauthenticated, .senderReport, .bye, .roundTrip, .sendingRate, .closed:
             break
         }
     }

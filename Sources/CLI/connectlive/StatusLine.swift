@@ -40,9 +40,19 @@ struct StatusLine {
         return [
             "publishing \(video.codec) \(video.width)x\(video.height)",
             bitrate(video.bitsPerSecond),
-        ] + work + [
+        ] + work + limitation(of: video, statistics) + [
             "loss \(percent(video.packetsLost, of: video.packetsSent))",
             roundTrip(statistics),
+        ]
+    }
+
+    /// How much the network carries, if that limits the video.
+    private static func limitation(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> [String] {
+        guard video.limitation == .network, let rate = statistics.sendingBitsPerSecond else { return [] }
+        guard rate > 0 else { return ["the network carries nothing"] }
+        let dropped = video.framesDroppedForRate
+        return [
+            "the network carries \(number(rate / 1000, 0)) kbit/s" + (dropped > 0 ? ", \(dropped) frames skipped" : "")
         ]
     }
 

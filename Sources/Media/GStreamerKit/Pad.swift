@@ -12,6 +12,8 @@ package enum PadEvent: Sendable {
     case flushStop
     /// Upstream: a decoder or depayloader requests a keyframe.
     case forceKeyUnit
+    /// Upstream: a consumer limits the encoder to this bitrate, because its network carries no more.
+    case rateLimit(source: UInt64, bitsPerSecond: Int)
     /// Upstream: how long after its timestamp a sink renders media.
     case latency
     case other
@@ -138,6 +140,16 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
         if isSource { gst_pad_send_event(pointer, event) } else { gst_pad_push_event(pointer, event) }
     }
 
+    /// Limits the encoder upstream of this input to a bitrate. Other elements ignore it.
+    ///
+    /// - Parameter source: tells this consumer from others of the encoder.
+    package func limitRate(bitsPerSecond: Int, source: UInt64) {
+        let text =
+            "\(RateLimit.name), \(RateLimit.rate)=(gint64)\(bitsPerSecond), \(RateLimit.source)=(guint64)\(source);"
+        guard let structure = gst_structure_from_string(text, nil) else { return }
+        gst_pad_push_event(pointer, gst_event_new_custom(GST_EVENT_CUSTOM_UPSTREAM, structure))
+    }
+
     /// Asks this output's element to restart at the beginning, which discards media in transit.
     package func seekToStart() -> Bool {
         let flags = GST_SEEK_FLAG_FLUSH.rawValue | GST_SEEK_FLAG_ACCURATE.rawValue
@@ -151,6 +163,24 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
         var duration: Int = 0
         guard gst_pad_query_duration(pointer, GST_FORMAT_TIME, &duration) != 0, duration > 0 else { return nil }
         return UInt64(duration)
+    }
+}
+
+/// The names of the event with a bitrate's limit. GStreamer has none.
+private enum RateLimit {
+    static let name = "connectlive-rate-limit"
+    static let rate = "bits-per-second"
+    static let source = "source"
+
+    static func read(_ event: UnsafeMutablePointer<GstEvent>) -> PadEvent? {
+        guard let structure = gst_event_get_structure(event), gst_structure_has_name(structure, name) != 0 else {
+            return nil
+        }
+        var (bits, consumer): (gint64, guint64) = (0, 0)
+        guard gst_structure_get_int64(structure, rate, &bits) != 0,
+            gst_structure_get_uint64(structure, source, &consumer) != 0
+        else { return nil }
+        return .rateLimit(source: UInt64(consumer), bitsPerSecond: Int(bits))
     }
 }
 
@@ -168,7 +198,8 @@ extension PadEvent {
         case GST_EVENT_FLUSH_STOP: self = .flushStop
         case GST_EVENT_LATENCY: self = .latency
         case GST_EVENT_CUSTOM_UPSTREAM, GST_EVENT_CUSTOM_DOWNSTREAM:
-            self = gst_video_event_is_force_key_unit(event) != 0 ? .forceKeyUnit : .other
+            self =
+                gst_video_event_is_force_key_unit(event) != 0 ? .forceKeyUnit : RateLimit.read(event) ?? .other
         default: self = .other
         }
     }

@@ -36,12 +36,14 @@ public struct MediaStatistics: Sendable, Equatable {
         public init() {}
     }
 
-    /// captured = encoded + droppedBeforeEncoder + inFlight, at any time. inFlight is 0 after the pipeline has stopped.
+    /// captured = encoded + droppedBeforeEncoder + droppedForRate + inFlight, at any time. inFlight is 0 after the pipeline has stopped.
     public struct VideoEncoder: Sendable, Equatable {
         /// Frames that reached the capture queue.
         public var captured = 0
         /// Frames that the capture queue dropped, the oldest first, because the encoder was busy.
         public var droppedBeforeEncoder = 0
+        /// Frames that were not encoded because the network has no room for them. See `limitedBitsPerSecond`.
+        public var droppedForRate = 0
         /// Frames in the capture queue or inside the encoder.
         public var inFlight = 0
         public var encoded = 0
@@ -53,6 +55,11 @@ public struct MediaStatistics: Sendable, Equatable {
         public var height = 0
         /// The encoder's current target bitrate in bits per second.
         public var targetBitsPerSecond = 0
+        /// The target without a limit: the setting `bitrate`, or that of `VideoBitrate`. 0 before the first frame.
+        public var wishedBitsPerSecond = 0
+        /// The bitrate to which a consumer limits the encoder, because its network carries no more. Nil without a limit;
+        /// 0 while nothing can be sent.
+        public var limitedBitsPerSecond: Int?
         /// Whether the capture queue has dropped nothing in the last 2 seconds.
         public var encoderKeepsUp = true
 

@@ -22,6 +22,9 @@ extension RoomConnection {
         // The sessions know theirs after some reports.
         statistics.roundTripMilliseconds =
             (up?.roundTrip ?? down?.roundTrip ?? signalling?.roundTrip)?.milliseconds
+        let sending = up?.peer.statistics.session.sending
+        statistics.sendingBitsPerSecond = sending.map { Double($0.targetBitsPerSecond) }
+        statistics.sendingQueueMilliseconds = sending?.queue.milliseconds
         statistics.messagesIgnored = signalling?.ignoredMessages ?? 0
         statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue
         statistics.connectMilliseconds = connectedAt.map { ($0 - connectStarted).milliseconds }

@@ -73,17 +73,28 @@ package enum DownDescription {
     }
 }
 
-/// The header extensions of our offers. An id means the same in each m-line of a bundle (RFC 8843, section 9.1).
-let offeredExtensions = [HeaderExtension(id: 1, .captureTime)]
+extension DownDescription {
+    /// The header extensions of our offers. An id means the same in each m-line of a bundle (RFC 8843, section 9.1).
+    static let offeredExtensions = [HeaderExtension(id: 1, .captureTime)]
+
+    /// The header extensions of our offer that an m-line of its answer accepts.
+    package static func acceptedExtensions(of media: MediaDescription) -> HeaderExtensionIDs {
+        media.accepted(of: offeredExtensions)
+    }
+}
 
 extension MediaDescription {
-    /// The header extensions of our offer that this m-line of its answer accepts.
-    package var acceptedExtensions: HeaderExtensionIDs {
-        HeaderExtensionIDs(
-            extensions.received.filter { one in
-                offeredExtensions.contains { $0.id == one.id && $0.uri == one.uri }
-            })
+    /// The header extensions of an offer that this m-line of its answer accepts. Transport-wide numbers are of use only with
+    /// reports about them.
+    func accepted(of offered: [HeaderExtension]) -> HeaderExtensionIDs {
+        var ids = HeaderExtensionIDs(
+            extensions.received.filter { one in offered.contains { $0.id == one.id && $0.uri == one.uri } })
+        if !reportsTransportNumbers { ids.transportNumber = nil }
+        return ids
     }
+
+    /// Whether a format of it has the feedback about transport-wide numbers.
+    var reportsTransportNumbers: Bool { formats.contains { $0.feedback.contains(TransportSequence.feedback) } }
 
     /// This m-line, refused in an answer.
     func rejected(_ transport: TransportDescription) -> MediaDescription {

@@ -31,6 +31,9 @@ package struct OfferedStream: Sendable, Equatable {
 /// The descriptions of an up session: the client offers its streams, and the server accepts each with the first codec
 /// that it carries.
 package enum UpDescription {
+    /// The header extensions of our offers. An id means the same in each m-line of a bundle (RFC 8843, section 9.1).
+    static let offeredExtensions = [HeaderExtension(id: 1, .captureTime), HeaderExtension(id: 2, .transportNumber)]
+
     package static func offer(
         sessionID: UInt64, version: UInt64, senders: [Sender], transport: TransportDescription, cname: String
     ) -> SessionDescription {
@@ -44,10 +47,35 @@ package enum UpDescription {
                 }
                 return MediaDescription(
                     kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .sendonly,
-                    formats: Codec.formats([sender.codec]), extensions: offeredExtensions, ssrcs: [sender.ssrc],
+                    formats: Codec.formats([sender.codec]).map(reported), extensions: offeredExtensions,
+                    ssrcs: [sender.ssrc],
                     retransmissionSSRC: sender.retransmissionSSRC, cname: cname, msid: "\(cname) \(sender.mid)",
                     transport: transport)
             })
+    }
+
+    /// The header extensions of our offer that an m-line of its answer accepts.
+    package static func acceptedExtensions(of media: MediaDescription) -> HeaderExtensionIDs {
+        media.accepted(of: offeredExtensions)
+    }
+
+    /// A format with the feedback about transport-wide numbers, which covers its RTX.
+    private static func reported(_ format: PayloadFormat) -> PayloadFormat {
+        var format = format
+        if format.retransmits == nil { format.feedback.append(TransportSequence.feedback) }
+        return format
+    }
+
+    /// The header extensions of an offered m-line that the answer accepts.
+    private static func accepted(in media: MediaDescription) -> [HeaderExtension] {
+        media.extensions.acceptable.filter { $0.kind != .transportNumber || media.reportsTransportNumbers }
+    }
+
+    /// The ids of the header extensions that an offered m-line sends.
+    package static func sentExtensions(in media: MediaDescription) -> HeaderExtensionIDs {
+        var ids = HeaderExtensionIDs(media.extensions.sent)
+        if !media.reportsTransportNumbers { ids.transportNumber = nil }
+        return ids
     }
 
     /// The stream of an offer's m-line. Throws if the server cannot accept it.
@@ -68,7 +96,7 @@ package enum UpDescription {
         }
         return OfferedStream(
             mid: mid, negotiated: negotiated, ssrc: media.ssrcs.first, retransmissionSSRC: media.retransmissionSSRC,
-            extensions: HeaderExtensionIDs(media.extensions.sent))
+            extensions: sentExtensions(in: media))
     }
 
     /// An answer that accepts the given streams. Of the other m-lines, it keeps those that do not send for a later stream,
@@ -90,16 +118,16 @@ package enum UpDescription {
                 }
                 return MediaDescription(
                     kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,
-                    formats: formats(of: negotiated),
-                    extensions: media.extensions.acceptable,
-                    transport: transport)
+                    formats: formats(of: negotiated, reported: media.reportsTransportNumbers),
+                    extensions: accepted(in: media), transport: transport)
             })
         if offer.bundle == nil { answer.bundle = [] }
         return answer
     }
 
-    private static func formats(of negotiated: NegotiatedCodec) -> [PayloadFormat] {
+    private static func formats(of negotiated: NegotiatedCodec, reported: Bool) -> [PayloadFormat] {
         var format = negotiated.codec.format
+        if reported { format.feedback.append(TransportSequence.feedback) }
         format.payloadType = negotiated.payloadType
         if negotiated.codec == .h264 { format.parameters = negotiated.parameters }
         guard let retransmission = negotiated.retransmissionPayloadType else { return [format] }

@@ -37,7 +37,7 @@ enum Contents {
         let payload = datagram.extracting(min(start, datagram.count)..<datagram.count)
         if type == Codec.opus.payloadType {
             media.source = AudioSource.contents(of: payload)?.source
-        } else if let part = FramePart(payload: payload) {
+        } else if datagram[0] & 0x20 == 0, let part = FramePart(payload: payload) {
             media.source = part.source
             media.isKeyframe = part.isKeyframe
         }
@@ -56,7 +56,8 @@ enum Contents {
     private static func hasRequest(_ compound: Span<UInt8>) -> Bool {
         var place = 0
         while place + 4 <= compound.count {
-            if compound[place + 1] == 205 || compound[place + 1] == 206 { return true }
+            let (type, format) = (compound[place + 1], compound[place] & 0x1f)
+            if type == 205 && format == 1 || type == 206 && (format == 1 || format == 4) { return true }
             place += 4 + 4 * (Int(compound[place + 2]) << 8 | Int(compound[place + 3]))
         }
         return false

@@ -10,17 +10,26 @@ public struct VideoFormat: Sendable {
     public var payload: Int
     /// From the capture of a frame until it is sent.
     public var encodingTime: TimeInterval
+    /// Whether frames other than keyframes get fewer packets, or are skipped, when the client's link has no room for them,
+    /// as an encoder does it.
+    public var followsRate: Bool
 
     public init(
         framesPerSecond: Int = 25, packetsPerFrame: Int = 1, packetsPerKeyframe: Int = 4, payload: Int = 64,
-        encodingTime: TimeInterval = .zero
+        encodingTime: TimeInterval = .zero, followsRate: Bool = false
     ) {
+        self.followsRate = followsRate
         self.encodingTime = encodingTime
         self.framesPerSecond = framesPerSecond
         self.packetsPerFrame = packetsPerFrame
         self.packetsPerKeyframe = packetsPerKeyframe
         self.payload = payload
     }
+}
+
+extension VideoFormat {
+    /// Bits of frames per second.
+    var bitsPerSecond: Int { framesPerSecond * packetsPerFrame * payload * 8 }
 }
 
 /// The contents of a packet behind the descriptor of VP8 (RFC 7741).

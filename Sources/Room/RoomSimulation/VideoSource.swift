@@ -7,7 +7,17 @@ internal import RoomProtocol
 /// A camera with its encoder.
 final class VideoSource: EncodedTrack {
     let codec = Codec.vp8
-    let encoderStatistics: MediaStatistics.VideoEncoder? = nil
+    /// Nil for a camera that encodes as it likes.
+    var encoderStatistics: MediaStatistics.VideoEncoder? {
+        guard format.followsRate else { return nil }
+        var statistics = MediaStatistics.VideoEncoder()
+        statistics.wishedBitsPerSecond = format.bitsPerSecond
+        statistics.limitedBitsPerSecond = limit
+        return statistics
+    }
+    private var limit: Int?
+    /// Packets that the limit allows and that were not sent.
+    private var credit = 0.0
     var streamState = StreamState.live
     let id: UInt32
     private(set) var stream: Int?
@@ -54,6 +64,11 @@ final class VideoSource: EncodedTrack {
     private func send() {
         guard let connection else { return }
         let now = simulation.loop.now
+        let packets = packetsOfFrame()
+        guard packets > 0 || isKeyframeWanted && limit != 0 else {
+            nextFrame = nextFrame + frameInterval
+            return timer.arm(at: nextFrame)
+        }
         let isKeyframe = isKeyframeWanted
         isKeyframeWanted = false
         if isKeyframe { client.countKeyframe() }
@@ -63,7 +78,7 @@ final class VideoSource: EncodedTrack {
         let timestamp = firstTimestamp &+ UInt32(truncatingIfNeeded: ticks)
         var batch = RTPBatch(
             captureTime: MediaTime(nanoseconds: captured.nanoseconds), rtpTimestamp: timestamp, isKeyframe: isKeyframe)
-        let count = isKeyframe ? format.packetsPerKeyframe : format.packetsPerFrame
+        let count = isKeyframe ? format.packetsPerKeyframe : packets
         for index in 0..<count {
             let isLast = index == count - 1
             batch.bytes += [0x80, (isLast ? 0x80 : 0) | Codec.vp8.payloadType, 0, 0]
@@ -84,6 +99,17 @@ final class VideoSource: EncodedTrack {
         nextFrame = nextFrame + frameInterval
         timer.arm(at: nextFrame)
     }
+
+    /// The packets of the next frame, 0 to skip it.
+    private func packetsOfFrame() -> Int {
+        guard format.followsRate, let limit, limit < format.bitsPerSecond else { return format.packetsPerFrame }
+        credit += Double(format.packetsPerFrame) * Double(limit) / Double(format.bitsPerSecond)
+        let whole = min(Int(credit), format.packetsPerFrame)
+        credit = min(credit - Double(whole), Double(format.packetsPerFrame))
+        return whole
+    }
+
+    func limitRate(bitsPerSecond: Int) { limit = bitsPerSecond }
 
     /// The encoder restarts: it begins with a keyframe, and with any timestamp and picture id.
     func restart() {

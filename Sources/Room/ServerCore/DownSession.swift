@@ -79,13 +79,13 @@ final class DownSession {
         for consumer in consumers {
             let media = answer[mid: consumer.receiver.mid]
             guard consumer.accepted == nil else {
-                consumer.accept(media?.acceptedExtensions ?? HeaderExtensionIDs())
+                consumer.accept(media.map(DownDescription.acceptedExtensions) ?? HeaderExtensionIDs())
                 continue
             }
             let isTaken =
                 media.map { !$0.isRejected && ($0.direction == .recvonly || $0.direction == .sendrecv) } ?? false
             if let media, isTaken {
-                consumer.accept(NegotiatedCodec.all(in: media), media.acceptedExtensions)
+                consumer.accept(NegotiatedCodec.all(in: media), DownDescription.acceptedExtensions(of: media))
             } else {
                 consumer.accept([])
             }
@@ -226,7 +226,7 @@ final class DownSession {
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its down session."))
         case .failed(let error):
             onEnded?(RoomError(.mediaConnectionFailed, "The client's down session failed: \(error.message)"))
-        case .connected, .disconnected, .roundTrip: break
+        case .connected, .disconnected, .roundTrip, .sendingRate: break
         // The client sends no media in this session.
         case .lossBeyondRepair, .mediaRefused, .senderReport, .bye: break
         }

@@ -94,7 +94,7 @@ final class UpSession {
         }
         for entry in streams {
             guard let media = offer[mid: entry.offered.mid], !media.isRejected else { continue }
-            peer.setExtensions(HeaderExtensionIDs(media.extensions.sent), of: entry.receiver)
+            peer.setExtensions(UpDescription.sentExtensions(in: media), of: entry.receiver)
         }
         let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
         var local = peer.local
@@ -171,7 +171,7 @@ final class UpSession {
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its up session."))
         case .failed(let error):
             onEnded?(RoomError(.mediaConnectionFailed, "The client's up session failed: \(error.message)"))
-        case .connected, .disconnected, .roundTrip: break
+        case .connected, .disconnected, .roundTrip, .sendingRate: break
         // A stream that the client ended may restart with another SSRC. The server sends no media in this session.
         case .bye, .keyframeRequested: break
         }

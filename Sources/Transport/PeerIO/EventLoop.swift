@@ -227,6 +227,7 @@ package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
         thread_set_own_name(name)
         g_main_context_push_thread_default(context)
         let sockets = SocketWait(context: context)
+        var socketsRead = readClock()
         while true {
             turn += 1
             let isStopping = runInbox()
@@ -236,8 +237,12 @@ package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
             sockets.prepare(mayWait: idle && !hasMembers && pausedReaders.isEmpty)
             let end = Self.now
             meter.end(at: end)
-            sockets.wait(until: nextTimer, now: end)
+            let due = nextTimer
+            sockets.wait(until: due, now: end)
             meter.begin(at: readClock())
+            // The turn itself, and the time by which the thread woke too late.
+            noteStall(of: (end - socketsRead) + (now - min(now, max(end, due))))
+            socketsRead = now
             sockets.dispatch()
             resumeReaders()
             // Media does not wait for timers and messages.

@@ -25,6 +25,11 @@ open class Loop {
     @exclusivity(unchecked) package final var now: MonotonicTime
     /// Datagrams of this loop's peers.
     @exclusivity(unchecked) package final var traffic = LoopTraffic()
+    /// For how long the sockets of this process were not read, in all, although datagrams may have waited. Peers compare
+    /// it with the sum that they know: their estimates of the path must not take such a time for the path's.
+    @exclusivity(unchecked) package private(set) final var stalled = TimeInterval.zero
+    /// Shorter stalls change no estimate.
+    private static let shortestStall = TimeInterval.milliseconds(20)
     /// A buffer for one packet, shared by everything on the loop.
     package final var scratch = PacketBuffer()
     /// Shared by the sessions of this loop's peers.
@@ -40,6 +45,11 @@ open class Loop {
 
     /// Traps outside of the loop. A loop without a thread has no outside.
     open func preconditionOnLoop() {}
+
+    /// Adds a time in which nothing read the sockets. For the driver, before it reads them again.
+    package final func noteStall(of time: TimeInterval) {
+        if time >= Self.shortestStall { stalled = stalled + time }
+    }
 
     // MARK: - Turns
 

@@ -37,6 +37,8 @@ package final class Peer: TurnMember {
     private var description: TransportDescription
     @exclusivity(unchecked) private var sessionTimer: LoopTimer?
     private var connectTimer: LoopTimer?
+    /// The part of `Loop.stalled` that the session knows.
+    @exclusivity(unchecked) private var knownStalls = TimeInterval.zero
 
     private enum State {
         case new
@@ -76,6 +78,7 @@ package final class Peer: TurnMember {
             iceUfrag: "", icePwd: "", fingerprints: [session.localFingerprint], setup: .actpass)
         let path = try makePath({ [unowned self] event in handle(event) }, { [unowned self] in receive($0) })
         self.path = path
+        knownStalls = loop.stalled
         description.iceUfrag = path.ufrag
         description.icePwd = path.password
         description.isLite = path.isLite
@@ -172,7 +175,8 @@ package final class Peer: TurnMember {
 
     /// See `PeerSession.setExtensions`.
     package func setExtensions(_ extensions: HeaderExtensionIDs, of sender: SenderID) {
-        session.setExtensions(extensions, of: sender)
+        touch()
+        session.setExtensions(extensions, of: sender, now: loop.now)
     }
 
     /// See `PeerSession.setExtensions`.
@@ -200,6 +204,7 @@ package final class Peer: TurnMember {
         _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, via sender: SenderID
     ) {
         touch()
+        noticeStall()
         session.send(packet, header: header, rewrite: rewrite, via: sender, now: loop.now)
         if session.outgoingCount >= Self.enough { flush() }
     }
@@ -227,6 +232,12 @@ package final class Peer: TurnMember {
     package func discard(before number: SequenceNumber, on receiver: ReceiverID) -> Int? {
         touch()
         return session.discard(before: number, on: receiver, now: loop.now)
+    }
+
+    /// See `PeerSession.setDemand`.
+    package func setDemand(bitsPerSecond: Int?) {
+        touch()
+        session.setDemand(bitsPerSecond: bitsPerSecond, now: loop.now)
     }
 
     /// The longest payload that `send` accepts.
@@ -284,7 +295,7 @@ package final class Peer: TurnMember {
     package func endTurn() {
         let hasOnlyPackets = pending == .packets
         pending = .nothing
-        if hasOnlyPackets, state == .started, session.nextReport >= wakes { return flush() }
+        if hasOnlyPackets, state == .started, !session.isPaced, session.nextReport >= wakes { return flush() }
         guard state != .closed else {
             counters.candidatesIgnored = path?.ignoredCandidates ?? 0
             path?.close()
@@ -324,6 +335,7 @@ package final class Peer: TurnMember {
             case .senderReport(let receiver, let sent): report(.senderReport(receiver, sent))
             case .bye(let receiver): report(.bye(receiver))
             case .roundTrip(let time): report(.roundTrip(time))
+            case .sendingRate(let rate): report(.sendingRate(bitsPerSecond: rate))
             case .silent: report(.disconnected)
             case .heard: report(.connected)
             case .consentLost: fail(Self.lost(after: session.consent))
@@ -415,6 +427,7 @@ package final class Peer: TurnMember {
             return
         }
         guard isReady || !keepEarly(datagram) else { return }
+        noticeStall()
         switch session.receive(&loop.scratch, now: loop.now) {
         case .media(let receiver, let header, let position): onMedia?(receiver, header, position, loop.scratch)
         case .nothing: deliverSessionEvents()
@@ -449,7 +462,16 @@ package final class Peer: TurnMember {
 
     // MARK: - Timers
 
+    /// Tells the session for how long nothing read its socket.
+    @inline(__always)
+    private func noticeStall() {
+        guard loop.stalled != knownStalls else { return }
+        session.stalled(for: loop.stalled - knownStalls, now: loop.now)
+        knownStalls = loop.stalled
+    }
+
     private func handleTimeout() {
+        noticeStall()
         session.handleTimeout(now: loop.now)
         touch()
     }

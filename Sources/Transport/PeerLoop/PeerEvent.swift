@@ -27,6 +27,8 @@ package enum PeerEvent: Sendable {
     /// The other end ended one stream.
     case bye(ReceiverID)
     case roundTrip(TimeInterval)
+    /// How fast all streams together should send from now on. See `PeerSessionEvent.sendingRate`.
+    case sendingRate(bitsPerSecond: Int)
     /// The other end closed. The last event; call `close()`.
     case closed
     /// The peer failed. The last event; call `close()`.

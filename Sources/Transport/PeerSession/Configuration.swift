@@ -76,11 +76,13 @@ public struct SenderConfiguration: Sendable {
     public var extensions: HeaderExtensionIDs
     /// How many of the sent packets may be retransmitted, the newest ones; 0 means none.
     public var history: Int
+    /// Whether its packets are sent before those of other streams, and never held.
+    public var isAudio: Bool
 
     public init(
         ssrc: SSRC, retransmissionSSRC: SSRC? = nil, clockRate: UInt32,
         retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil,
-        extensions: HeaderExtensionIDs = HeaderExtensionIDs(), history: Int = 512
+        extensions: HeaderExtensionIDs = HeaderExtensionIDs(), history: Int = 512, isAudio: Bool = false
     ) {
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
@@ -89,6 +91,7 @@ public struct SenderConfiguration: Sendable {
         self.mid = mid
         self.extensions = extensions
         self.history = history
+        self.isAudio = isAudio
     }
 }
 

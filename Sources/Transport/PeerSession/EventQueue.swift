@@ -22,7 +22,9 @@ extension PeerSessionEvent {
         case (.lossBeyondRepair(let old), .lossBeyondRepair(let new)): old == new
         case (.senderReport(let old, _), .senderReport(let new, _)): old == new
         case (.bye(let old), .bye(let new)): old == new
-        case (.unauthenticated, .unauthenticated), (.roundTrip, .roundTrip), (.silent, .silent), (.heard, .heard): true
+        case (.unauthenticated, .unauthenticated), (.roundTrip, .roundTrip), (.sendingRate, .sendingRate),
+            (.silent, .silent), (.heard, .heard):
+            true
         default: false
         }
     }

@@ -33,6 +33,10 @@ public enum PeerSessionEvent: Sendable, Equatable {
     case bye(ReceiverID)
     /// A new round trip time.
     case roundTrip(TimeInterval)
+    /// How fast all streams together should send from now on, with headers and repairs. 0 while so much is on its way
+    /// without any report that only audio should be sent. At least once a second while packets are on their way. Only for
+    /// peers that accept transport-wide numbers.
+    case sendingRate(bitsPerSecond: Int)
     /// No authenticated packet arrived for `PeerSessionConfiguration.silence`. The connection may recover.
     case silent
     /// An authenticated packet arrived after `silent`.
@@ -81,6 +85,9 @@ public struct SenderStatistics: Sendable, Equatable {
     public var retransmissionsOverBudget = 0
     /// Whether the peer has reported on the stream.
     public var isKnownToPeer = false
+    /// Packets that only measured the path, and their bytes: padding, and repeats that the peer did not request.
+    public var paddingPackets = 0
+    public var paddingBytes = 0
     /// PLI and FIR received.
     public var keyframeRequests = 0
     /// Lost share of the last report, 0...1, and the total, as the peer reports them.
@@ -141,4 +148,33 @@ public struct DroppedDatagrams: Sendable, Equatable {
 public struct PeerSessionStatistics: Sendable, Equatable {
     public var roundTrip: TimeInterval?
     public var dropped = DroppedDatagrams()
+    /// Nil while the peer accepts no transport-wide numbers.
+    public var sending: SendingStatistics?
+}
+
+/// The estimates of the path to the peer.
+public struct SendingStatistics: Sendable, Equatable {
+    /// For all streams together. See `PeerSessionEvent.sendingRate`.
+    public var targetBitsPerSecond: Int
+    /// That the path carries.
+    public var estimatedBitsPerSecond: Int
+    /// That arrives at the peer. Nil until enough packets arrived.
+    public var acknowledgedBitsPerSecond: Int?
+    /// The time that packets wait in queues on their way.
+    public var queue: TimeInterval
+    public var roundTrip: TimeInterval?
+    /// Bytes of packets that the pacer holds.
+    public var heldBytes: Int
+
+    public init(
+        targetBitsPerSecond: Int, estimatedBitsPerSecond: Int, acknowledgedBitsPerSecond: Int?, queue: TimeInterval,
+        roundTrip: TimeInterval?, heldBytes: Int
+    ) {
+        self.targetBitsPerSecond = targetBitsPerSecond
+        self.estimatedBitsPerSecond = estimatedBitsPerSecond
+        self.acknowledgedBitsPerSecond = acknowledgedBitsPerSecond
+        self.queue = queue
+        self.roundTrip = roundTrip
+        self.heldBytes = heldBytes
+    }
 }

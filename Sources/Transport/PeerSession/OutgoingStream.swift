@@ -4,6 +4,8 @@ import RTP
 final class OutgoingStream {
     /// Shortest interval between two resends of a packet, whatever the round trip.
     private static let minimumRepeatInterval = TimeInterval.milliseconds(10)
+    /// Repeats that serve as padding are those of so many newest packets.
+    private static let paddingReach = 16
 
     let id: SenderID
     let configuration: SenderConfiguration
@@ -15,6 +17,8 @@ final class OutgoingStream {
     private var own: PacketStore?
     @exclusivity(unchecked) private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
+    private var paddingStep = 0
+    @exclusivity(unchecked) private var newestTimestamp = RTPTimestamp(0)
     @exclusivity(unchecked) private let mid: [UInt8]
     /// Ids of the header extensions that the peer accepts.
     @exclusivity(unchecked) var extensions: HeaderExtensionIDs
@@ -55,6 +59,7 @@ final class OutgoingStream {
         }
         let packet = SentPacket(payload: payload, rewrite)
         history.insert(packet, of: store)
+        newestTimestamp = packet.timestamp
         let length = headLength(of: packet, hasMid: !isKnownToPeer, isRepeat: false) + payloadLength(of: packet)
         statistics.packets += 1
         statistics.bytes += length
@@ -74,19 +79,28 @@ final class OutgoingStream {
     /// Writes the head of a packet into `scratch`: header, extensions, and the bytes of the payload that a patch changes.
     /// Passes the rest of the payload. Nil if the payload is no longer in the store.
     func write<Result>(
-        _ packet: SentPacket, in scratch: inout PacketBuffer, _ body: (inout PacketBuffer, Span<UInt8>) -> Result
-    ) -> Result? {
-        write(packet, type: packet.payloadType, number: packet.number, as: nil, hasMid: !isKnownToPeer, &scratch, body)
-    }
-
-    /// Writes the head of the RTX packet of a sent packet, likewise. Nil, and counted, if it must not be sent.
-    func writeRepeat<Result>(
-        of number: SequenceNumber, roundTrip: TimeInterval?, now: MonotonicTime, in scratch: inout PacketBuffer,
+        _ packet: SentPacket, transportNumber: SequenceNumber? = nil, in scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
-        guard let ssrc = configuration.retransmissionSSRC,
+        write(
+            packet, type: packet.payloadType, number: packet.number, as: nil, hasMid: !isKnownToPeer,
+            transportNumber: transportNumber, &scratch, body)
+    }
+
+    /// The length of a planned packet, without SRTP's tag.
+    func length(of packet: SentPacket, isRepeat: Bool = false) -> Int {
+        headLength(of: packet, hasMid: isRepeat || !isKnownToPeer, isRepeat: isRepeat) + payloadLength(of: packet)
+    }
+
+    /// A sent packet to send again. Nil, and counted, if it must not be sent.
+    ///
+    /// - Parameter hasRoom: whether a packet of this length may be sent.
+    func planRepeat(
+        of number: SequenceNumber, roundTrip: TimeInterval?, now: MonotonicTime, hasRoom: (Int) -> Bool = { _ in true }
+    ) -> SentPacket? {
+        guard configuration.retransmissionSSRC != nil,
             let packet = store.flatMap({ history.packet(number, of: $0) }),
-            let type = configuration.retransmissionPayloadTypes[packet.payloadType]
+            configuration.retransmissionPayloadTypes[packet.payloadType] != nil
         else {
             statistics.retransmissionsMissed += 1
             return nil
@@ -96,20 +110,89 @@ final class OutgoingStream {
             statistics.retransmissionsHeldBack += 1
             return nil
         }
-        // The peer reports only on the original stream, so whether it knows this SSRC is unknown: always send the mid.
-        let length = headLength(of: packet, hasMid: true, isRepeat: true) + payloadLength(of: packet)
-        guard budget.take(length, now: now) else {
+        let length = length(of: packet, isRepeat: true)
+        guard hasRoom(length), budget.take(length, now: now) else {
             statistics.retransmissionsOverBudget += 1
             return nil
         }
         repeats.repeated(number, at: now)
-        let repeated = repeatSequence
-        repeatSequence = repeatSequence.advanced(by: 1)
         statistics.retransmittedPackets += 1
         statistics.retransmittedBytes += length
-        return write(
-            packet, type: type, number: repeated, as: ssrc, hasMid: true, &scratch, body)
+        return packet
     }
+
+    /// Writes the head of the RTX packet of a sent packet, likewise.
+    func writeRepeat<Result>(
+        of packet: SentPacket, transportNumber: SequenceNumber? = nil, in scratch: inout PacketBuffer,
+        _ body: (inout PacketBuffer, Span<UInt8>) -> Result
+    ) -> Result? {
+        guard let ssrc = configuration.retransmissionSSRC,
+            let type = configuration.retransmissionPayloadTypes[packet.payloadType], hasPayload(of: packet)
+        else { return nil }
+        // The peer reports only on the original stream, so whether it knows this SSRC is unknown: always send the mid.
+        return write(
+            packet, type: type, number: nextRepeatNumber(), as: ssrc, hasMid: true, transportNumber: transportNumber,
+            &scratch, body)
+    }
+
+    private func nextRepeatNumber() -> SequenceNumber {
+        defer { repeatSequence = repeatSequence.advanced(by: 1) }
+        return repeatSequence
+    }
+
+    // MARK: Padding
+
+    /// Whether it may send padding: on its RTX stream, and with a number.
+    var canPad: Bool {
+        configuration.retransmissionSSRC != nil && extensions.transportNumber != nil
+            && !configuration.retransmissionPayloadTypes.isEmpty
+    }
+
+    /// A recently sent packet whose repeat serves as padding. It may also mend a loss that nobody knows of yet.
+    func paddingRepeat() -> SentPacket? {
+        guard let store, hasSent else { return nil }
+        paddingStep = (paddingStep + 1) % Self.paddingReach
+        let packet = history.newest(paddingStep, of: store) ?? history.newest(0, of: store)
+        guard let packet, configuration.retransmissionPayloadTypes[packet.payloadType] != nil, packet.payload != nil
+        else { return nil }
+        return packet
+    }
+
+    func countPadding(_ length: Int) {
+        statistics.paddingPackets += 1
+        statistics.paddingBytes += length
+    }
+
+    /// A packet of padding alone, of at most 255 bytes.
+    func emptyPadding() -> SentPacket {
+        let type = configuration.retransmissionPayloadTypes.values.min() ?? 0
+        return SentPacket(
+            payload: nil,
+            Rewrite(
+                payloadType: type, sequenceNumber: SequenceNumber(0), timestamp: newestTimestamp, marker: false))
+    }
+
+    /// Writes an RTX packet with so many bytes of padding (RFC 3550, section 5.1).
+    func writePadding<Result>(
+        _ packet: SentPacket, bytes: UInt8, transportNumber: SequenceNumber?, in scratch: inout PacketBuffer,
+        _ body: (inout PacketBuffer, Span<UInt8>) -> Result
+    ) -> Result? {
+        guard let ssrc = configuration.retransmissionSSRC, bytes > 0 else { return nil }
+        let fields = RTPFields(
+            payloadType: packet.payloadType, marker: false, sequenceNumber: nextRepeatNumber(),
+            timestamp: packet.timestamp, ssrc: ssrc)
+        fields.write(to: &scratch)
+        scratch.bytes[0] |= 0x20
+        let offset = writeExtensions(
+            of: packet, from: nil, hasMid: true, transportNumber: transportNumber, to: &scratch)
+        for index in 0..<Int(bytes) { scratch.bytes[offset + index] = 0 }
+        scratch.bytes[offset + Int(bytes) - 1] = bytes
+        scratch.count = offset + Int(bytes)
+        let nothing: [UInt8] = []
+        return body(&scratch, nothing.span)
+    }
+
+    // MARK: Writing
 
     private func hasPayload(of packet: SentPacket) -> Bool {
         packet.payload.map { store?.contains($0) ?? false } ?? true
@@ -120,6 +203,7 @@ final class OutgoingStream {
     /// The length of a packet without its payload.
     private func headLength(of packet: SentPacket, hasMid: Bool, isRepeat: Bool) -> Int {
         var elements = hasMid && extensions.mid != nil && !mid.isEmpty ? 1 + mid.count : 0
+        if extensions.transportNumber != nil { elements += 1 + TransportSequence.length }
         if extensions.captureTime != nil, let payload = packet.payload, let store {
             let length = store.captureTimeLength(of: payload)
             if length > 0 { elements += 1 + length }
@@ -130,14 +214,18 @@ final class OutgoingStream {
     /// Writes the header extensions that the peer accepts. Returns the length of the header.
     @inline(__always)
     private func writeExtensions(
-        of packet: SentPacket, from store: PacketStore, hasMid: Bool, to scratch: inout PacketBuffer
+        of packet: SentPacket, from store: PacketStore?, hasMid: Bool, transportNumber: SequenceNumber?,
+        to scratch: inout PacketBuffer
     ) -> Int {
         var writer = HeaderExtensionWriter()
         if hasMid, let id = extensions.mid, !mid.isEmpty {
             let place = writer.element(id, length: mid.count, in: &scratch)
             for index in mid.indices { scratch.bytes[place + index] = mid[index] }
         }
-        if let id = extensions.captureTime, let payload = packet.payload, let time = store.captureTime(of: payload) {
+        if let number = transportNumber, let id = extensions.transportNumber {
+            writer.write(number, as: id, to: &scratch)
+        }
+        if let id = extensions.captureTime, let payload = packet.payload, let time = store?.captureTime(of: payload) {
             writer.write(time, as: id, to: &scratch)
         }
         return writer.finish(in: &scratch)
@@ -147,14 +235,16 @@ final class OutgoingStream {
     /// already in `scratch`.
     private func write<Result>(
         _ packet: SentPacket, type: UInt8, number: SequenceNumber, as repeated: SSRC?, hasMid: Bool,
-        _ scratch: inout PacketBuffer, _ body: (inout PacketBuffer, Span<UInt8>) -> Result
+        transportNumber: SequenceNumber?, _ scratch: inout PacketBuffer,
+        _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
         guard hasPayload(of: packet), let store else { return nil }
         let fields = RTPFields(
             payloadType: type, marker: packet.marker, sequenceNumber: number, timestamp: packet.timestamp,
             ssrc: repeated ?? configuration.ssrc)
         fields.write(to: &scratch)
-        var offset = writeExtensions(of: packet, from: store, hasMid: hasMid, to: &scratch)
+        var offset = writeExtensions(
+            of: packet, from: store, hasMid: hasMid, transportNumber: transportNumber, to: &scratch)
         if repeated != nil {
             scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2

@@ -8,7 +8,7 @@ public import RTP
 ///
 /// Does not allocate for media packets once the streams run.
 public final class PeerSession {
-    private enum Phase {
+    enum Phase {
         case idle
         case handshaking
         case secured
@@ -18,10 +18,10 @@ public final class PeerSession {
     private let dtls: any DTLSEngine
     private let makeSRTP: (inout SRTPKeys) throws -> SRTPEngine
     @exclusivity(unchecked) package private(set) var srtp: SRTPEngine?
-    private let streams: StreamTable
+    let streams: StreamTable
     /// The longest payload that `send` accepts.
     public let maximumPayloadLength: Int
-    @exclusivity(unchecked) private var phase = Phase.idle
+    @exclusivity(unchecked) private(set) var phase = Phase.idle
     private var isConnected = false
     private var isStarted = false
     private var role = DTLSRole.client
@@ -34,11 +34,15 @@ public final class PeerSession {
     @exclusivity(unchecked) private var reportsWithoutMedia = 0
     private var isHandshakeReleased = false
     @exclusivity(unchecked) private var liveness: Liveness
-    private let scratch: SessionScratch
+    let scratch: SessionScratch
+    /// How fast to send. Nil while the peer accepts no transport-wide numbers.
+    @exclusivity(unchecked) var control: SendingControl?
+    /// When packets of the peer with transport-wide numbers arrived. Nil before the first.
+    @exclusivity(unchecked) var arrivals: TransportFeedbackRecorder?
     /// Media packets to send, which `drain` encrypts.
     @exclusivity(unchecked) private var planned: [(sender: SenderID, packet: SentPacket)] = []
     /// Handshake, reports and retransmissions to send, and media of senders that have ended or changed to another store.
-    @exclusivity(unchecked) private var outgoing = DatagramBatch()
+    @exclusivity(unchecked) var outgoing = DatagramBatch()
 
     /// - Parameters:
     ///   - scratch: shared by all sessions of a thread.
@@ -56,7 +60,9 @@ public final class PeerSession {
     }
 
     /// How many datagrams `drain` would add.
-    public var outgoingCount: Int { outgoing.count + planned.count }
+    public var outgoingCount: Int { outgoing.count + planned.count + (control?.granted.count ?? 0) }
+    /// How many packets wait, those that the pacer holds included.
+    var waitingCount: Int { outgoing.count + planned.count + (control?.count ?? 0) }
 
     /// Appends the datagrams to send, in order. Encrypts media packets directly into the batch.
     public func drain(into batch: inout DatagramBatch) {
@@ -68,6 +74,7 @@ public final class PeerSession {
     }
 
     private func seal(into batch: inout DatagramBatch) {
+        if let control { sealGranted(by: control, into: &batch) }
         guard !planned.isEmpty else { return }
         defer { planned.removeAll(keepingCapacity: true) }
         guard let srtp else { return }
@@ -87,6 +94,7 @@ public final class PeerSession {
         var memory = PacketMemory(
             held: outgoing.bytes.count + planned.capacity * plan,
             limit: capacity * (PacketBuffer.capacity + plan))
+        if let control { memory += control.memory(for: capacity) }
         for case let sender? in streams.senders { memory += sender.memory }
         return memory
     }
@@ -222,6 +230,9 @@ public final class PeerSession {
         if let surplus = streams.opened(header.ssrc, by: route) { srtp.forget(surplus) }
         heard(now: now)
         countMedia(now: now)
+        if header.hasExtension, let id = streams.transportNumber(of: route) {
+            noteArrival(header, packet, id: id, now: now)
+        }
         guard header.resolvePadding(in: packet) else {
             streams.dropped.malformed += 1
             return .nothing
@@ -253,6 +264,7 @@ public final class PeerSession {
         streams.receive(packets, now: now) { stream, lost in
             for number in lost { sendAgain(number, of: stream, now: now) }
         }
+        if let control { receive(packets, control, now: now) }
     }
 
     private func heard(now: MonotonicTime) {
@@ -289,6 +301,8 @@ public final class PeerSession {
             latestReport = nextReport
             liveness.start(now: now)
             streams.events.push(.secured(profile))
+            control?.begin(now: now)
+            pace(now: now)
         case .failed(let reason):
             fail(reason)
         case .closed:
@@ -302,8 +316,12 @@ public final class PeerSession {
     public func addSender(_ configuration: SenderConfiguration) -> SenderID { streams.addSender(configuration) }
 
     /// Sets the header extensions that the peer accepts for the sender. The others are not written.
-    public func setExtensions(_ extensions: HeaderExtensionIDs, of id: SenderID) {
-        streams.sender(id)?.extensions = extensions
+    ///
+    /// With transport-wide numbers, the session estimates how much the path carries, and spreads its packets over time.
+    public func setExtensions(_ extensions: HeaderExtensionIDs, of id: SenderID, now: MonotonicTime) {
+        guard let stream = streams.sender(id) else { return }
+        stream.extensions = extensions
+        if extensions.transportNumber != nil { beginControl(now: now) }
     }
 
     /// Sets the header extensions that the peer sends to the receiver.
@@ -313,6 +331,7 @@ public final class PeerSession {
 
     /// Removes the sender. Sends BYE for it if it has sent packets.
     public func removeSender(_ id: SenderID, now: MonotonicTime) {
+        control?.grantAll(of: id)
         seal(into: &outgoing)
         guard let stream = streams.removeSender(id), stream.hasSent, phase == .secured else { return }
         if !streams.senders.contains(where: { $0 != nil }) { liveness.stoppedSending() }
@@ -362,14 +381,18 @@ public final class PeerSession {
             streams.dropped.unprotectable += 1
             return false
         }
-        guard outgoingCount < streams.configuration.outgoingCapacity else {
+        guard waitingCount < streams.configuration.outgoingCapacity else {
             streams.dropped.outgoingFull += 1
             return false
         }
         // Packets of the store before are sealed from it.
-        if !stream.sends(from: store) { seal(into: &outgoing) }
+        if !stream.sends(from: store) {
+            control?.grantAll(of: stream.id)
+            seal(into: &outgoing)
+        }
         if !stream.hasSent, stream.clock != nil { nextReport = now }
-        planned.append((stream.id, stream.note(payload, of: store, rewrite)))
+        let packet = stream.note(payload, of: store, rewrite)
+        if let control { hold(packet, of: stream, control, now: now) } else { planned.append((stream.id, packet)) }
         liveness.sent(now: now)
         countMedia(now: now)
         return true
@@ -383,19 +406,6 @@ public final class PeerSession {
 
     /// Whether reports are only a sign of life. The first two after media tell the peer its end (RFC 3550, section 6.4).
     private var isIdle: Bool { reportsWithoutMedia > 2 }
-
-    private func sendAgain(_ number: SequenceNumber, of stream: OutgoingStream, now: MonotonicTime) {
-        guard phase == .secured, let srtp else { return }
-        guard outgoingCount < streams.configuration.outgoingCapacity else {
-            streams.dropped.outgoingFull += 1
-            return
-        }
-        let isSealed = stream.writeRepeat(of: number, roundTrip: streams.roundTrip, now: now, in: &scratch.head) {
-            head, rest in
-            srtp.protectRTP(&head, rest, into: &outgoing)
-        }
-        if isSealed == false { streams.dropped.unprotectable += 1 }
-    }
 
     /// Ties the sender's timestamps to wall-clock time. Sender reports extrapolate from it to the moment of sending.
     /// Without it, the sender sends no reports.
@@ -413,6 +423,7 @@ public final class PeerSession {
     /// Begins another stream on the sender: earlier packets are not resent, and the clock is cleared.
     public func forget(_ id: SenderID) {
         guard let stream = streams.sender(id) else { return }
+        control?.grantAll(of: id)
         seal(into: &outgoing)
         stream.forgetSent()
         stream.clearClock()
@@ -440,7 +451,8 @@ public final class PeerSession {
         switch phase {
         case .idle, .ended: .never
         case .handshaking: dtls.nextTimeout
-        case .secured: min(min(streams.nextFeedback, nextReport), min(dtls.nextTimeout, liveness.nextTimeout))
+        case .secured:
+            min(min(streams.nextFeedback, nextReport), min(dtls.nextTimeout, liveness.nextTimeout), nextControl)
         }
     }
 
@@ -462,6 +474,7 @@ public final class PeerSession {
         } else {
             sendFeedback(now: now)
         }
+        if nextControl <= now { handleControlTimeout(now: now) }
     }
 
     /// A report that is overdue by more shows that this end stood still.
@@ -501,7 +514,7 @@ public final class PeerSession {
     }
 
     /// Packs packets into as many compounds as necessary. Each begins with a report and the CNAME.
-    private func sendControl(_ packets: [RTCPPacket]) {
+    func sendControl(_ packets: [RTCPPacket]) {
         scratch.control.count = 0
         let limit = PeerSessionConfiguration.maximumCompoundLength
         for packet in packets where !packet.append(to: &scratch.control, limit: limit) {
@@ -531,7 +544,7 @@ public final class PeerSession {
     public func pollEvent() -> PeerSessionEvent? { streams.events.pop() }
 
     public var statistics: PeerSessionStatistics {
-        PeerSessionStatistics(roundTrip: streams.roundTrip, dropped: streams.dropped)
+        PeerSessionStatistics(roundTrip: streams.roundTrip, dropped: streams.dropped, sending: control?.statistics)
     }
 
     /// Packets to be sent that were dropped, `outgoingFull` and `unprotectable`.

@@ -111,6 +111,9 @@ struct SentHistory {
         return runs.last { $0.has(number) }?.packet(number, of: store)
     }
 
+    /// The packet with the newest number, or so many before it.
+    func newest(_ back: Int, of store: PacketStore) -> SentPacket? { packet(newest.advanced(by: -back), of: store) }
+
     mutating func removeAll() { runs = [] }
 
     /// For tests.

@@ -151,6 +151,15 @@ final class StreamTable {
         return route
     }
 
+    /// The id of transport-wide numbers in packets of the route. Nil if its stream has none.
+    func transportNumber(of route: Route) -> UInt8? { receivers[route.slot]?.extensions.transportNumber }
+
+    /// The first stream that can send padding.
+    var paddingSender: OutgoingStream? {
+        for case let sender? in senders where sender.canPad { return sender }
+        return nil
+    }
+
     /// Handles a decrypted packet: binds a new SSRC, unwraps RTX, drops duplicates.
     func receive(
         _ packet: inout PacketBuffer, _ header: RTPHeader, by route: Route, now: MonotonicTime

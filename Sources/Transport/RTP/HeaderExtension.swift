@@ -8,6 +8,8 @@ public struct HeaderExtension: Sendable, Hashable {
         case mid = "urn:ietf:params:rtp-hdrext:sdes:mid"
         /// See `AbsoluteCaptureTime`.
         case captureTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
+        /// See `TransportSequence`.
+        case transportNumber = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
     }
 
     public static let ids: ClosedRange<UInt8> = 1...14
@@ -55,10 +57,12 @@ extension [HeaderExtension] {
 public struct HeaderExtensionIDs: Sendable, Hashable {
     public var mid: UInt8?
     public var captureTime: UInt8?
+    public var transportNumber: UInt8?
 
-    public init(mid: UInt8? = nil, captureTime: UInt8? = nil) {
+    public init(mid: UInt8? = nil, captureTime: UInt8? = nil, transportNumber: UInt8? = nil) {
         self.mid = mid
         self.captureTime = captureTime
+        self.transportNumber = transportNumber
     }
 
     public init(_ extensions: [HeaderExtension]) {
@@ -66,6 +70,7 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
             switch one.kind {
             case .mid: mid = one.id
             case .captureTime: captureTime = one.id
+            case .transportNumber: transportNumber = one.id
             case nil: break
             }
         }
@@ -94,6 +99,11 @@ public struct HeaderExtensionWriter {
     public mutating func write(_ time: AbsoluteCaptureTime, as id: UInt8, to packet: inout PacketBuffer) {
         let place = element(id, length: time.length, in: &packet)
         time.write(to: &packet.bytes, at: place)
+    }
+
+    public mutating func write(_ number: SequenceNumber, as id: UInt8, to packet: inout PacketBuffer) {
+        let place = element(id, length: TransportSequence.length, in: &packet)
+        packet.setUInt16(number.rawValue, at: place)
     }
 
     /// Ends the header, and returns its length. Without elements, it has no extension.

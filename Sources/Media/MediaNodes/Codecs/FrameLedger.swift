@@ -21,7 +21,9 @@ final class FrameLedger: Sendable {
             lastDrop = GStreamer.now
         }
 
-        var underWay: Int { counts.captured - counts.encoded - counts.droppedBeforeEncoder }
+        var underWay: Int {
+            counts.captured - counts.encoded - counts.droppedBeforeEncoder - counts.droppedForRate
+        }
     }
 
     private let state = Mutex(State())
@@ -33,6 +35,14 @@ final class FrameLedger: Sendable {
             state.counts.captured += 1
             state.queued.append(timestamp)
             return true
+        }
+    }
+
+    /// A frame that the network has no room for. It does not enter the queue.
+    func droppedForRate() {
+        state.withLock { state in
+            state.counts.captured += 1
+            state.counts.droppedForRate += 1
         }
     }
 

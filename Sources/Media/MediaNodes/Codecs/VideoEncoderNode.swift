@@ -8,6 +8,8 @@ import Synchronization
 final class VideoEncoderNode: RunningNode {
     /// If a keyframe needs a restart, requests within this many seconds are combined.
     private static let leastRestartDistance = 0.3
+    /// Elements take no less.
+    private static let leastBitrate = 5000
     /// How long `finish` waits for the frames in progress.
     private static let finishLimit = DispatchTimeInterval.milliseconds(300)
 
@@ -22,6 +24,9 @@ final class VideoEncoderNode: RunningNode {
         var chosen: Bitrate?
         /// The table's bitrate for the arriving size and rate. Nil before the first frame.
         var usual: Bitrate?
+        var limited = EncoderRate()
+        /// The element's bitrate in bits per second.
+        var current = 0
     }
 
     /// Locked while the element's bitrate changes.
@@ -48,7 +53,7 @@ final class VideoEncoderNode: RunningNode {
                 _ = element.trySet(name, value)
             }
         }
-        if let chosen { try setBitrate(chosen) }
+        if let chosen { try rate.withLock { (rate) throws(MediaError) in try wish(for: chosen, &rate) } }
         watch()
     }
 
@@ -160,7 +165,7 @@ final class VideoEncoderNode: RunningNode {
         guard setting == "bitrate", let bitrate = value.integer else { return false }
         let chosen = Bitrate(bitsPerSecond: bitrate)
         try rate.withLock { (rate) throws(MediaError) in
-            try setBitrate(chosen)
+            try wish(for: chosen, &rate)
             rate.chosen = chosen
         }
         return true
@@ -169,8 +174,46 @@ final class VideoEncoderNode: RunningNode {
     func reset(_ setting: String) throws(MediaError) {
         guard setting == "bitrate" else { return }
         try rate.withLock { (rate) throws(MediaError) in
-            if let usual = rate.usual { try setBitrate(usual) }
+            if let usual = rate.usual { try wish(for: usual, &rate) }
             rate.chosen = nil
+        }
+    }
+
+    /// Sets the bitrate that the encoder has without a limit.
+    private func wish(for bitrate: Bitrate, _ rate: inout Rate) throws(MediaError) {
+        rate.limited.setWish(bitrate.bitsPerSecond)
+        try apply(&rate)
+    }
+
+    /// Gives the element the bitrate that wish and limits leave.
+    private func apply(_ rate: inout Rate) throws(MediaError) {
+        let bitrate = max(Self.leastBitrate, rate.limited.bitrate)
+        let (wished, limit) = (rate.limited.wish, rate.limited.limit)
+        ledger.update { ($0.wishedBitsPerSecond, $0.limitedBitsPerSecond) = (wished, limit) }
+        guard wished > 0, bitrate != rate.current else { return }
+        let share = choice.countsFrames ? max(rate.limited.frameShare, 0.1) : 1
+        let (property, value) = choice.rateProperty(
+            Int(Double(bitrate) / share), keyframeInterval: keyframeInterval)
+        try element.set(property, value)
+        rate.current = bitrate
+        ledger.update { $0.targetBitsPerSecond = bitrate }
+    }
+
+    /// A consumer's network carries no more than this. On any thread.
+    private func limit(_ bitsPerSecond: Int, by source: UInt64) {
+        rate.withLock { rate in
+            rate.limited.setLimit(bitsPerSecond, by: source, now: GStreamer.now)
+            try? apply(&rate)
+        }
+    }
+
+    /// Whether the network has room for the next frame.
+    private func admitsFrame(at timestamp: UInt64) -> Bool {
+        rate.withLock { rate in
+            let before = rate.limited.limit
+            rate.limited.update(now: GStreamer.now)
+            if rate.limited.limit != before { try? apply(&rate) }
+            return rate.limited.admitsFrame(at: timestamp)
         }
     }
 
@@ -184,16 +227,27 @@ final class VideoEncoderNode: RunningNode {
         queue.sink.watchEvents { [weak self] event in
             if case .caps(let caps) = event { self?.adapt(to: caps) }
         }
-        queue.sink.onBuffer { buffer in ledger.captured(buffer.timestamp ?? 0) ? .pass : .drop }
-        queue.source.watchBuffers { buffer in ledger.left(buffer.timestamp ?? 0) }
-        if choice.restartsForKeyframe {
-            element.source.onUpstreamEvent { [weak self] event in
-                guard case .forceKeyUnit = event else { return .pass }
-                self?.startAnew()
+        queue.sink.onBuffer { [weak self] buffer in
+            guard self?.admitsFrame(at: buffer.timestamp ?? 0) != false else {
+                ledger.droppedForRate()
                 return .drop
             }
+            return ledger.captured(buffer.timestamp ?? 0) ? .pass : .drop
         }
-        element.source.watchBuffers { buffer in ledger.encoded(bytes: buffer.byteCount, isKeyframe: buffer.isKeyframe) }
+        queue.source.watchBuffers { buffer in ledger.left(buffer.timestamp ?? 0) }
+        let restarts = choice.restartsForKeyframe
+        element.source.onUpstreamEvent { [weak self] event in
+            switch event {
+            case .forceKeyUnit where restarts: self?.startAnew()
+            case .rateLimit(let source, let rate): self?.limit(rate, by: source)
+            default: return .pass
+            }
+            return .drop
+        }
+        element.source.watchBuffers { [weak self] buffer in
+            ledger.encoded(bytes: buffer.byteCount, isKeyframe: buffer.isKeyframe)
+            self?.rate.withLock { $0.limited.encoded(bytes: buffer.byteCount) }
+        }
     }
 
     /// Uses the table's bitrate for the arriving size and rate, unless one was set.
@@ -210,14 +264,8 @@ final class VideoEncoderNode: RunningNode {
         }
         rate.withLock { rate in
             rate.usual = codec.defaultBitrate(for: format)
-            if rate.chosen == nil, let usual = rate.usual { try? setBitrate(usual) }
+            if rate.chosen == nil, let usual = rate.usual { try? wish(for: usual, &rate) }
         }
-    }
-
-    private func setBitrate(_ bitrate: Bitrate) throws(MediaError) {
-        let (property, value) = choice.rateProperty(bitrate.bitsPerSecond, keyframeInterval: keyframeInterval)
-        try element.set(property, value)
-        ledger.update { $0.targetBitsPerSecond = bitrate.bitsPerSecond }
     }
 
     func requestKeyframe() {

@@ -132,6 +132,10 @@ struct VideoEncoderElement: Sendable {
     /// takes uneven ones for half the rate, which was seen to double the bitrate.
     var needsFineTime: Bool { factory == "av1enc" }
 
+    /// Whether its rate control counts frames instead of time: the bitrate is for the frame rate of the format, however many
+    /// frames come.
+    var countsFrames: Bool { factory == "x264enc" }
+
     /// All properties but the bitrate.
     func properties(keyframeInterval: Int) -> [String: SettingValue] {
         var properties = fixed

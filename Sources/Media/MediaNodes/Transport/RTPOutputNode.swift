@@ -100,6 +100,13 @@ package final class RTPOutputNode: NodeType, RunningNode {
     /// Requests a keyframe from the source: an encoder, a camera or a peer.
     package func requestKeyframe() { payloader.sink.requestKeyframe() }
 
+    /// Limits the encoder to a bitrate for 3 s, in bits of encoded video per second. 0 lets it encode nothing. Does nothing
+    /// for media that nothing here encodes. Any thread.
+    package func limitRate(bitsPerSecond: Int) {
+        payloader.sink.limitRate(
+            bitsPerSecond: bitsPerSecond, source: UInt64(UInt(bitPattern: ObjectIdentifier(self))))
+    }
+
     package func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.rtpOutputs[name] = state.withLock { $0.counts }
     }

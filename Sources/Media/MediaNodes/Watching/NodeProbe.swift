@@ -178,6 +178,10 @@ final class NodeProbe: Sendable {
         }
         var measured = MediaStatistics()
         node.running?.report(into: &measured, as: node.name)
+        // Frames that the network has no room for do not enter the encoder's queue.
+        if let encoder = measured.encoders[node.name], !statistics.dropped.isEmpty {
+            statistics.dropped[0].frames += encoder.droppedForRate
+        }
         statistics.levels = measured.levels[node.name] ?? []
         statistics.source = measured.sources[node.name]
         statistics.camera = measured.cameras[node.name]

@@ -15,6 +15,9 @@ package protocol EncodedTrack: AnyObject {
     /// Whether the packets show the track's source. After a change, call `RoomConnection.stateChanged`.
     var streamState: StreamState { get }
 
+    /// Limits the encoder to this bitrate for 3 s, in bits per second of encoded video. 0 lets it encode nothing. Does
+    /// nothing for video that nothing here encodes, and for audio.
+    func limitRate(bitsPerSecond: Int)
     /// Requests a keyframe. Does nothing for codecs that can be decoded from any packet.
     func requestKeyframe()
     /// The stream ended, or is not published after all. Its packets have no consumer.
@@ -25,6 +28,8 @@ extension EncodedTrack {
     package var videoFormat: MediaFormat? { nil }
 
     package var streamState: StreamState { .live }
+
+    package func limitRate(bitsPerSecond: Int) {}
 }
 
 /// A track and its published properties.

@@ -25,6 +25,12 @@ final class UpSession {
         var framesSent = 0
         var framesNotSent = 0
         var bitRate = RateWindow()
+        /// The path's bits of first packets and of all repeats, with all headers.
+        fileprivate var (pathRate, repairRate) = (RateWindow(), RateWindow())
+        /// The path's bits of all frames that came, dropped ones included.
+        fileprivate var offeredBits = 0
+        fileprivate var offeredRate = RateWindow()
+        fileprivate var gate = FrameGate()
         fileprivate var keyframe = KeyframeRequests()
         fileprivate var captureTimes: CaptureTimeSchedule
         /// Counted here, because a restarted encoder begins with any number, and SRTP refuses numbers that go back (RFC
@@ -60,6 +66,11 @@ final class UpSession {
     private var lines: [Sender] = []
     private(set) var profile: SRTPProfile?
     private(set) var roundTrip: TimeInterval?
+    /// The rate of all tracks together in bits per second. Nil until the session knows it.
+    private var target: Int?
+    /// The rate that the tracks can use together, as the session knows it.
+    private var told: Int?
+    private var securedAt: MonotonicTime?
     /// Called on the loop.
     var onEvent: ((Event) -> Void)?
     private var packet = PacketBuffer()
@@ -101,7 +112,7 @@ final class UpSession {
                 ssrc: sender.ssrc,
                 retransmissionSSRC: sender.retransmissionSSRC, clockRate: codec.clockRate,
                 retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
-                history: codec.media == .video ? 1024 : 0))
+                history: codec.media == .video ? 1024 : 0, isAudio: codec.media == .audio))
         let first = SequenceNumber(.random(in: 0..<0x4000, using: &random))
         let track = Track(sender: sender, senderID: id, offer: offer, first: first)
         tracks.append(track)
@@ -126,6 +137,7 @@ final class UpSession {
             for index in lines.indices where lines[index].mid == track.sender.mid { lines[index].hasEnded = true }
         }
         tracks.removeAll { track in removed.contains { $0 === track } }
+        shareRate()
     }
 
     func offer() -> String {
@@ -147,8 +159,9 @@ final class UpSession {
             }
             for track in tracks {
                 guard let media = answer[mid: track.sender.mid], !media.isRejected else { continue }
-                peer.setExtensions(media.acceptedExtensions, of: track.senderID)
+                peer.setExtensions(UpDescription.acceptedExtensions(of: media), of: track.senderID)
             }
+            shareRate()
             guard !isAnswered else { return }
             guard let transport = answer.transport else {
                 throw TransportError(code: "sdp.no-media", message: "The answer refuses every stream.")
@@ -178,6 +191,7 @@ final class UpSession {
             track.framesNotSent += 1
             return
         }
+        guard hasRoom(for: batch, on: track) else { return }
         track.framesSent += 1
         let captured = MonotonicTime(nanoseconds: batch.captureTime.nanoseconds)
         let (ntp, rtp) = (wallClock(captured), RTPTimestamp(batch.rtpTimestamp))
@@ -208,7 +222,62 @@ final class UpSession {
     /// Called about twice a second.
     func sample(now: MonotonicTime) {
         for track in tracks {
-            track.bitRate.sample((peer.statistics(of: track.senderID)?.bytes ?? 0) * 8, now: now)
+            guard let sent = peer.statistics(of: track.senderID) else { continue }
+            track.bitRate.sample(sent.bytes * 8, now: now)
+            track.pathRate.sample((sent.bytes + sent.packets * Self.packetOverhead) * 8, now: now)
+            track.offeredRate.sample(track.offeredBits, now: now)
+            track.repairRate.sample(
+                (sent.retransmittedBytes + sent.retransmittedPackets * Self.packetOverhead) * 8, now: now)
+        }
+        shareRate()
+    }
+
+    // MARK: - Rates
+
+    /// SRTP's tag, UDP and IPv4.
+    private static let packetOverhead = 44
+    /// Of video, in bits per second, so that it shows something.
+    private static let leastRate = 5000
+    /// For how long a session sends all frames, whatever the first probes say.
+    private static let gateDelay = TimeInterval.seconds(1)
+
+    /// Tells the session what the tracks can use, and each video track its share of the target. Limits of encoders end if
+    /// they are not renewed.
+    private func shareRate() {
+        let streams = tracks.map { track in
+            let encoder = track.offer.track.encoderStatistics
+            let wished = encoder?.wishedBitsPerSecond ?? 0
+            let used = encoder == nil && track.isVideo ? track.offeredRate.rate : track.pathRate.rate
+            return RateShares.Stream(isVideo: track.isVideo, used: used, wished: wished > 0 ? wished : nil)
+        }
+        tellDemand(streams.isEmpty ? nil : Int(RateShares.demand(of: streams)))
+        guard let target else { return }
+        let repairs = tracks.reduce(0) { $0 + $1.repairRate.rate }
+        for (track, share) in zip(tracks, RateShares.shares(of: Double(target), among: streams, repairs: repairs)) {
+            guard let share else { continue }
+            if let securedAt, loop.now - securedAt >= Self.gateDelay { track.gate.setShare(share, now: loop.now) }
+            let media = target == 0 ? 0 : max(Self.leastRate, Int(RateShares.mediaRate(ofPath: share)))
+            track.offer.track.limitRate(bitsPerSecond: media)
+        }
+    }
+
+    /// Each change may cause probes, so small ones do not count.
+    private func tellDemand(_ demand: Int?) {
+        if let demand, let told, abs(demand - told) * 10 <= told { return }
+        told = demand
+        peer.setDemand(bitsPerSecond: demand)
+    }
+
+    /// Whether to send a frame. One that nothing here encodes is dropped if the path has no room for it.
+    private func hasRoom(for batch: RTPBatch, on track: Track) -> Bool {
+        guard track.isVideo, track.offer.track.encoderStatistics == nil else { return true }
+        let bytes = batch.bytes.count + batch.count * Self.packetOverhead
+        track.offeredBits += bytes * 8
+        switch track.gate.admit(bytes: bytes, isKeyframe: batch.isKeyframe, now: loop.now) {
+        case .pass: return true
+        case .drop(let asks):
+            if asks { requestKeyframe(of: track) }
+            return false
         }
     }
 
@@ -229,8 +298,19 @@ final class UpSession {
                 entry.width = encoder.width
                 entry.height = encoder.height
                 entry.encoderKeepsUp = encoder.encoderKeepsUp
+                entry.framesDroppedForRate = encoder.droppedForRate
+                entry.wishedBitsPerSecond =
+                    encoder.wishedBitsPerSecond > 0 ? Double(encoder.wishedBitsPerSecond) : nil
+                entry.limitedBitsPerSecond = encoder.limitedBitsPerSecond.map(Double.init)
+                if let limit = encoder.limitedBitsPerSecond, limit < encoder.wishedBitsPerSecond {
+                    entry.limitation = .network
+                } else if !encoder.encoderKeepsUp {
+                    entry.limitation = .processor
+                }
             } else if track.isVideo {
                 entry.isEncoded = false
+                entry.framesDroppedForRate = track.gate.dropped
+                if let last = track.gate.lastDrop, loop.now - last < .seconds(2) { entry.limitation = .network }
                 entry.width = track.offer.track.videoFormat?.width ?? 0
                 entry.height = track.offer.track.videoFormat?.height ?? 0
             }
@@ -261,11 +341,16 @@ final class UpSession {
         case .secured(let profile):
             // The server requests a keyframe when a participant subscribes.
             self.profile = profile
+            securedAt = loop.now
+            shareRate()
             onEvent?(.secured(profile))
         case .keyframeRequested(let id):
             guard let track = tracks.first(where: { $0.senderID == id }) else { return }
             requestKeyframe(of: track)
         case .roundTrip(let time): roundTrip = time
+        case .sendingRate(let rate):
+            target = rate
+            shareRate()
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
         case .connected, .disconnected, .lossBeyondRepair, .mediaRefused, .unauthenticated, .senderReport, .bye: break

@@ -225,7 +225,7 @@ final class DownSession {
         case .roundTrip(let time): roundTrip = time
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
-        case .connected, .disconnected, .keyframeRequested, .unauthenticated, .bye: break
+        case .connected, .disconnected, .keyframeRequested, .unauthenticated, .bye, .sendingRate: break
         }
     }
 

@@ -90,6 +90,15 @@ public struct RoomStatistics: Sendable {
         }
     }
 
+    /// Why a published video is worse than its source and its encoder could make it.
+    public enum Limitation: String, Sendable {
+        case none
+        /// The network carries less.
+        case network
+        /// This machine encodes too slowly.
+        case processor
+    }
+
     /// One published stream.
     public struct Published: Sendable {
         public var streamId: Int
@@ -97,9 +106,12 @@ public struct RoomStatistics: Sendable {
         public var codec = ""
         /// False for video that passes through unchanged from a camera or file. Its frames are counted by `framesSent` alone.
         public var isEncoded = true
-        /// captured = encoded + droppedBeforeEncoder + inFlight
+        /// captured = encoded + droppedBeforeEncoder + droppedForRate + inFlight
         public var framesCaptured = 0
         public var framesDroppedBeforeEncoder = 0
+        /// Frames that were not encoded, or for video that passes through not sent, because the network has no room for
+        /// them.
+        public var framesDroppedForRate = 0
         public var framesInFlight = 0
         public var framesEncoded = 0
         /// Encoded frames (for audio: packets) passed to the up session.
@@ -114,6 +126,11 @@ public struct RoomStatistics: Sendable {
         /// Packets lost on the way to the server, as it reports.
         public var packetsLost = 0
         public var keyframesRequested = 0
+        /// Bits of encoded video per second: what the encoder would send without a limit, and the limit of the network. Nil
+        /// if they are unknown, as for video that passes through.
+        public var wishedBitsPerSecond: Double?
+        public var limitedBitsPerSecond: Double?
+        public var limitation = Limitation.none
         /// Whether no frame was dropped upstream of the encoder in the last seconds.
         public var encoderKeepsUp = true
     }
@@ -123,6 +140,11 @@ public struct RoomStatistics: Sendable {
     /// Round trip to the server in milliseconds, once measured: of the up session if there is one, otherwise of the
     /// down session, and before its first reports of the signalling.
     public var roundTripMilliseconds: Double?
+    /// The rate for all that this client sends to the server, in bits per second, as congestion control estimates it. Nil before
+    /// it publishes, and with a server that does not report arrivals.
+    public var sendingBitsPerSecond: Double?
+    /// How long packets wait in queues on their way to the server, in milliseconds. Nil likewise.
+    public var sendingQueueMilliseconds: Double?
     /// Messages of a server of a later version, which this client does not know.
     public var messagesIgnored = 0
     /// `AEAD_AES_128_GCM` or `AES128_CM_SHA1_80`, once the down session is secured.

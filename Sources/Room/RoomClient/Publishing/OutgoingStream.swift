@@ -7,6 +7,8 @@ internal import Synchronization
 /// The source of packets of a stream, as far as the stream calls it.
 protocol StreamInput: AnyObject, Sendable {
     func requestKeyframe()
+    /// See `EncodedTrack.limitRate`.
+    func limitRate(bitsPerSecond: Int)
 }
 
 /// One encoded stream of a graph, published in any number of rooms.
@@ -32,6 +34,8 @@ final class OutgoingStream: Sendable {
         /// Its tracks that rooms have, or are about to get.
         var tracks: Set<ObjectIdentifier> = []
         var receivers: [ObjectIdentifier: TrackReceiver] = [:]
+        /// The newest limit of each room in bits per second. The least one counts.
+        var limits: [ObjectIdentifier: Int] = [:]
         /// In the order in which they began.
         var inputs: [Input] = []
         /// The last input, after it has gone.
@@ -247,8 +251,21 @@ final class OutgoingStream: Sendable {
     fileprivate func connect(_ track: ObjectIdentifier, _ receiver: TrackReceiver?) {
         state.withLock { state in
             state.receivers[track] = receiver
-            if receiver == nil { state.tracks.remove(track) }
+            if receiver == nil {
+                state.tracks.remove(track)
+                state.limits[track] = nil
+            }
         }
+    }
+
+    /// Limits the encoder of a stream to what all its rooms can take.
+    fileprivate func limitRate(bitsPerSecond: Int, by track: ObjectIdentifier) {
+        guard codec.media == .video else { return }
+        let (least, source) = state.withLock { state in
+            state.limits[track] = bitsPerSecond
+            return (state.limits.values.min() ?? bitsPerSecond, state.current?.source)
+        }
+        source?.limitRate(bitsPerSecond: least)
     }
 
     func requestKeyframe() {
@@ -276,6 +293,8 @@ private final class StreamTrack: OutgoingTrack {
     func connect(_ receiver: TrackReceiver?) { stream.connect(ObjectIdentifier(self), receiver) }
 
     func requestKeyframe() { stream.requestKeyframe() }
+
+    func limitRate(bitsPerSecond: Int) { stream.limitRate(bitsPerSecond: bitsPerSecond, by: ObjectIdentifier(self)) }
 }
 
 /// The RTP timestamps of a stream. Those of each input start at a random number; here they continue the former ones, by the

@@ -47,6 +47,8 @@ final class PublishNode: NodeType, PublishingNode {
         var output: RTPOutputNode? { payloader.withLock { $0 } }
 
         func requestKeyframe() { output?.requestKeyframe() }
+
+        func limitRate(bitsPerSecond: Int) { output?.limitRate(bitsPerSecond: bitsPerSecond) }
     }
 
     private let name: String

@@ -1,0 +1,101 @@
+import MediaGraph
+
+/// Makes an encoder follow the limits of its consumers: with a lower bitrate first, then with fewer frames.
+///
+/// A limit ends if its consumer does not renew it. Rates fall at once and rise after half a second, so that a link that
+/// wavers changes the video seldom. Rates are bits of encoded video per second.
+struct EncoderRate {
+    /// How long a limit lasts.
+    static let lifetime = Duration.seconds(3)
+    /// How long the rate stays before it rises.
+    static let patience = Duration.milliseconds(500)
+    /// Below this share of the wish, frames are dropped so that each keeps its bits.
+    static let leastShare = 1.0 / 3
+    /// An encoder that exceeds its limit by a quarter for long skips frames: a scene may need more bits than the limit at the
+    /// worst quality that the encoder has. Less is left to the encoder, which gives larger frames after a skipped one.
+    static let tolerance = 1.25
+    /// The bits beyond that, in seconds of the limit: how many are allowed, and how many count, so that one large frame stops
+    /// the video for half a second at most.
+    static let longestExcess = 0.5
+    static let mostExcess = 1.125
+    /// The shares of the frames that are encoded.
+    private static let frameShares = [1, 3.0 / 4, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 6]
+    /// Smaller changes change nothing.
+    private static let change = 0.02
+
+    private struct Limit {
+        var source: UInt64
+        var rate: Int
+        var until: MediaTime
+    }
+
+    private var limits: [Limit] = []
+    /// The bitrate without a limit. 0 before it is known.
+    private(set) var wish = 0
+    /// The limit that counts. Nil without one.
+    private(set) var limit: Int?
+    private var changed: MediaTime?
+    /// The frames that may be encoded, less those that were.
+    private var credit = 0.0
+    /// Encoded bits beyond the limit, and the timestamp of the newest frame.
+    private var excess = 0.0
+    private var newest: UInt64?
+
+    /// The bitrate for the encoder. 0 before the wish is known.
+    var bitrate: Int { min(wish, limit ?? .max) }
+
+    /// The share of the frames to encode.
+    var frameShare: Double {
+        guard let limit, wish > 0 else { return 1 }
+        guard limit > 0 else { return 0 }
+        let share = Double(limit) / (Double(wish) * Self.leastShare)
+        return Self.frameShares.first { $0 <= share } ?? Self.frameShares[Self.frameShares.count - 1]
+    }
+
+    mutating func setWish(_ rate: Int) { wish = rate }
+
+    /// - Parameter source: the consumer. The least limit of all counts.
+    mutating func setLimit(_ rate: Int, by source: UInt64, now: MediaTime) {
+        limits.removeAll { $0.source == source }
+        limits.append(Limit(source: source, rate: max(0, rate), until: now + Self.lifetime))
+        update(now: now)
+    }
+
+    /// Follows the limits as time passes.
+    mutating func update(now: MediaTime) {
+        guard !limits.isEmpty || limit != nil else { return }
+        limits.removeAll { $0.until <= now }
+        let next = limits.map(\.rate).min()
+        guard next != limit else { return }
+        let (from, to) = (Double(limit ?? .max), Double(next ?? .max))
+        if to > from {
+            // A limit above the wish limits nothing.
+            let isHeld = wish > 0 && from < Double(wish)
+            if isHeld, let changed, now - changed < Self.patience { return }
+        } else if to > from * (1 - Self.change) {
+            return
+        }
+        limit = next
+        changed = now
+    }
+
+    /// A frame was encoded with so many bytes.
+    mutating func encoded(bytes: Int) { excess += Double(bytes) * 8 }
+
+    /// Whether to encode the next frame.
+    /// - Parameter timestamp: in nanoseconds, so that the account does not depend on the speed of the machine
+    mutating func admitsFrame(at timestamp: UInt64) -> Bool {
+        let elapsed = newest.map { timestamp > $0 ? Double(timestamp - $0) / 1e9 : 0 } ?? 0
+        newest = timestamp
+        guard let limit, limit < wish else {
+            (credit, excess) = (0, 0)
+            return true
+        }
+        excess = max(0, min(excess, Double(limit) * Self.mostExcess) - Double(limit) * elapsed * Self.tolerance)
+        let share = frameShare
+        credit = min(credit + share, 1 + share)
+        guard share > 0, credit >= 1 - 1e-9, excess <= Double(limit) * Self.longestExcess else { return false }
+        credit -= 1
+        return true
+    }
+}

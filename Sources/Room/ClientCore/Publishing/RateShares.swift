@@ -1,0 +1,57 @@
+/// Splits the rate of an up session among its streams: audio first, then video in proportion to what each wishes.
+///
+/// Rates are bits per second. Those of a *path* count the headers of all layers, those of *media* do not.
+struct RateShares {
+    /// One published stream.
+    struct Stream {
+        var isVideo: Bool
+        /// Its rate of the path now, frames that were dropped included. 0 before its first packets.
+        var used = 0.0
+        /// The rate of media that its encoder would send without a limit. Nil if nothing tells.
+        var wished: Int?
+    }
+
+    /// The headers of one packet: RTP with an extension and the codec's descriptor, SRTP, UDP, IP.
+    private static let packetOverhead = 67.0
+    private static let packetLength = 1180.0
+    /// The last packet of a frame is half full.
+    private static let framesPerSecond = 25.0
+    private static let frameOverhead = packetOverhead * framesPerSecond / 2 * 8
+    /// Opus at 64 kbit/s with 50 packets a second.
+    static let audio = 90_000.0
+    /// Of video whose wish nobody knows and that does not flow yet.
+    static let passing = 4_000_000.0
+    static let leastPassing = 150_000.0
+    /// The least share of the target that video gets, however much audio there is.
+    private static let leastShare = 0.2
+
+    /// The rate of a path that media of this rate needs.
+    static func pathRate(ofMedia rate: Double) -> Double {
+        rate / (1 - packetOverhead / packetLength) + frameOverhead
+    }
+
+    /// The rate of media for which a path of this rate has room.
+    static func mediaRate(ofPath rate: Double) -> Double {
+        max(0, rate - frameOverhead) * (1 - packetOverhead / packetLength)
+    }
+
+    /// The rate of the path that all streams together can use.
+    static func demand(of streams: [Stream]) -> Double { streams.reduce(0) { $0 + demand(of: $1) } }
+
+    private static func demand(of stream: Stream) -> Double {
+        guard stream.isVideo else { return stream.used > 0 ? stream.used : audio }
+        if let wished = stream.wished { return pathRate(ofMedia: Double(wished)) }
+        // A camera's own video may become larger with the scene.
+        return stream.used > 0 ? max(stream.used * 1.5, leastPassing) : passing
+    }
+
+    /// The share of each video stream in a target, as a rate of the path. Nil for audio, which has no limit.
+    ///
+    /// - Parameter repairs: the rate of the path that retransmissions use.
+    static func shares(of target: Double, among streams: [Stream], repairs: Double = 0) -> [Double?] {
+        let sound = streams.reduce(0) { $0 + ($1.isVideo ? 0 : demand(of: $1)) }
+        let left = max(target * leastShare, target - sound - repairs)
+        let wishes = streams.reduce(0) { $0 + ($1.isVideo ? demand(of: $1) : 0) }
+        return streams.map { $0.isVideo ? left * demand(of: $0) / max(wishes, 1) : nil }
+    }
+}

@@ -1,0 +1,144 @@
+internal import CongestionControl
+public import RTP
+
+// How fast to send to a peer that accepts transport-wide numbers, and the reports of a peer's numbers.
+extension PeerSession {
+    /// Sets what all streams together can use, with headers, in bits per second. Nil before there is media. Probes measure
+    /// up to twice that. Does nothing without transport-wide numbers.
+    public func setDemand(bitsPerSecond: Int?, now: MonotonicTime) {
+        guard let control else { return }
+        control.setDemand(bitsPerSecond, now: now)
+        pace(now: now)
+    }
+
+    /// This process stood still until now, so that no socket was read and no timer fired. Call it before the first
+    /// datagram after that.
+    public func stalled(for time: TimeInterval, now: MonotonicTime) { control?.stalled(for: time, now: now) }
+
+    /// Whether the pacer spreads the packets of this session.
+    public var isPaced: Bool { control != nil }
+
+    func beginControl(now: MonotonicTime) {
+        if control == nil { control = SendingControl(CongestionController.Settings()) }
+        guard phase == .secured else { return }
+        control?.begin(now: now)
+        pace(now: now)
+    }
+
+    /// When the control or the reports of arrivals are due.
+    var nextControl: MonotonicTime { min(control?.nextTimeout ?? .never, arrivals?.nextTimeout ?? .never) }
+
+    func handleControlTimeout(now: MonotonicTime) {
+        reportArrivals(now: now)
+        control?.handleTimeout(now: now)
+        pace(now: now)
+    }
+
+    // MARK: Sending
+
+    func hold(_ packet: SentPacket, of stream: OutgoingStream, _ control: SendingControl, now: MonotonicTime) {
+        control.enqueue(
+            PacedPacket(sender: stream.id, packet: packet, role: .media), length: stream.length(of: packet),
+            kind: stream.configuration.isAudio ? .audio : .video, now: now)
+        pace(now: now)
+    }
+
+    /// Lets the packets leave that may.
+    func pace(now: MonotonicTime) {
+        guard let control, phase == .secured else { return }
+        control.release(now: now) { bytes in padding(bytes) }
+        if let rate = control.news(now: now) { streams.events.push(.sendingRate(bitsPerSecond: rate)) }
+    }
+
+    /// A packet that only measures the path, of about so many bytes, and its length.
+    private func padding(_ bytes: Int) -> (packet: PacedPacket, length: Int)? {
+        guard let stream = streams.paddingSender else { return nil }
+        if bytes > Int(UInt8.max) / 2, let packet = stream.paddingRepeat() {
+            let length = stream.length(of: packet, isRepeat: true)
+            stream.countPadding(length)
+            return (PacedPacket(sender: stream.id, packet: packet, role: .repeated), length)
+        }
+        let packet = stream.emptyPadding()
+        let empty = UInt8(clamping: max(1, bytes))
+        let length = stream.length(of: packet, isRepeat: true) + Int(empty)
+        stream.countPadding(length)
+        return (PacedPacket(sender: stream.id, packet: packet, role: .padding(empty)), length)
+    }
+
+    func sendAgain(_ number: SequenceNumber, of stream: OutgoingStream, now: MonotonicTime) {
+        guard phase == .secured, let srtp else { return }
+        guard waitingCount < streams.configuration.outgoingCapacity else {
+            streams.dropped.outgoingFull += 1
+            return
+        }
+        if let control {
+            let planned = stream.planRepeat(
+                of: number, roundTrip: streams.roundTrip, now: now, hasRoom: control.hasRoomToRepeat)
+            guard let packet = planned else { return }
+            control.enqueue(
+                PacedPacket(sender: stream.id, packet: packet, role: .repeated),
+                length: stream.length(of: packet, isRepeat: true), kind: .retransmission, now: now)
+            return pace(now: now)
+        }
+        guard let packet = stream.planRepeat(of: number, roundTrip: streams.roundTrip, now: now) else { return }
+        let isSealed = stream.writeRepeat(of: packet, in: &scratch.head) { head, rest in
+            srtp.protectRTP(&head, rest, into: &outgoing)
+        }
+        if isSealed != true { streams.dropped.unprotectable += 1 }
+    }
+
+    /// Encrypts the granted packets, each with its transport-wide number. So numbers are in the order of sending.
+    func sealGranted(by control: SendingControl, into batch: inout DatagramBatch) {
+        guard !control.granted.isEmpty, let srtp else { return }
+        control.drain { granted, number in
+            guard let stream = streams.sender(granted.sender) else { return nil }
+            let before = batch.used
+            let isSealed =
+                switch granted.role {
+                case .media:
+                    stream.write(granted.packet, transportNumber: number, in: &scratch.head) { head, rest in
+                        srtp.protectRTP(&head, rest, into: &batch)
+                    }
+                case .repeated:
+                    stream.writeRepeat(of: granted.packet, transportNumber: number, in: &scratch.head) { head, rest in
+                        srtp.protectRTP(&head, rest, into: &batch)
+                    }
+                case .padding(let bytes):
+                    stream.writePadding(
+                        granted.packet, bytes: bytes, transportNumber: number, in: &scratch.head
+                    ) { head, rest in srtp.protectRTP(&head, rest, into: &batch) }
+                }
+            guard isSealed == true else {
+                streams.dropped.unprotectable += 1
+                return nil
+            }
+            return (batch.used - before, stream.extensions.transportNumber != nil)
+        }
+    }
+
+    // MARK: Receiving
+
+    /// Handles the reports about this end's numbers.
+    func receive(_ packets: [RTCPPacket], _ control: SendingControl, now: MonotonicTime) {
+        for packet in packets {
+            switch packet {
+            case .transportFeedback(let feedback): control.received(feedback, now: now)
+            case .receiverEstimate(let estimate): control.received(estimate, now: now)
+            default: continue
+            }
+        }
+        pace(now: now)
+    }
+
+    func noteArrival(
+        _ header: RTPHeader, _ packet: borrowing PacketBuffer, id: UInt8, now: MonotonicTime
+    ) {
+        guard let number = TransportSequence.read(id: id, header, in: packet) else { return }
+        if arrivals == nil { arrivals = TransportFeedbackRecorder(sender: streams.ownSSRC) }
+        arrivals?.received(number, media: header.ssrc, at: now)
+    }
+
+    private func reportArrivals(now: MonotonicTime) {
+        while let report = arrivals?.report(now: now) { sendControl(streams.preamble + [.transportFeedback(report)]) }
+    }
+}

@@ -1,0 +1,207 @@
+internal import CongestionControl
+import RTP
+
+/// A packet between its stream and its encryption.
+struct PacedPacket {
+    enum Role: Equatable {
+        case media
+        /// RTX of a packet that the peer requested, or that only measures the path.
+        case repeated
+        /// An RTX packet with so many bytes of padding, and nothing else.
+        case padding(UInt8)
+    }
+
+    var sender: SenderID
+    /// Its payload type is that of RTX for padding.
+    var packet: SentPacket
+    var role: Role
+    var probe: UInt16 = 0
+}
+
+/// How fast one session sends: the congestion controller, the pacer, and the packets that the pacer holds.
+///
+/// A session has one from the first stream whose peer accepts transport-wide numbers. Then all its media passes through
+/// here. Audio is never held, and no packet longer than `Pacer.longestHold`.
+final class SendingControl {
+    /// The headers of UDP and IPv4, and the tag of SRTP.
+    private static let overhead = 28 + 16
+    private static let datagramOverhead = 28
+    /// Timers closer to each other than this are one.
+    private static let resolution = TimeInterval.microseconds(200)
+    /// The target is an event if it changes by this share, and otherwise at this interval.
+    private static let change = 0.02
+    private static let interval = TimeInterval.seconds(1)
+    /// The highest estimate, relative to what the streams can use.
+    private static let headroom = 1.5
+
+    private(set) var controller: CongestionController
+    private var pacer: Pacer
+    private var held: [PacedPacket?] = []
+    private var free: [Int] = []
+    /// Packets that may leave now, in the order of sending.
+    private(set) var granted: [PacedPacket] = []
+    private var hasBegun = false
+    private var demand = DataRate.zero
+    /// When the pacer was last asked.
+    private var asked = MonotonicTime.zero
+    private var told: (rate: Int, at: MonotonicTime)?
+
+    init(_ settings: CongestionController.Settings) {
+        controller = CongestionController(settings)
+        pacer = Pacer(rate: controller.control.pacing)
+    }
+
+    /// The packets that wait, granted or not.
+    var count: Int { pacer.queuedPackets + granted.count }
+    var heldBytes: Int { pacer.queuedBytes }
+
+    var nextTimeout: MonotonicTime {
+        guard hasBegun else { return .never }
+        let next = min(controller.nextTimeout, pacer.nextTimeout)
+        return next == .never ? .never : max(next, asked + Self.resolution)
+    }
+
+    // MARK: Packets
+
+    /// - Parameter length: of the whole RTP packet, without SRTP's tag
+    func enqueue(_ packet: PacedPacket, length: Int, kind: PacketKind, now: MonotonicTime) {
+        let handle = free.popLast() ?? held.count
+        if handle == held.count { held.append(packet) } else { held[handle] = packet }
+        pacer.enqueue(handle: handle, bytes: length + Self.overhead, kind: kind, now: now)
+    }
+
+    /// Whether a repeat of this length leaves in time at the pacing rate. After an outage, the peer requests everything at
+    /// once, and may request again what still matters later.
+    func hasRoomToRepeat(_ length: Int) -> Bool {
+        Double(pacer.queuedBytes + length + Self.overhead)
+            <= controller.control.pacing.bytes(in: Pacer.longestHold)
+    }
+
+    /// Grants the packets that may leave now.
+    ///
+    /// - Parameter padding: makes a packet that only measures the path, of about so many bytes, and its length. Nil if no
+    ///   stream can have one.
+    func release(now: MonotonicTime, padding: (Int) -> (packet: PacedPacket, length: Int)?) {
+        guard hasBegun else { return }
+        asked = now
+        apply()
+        while let grant = pacer.next(now: now) {
+            switch grant {
+            case .packet(let handle, _, _, let probe):
+                guard var packet = take(handle) else { continue }
+                packet.probe = probe
+                granted.append(packet)
+            case .padding(let bytes, let probe):
+                guard var (packet, length) = padding(bytes - Self.overhead) else {
+                    pacer.paddingSent(bytes: 0, now: now)
+                    continue
+                }
+                packet.probe = probe
+                granted.append(packet)
+                length += Self.overhead
+                pacer.paddingSent(bytes: length, now: now)
+            }
+        }
+    }
+
+    /// Packets of a stream that ends or changes to another store leave now.
+    func grantAll(of sender: SenderID) {
+        let held = held
+        var handles: [Int] = []
+        pacer.remove { handle in
+            guard held[handle]?.sender == sender else { return false }
+            handles.append(handle)
+            return true
+        }
+        for handle in handles { if let packet = take(handle) { granted.append(packet) } }
+    }
+
+    private func take(_ handle: Int) -> PacedPacket? {
+        defer {
+            held[handle] = nil
+            free.append(handle)
+        }
+        return held[handle]
+    }
+
+    /// Passes the granted packets to `write`, each with its transport-wide number. The closure returns the length of the
+    /// datagram, and nil if nothing was written.
+    func drain(_ write: (PacedPacket, SequenceNumber) -> (length: Int, hasNumber: Bool)?) {
+        for packet in granted {
+            guard let (length, hasNumber) = write(packet, controller.nextNumber), hasNumber else { continue }
+            controller.sent(bytes: length + Self.datagramOverhead, probe: packet.probe, now: asked)
+        }
+        granted.removeAll(keepingCapacity: true)
+    }
+
+    // MARK: The controller
+
+    /// The path can carry packets.
+    func begin(now: MonotonicTime) {
+        guard !hasBegun else { return }
+        hasBegun = true
+        asked = now
+        controller.begin(now: now)
+    }
+
+    func handleTimeout(now: MonotonicTime) { controller.handleTimeout(now: now) }
+
+    func received(_ feedback: TransportFeedback, now: MonotonicTime) { controller.received(feedback, now: now) }
+
+    func received(_ estimate: ReceiverEstimate, now: MonotonicTime) { controller.received(estimate, now: now) }
+
+    /// - Parameter bitsPerSecond: that all streams together can use. Nil before there is media.
+    func setDemand(_ bitsPerSecond: Int?, now: MonotonicTime) {
+        let demand = bitsPerSecond.map { DataRate(bitsPerSecond: Double(max(0, $0))) }
+        let settings = CongestionController.Settings()
+        let maximum = max(settings.maximum, (demand ?? .zero) * Self.headroom)
+        if controller.settings.maximum != maximum {
+            controller.setLimits(minimum: settings.minimum, maximum: maximum, now: now)
+        }
+        controller.setDemand(demand, now: now)
+        self.demand = demand ?? .zero
+    }
+
+    /// This process stood still until now.
+    func stalled(for time: TimeInterval, now: MonotonicTime) {
+        controller.stalled(for: time, now: now)
+        pacer.stalled(for: time, now: now)
+    }
+
+    /// The target in bits per second, if it is news. 0 while too much is on its way without any report.
+    func news(now: MonotonicTime) -> Int? {
+        guard hasBegun else { return nil }
+        let rate = target
+        if let told, now - told.at < Self.interval {
+            let step = abs(Double(rate - told.rate))
+            guard step > Double(told.rate) * Self.change, step > 0 else { return nil }
+        }
+        told = (rate, now)
+        return rate
+    }
+
+    private var target: Int {
+        let control = controller.control
+        return control.isPaused ? 0 : Int(min(control.target.bitsPerSecond, 1e12))
+    }
+
+    /// - Parameter capacity: of packets that may wait
+    func memory(for capacity: Int) -> PacketMemory {
+        let packet = MemoryLayout<PacedPacket?>.stride
+        return PacketMemory(held: (held.capacity + granted.capacity) * packet, limit: 4 * capacity * packet)
+    }
+
+    private func apply() {
+        let control = controller.control
+        // More than the streams can use need not be tested for as long as losses limit the rate.
+        pacer.setRates(pacing: control.pacing, padding: min(control.padding, demand))
+        while let probe = controller.takeProbe() { pacer.add(probe) }
+    }
+
+    var statistics: SendingStatistics {
+        SendingStatistics(
+            targetBitsPerSecond: target, estimatedBitsPerSecond: Int(min(controller.estimate.bitsPerSecond, 1e12)),
+            acknowledgedBitsPerSecond: controller.acknowledgedRate.map { Int($0.bitsPerSecond) },
+            queue: controller.path.queue, roundTrip: controller.path.roundTrip.smoothed, heldBytes: pacer.queuedBytes)
+    }
+}
