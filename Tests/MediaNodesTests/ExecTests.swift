@@ -86,6 +86,33 @@ extension MediaNodesTests {
             #expect(seen.barCodes == Array(0..<UInt32(count)))
         }
 
+        @Test(
+            "Frames of any size are encoded, though GStreamer expects other rows",
+            arguments: [(854, 480), (426, 240), (641, 479), (640, 361)])
+        func sizes(width: Int, height: Int) async throws {
+            let chroma = (width + 1) / 2 * ((height + 1) / 2) * 2
+            let command =
+                "python3 -c \"import sys; frame = bytes([150]) * \(width * height) + bytes([128]) * \(chroma)\nwhile True: "
+                + "sys.stdout.buffer.write(frame)\""
+            let seen = Seen()
+            let node = exec(command, ["width": .integer(width), "height": .integer(height)])
+            let graph = MediaGraph {
+                node
+                Chain(from: "exec", port: "video") {
+                    Node.videoEncoder("encoder", codec: .vp8)
+                    Node.null()
+                }
+                Chain(from: "exec", port: "video") { Node.frames("view") }
+            }
+            let pipeline = try await MediaPipeline(graph, seen: seen)
+            try await pipeline.start()
+            await eventually(within: 30, "frames: \(seen.story)") {
+                seen.pictures.count >= 5 && pipeline.statistics.encoders["encoder"]?.encoded ?? 0 >= 5
+            }
+            await pipeline.stop()
+            #expect(seen.pictures.all.allSatisfy { $0.brightness == 150 && $0.width == width && $0.height == height })
+        }
+
         @Test("A program that ends or writes invalid output is restarted")
         func again() async throws {
             let seen = Seen()

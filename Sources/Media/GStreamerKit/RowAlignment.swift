@@ -25,6 +25,25 @@ func aligned(
     return nil
 }
 
+extension MediaBuffer {
+    /// A copy of a raw frame. Nil without memory.
+    ///
+    /// - Parameters:
+    ///   - pixelFormat: GStreamer's name.
+    ///   - planes: for each plane its first byte, and the bytes from row to row. They may differ from those that GStreamer
+    ///     expects of a frame without this information: whole rows, without gaps.
+    package convenience init?(
+        _ bytes: [UInt8], _ pixelFormat: String, width: Int, height: Int, planes: [(offset: Int, stride: Int)]
+    ) {
+        GStreamer.load()
+        guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.count), nil) else { return nil }
+        gst_buffer_fill(buffer, 0, bytes, gsize(bytes.count))
+        addPlanes(planes, pixelFormat, width, height, to: buffer)
+        guard let aligned = aligned(buffer, planes, pixelFormat, width, height) else { return nil }
+        self.init(takingOwnership: aligned)
+    }
+}
+
 private func copyRows(
     of buffer: UnsafeMutablePointer<GstBuffer>, to copy: UnsafeMutablePointer<GstBuffer>, _ info: inout GstVideoInfo
 ) -> Bool {

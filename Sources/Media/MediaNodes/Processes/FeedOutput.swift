@@ -61,7 +61,13 @@ final class FeedOutput: Sendable {
 
     /// Passes a frame with its own bytes: an encoded one, or a raw one without gaps.
     func push(_ bytes: [UInt8], at time: UInt64) -> Bool {
-        MediaBuffer(bytes).map { deliver($0, at: time) } ?? false
+        let frame =
+            format.encoding.isRaw
+            ? MediaBuffer(
+                bytes, format.encoding.rawValue, width: format.width, height: format.height,
+                planes: format.planes.map { ($0.offset, $0.stride) })
+            : MediaBuffer(bytes)
+        return frame.map { deliver($0, at: time) } ?? false
     }
 
     private func deliver(_ frame: MediaBuffer, at time: UInt64) -> Bool {
