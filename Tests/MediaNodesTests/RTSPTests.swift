@@ -377,8 +377,8 @@ extension MediaNodesTests {
             let recording = DecodedRecording(path)
             let steps = zip(recording.times, recording.times.dropFirst()).map { $1 - $0 }
             #expect(recording.problem == nil && steps.count >= 35)
-            // At first, the jitter buffer estimates the camera's clock.
-            #expect(steps.allSatisfy { $0 > 0 })
+            // At first, the jitter buffer estimates the camera's clock, and two frames may get the same time.
+            #expect(steps.allSatisfy { $0 >= 0 }, "\(steps)")
             #expect(steps.dropLast(3).suffix(10).allSatisfy { abs($0 - 1.0 / 15) < 0.005 }, "\(steps)")
         }
 
