@@ -6,8 +6,8 @@ internal import Foundation
 /// process immediately, except SIGHUP: when a terminal closes, its shell and the kernel both send it. A SIGHUP that the
 /// parent has ignored, as nohup does, stays ignored.
 ///
-/// Dispatch on Linux replaces a signal's default action when the source is registered, which is some time after `resume`.
-/// Until then a signal ends the process; ignoring it here, as is usual on other systems, would lose it.
+/// Dispatch on Linux replaces a signal's default action when the source is registered, some time after `resume`. Until then a
+/// signal would end the process, so the initializer waits for that.
 final class Interruption: Sendable {
     private let sources: [any DispatchSourceSignal]
     private let stream: AsyncStream<Int32>
@@ -17,7 +17,8 @@ final class Interruption: Sendable {
         self.stream = stream
         let queue = DispatchQueue(label: "connectlive.signals")
         nonisolated(unsafe) var isSecond = false  // touched on `queue` alone
-        sources = [SIGINT, SIGTERM, SIGHUP].filter { $0 != SIGHUP || !Self.isIgnored($0) }.map { number in
+        let numbers = [SIGINT, SIGTERM, SIGHUP].filter { $0 != SIGHUP || Self.action(of: $0) != .ignored }
+        sources = numbers.map { number in
             let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
             source.setEventHandler {
                 if isSecond, number != SIGHUP { Foundation.exit(130) }
@@ -27,13 +28,22 @@ final class Interruption: Sendable {
             source.resume()
             return source
         }
+        let limit = ContinuousClock.now + .seconds(2)
+        while numbers.contains(where: { Self.action(of: $0) != .handled }), .now < limit { usleep(100) }
     }
 
-    private static func isIgnored(_ number: Int32) -> Bool {
+    private enum Action {
+        case usual, ignored, handled
+    }
+
+    private static func action(of number: Int32) -> Action {
         var action = sigaction()
         sigaction(number, nil, &action)
-        let handler = action.__sigaction_handler.sa_handler
-        return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+        switch unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) {
+        case unsafeBitCast(SIG_DFL, to: Int.self): return .usual
+        case unsafeBitCast(SIG_IGN, to: Int.self): return .ignored
+        default: return .handled
+        }
     }
 
     /// Returns at the first signal, or after `seconds`.
