@@ -36,6 +36,12 @@ import Testing
         #expect(RateShares.shares(of: 50_000, among: [audio, video(1_000_000)]) == [nil, 10_000])
     }
 
+    @Test func `a video that has fallen silent leaves its share to the others`() throws {
+        let off = RateShares.Stream(isVideo: true, used: 0, wished: nil, hasSent: true)
+        let shares = RateShares.shares(of: 1_000_000, among: [off, video(800_000)])
+        #expect(try #require(shares[1]) > 800_000)
+    }
+
     @Test func `a path carries the headers too`() {
         // 25 frames/s of 4 kB: 4 packets each, with 67 bytes of headers.
         #expect(abs(RateShares.pathRate(ofMedia: 800_000) - 855_000) < 10_000)

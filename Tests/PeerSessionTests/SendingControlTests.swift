@@ -31,7 +31,7 @@ private final class PacedCall {
     }
 
     /// Sends video that follows the target, up to `most` bits per second, 30 frames/s, and audio.
-    func send(for time: TimeInterval, most: Int) {
+    func send(for time: TimeInterval, most: Int, withAudio: Bool = true) {
         call.a.setDemand(bitsPerSecond: most + 60_000, now: call.now)
         var credit = 0
         call.every(.microseconds(33_333), count: Int(time.nanoseconds / 33_333_000)) { [unowned self] _ in
@@ -42,7 +42,9 @@ private final class PacedCall {
             credit -= packets * 1180
             if packets > 0 { video.send(packets) }
         }
-        call.every(.milliseconds(20), count: Int(time.nanoseconds / 20_000_000)) { [unowned self] _ in audio.send() }
+        if withAudio {
+            call.every(.milliseconds(20), count: Int(time.nanoseconds / 20_000_000)) { [unowned self] _ in audio.send() }
+        }
         call.run(for: time)
         follow()
     }
@@ -188,6 +190,20 @@ private final class PacedCall {
         #expect(paced.target == 0)
         paced.call.paths[0].isCut = false
         paced.send(for: .seconds(6), most: 2_000_000)
+
+        #expect(try #require(paced.target) > before * 7 / 10)
+    }
+
+    @Test("Video without audio goes on after an outage", arguments: [2, 4, 6, 8])
+    func outageOfVideo(seconds: Int64) throws {
+        let paced = PacedCall(rate: 1_000_000)
+        paced.call.secure()
+        paced.send(for: .seconds(10), most: 2_000_000, withAudio: false)
+        let before = try #require(paced.target)
+        paced.call.paths[0].isCut = true
+        paced.send(for: .seconds(seconds), most: 2_000_000, withAudio: false)
+        paced.call.paths[0].isCut = false
+        paced.send(for: .seconds(6), most: 2_000_000, withAudio: false)
 
         #expect(try #require(paced.target) > before * 7 / 10)
     }

@@ -252,6 +252,8 @@ extension CongestionController {
     public mutating func handleTimeout(now: MonotonicTime) {
         guard nextTimeout <= now else { return }
         nextTick = now + Self.interval
+        // Without reports, a pause would last until the next packet.
+        history.forget(now)
         update(now: now)
         planner.setLimited(since: firstFeedback == nil ? nil : application.since)
         planner.handleTimeout(now: now)

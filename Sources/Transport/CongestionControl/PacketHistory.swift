@@ -129,7 +129,9 @@ struct PacketHistory: Sendable {
 
     private mutating func cover(upTo stop: Int) {
         guard stop > covered else { return }
-        for number in max(covered, first)..<stop { inFlight -= Int(entries[number - first].bytes) }
+        // Packets that were forgotten are not on their way any more.
+        let from = max(covered, first)
+        if from < stop { for number in from..<stop { inFlight -= Int(entries[number - first].bytes) } }
         covered = stop
     }
 
@@ -139,7 +141,8 @@ struct PacketHistory: Sendable {
         first += 1
     }
 
-    private mutating func forget(_ now: MonotonicTime) {
+    /// Forgets packets about which no report can matter any more.
+    mutating func forget(_ now: MonotonicTime) {
         while let oldest = entries.first {
             switch oldest.fate {
             case .arrived, .ignored: break

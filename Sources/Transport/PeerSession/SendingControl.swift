@@ -31,6 +31,8 @@ final class SendingControl {
     /// The target is an event if it changes by this share, and otherwise at this interval.
     private static let change = 0.02
     private static let interval = TimeInterval.seconds(1)
+    /// While too much is on its way to send anything, a packet at this interval provokes a report once the path is back.
+    private static let keepAlive = TimeInterval.milliseconds(500)
     /// The highest estimate, relative to what the streams can use.
     private static let headroom = 1.5
 
@@ -42,6 +44,7 @@ final class SendingControl {
     private(set) var granted: [PacedPacket] = []
     private var hasBegun = false
     private var demand = DataRate.zero
+    private var lastSent = MonotonicTime.zero
     /// When the pacer was last asked.
     private var asked = MonotonicTime.zero
     private var told: (rate: Int, at: MonotonicTime)?
@@ -102,6 +105,9 @@ final class SendingControl {
                 pacer.paddingSent(bytes: length, now: now)
             }
         }
+        if controller.control.isPaused, granted.isEmpty, now - lastSent >= Self.keepAlive, let (packet, _) = padding(1) {
+            granted.append(packet)
+        }
     }
 
     /// Packets of a stream that ends or changes to another store leave now.
@@ -130,6 +136,7 @@ final class SendingControl {
         for packet in granted {
             guard let (length, hasNumber) = write(packet, controller.nextNumber), hasNumber else { continue }
             controller.sent(bytes: length + Self.datagramOverhead, probe: packet.probe, now: asked)
+            lastSent = asked
         }
         granted.removeAll(keepingCapacity: true)
     }

@@ -69,6 +69,17 @@ import Testing
         #expect(found.isEmpty)
     }
 
+    @Test("A report about packets that are forgotten changes nothing")
+    func forgotten() {
+        var history = sent(3)
+        let later = at(20_000)
+        history.sent(bytes: 100, probe: 0, now: later)
+        history.forget(later)
+        #expect(history.inFlight == 100)
+        let found = results(&history, feedback(base: 0, [1]))
+        #expect(found.isEmpty && history.inFlight == 100)
+    }
+
     @Test("The history is bounded, and random feedback never traps")
     func bounded() {
         var random = Seeded(4)

@@ -9,6 +9,8 @@ struct RateShares {
         var used = 0.0
         /// The rate of media that its encoder would send without a limit. Nil if nothing tells.
         var wished: Int?
+        /// Whether it has sent before. One that is silent since then, such as a camera that is off, needs little.
+        var hasSent = false
     }
 
     /// The headers of one packet: RTP with an extension and the codec's descriptor, SRTP, UDP, IP.
@@ -42,7 +44,7 @@ struct RateShares {
         guard stream.isVideo else { return stream.used > 0 ? stream.used : audio }
         if let wished = stream.wished { return pathRate(ofMedia: Double(wished)) }
         // A camera's own video may become larger with the scene.
-        return stream.used > 0 ? max(stream.used * 1.5, leastPassing) : passing
+        return stream.used > 0 || stream.hasSent ? max(stream.used * 1.5, leastPassing) : passing
     }
 
     /// The share of each video stream in a target, as a rate of the path. Nil for audio, which has no limit.

@@ -248,7 +248,8 @@ final class UpSession {
             let encoder = track.offer.track.encoderStatistics
             let wished = encoder?.wishedBitsPerSecond ?? 0
             let used = encoder == nil && track.isVideo ? track.offeredRate.rate : track.pathRate.rate
-            return RateShares.Stream(isVideo: track.isVideo, used: used, wished: wished > 0 ? wished : nil)
+            return RateShares.Stream(
+                isVideo: track.isVideo, used: used, wished: wished > 0 ? wished : nil, hasSent: track.framesSent > 0)
         }
         tellDemand(streams.isEmpty ? nil : Int(RateShares.demand(of: streams)))
         guard let target else { return }

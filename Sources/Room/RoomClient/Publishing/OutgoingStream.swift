@@ -263,7 +263,9 @@ final class OutgoingStream: Sendable {
         guard codec.media == .video else { return }
         let (least, source) = state.withLock { state in
             state.limits[track] = bitsPerSecond
-            return (state.limits.values.min() ?? bitsPerSecond, state.current?.source)
+            // A room that nothing reaches any more drops what it gets. It must not stop the others.
+            let positive = state.limits.values.filter { $0 > 0 }.min()
+            return (positive ?? bitsPerSecond, state.current?.source)
         }
         source?.limitRate(bitsPerSecond: least)
     }
