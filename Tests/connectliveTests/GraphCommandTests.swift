@@ -162,6 +162,32 @@ import TestSupport
         #expect(validated.error == "warning: on this machine, the graph cannot run: \(refusal)")
     }
 
+    @Test func `validate, plan and run warn of two nodes that name one camera`() throws {
+        let folder = TemporaryFolder()
+        func graph(_ first: String, _ second: String) throws {
+            let text = """
+                chains:
+                  - [{node: camera, name: front, device: "\(first)"}, {node: "null", name: a}]
+                  - [{node: camera, name: back, device: "\(second)"}, {node: "null", name: b}]
+                """
+            try text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
+        }
+        let arguments = [
+            ["validate", "graph.yaml"], ["plan", "graph.yaml"], ["run", "graph.yaml", "--seconds", "0.5"],
+        ]
+        let words = "warning: \"back\" names the same camera as \"front\", which only one node can open: serial:NONE."
+        try graph("serial:NONE", "serial:NONE")
+        for arguments in arguments {
+            let result = try CommandLineTool.run(arguments, folder: folder)
+            #expect(result.status == 0 && result.error.contains(words), "\(result.error)")
+        }
+        for (first, second) in [("serial:NONE", "serial:OTHER"), ("auto", "auto")] {
+            try graph(first, second)
+            let result = try CommandLineTool.run(["validate", "graph.yaml"], folder: folder)
+            #expect(result.status == 0 && result.error.isEmpty, "\(result.error)")
+        }
+    }
+
     @Test(arguments: ["x.avi", "a.b/t.mp3", "T.WAV", "x.ts"])
     func `validate refuses a recording with the extension of another container, unless its format is set`(
         path: String
