@@ -188,6 +188,24 @@ import TestSupport
         }
     }
 
+    @Test func `run says at its start that no camera has the name of failover`() throws {
+        let folder = TemporaryFolder()
+        let config = ["XDG_CONFIG_HOME": folder.path]
+        let bound = try CommandLineTool.run(
+            ["devices", "bind", "back", "serial:NONE"], folder: folder, environment: config)
+        #expect(bound.status == 0, "\(bound.error)")
+        for (failover, isKnown) in [("bakc", false), ("back", true)] {
+            let text = "chains: [[{node: camera, device: 'serial:GONE', failover: \(failover)}, 'null']]"
+            try text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
+            let result = try CommandLineTool.run(
+                ["run", "graph.yaml", "--seconds", "0.5"], folder: folder, environment: config)
+            #expect(
+                result.error.contains(
+                    #"warning: camera: failover bakc: No camera is named bakc; did you mean "back"?"#) != isKnown,
+                "\(result.error)")
+        }
+    }
+
     @Test(arguments: ["x.avi", "a.b/t.mp3", "T.WAV", "x.ts"])
     func `validate refuses a recording with the extension of another container, unless its format is set`(
         path: String

@@ -18,4 +18,22 @@ extension GraphPlan {
                 + "Connect both branches to \"\(other)\", or choose another camera."
         }
     }
+
+    /// One sentence for each `failover` that is not the name of a camera, such as a misspelt one. Blocks for milliseconds,
+    /// or longer if a camera responds slowly.
+    package var unknownFailovers: [String] {
+        nodes.compactMap { node in
+            guard node.node.kind == CameraNode.kind.name, let name = node.node.settings["failover"]?.text,
+                CameraBindings.isName(name), LibCamera(name) == nil
+            else { return nil }
+            do throws(MediaError) {
+                // A bound camera may be plugged in later.
+                guard try CameraSystem.machine.bound(name) == name else { return nil }
+                _ = try CameraSystem.machine.find(name)
+                return nil
+            } catch {
+                return "\(node.name): failover \(name): \(error.message)"
+            }
+        }
+    }
 }
