@@ -162,6 +162,17 @@ import TestSupport
         #expect(validated.error == "warning: on this machine, the graph cannot run: \(refusal)")
     }
 
+    @Test func `controls that are written as a map are refused with the form of the setting`() throws {
+        let text = "chains: [[{node: camera, controls: {gain: 3}, fps: [3]}, 'null']]"
+        let refused = try run(["validate", "graph.yaml"], text)
+        #expect(refused.status == 1)
+        #expect(
+            refused.error.contains(
+                "The setting \"controls\" needs one value, not a map; write names and values, such as auto_exposure=1"),
+            "\(refused.error)")
+        #expect(refused.error.contains("The setting \"fps\" needs one value, not a list.\n"), "\(refused.error)")
+    }
+
     @Test func `validate, plan and run warn of two nodes that name one camera`() throws {
         let folder = TemporaryFolder()
         func graph(_ first: String, _ second: String) throws {
