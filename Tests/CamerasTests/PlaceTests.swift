@@ -126,6 +126,25 @@ import Testing
         #expect(try names(2, 0) == ["serial:LEFT": "/dev/video2", "usb-0000:00:14.0-2": "/dev/video0"])
     }
 
+    @Test func `a serial number without its prefix is answered with the way to write it`() throws {
+        let made = MadeTree()
+        try made.plug("1-1", serial: "7C3F")
+        try made.addVideo(0, name: "Webcam", at: "1-1")
+        try made.plug("1-2", serial: "ABBA")
+        try made.addVideo(2, name: "Webcam", at: "1-2")
+        let cameras = made.cameras()
+        func refused(_ wish: String, names: [String] = []) -> String {
+            #expect(throws: MediaError.self) { try CameraPlace.find(wish, among: cameras, names: names) }?.message ?? ""
+        }
+        #expect(refused("7C3F").hasPrefix("No camera is named 7C3F; did you mean serial:7C3F?"))
+        #expect(refused("7c3f#2").hasPrefix("No camera is named 7c3f#2; did you mean serial:7C3F#2?"))
+        #expect(refused("ABBA", names: ["abbe"]).hasPrefix("No camera is named ABBA; did you mean serial:ABBA?"))
+        #expect(refused("99D1").hasPrefix("The camera 99D1 is not plugged in; a serial number is written serial:99D1."))
+        for other in ["serial:99D1", "1-7", "model:Cam"] {
+            #expect(refused(other).hasPrefix("The camera \(other) is not plugged in. "))
+        }
+    }
+
     @Test func `a machine without cameras has none, and the error advises to plug one in`() throws {
         let cameras = MadeTree().cameras()
         #expect(cameras.isEmpty)

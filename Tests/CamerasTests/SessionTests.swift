@@ -364,7 +364,18 @@ import Testing
     @Test func `auto is the camera that the process names, with the presets of a bound name`() throws {
         let machine = try Machine(FixtureTests.webcam(), automatic: "front")
         let bindings = CameraBindings(file: machine.folder.file("config/cameras.json"))
-        #expect(#expect(throws: MediaError.self) { try machine.system.open("auto") }?.code == "camera.absent")
+        for refused in [
+            #expect(throws: MediaError.self) { try machine.system.open("auto") },
+            #expect(throws: MediaError.self) { try machine.system.find("auto") },
+        ] {
+            #expect(refused?.code == "camera.absent")
+            #expect(
+                refused?.message.hasPrefix("CONNECTLIVE_CAMERA names the camera front. No camera is named front.")
+                    == true
+            )
+        }
+        let named = #expect(throws: MediaError.self) { try machine.system.open("front") }
+        #expect(named?.message.hasPrefix("No camera is named front.") == true)
         try bindings.bind("front", to: .init(machine.name, controls: "brightness=90"))
         #expect(machine.system.isThere("auto"))
         let session = try CameraSession("auto", of: machine.system, Self.wish)

@@ -125,6 +125,17 @@ extension MediaNodesTests {
             #expect(refused?.code == "camera.control")
             #expect(refused?.message.contains("must be from 0 to 255") == true)
             #expect(try run.brightness() == 9)
+            let checks: [(String, SettingValue)] = [
+                ("brightness", 999), ("controls", "brightness=999"), ("controls", "nope=1"),
+            ]
+            for (setting, value) in checks {
+                let unchecked = #expect(throws: MediaError.self) {
+                    try run.pipeline.check("camera", setting, to: value)
+                }
+                #expect(unchecked?.code == "camera.control")
+            }
+            try run.pipeline.check("camera", "brightness", to: 10)
+            #expect(try run.brightness() == 9)
             try await run.pipeline.set("camera", "brightness", to: 10)
             #expect(try run.brightness() == 10)
             await run.pipeline.stop()

@@ -162,6 +162,61 @@ import TestSupport
         #expect(validated.error == "warning: on this machine, the graph cannot run: \(refusal)")
     }
 
+    @Test func `controls that are written as a map are refused with the form of the setting`() throws {
+        let text = "chains: [[{node: camera, controls: {gain: 3}, fps: [3]}, 'null']]"
+        let refused = try run(["validate", "graph.yaml"], text)
+        #expect(refused.status == 1)
+        #expect(
+            refused.error.contains(
+                "The setting \"controls\" needs one value, not a map; write names and values, such as auto_exposure=1"),
+            "\(refused.error)")
+        #expect(refused.error.contains("The setting \"fps\" needs one value, not a list.\n"), "\(refused.error)")
+    }
+
+    @Test func `validate, plan and run warn of two nodes that name one camera`() throws {
+        let folder = TemporaryFolder()
+        func graph(_ first: String, _ second: String) throws {
+            let text = """
+                chains:
+                  - [{node: camera, name: front, device: "\(first)"}, {node: "null", name: a}]
+                  - [{node: camera, name: back, device: "\(second)"}, {node: "null", name: b}]
+                """
+            try text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
+        }
+        let arguments = [
+            ["validate", "graph.yaml"], ["plan", "graph.yaml"], ["run", "graph.yaml", "--seconds", "0.5"],
+        ]
+        let words = "warning: \"back\" names the same camera as \"front\", which only one node can open: serial:NONE."
+        try graph("serial:NONE", "serial:NONE")
+        for arguments in arguments {
+            let result = try CommandLineTool.run(arguments, folder: folder)
+            #expect(result.status == 0 && result.error.contains(words), "\(result.error)")
+        }
+        for (first, second) in [("serial:NONE", "serial:OTHER"), ("auto", "auto")] {
+            try graph(first, second)
+            let result = try CommandLineTool.run(["validate", "graph.yaml"], folder: folder)
+            #expect(result.status == 0 && result.error.isEmpty, "\(result.error)")
+        }
+    }
+
+    @Test func `run says at its start that no camera has the name of failover`() throws {
+        let folder = TemporaryFolder()
+        let config = ["XDG_CONFIG_HOME": folder.path]
+        let bound = try CommandLineTool.run(
+            ["devices", "bind", "back", "serial:NONE"], folder: folder, environment: config)
+        #expect(bound.status == 0, "\(bound.error)")
+        for (failover, isKnown) in [("bakc", false), ("back", true)] {
+            let text = "chains: [[{node: camera, device: 'serial:GONE', failover: \(failover)}, 'null']]"
+            try text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
+            let result = try CommandLineTool.run(
+                ["run", "graph.yaml", "--seconds", "0.5"], folder: folder, environment: config)
+            #expect(
+                result.error.contains(
+                    #"warning: camera: failover bakc: No camera is named bakc; did you mean "back"?"#) != isKnown,
+                "\(result.error)")
+        }
+    }
+
     @Test(arguments: ["x.avi", "a.b/t.mp3", "T.WAV", "x.ts"])
     func `validate refuses a recording with the extension of another container, unless its format is set`(
         path: String

@@ -68,7 +68,11 @@ package struct CameraSystem: Sendable {
     ///   leads to that camera only, wherever it is plugged in now.
     /// - Throws: `camera.absent`, `camera.unusable`, `camera.fixture`, `camera.binding`.
     package func find(_ name: String, identity: CameraPlace.Identity? = nil) throws(MediaError) -> CameraPlace {
-        let name = try resolved(name)
+        try naming(name) { name throws(MediaError) in try findNamed(name, identity) }
+    }
+
+    private func findNamed(_ name: String, _ identity: CameraPlace.Identity?) throws(MediaError) -> CameraPlace {
+        let name = try bound(name)
         if name.isEmpty {
             throw MediaError(
                 code: MediaError.Code.cameraAbsent,
@@ -97,6 +101,21 @@ package struct CameraSystem: Sendable {
     package func bound(_ name: String) throws(MediaError) -> String {
         guard let bindings, CameraBindings.isName(name) else { return name }
         return try bindings.binding(of: name)?.camera ?? name
+    }
+
+    /// Calls `body` with the camera that `auto` means in this process. Its errors then name the variable, which the user may
+    /// have set long ago.
+    private func naming<Result>(
+        _ name: String, _ body: (String) throws(MediaError) -> Result
+    ) throws(MediaError) -> Result {
+        guard name == Self.any, let automatic, automatic != Self.any else { return try body(name) }
+        do throws(MediaError) {
+            return try body(automatic)
+        } catch {
+            throw MediaError(
+                code: error.code, message: "CONNECTLIVE_CAMERA names the camera \(automatic). \(error.message)",
+                cause: error.cause, node: error.node)
+        }
     }
 
     private func named(_ name: String) -> String { name == Self.any ? automatic ?? name : name }
@@ -146,6 +165,15 @@ package struct CameraSystem: Sendable {
     package func open(
         _ name: String, identity: CameraPlace.Identity? = nil, mayReserve: Bool = true, mayBeOwn: Bool = false,
         prepare: (CameraPlace, any CaptureDevice) throws(MediaError) -> Void = { _, _ in }
+    ) throws(MediaError) -> Opened {
+        try naming(name) { name throws(MediaError) in
+            try openNamed(name, identity, mayReserve: mayReserve, mayBeOwn: mayBeOwn, prepare)
+        }
+    }
+
+    private func openNamed(
+        _ name: String, _ identity: CameraPlace.Identity?, mayReserve: Bool, mayBeOwn: Bool,
+        _ prepare: (CameraPlace, any CaptureDevice) throws(MediaError) -> Void
     ) throws(MediaError) -> Opened {
         func opened(_ place: CameraPlace, _ passedOver: [String]) throws(MediaError) -> Opened {
             let device = try open(place, mayReserve: mayReserve, mayBeOwn: mayBeOwn)

@@ -11,16 +11,20 @@ struct DevicelessCheck {
     let problem: MediaError?
     /// The obstacles on this machine, such as a missing file. The graph may run on another one.
     let obstacles: [MediaError]
+    /// One sentence for each part that is probably wrong.
+    let warnings: [String]
 
     /// Blocks up to 5 s for a media file that is slow to read. Opens no device.
     init(_ graph: MediaGraph) {
         let catalogue = Catalogue()
         var refusal: MediaError?
+        var plan: GraphPlan?
         do throws(MediaError) {
-            _ = try Planner(catalogue, Environment()).plan(graph)
+            plan = try Planner(catalogue, Environment()).plan(graph)
         } catch {
             refusal = error
         }
+        warnings = plan?.sharedCameras ?? []
         let assumed = catalogue.assumed.withLock { $0 }
         // The formats downstream of a device are unknown.
         let settled = graph.settled(with: catalogue)

@@ -32,6 +32,7 @@ struct ValidateCommand: ParsableCommand {
                 "Unbound: \(names). These nodes need a program that binds a function to each name; 'connectlive run' "
                     + "cannot.")
         }
+        for warning in check.warnings { Console.line("warning: \(warning)") }
         for obstacle in check.obstacles {
             let refusal = graph.refusal(obstacle.code, obstacle.message, about: obstacle.node, in: document)
             Console.line("warning: on this machine, the graph cannot run: \(refusal)")

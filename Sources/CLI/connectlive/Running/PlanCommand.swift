@@ -21,6 +21,7 @@ struct PlanCommand: AsyncParsableCommand {
     func run() async throws {
         let document = try graph.document()
         let plan = try await graph.plan(document, measuringCosts: true)
+        for warning in plan.sharedCameras { Console.line("warning: \(warning)") }
         switch format {
         case .text:
             let screen = Screenful(.standardOutput)

@@ -51,6 +51,7 @@ struct RunCommand: AsyncParsableCommand {
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
         Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
         for left in plan.omitted { Console.line("Running without \(left.node): \(left.reason) [\(left.code)]") }
+        for warning in plan.sharedCameras + plan.unknownFailovers { Console.line("warning: \(warning)") }
         for node in plan.nodes where node.node.kind == "feed" {
             if let path = node.resource { Console.line("\(node.name) waits for a feeder at \(path)") }
         }

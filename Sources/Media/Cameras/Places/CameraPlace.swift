@@ -140,6 +140,14 @@ extension CameraPlace {
             if matches.indices.contains(use - 1) { return matches[use - 1] }
         }
         let others = (matches.isEmpty ? places : matches).map(\.name)
+        if matches.isEmpty, let serial = places.lazy.compactMap({ $0.usb?.serial }).first(where: base.isSame) {
+            let meant = "serial:\(serial)" + (use == 1 ? "" : "#\(use)")
+            throw MediaError(
+                code: MediaError.Code.cameraAbsent,
+                message:
+                    "No camera is named \(wish); did you mean \(meant)? That is how the serial number of a camera is "
+                    + "written.")
+        }
         if matches.isEmpty, CameraBindings.isName(wish) {
             throw MediaError(
                 code: MediaError.Code.cameraAbsent,
@@ -151,7 +159,9 @@ extension CameraPlace {
             throw MediaError(
                 code: MediaError.Code.cameraAbsent, message: "\(wish) is not a name of a camera. \(other)")
         }
-        let reason = matches.isEmpty ? "is not plugged in" : "is a name of several cameras"
+        let absence =
+            wish.mayBeSerial ? "is not plugged in; a serial number is written serial:\(wish)" : "is not plugged in"
+        let reason = matches.isEmpty ? absence : "is a name of several cameras"
         let advice = others.isEmpty ? "Plug it in." : "Use \(others.joined(separator: " or "))."
         throw MediaError(
             code: MediaError.Code.cameraAbsent, message: "The camera \(wish) \(reason). \(advice)")
@@ -199,6 +209,12 @@ extension USBPlace {
 }
 
 extension String {
+    /// Whether this is a serial number, in letters of either case.
+    fileprivate func isSame(_ serial: String) -> Bool { lowercased() == serial.lowercased() }
+
+    /// Whether a text may be a serial number, written without `serial:`.
+    fileprivate var mayBeSerial: Bool { wholeMatch(of: #/[A-Za-z0-9_]+/#) != nil }
+
     /// A hint for the address of a network camera and the file of a recorded one. Nil for other texts.
     fileprivate var otherKind: String? {
         if contains("://") { return "The node rtsp reads a network camera, as in pipelines/rtsp-to-room.yaml." }

@@ -347,7 +347,11 @@ extension GraphReader {
         let name = entry.key.text
         func giveUp() { brokenSettings.insert("\(node.name).\(name)") }
         let demand = "The setting \"\(name.clipped)\" needs one value"
-        guard let scalar = problems.scalar(entry.value, demand) else { return giveUp() }
+        guard case .scalar(let scalar) = entry.value else {
+            let form = kind?.setting(name)?.form.map { "; write \($0.words)" } ?? ""
+            problems.add(entry.value.place, "\(demand), not \(entry.value.noun)\(form).")
+            return giveUp()
+        }
         let isSecret = kind?.setting(name)?.isSecret ?? SettingContract.soundsSecret(name)
         // A variable is not a secret.
         if isSecret, !scalar.text.contains("${") { secrets[scalar.place] = scalar.text.unicodeScalars.count }

@@ -73,6 +73,14 @@ final class CameraControls: Sendable {
         state.withLock { $0.listed = setting == "controls" ? $0.listed.union(names) : $0.listed.subtracting(names) }
     }
 
+    /// Checks controls against those of the open camera, or of the last one. Before the first one, every value passes.
+    ///
+    /// - Throws: `camera.control`.
+    func check(_ setting: String, to value: SettingValue) throws(MediaError) {
+        let new = try ControlValues(setting, value)
+        if let known = state.withLock({ $0.known }) { try new.check(known.controls, of: known.camera) }
+    }
+
     /// Forgets the controls of a setting, which the camera then has as before, if it is open.
     ///
     /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.

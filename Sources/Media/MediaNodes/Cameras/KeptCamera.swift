@@ -38,6 +38,8 @@ struct KeptCamera: HeadedNode {
         return true
     }
 
+    func check(_ setting: String, to value: SettingValue) throws(MediaError) { try device.check(setting, to: value) }
+
     func reset(_ setting: String) throws(MediaError) { try device.reset(setting) }
 }
 
@@ -221,6 +223,8 @@ final class CameraDevices: SourceDevice {
     func set(_ setting: String, to value: SettingValue) throws(MediaError) {
         try controls.set(setting, to: value)
     }
+
+    func check(_ setting: String, to value: SettingValue) throws(MediaError) { try controls.check(setting, to: value) }
 
     func reset(_ setting: String) throws(MediaError) { try controls.reset(setting) }
 }

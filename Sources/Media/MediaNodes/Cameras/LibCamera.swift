@@ -120,6 +120,8 @@ struct KeptLibCamera: HeadedNode {
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { throw camera.noControl(setting) }
+
+    func check(_ setting: String, to value: SettingValue) throws(MediaError) { throw camera.noControl(setting) }
 }
 
 /// The elements of a camera, made when it is opened.

@@ -92,6 +92,11 @@ private struct RunningCrop: RunningNode {
     let crop: Element
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        try check(setting, to: value)
+        return false
+    }
+
+    func check(_ setting: String, to value: SettingValue) throws(MediaError) {
         guard crop.has(setting) else {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
@@ -104,7 +109,6 @@ private struct RunningCrop: RunningNode {
         {
             _ = try CropNode.size(width, height, without: pixels, of: name)
         }
-        return false
     }
 }
 

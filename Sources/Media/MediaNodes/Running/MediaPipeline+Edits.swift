@@ -139,12 +139,17 @@ extension MediaPipeline {
     package func set(
         _ node: String, _ setting: String, to value: SettingValue, of owner: ObjectIdentifier? = nil
     ) async throws(MediaError) {
-        try check(node, setting, to: value)
+        try checkContract(node, setting, to: value)
         try await editor.set(GraphChange.SettingChange(node: node, setting: setting, value: value), of: owner)
     }
 
     /// Throws the error that `set` would throw, without changing the setting.
     package func check(_ node: String, _ setting: String, to value: SettingValue) throws(MediaError) {
+        try checkContract(node, setting, to: value)
+        try graph.node(node)?.running?.check(setting, to: value)
+    }
+
+    private func checkContract(_ node: String, _ setting: String, to value: SettingValue) throws(MediaError) {
         let plan = self.plan
         guard let there = plan.node(node), let kind = graph.registry.kind(named: there.node.kind) else {
             throw unknown(node)

@@ -78,6 +78,8 @@ package protocol RunningNode: Sendable {
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
     /// sets the property of this name on the node's only element that has it.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
+    /// Throws the error that `set` would throw, as far as it is known without changing the setting.
+    func check(_ setting: String, to value: SettingValue) throws(MediaError)
     /// Called when a changeable setting without a default in the contract is removed from the graph: the node chooses
     /// again.
     func reset(_ setting: String) throws(MediaError)
@@ -132,5 +134,6 @@ extension RunningNode {
     package var silence: String? { nil }
     package var secondsUntilHeard: Double? { nil }
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
+    package func check(_ setting: String, to value: SettingValue) throws(MediaError) {}
     package func reset(_ setting: String) throws(MediaError) {}
 }
