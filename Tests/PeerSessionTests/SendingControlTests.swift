@@ -43,7 +43,8 @@ private final class PacedCall {
             if packets > 0 { video.send(packets) }
         }
         if withAudio {
-            call.every(.milliseconds(20), count: Int(time.nanoseconds / 20_000_000)) { [unowned self] _ in audio.send() }
+            call.every(.milliseconds(20), count: Int(time.nanoseconds / 20_000_000)) { [unowned self] _ in audio.send()
+            }
         }
         call.run(for: time)
         follow()

@@ -105,7 +105,8 @@ final class SendingControl {
                 pacer.paddingSent(bytes: length, now: now)
             }
         }
-        if controller.control.isPaused, granted.isEmpty, now - lastSent >= Self.keepAlive, let (packet, _) = padding(1) {
+        if controller.control.isPaused, granted.isEmpty, now - lastSent >= Self.keepAlive, let (packet, _) = padding(1)
+        {
             granted.append(packet)
         }
     }
