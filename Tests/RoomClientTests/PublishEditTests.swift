@@ -7,40 +7,6 @@ import TestSupport
 
 @testable import RoomClient
 
-/// The server's messages to a participant about the others.
-private final class Onlooker: Sendable {
-    struct Seen {
-        var isConnected = false
-        var entered = 0
-        var left = 0
-        var streams: [StreamMedia] = []
-    }
-
-    private let state = Mutex(Seen())
-
-    var seen: Seen { state.withLock { $0 } }
-
-    func take(_ event: RoomEvent) {
-        state.withLock { seen in
-            switch event {
-            case .connected: seen.isConnected = true
-            case .participantEntered: seen.entered += 1
-            case .participantLeft: seen.left += 1
-            case .streamPublished(_, let stream): seen.streams.append(stream.media)
-            default: break
-            }
-        }
-    }
-
-    /// An engine in the room that reports to this observer.
-    func enter(_ stage: RoomStage) async throws -> RoomEngine {
-        let engine = RoomEngine { [weak self] in self?.take($0) }
-        engine.connect(to: try RoomName("room"), with: try await stage.token())
-        try await requireEventually("the onlooker is connected") { self.seen.isConnected }
-        return engine
-    }
-}
-
 /// Edits of a graph that publishes, as the room notices them.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct PublishEditTests {
@@ -111,7 +77,7 @@ struct PublishEditTests {
             // The viewer and the one participant that publishes.
             #expect(seen.entered == 2)
             #expect(seen.left == 0)
-            #expect(seen.streams.count == 2)
+            #expect(seen.published.count == 2)
             #expect(zip(all, all.dropFirst()).allSatisfy(<))
             #expect(Int((all.last ?? 0) - (all.first ?? 0)) + 1 - all.count <= lost)
         }
@@ -124,7 +90,7 @@ struct PublishEditTests {
             let pipeline = try await MediaPipeline(Self.graph(stage, hasSound: false), registry: RoomNodes.registry)
             try await pipeline.start()
             try await pipeline.apply(Self.graph(stage, hasSound: true), within: 8)
-            try await requireEventually("both streams") { onlooker.seen.streams == [.video, .audio] }
+            try await requireEventually("both streams") { onlooker.seen.published == [.video, .audio] }
             await pipeline.stop()
             engine.disconnect()
             #expect(onlooker.seen.entered == 1)
