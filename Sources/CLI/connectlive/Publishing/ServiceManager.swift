@@ -15,7 +15,9 @@ struct ServiceManager: Sendable {
         guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@") else { return nil }
         // NIO appends zeros to an abstract address (unix(7)), and so means another socket.
         if name.hasPrefix("@") {
-            Console.error("The service manager's socket \(name) has no path, so it does not learn the state.")
+            Console.error(
+                "The service manager's socket \(name) has no path, so it does not learn the state. Set NOTIFY_SOCKET to a path, "
+                    + "or use Type=simple.")
             return nil
         }
         let bootstrap = DatagramBootstrap(group: .singletonMultiThreadedEventLoopGroup)
