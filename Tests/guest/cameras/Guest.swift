@@ -27,6 +27,15 @@ final class Driver {
         isLoaded = true
     }
 
+    /// The descriptors of cameras, and where in the kernel the threads are that wait there without end.
+    private static let holders = """
+        ls -l /proc/[0-9]*/fd 2>/dev/null | grep -E '^/proc|/dev/video' | grep -B1 /dev/video
+        for task in /proc/[0-9]*/task/*; do
+            grep -q '^State:.*D' $task/status 2>/dev/null && { echo $task; cat $task/comm $task/stack; }
+        done
+        dmesg | tail -n 40
+        """
+
     /// Reports a device that is still open, because the kernel then keeps the driver.
     func unload() {
         guard isLoaded else { return }
@@ -34,7 +43,7 @@ final class Driver {
         do {
             try Program.run("modprobe", ["-r", "-d", try Program.modules, name])
         } catch {
-            let holders = (try? Program.outcome("sh", ["-c", "ls -l /proc/[0-9]*/fd | grep /dev/video"]).1) ?? ""
+            let holders = (try? Program.outcome("sh", ["-c", Self.holders]).1) ?? ""
             Issue.record("\(name) is still in use: \(error)\n\(holders)")
         }
     }
