@@ -170,7 +170,7 @@ package final class Peer: TurnMember {
 
     package func addSender(_ configuration: SenderConfiguration) -> SenderID {
         touch()
-        return session.addSender(configuration)
+        return session.addSender(configuration, now: loop.now)
     }
 
     /// See `PeerSession.setExtensions`.

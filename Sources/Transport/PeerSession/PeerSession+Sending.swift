@@ -21,7 +21,7 @@ extension PeerSession {
     func beginControl(now: MonotonicTime) {
         if control == nil { control = SendingControl(CongestionController.Settings()) }
         guard phase == .secured else { return }
-        control?.begin(now: now)
+        control?.begin(canPad: streams.paddingSender != nil, now: now)
         pace(now: now)
     }
 

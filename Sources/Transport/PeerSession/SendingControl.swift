@@ -42,7 +42,7 @@ final class SendingControl {
     private var free: [Int] = []
     /// Packets that may leave now, in the order of sending.
     private(set) var granted: [PacedPacket] = []
-    private var hasBegun = false
+    private var (hasBegun, hasProbed) = (false, false)
     private var demand = DataRate.zero
     private var lastSent = MonotonicTime.zero
     /// When the pacer was last asked.
@@ -144,11 +144,13 @@ final class SendingControl {
 
     // MARK: The controller
 
-    /// The path can carry packets.
-    func begin(now: MonotonicTime) {
-        guard !hasBegun else { return }
+    /// The path can carry packets. The first probes begin when a stream can have padding, because without it they would
+    /// end without a result.
+    func begin(canPad: Bool, now: MonotonicTime) {
+        if !hasBegun { asked = now }
         hasBegun = true
-        asked = now
+        guard canPad, !hasProbed else { return }
+        hasProbed = true
         controller.begin(now: now)
     }
 
