@@ -1,4 +1,3 @@
-import CongestionControl
 import RTP
 import Testing
 
@@ -8,63 +7,61 @@ import Testing
 struct ThinningTests {
     private static let start = MonotonicTime(nanoseconds: 1_000_000_000_000)
 
+    private static func time(_ frame: Int) -> MonotonicTime { start + .milliseconds(Int64(frame) * 40) }
     private static func timestamp(_ frame: Int) -> RTPTimestamp { RTPTimestamp(0xffff_0000).advanced(by: frame * 3600) }
 
-    /// Whether each packet of a frame passes, and whether one asks for a keyframe.
-    private static func pass(
-        _ frame: Int, isKeyframe: Bool = false, _ thinning: inout Thinning
-    ) -> (passed: Bool, asks: Bool) {
-        let now = start + .milliseconds(Int64(frame) * 40)
-        var (passed, asks) = ([Bool](), false)
-        for packet in 0..<2 {
-            let verdict = thinning.verdict(
-                bytes: 5000, timestamp: timestamp(frame), isNewest: true, isStart: isKeyframe && packet == 0, now: now)
-            passed.append(verdict == .pass)
-            if verdict == .drop(asks: true) { asks = true }
-        }
-        #expect(Set(passed).count == 1, "A frame was cut in two.")
-        return (passed[0], asks)
-    }
-
-    @Test func `a stream of four times its share becomes whole groups of frames`() {
-        var thinning = Thinning(isAlone: true)
-        var (passed, wantsKeyframe, isBroken) = (0, true, false)
+    /// How many of 1000 frames are sent, if keyframes come when there is room, and the longest time without any.
+    private func send(isAlone: Bool, share: Double?) -> (frames: Int, longestPause: TimeInterval) {
+        var thinning = Thinning(isAlone: isAlone)
+        var (frames, last, longest) = (0, Self.start, TimeInterval.zero)
         for frame in 0..<1000 {
-            thinning.setShare(500_000, now: Self.start + .milliseconds(Int64(frame) * 40))
-            let outcome = Self.pass(frame, isKeyframe: wantsKeyframe, &thinning)
-            if outcome.passed {
-                if wantsKeyframe { isBroken = false }
-                #expect(!isBroken, "Frame \(frame) refers to one that was left out.")
-                passed += 1
-            } else {
-                isBroken = true
-            }
-            wantsKeyframe = outcome.asks
+            let now = Self.time(frame)
+            if let share { thinning.setShare(share, now: now) }
+            if thinning.isPausing, !thinning.resumes(now: now) { continue }
+            guard !thinning.pauses(before: Self.timestamp(frame), isNewest: true, now: now) else { continue }
+            for _ in 0..<2 { thinning.sent(bytes: 5000) }
+            (frames, longest, last) = (frames + 1, max(longest, now - last), now)
         }
-        #expect(passed > 150 && passed < 270, "\(passed)")
+        return (frames, longest)
     }
 
-    @Test func `a repaired packet of a frame that was left out is left out too`() {
+    @Test func `a stream of four times its share loses three quarters of its frames`() {
+        let alone = send(isAlone: true, share: 500_000)
+        #expect(alone.frames > 230 && alone.frames < 270, "\(alone)")
+        #expect(alone.longestPause < .seconds(1))
+    }
+
+    @Test func `a subscriber among others pauses for two seconds, because keyframes cost everyone`() {
+        let shared = send(isAlone: false, share: 500_000)
+        #expect(shared.longestPause >= .seconds(2) && shared.longestPause < .seconds(3), "\(shared)")
+    }
+
+    @Test func `a stream within its share, or without one, loses nothing`() {
+        #expect(send(isAlone: true, share: 2_100_000).frames == 1000)
+        #expect(send(isAlone: true, share: nil).frames == 1000)
+    }
+
+    @Test func `a packet of a frame that has begun is never left out`() {
         var thinning = Thinning(isAlone: true)
-        thinning.setShare(100_000, now: Self.start)
-        #expect(Self.pass(0, isKeyframe: true, &thinning).passed)
-        #expect(!Self.pass(1, &thinning).passed)
-        for (frame, passes) in [(0, true), (1, false)] {
-            let verdict = thinning.verdict(
-                bytes: 5000, timestamp: Self.timestamp(frame), isNewest: false, isStart: false, now: Self.start)
-            #expect((verdict == .pass) == passes)
+        thinning.setShare(10_000, now: Self.start)
+        func pauses(_ frame: Int, isNewest: Bool = true) -> Bool {
+            thinning.pauses(before: Self.timestamp(frame), isNewest: isNewest, now: Self.start)
         }
+        let first = pauses(0)
+        thinning.sent(bytes: 5000)
+        let second = pauses(0)
+        #expect(!first && !second)
+        let (pauses1, late) = (pauses(1), pauses(0, isNewest: false))
+        #expect(pauses1 && !late)
     }
 
-    @Test func `when the link carries everything again, the stream goes on at a keyframe`() {
-        var thinning = Thinning(isAlone: false)
-        thinning.setShare(100_000, now: Self.start)
-        #expect(Self.pass(0, isKeyframe: true, &thinning).passed)
-        #expect(!Self.pass(1, &thinning).passed)
-        thinning.setShare(nil, now: Self.start)
-        #expect(!thinning.hasShare)
-        #expect(Self.pass(2, &thinning) == (false, true))
-        #expect(Self.pass(3, isKeyframe: true, &thinning).passed)
-        #expect(Self.pass(4, &thinning).passed)
+    @Test func `a share that is not renewed ends after three seconds`() {
+        var thinning = Thinning(isAlone: true)
+        thinning.setShare(10_000, now: Self.start)
+        thinning.sent(bytes: 5000)
+        let pauses = thinning.pauses(before: Self.timestamp(1), isNewest: true, now: Self.start)
+        let early = thinning.resumes(now: Self.start + .milliseconds(2900))
+        let late = thinning.resumes(now: Self.start + .seconds(3))
+        #expect(pauses && !early && late)
     }
 }

@@ -56,7 +56,7 @@ final class Consumer {
 
     var isFree: Bool { stream == nil }
     /// Whether a keyframe of the stream would be forwarded.
-    var isAwaitingStart: Bool { splice.isAwaitingStart && replay == nil }
+    var isAwaitingStart: Bool { splice.isAwaitingStart && replay == nil && thinning?.isPausing != true }
     /// The first sequence number of a stream that is assigned now.
     var nextSequenceNumber: SequenceNumber { splice.nextSequenceNumber }
 
@@ -107,7 +107,11 @@ final class Consumer {
     }
 
     private func thin(to share: Double?, _ stream: PublishedStream, now: MonotonicTime) {
-        if share != nil, thinning == nil { thinning = Thinning(isAlone: !stream.hasOthers) }
+        guard let share else {
+            thinning = nil
+            return
+        }
+        if thinning == nil { thinning = Thinning(isAlone: !stream.hasOthers) }
         thinning?.setShare(share, now: now)
     }
 
@@ -153,26 +157,22 @@ final class Consumer {
             return skip(arrived.position, arrived.timestamp, marker: marker, store)
         }
         let wasAwaitingStart = splice.isAwaitingStart
-        if thinning != nil, !wasAwaitingStart, !hasRoom(for: arrived, length: length, now: now) {
-            return skip(arrived.position, arrived.timestamp, marker: marker, store)
-        }
+        if thinning != nil, isLeftOut(arrived, now: now) { return }
         guard let numbers = splice.take(arrived, now: now) else { return }
         send(payload, of: store, marker: marker, numbers)
+        thinning?.sent(bytes: length + RTPHeader.minimumLength + PathRate.packetOverhead)
         if wasAwaitingStart { passClockOn() }
     }
 
-    private func hasRoom(for packet: Splice.Packet, length: Int, now: MonotonicTime) -> Bool {
-        let verdict = thinning?.verdict(
-            bytes: length + RTPHeader.minimumLength + PathRate.packetOverhead, timestamp: packet.timestamp,
-            isNewest: packet.isNewest, isStart: packet.payload.isStart, now: now)
-        switch verdict {
-        case .drop(let asks):
-            if asks { stream?.requestKeyframe() }
-            return false
-        case .pass, nil:
-            if thinning?.hasShare == false { thinning = nil }
-            return true
-        }
+    /// Whether the link has no room for the packet's frame. Then the stream goes on at a later keyframe.
+    private func isLeftOut(_ packet: Splice.Packet, now: MonotonicTime) -> Bool {
+        if thinning?.isPausing == true { return thinning?.resumes(now: now) == false }
+        guard let stream, !splice.isAwaitingStart,
+            thinning?.pauses(before: packet.timestamp, isNewest: packet.isNewest, now: now) == true
+        else { return false }
+        endReplay()
+        splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
+        return true
     }
 
     private func skip(_ position: StreamPosition, _ timestamp: RTPTimestamp, marker: Bool, _ store: PacketStore) {

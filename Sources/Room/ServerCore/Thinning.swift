@@ -1,52 +1,45 @@
 internal import CongestionControl
 internal import RTP
 
-/// Keeps one subscriber's video within its share of the link: omits whole frames, up to the next keyframe.
+/// Keeps one subscriber's video within its share of the link: leaves frames out, up to a keyframe for which there is room.
 struct Thinning {
-    /// Keyframes of a stream are larger for everyone, so a subscriber that misses frames asks for few.
-    private static let requestInterval = TimeInterval.seconds(2)
+    /// A keyframe is larger for everyone, so that a subscriber which shares a stream with others waits for this long.
+    private static let pause = TimeInterval.seconds(2)
 
-    private var gate = FrameGate()
+    private let isAlone: Bool
+    private var queue = ShareQueue()
     /// The timestamp of the newest frame.
     private var frame: RTPTimestamp?
-    /// The frames that were omitted last: from the first timestamp on, and before the second one, once frames pass again.
-    private var omitted: (from: RTPTimestamp, before: RTPTimestamp?)?
+    private var pausedAt: MonotonicTime?
 
     /// - Parameter isAlone: whether nobody else receives the stream
-    init(isAlone: Bool) {
-        if !isAlone { gate.requestInterval = Self.requestInterval }
-    }
+    init(isAlone: Bool) { self.isAlone = isAlone }
 
-    var hasShare: Bool { gate.hasShare }
+    /// - Parameter bitsPerSecond: the share as a rate of the path
+    mutating func setShare(_ bitsPerSecond: Double, now: MonotonicTime) { queue.setShare(bitsPerSecond, now: now) }
 
-    /// Frames pass as far as a path of this rate carries them. Nil: all pass, from the next keyframe on.
-    mutating func setShare(_ bitsPerSecond: Double?, now: MonotonicTime) {
-        if let bitsPerSecond { gate.setShare(bitsPerSecond, now: now) } else { gate.removeShare() }
-    }
+    /// Whether the frames before the next keyframe are left out.
+    var isPausing: Bool { pausedAt != nil }
 
-    /// Whether to send a packet.
-    ///
-    /// - Parameters:
-    ///   - bytes: its length with all headers
-    ///   - isStart: whether a keyframe begins with it
-    mutating func verdict(
-        bytes: Int, timestamp: RTPTimestamp, isNewest: Bool, isStart: Bool, now: MonotonicTime
-    ) -> FrameGate.Verdict {
-        guard isNewest, timestamp != frame else {
-            guard !wasOmitted(timestamp) else { return .drop(asks: false) }
-            gate.add(bytes: bytes)
-            return .pass
-        }
+    /// Whether the packet begins a frame for which there is no room. From then on, frames are left out.
+    mutating func pauses(before timestamp: RTPTimestamp, isNewest: Bool, now: MonotonicTime) -> Bool {
+        guard isNewest, timestamp != frame else { return false }
         frame = timestamp
-        let wasOmitting = gate.isClosed
-        let verdict = gate.admit(bytes: bytes, isKeyframe: isStart, now: now)
-        if gate.isClosed, !wasOmitting { omitted = (timestamp, nil) }
-        if !gate.isClosed, wasOmitting { omitted?.before = timestamp }
-        return verdict
+        guard let wait = queue.wait(now: now), wait > ShareQueue.longest else { return false }
+        pausedAt = now
+        return true
     }
 
-    private func wasOmitted(_ timestamp: RTPTimestamp) -> Bool {
-        guard let omitted, timestamp.distance(from: omitted.from) >= 0 else { return false }
-        return omitted.before.map { timestamp.distance(from: $0) < 0 } ?? true
+    /// Whether there is room for a keyframe. The pause ends.
+    mutating func resumes(now: MonotonicTime) -> Bool {
+        guard let pausedAt else { return true }
+        guard isAlone || now - pausedAt >= Self.pause, queue.wait(now: now) ?? .zero <= ShareQueue.resumption else {
+            return false
+        }
+        self.pausedAt = nil
+        return true
     }
+
+    /// - Parameter bytes: of a packet that is sent, with all headers
+    mutating func sent(bytes: Int) { queue.add(bytes: bytes) }
 }
