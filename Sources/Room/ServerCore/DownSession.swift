@@ -235,7 +235,10 @@ final class DownSession {
         // Nothing arrives at the client. What the publisher sends is for the others, and for the time after that.
         guard target > 0 else { return videos.forEach { $0.hold(now: now) } }
         let shares = LinkShares.shares(of: Double(target), audio: audio + repairs, videos: wishes)
-        for (video, share) in zip(videos, shares) { video.setShare(share, now: now) }
+        let isCongested = peer.isCongested
+        for (video, share) in zip(videos, shares) where isCongested || share == nil || video.limit != nil {
+            video.setShare(share, now: now)
+        }
     }
 
     private func isSettling(_ target: Int, now: MonotonicTime) -> Bool {

@@ -240,6 +240,9 @@ package final class Peer: TurnMember {
         session.setDemand(bitsPerSecond: bitsPerSecond, now: loop.now)
     }
 
+    /// See `PeerSession.isCongested`.
+    package var isCongested: Bool { session.isCongested }
+
     /// The longest payload that `send` accepts.
     package var maximumPayloadLength: Int { session.maximumPayloadLength }
 

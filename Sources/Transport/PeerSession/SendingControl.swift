@@ -195,6 +195,16 @@ final class SendingControl {
         return control.isPaused ? 0 : Int(min(control.target.bitsPerSecond, 1e12))
     }
 
+    private static let congestedQueue = TimeInterval.milliseconds(60)
+    private static let congestedLoss = 0.1
+
+    /// Whether a queue, losses or missing reports show that the path carries less than it gets. The target alone may be
+    /// too low, after jitter or an outage.
+    var isCongested: Bool {
+        controller.control.isPaused || controller.path.queue > Self.congestedQueue
+            || controller.lossRatio > Self.congestedLoss
+    }
+
     /// - Parameter capacity: of packets that may wait
     func memory(for capacity: Int) -> PacketMemory {
         let packet = MemoryLayout<PacedPacket?>.stride
