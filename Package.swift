@@ -111,12 +111,14 @@ let package = Package(
         // Room
         target("RoomProtocol", on: "Room", ["RTP"]),
         target("EmbeddedFiles", on: "Room", ["CEmbeddedFiles"]),
-        target("ServerCore", on: "Room", ["RoomProtocol", "RTP", "PeerSession", "PeerLoop"]),
+        target("ServerCore", on: "Room", ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop"]),
         target(
             "RoomServer", on: "Room",
             ["EmbeddedFiles", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO", log] + nio,
             exclude: ["Web"]),
-        target("ClientCore", on: "Room", ["RoomProtocol", "RTP", "PeerSession", "PeerLoop", "MediaGraph"]),
+        target(
+            "ClientCore", on: "Room",
+            ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop", "MediaGraph"]),
         target(
             "RoomClient", on: "Room",
             ["ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph", "MediaNodes", log]
@@ -228,7 +230,7 @@ let package = Package(
         tests(of: "ICELite", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession", "PeerLoop", "ICELite"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
-        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "PeerSession", "PeerLoop"]),
+        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop"]),
         tests(of: "EmbeddedFiles"),
         tests(
             of: "RoomServer",
@@ -238,7 +240,9 @@ let package = Package(
             ]
                 + nio
                 + [.product(name: "NIOEmbedded", package: "swift-nio")]),
-        tests(of: "ClientCore", with: ["RoomProtocol", "RTP", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph"]),
+        tests(
+            of: "ClientCore",
+            with: ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph"]),
         // Many seeds of a room with faults, for make soak
         .executableTarget(
             name: "simulate",

@@ -363,7 +363,8 @@ private final class Downlink: EndedOnLoop {
     private func negotiate(_ revision: Int, offersCaptureTimes: Bool) throws -> TransportDescription? {
         var offer = DownDescription.offer(
             sessionID: 1, revision: revision, receivers: [receiver], transport: server.local, cname: "server")
-        if !offersCaptureTimes { offer.media[0].extensions = [] }
+        // Without transport-wide numbers, no pacer delays the packets.
+        offer.media[0].extensions.removeAll { $0.kind == .transportNumber || !offersCaptureTimes }
         let answer = try SessionDescription(parsing: try #require(try session.answer(offer, revision: revision)).sdp)
         server.setExtensions(DownDescription.acceptedExtensions(of: answer.media[0]), of: sender)
         return answer.transport

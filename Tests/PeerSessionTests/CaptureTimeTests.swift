@@ -23,7 +23,7 @@ private final class Carrier {
         sender = call.a.addSender(
             SenderConfiguration(
                 ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), clockRate: 90000,
-                retransmissionPayloadTypes: [96: 97], mid: mid))
+                retransmissionPayloadTypes: [96: 97], mid: mid), now: call.now)
         call.a.setExtensions(extensions, of: sender, now: call.now)
         receiver = call.b.addReceiver(
             ReceiverConfiguration(

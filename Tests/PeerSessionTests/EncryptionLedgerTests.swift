@@ -41,7 +41,7 @@ import Testing
     func deliberateDouble() {
         let call = Call()
         call.secure()
-        let sender = call.a.addSender(SenderConfiguration(ssrc: SSRC(7), clockRate: 90000))
+        let sender = call.a.addSender(SenderConfiguration(ssrc: SSRC(7), clockRate: 90000), now: call.now)
         let first = packet(10)
         guard let header = RTPHeader(parsing: first) else { return }
         call.a.send(first, header: header, rewrite: Rewrite(keeping: header), via: sender, now: call.now)

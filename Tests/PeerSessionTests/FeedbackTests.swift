@@ -110,7 +110,7 @@ final class Voice {
         let call = Call()
         call.secure()
         var packet = PacketBuffer()
-        let sender = call.a.addSender(SenderConfiguration(ssrc: SSRC(1000), clockRate: 90000))
+        let sender = call.a.addSender(SenderConfiguration(ssrc: SSRC(1000), clockRate: 90000), now: call.now)
         _ = call.b.addReceiver(
             ReceiverConfiguration(
                 ssrc: SSRC(1000), mid: "v", clockRate: 90000, payloadTypes: [96], nack: true))

@@ -128,7 +128,7 @@ import Testing
         call.a.removeSender(first.sender, now: call.now)
         var packet = PacketBuffer()
         let second = call.a.addSender(
-            SenderConfiguration(ssrc: SSRC(1000), clockRate: 90000))
+            SenderConfiguration(ssrc: SSRC(1000), clockRate: 90000), now: call.now)
         var delivered = 0
         call.onMedia = { _, _, _, _ in delivered += 1 }
         for number in 0..<50 {

@@ -305,7 +305,7 @@ final class Stream {
         self.first = first
         self.length = length
         clockRate = sending.clockRate
-        sender = call.a.addSender(sending)
+        sender = call.a.addSender(sending, now: call.now)
         receiver = call.b.addReceiver(receiving)
         call.a.setClock(
             sender, ntp: NTPTime(unixNanoseconds: 1_763_697_600_000_000_000), rtp: RTPTimestamp(0), at: call.start)

@@ -100,7 +100,7 @@ private final class PacedCall {
         let first = try #require(paced.call.a.statistics(of: paced.video.sender))
         // Padding alone has at most 255 bytes.
         #expect(first.paddingPackets > 0 && first.paddingBytes < 300 * first.paddingPackets)
-        paced.send(for: .seconds(12), most: 700_000)
+        paced.send(for: .seconds(12), most: 1_700_000)
         let sent = try #require(paced.call.a.statistics(of: paced.video.sender))
         let packets = sent.paddingPackets - first.paddingPackets
         #expect(packets > 0 && sent.paddingBytes - first.paddingBytes > 800 * packets)

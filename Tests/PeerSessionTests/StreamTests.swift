@@ -34,7 +34,7 @@ import TestSupport
         _ call: Call, _ bytes: [UInt8], sending: SenderConfiguration, receiving: ReceiverConfiguration,
         change: (RTPHeader, borrowing PacketBuffer) -> Rewrite
     ) throws -> [[UInt8]] {
-        let sender = call.a.addSender(sending)
+        let sender = call.a.addSender(sending, now: call.now)
         _ = call.b.addReceiver(receiving)
         var got: [[UInt8]] = []
         call.onMedia = { _, _, _, packet in got.append(Array(packet.bytes[..<packet.count])) }
@@ -72,7 +72,7 @@ import TestSupport
     func changeOfStore() {
         let call = Call()
         call.secure()
-        let sender = call.a.addSender(SenderConfiguration(ssrc: SSRC(7), clockRate: 90000))
+        let sender = call.a.addSender(SenderConfiguration(ssrc: SSRC(7), clockRate: 90000), now: call.now)
         _ = call.b.addReceiver(receiver("v0", ssrc: SSRC(7)))
         var got: [[UInt8]] = []
         call.onMedia = { _, _, header, packet in
@@ -351,7 +351,7 @@ import TestSupport
         var senders: [SenderID] = []
         for index in 0..<30 {
             let ssrc = SSRC(UInt32(100 + index))
-            let id = call.a.addSender(SenderConfiguration(ssrc: ssrc, clockRate: 90000))
+            let id = call.a.addSender(SenderConfiguration(ssrc: ssrc, clockRate: 90000), now: call.now)
             call.a.setClock(id, ntp: NTPTime(unixNanoseconds: 1), rtp: RTPTimestamp(0), at: call.now)
             senders.append(id)
             _ = call.b.addReceiver(receiver("v\(index)", ssrc: ssrc))

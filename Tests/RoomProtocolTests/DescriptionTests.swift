@@ -115,13 +115,17 @@ import Testing
         #expect(UpDescription.acceptedExtensions(of: silent).transportNumber == nil)
     }
 
-    @Test func `a server sends no transport-wide numbers, because it does not follow reports about them`() {
+    @Test func `a server sends transport-wide numbers if the client reports about them`() throws {
         let offer = DownDescription.offer(
             sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
         for media in offer.media {
-            #expect(!media.extensions.contains { $0.kind == .transportNumber })
-            #expect(!media.formats.contains { $0.feedback.contains("transport-cc") })
+            #expect(media.extensions.contains { $0.kind == .transportNumber })
+            #expect(media.formats.contains { $0.feedback.contains("transport-cc") })
         }
+        var answer = DownDescription.answer(to: offer, sessionID: 2, transport: transport)
+        for media in answer.media { #expect(DownDescription.acceptedExtensions(of: media).transportNumber == 2) }
+        for index in answer.media[0].formats.indices { answer.media[0].formats[index].feedback = [] }
+        #expect(DownDescription.acceptedExtensions(of: answer.media[0]).transportNumber == nil)
     }
 
     @Test func `an extension counts only for the end that sends it`() throws {

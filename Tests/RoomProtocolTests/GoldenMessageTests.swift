@@ -123,6 +123,13 @@ import Testing
             .receiverAssigned(ReceiverAssigned(mid: "0", media: .video, stream: nil, participant: nil, codec: nil))
         ),
         (
+            #"{"bitsPerSecond":340000,"id":1,"stream":7,"type":"streamLimit"}"#,
+            .streamLimit(StreamLimit(stream: 7, bitsPerSecond: 340_000))
+        ),
+        (
+            #"{"id":1,"stream":7,"type":"streamLimit"}"#, .streamLimit(StreamLimit(stream: 7, bitsPerSecond: nil))
+        ),
+        (
             #"{"code":"1328","id":1,"message":"No.","reason":"kicked","type":"closed"}"#,
             .closed(Closing(reason: .kicked, error: problem))
         ),

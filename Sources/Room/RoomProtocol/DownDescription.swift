@@ -28,7 +28,7 @@ package enum DownDescription {
             media: receivers.map { receiver in
                 MediaDescription(
                     kind: receiver.media == .audio ? .audio : .video, mid: receiver.mid, direction: .sendonly,
-                    formats: Codec.formats(Codec.of(receiver.media)), extensions: offeredExtensions,
+                    formats: Codec.formats(Codec.of(receiver.media)).map(\.reported), extensions: offeredExtensions,
                     ssrcs: [receiver.ssrc],
                     retransmissionSSRC: receiver.retransmissionSSRC, cname: cname,
                     // One media stream for each receiver. Which audio and video belong together changes with the
@@ -68,14 +68,14 @@ package enum DownDescription {
                         Codec(format) != nil
                             || format.retransmits.flatMap { media.format(payloadType: $0) }.flatMap(Codec.init) != nil
                     },
-                    extensions: media.extensions.acceptable, transport: transport)
+                    extensions: media.acceptableExtensions, transport: transport)
             })
     }
 }
 
 extension DownDescription {
     /// The header extensions of our offers. An id means the same in each m-line of a bundle (RFC 8843, section 9.1).
-    static let offeredExtensions = [HeaderExtension(id: 1, .captureTime)]
+    static let offeredExtensions = [HeaderExtension(id: 1, .captureTime), HeaderExtension(id: 2, .transportNumber)]
 
     /// The header extensions of our offer that an m-line of its answer accepts.
     package static func acceptedExtensions(of media: MediaDescription) -> HeaderExtensionIDs {
@@ -93,6 +93,18 @@ extension MediaDescription {
         return ids
     }
 
+    /// The header extensions of this offered m-line that an answer accepts.
+    var acceptableExtensions: [HeaderExtension] {
+        extensions.acceptable.filter { $0.kind != .transportNumber || reportsTransportNumbers }
+    }
+
+    /// The ids of the header extensions that the end with this description sends.
+    package var sentExtensions: HeaderExtensionIDs {
+        var ids = HeaderExtensionIDs(extensions.sent)
+        if !reportsTransportNumbers { ids.transportNumber = nil }
+        return ids
+    }
+
     /// Whether a format of it has the feedback about transport-wide numbers.
     var reportsTransportNumbers: Bool { formats.contains { $0.feedback.contains(TransportSequence.feedback) } }
 
@@ -101,5 +113,14 @@ extension MediaDescription {
         MediaDescription(
             kind: kind, mid: mid, direction: .inactive, formats: formats, transport: transport, isRejected: true,
             applicationLine: applicationLine)
+    }
+}
+
+extension PayloadFormat {
+    /// With the feedback about transport-wide numbers, which covers its RTX.
+    var reported: PayloadFormat {
+        var format = self
+        if retransmits == nil { format.feedback.append(TransportSequence.feedback) }
+        return format
     }
 }

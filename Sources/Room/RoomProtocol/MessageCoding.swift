@@ -153,6 +153,7 @@ extension Envelope where Message == ServerMessage {
             case .streamUnpublished(let body): flatten("streamUnpublished", id, body)
             case .streamChanged(let body): flatten("streamChanged", id, body)
             case .receiverAssigned(let body): flatten("receiverAssigned", id, body)
+            case .streamLimit(let body): flatten("streamLimit", id, body)
             case .closed(let body): flatten("closed", id, body)
             }
         return encodeJSON(value)
@@ -179,6 +180,7 @@ extension Envelope where Message == ServerMessage {
             case "streamUnpublished": .streamUnpublished(try decodeBody(StreamUnpublished.self, head, json))
             case "streamChanged": .streamChanged(try decodeBody(StreamChanged.self, head, json))
             case "receiverAssigned": .receiverAssigned(try decodeBody(ReceiverAssigned.self, head, json))
+            case "streamLimit": .streamLimit(try decodeBody(StreamLimit.self, head, json))
             case "closed": .closed(try decodeBody(Closing.self, head, json))
             default: throw unknown(head)
             }

@@ -332,6 +332,18 @@ package struct StreamChanged: Codable, Sendable, Equatable {
     }
 }
 
+/// How much of a published stream the links of those who receive it carry.
+package struct StreamLimit: Codable, Sendable, Equatable {
+    package var stream: Int
+    /// The most that any of them carries, without headers. Nil if one carries all of it.
+    package var bitsPerSecond: Int?
+
+    package init(stream: Int, bitsPerSecond: Int?) {
+        self.stream = stream
+        self.bitsPerSecond = bitsPerSecond
+    }
+}
+
 package struct ParticipantEntered: Codable, Sendable, Equatable {
     package var participant: ParticipantInfo
 
@@ -375,6 +387,7 @@ package enum ServerMessage: Sendable, Equatable {
     case streamUnpublished(StreamUnpublished)
     case streamChanged(StreamChanged)
     case receiverAssigned(ReceiverAssigned)
+    case streamLimit(StreamLimit)
     /// The server ends the connection: `destroyed`, `kicked` or `disconnected`, with the reason as an error.
     case closed(Closing)
 }

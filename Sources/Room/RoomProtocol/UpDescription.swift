@@ -47,7 +47,7 @@ package enum UpDescription {
                 }
                 return MediaDescription(
                     kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .sendonly,
-                    formats: Codec.formats([sender.codec]).map(reported), extensions: offeredExtensions,
+                    formats: Codec.formats([sender.codec]).map(\.reported), extensions: offeredExtensions,
                     ssrcs: [sender.ssrc],
                     retransmissionSSRC: sender.retransmissionSSRC, cname: cname, msid: "\(cname) \(sender.mid)",
                     transport: transport)
@@ -57,25 +57,6 @@ package enum UpDescription {
     /// The header extensions of our offer that an m-line of its answer accepts.
     package static func acceptedExtensions(of media: MediaDescription) -> HeaderExtensionIDs {
         media.accepted(of: offeredExtensions)
-    }
-
-    /// A format with the feedback about transport-wide numbers, which covers its RTX.
-    private static func reported(_ format: PayloadFormat) -> PayloadFormat {
-        var format = format
-        if format.retransmits == nil { format.feedback.append(TransportSequence.feedback) }
-        return format
-    }
-
-    /// The header extensions of an offered m-line that the answer accepts.
-    private static func accepted(in media: MediaDescription) -> [HeaderExtension] {
-        media.extensions.acceptable.filter { $0.kind != .transportNumber || media.reportsTransportNumbers }
-    }
-
-    /// The ids of the header extensions that an offered m-line sends.
-    package static func sentExtensions(in media: MediaDescription) -> HeaderExtensionIDs {
-        var ids = HeaderExtensionIDs(media.extensions.sent)
-        if !media.reportsTransportNumbers { ids.transportNumber = nil }
-        return ids
     }
 
     /// The stream of an offer's m-line. Throws if the server cannot accept it.
@@ -96,7 +77,7 @@ package enum UpDescription {
         }
         return OfferedStream(
             mid: mid, negotiated: negotiated, ssrc: media.ssrcs.first, retransmissionSSRC: media.retransmissionSSRC,
-            extensions: sentExtensions(in: media))
+            extensions: media.sentExtensions)
     }
 
     /// An answer that accepts the given streams. Of the other m-lines, it keeps those that do not send for a later stream,
@@ -119,7 +100,7 @@ package enum UpDescription {
                 return MediaDescription(
                     kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,
                     formats: formats(of: negotiated, reported: media.reportsTransportNumbers),
-                    extensions: accepted(in: media), transport: transport)
+                    extensions: media.acceptableExtensions, transport: transport)
             })
         if offer.bundle == nil { answer.bundle = [] }
         return answer

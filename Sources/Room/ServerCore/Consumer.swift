@@ -1,3 +1,4 @@
+internal import CongestionControl
 internal import PeerLoop
 internal import PeerSession
 internal import RTP
@@ -20,6 +21,10 @@ final class Consumer {
     private(set) var accepted: [NegotiatedCodec]?
     private var extensions = HeaderExtensionIDs()
     @exclusivity(unchecked) private(set) var stream: PublishedStream?
+    /// Nil while the link carries all of the stream.
+    @exclusivity(unchecked) private var thinning: Thinning?
+    /// How much of the stream the link carries, in bits per second of the path. Nil if it carries all of it.
+    private(set) var limit: Double?
     /// Its index among the stream's consumers, which the stream sets.
     var place = 0
 
@@ -51,7 +56,7 @@ final class Consumer {
 
     var isFree: Bool { stream == nil }
     /// Whether a keyframe of the stream would be forwarded.
-    var isAwaitingStart: Bool { splice.isAwaitingStart && replay == nil }
+    var isAwaitingStart: Bool { splice.isAwaitingStart && replay == nil && thinning?.isPausing != true }
     /// The first sequence number of a stream that is assigned now.
     var nextSequenceNumber: SequenceNumber { splice.nextSequenceNumber }
 
@@ -87,9 +92,40 @@ final class Consumer {
         if !beginIfPossible() { _ = stream.replay() }
     }
 
+    /// Sets how much of the stream the link carries, in bits per second of the path. Nil if it carries all of it.
+    func setShare(_ share: Double?, now: MonotonicTime) {
+        guard let stream else { return }
+        thin(to: share, stream, now: now)
+        let before = limit
+        limit = share
+        if share != nil || before != nil { stream.limitChanged(before: before, after: share) }
+    }
+
+    /// Sends nothing for now.
+    func hold(now: MonotonicTime) {
+        if let stream { thin(to: 0, stream, now: now) }
+    }
+
+    private func thin(to share: Double?, _ stream: PublishedStream, now: MonotonicTime) {
+        guard let share else {
+            thinning = nil
+            return
+        }
+        if thinning == nil { thinning = Thinning(isAlone: !stream.hasOthers) }
+        thinning?.setShare(share, now: now)
+    }
+
+    /// On the path, with all headers.
+    var retransmittedBytes: Int {
+        guard let sender, let sent = peer.statistics(of: sender) else { return 0 }
+        return sent.retransmittedBytes + sent.retransmittedPackets * PathRate.packetOverhead
+    }
+
     func release() {
         guard let stream else { return }
+        thinning = nil
         stream.remove(self)
+        limit = nil
         self.stream = nil
         endReplay()
         splice.end()
@@ -121,9 +157,22 @@ final class Consumer {
             return skip(arrived.position, arrived.timestamp, marker: marker, store)
         }
         let wasAwaitingStart = splice.isAwaitingStart
+        if thinning != nil, isLeftOut(arrived, now: now) { return }
         guard let numbers = splice.take(arrived, now: now) else { return }
         send(payload, of: store, marker: marker, numbers)
+        thinning?.sent(bytes: length + RTPHeader.minimumLength + PathRate.packetOverhead)
         if wasAwaitingStart { passClockOn() }
+    }
+
+    /// Whether the link has no room for the packet's frame. Then the stream goes on at a later keyframe.
+    private func isLeftOut(_ packet: Splice.Packet, now: MonotonicTime) -> Bool {
+        if thinning?.isPausing == true { return thinning?.resumes(now: now) == false }
+        guard let stream, !splice.isAwaitingStart,
+            thinning?.pauses(before: packet.timestamp, isNewest: packet.isNewest, now: now) == true
+        else { return false }
+        endReplay()
+        splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
+        return true
     }
 
     private func skip(_ position: StreamPosition, _ timestamp: RTPTimestamp, marker: Bool, _ store: PacketStore) {

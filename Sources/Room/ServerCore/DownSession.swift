@@ -26,6 +26,14 @@ final class DownSession {
         for consumer in consumers where !consumer.isKnownToClient { consumer.stream?.requestKeyframe() }
     }
 
+    /// What the link carries, in bits per second: 0 while nothing arrives, nil before the first estimate.
+    private var target: Int?
+    /// What the streams can use, as the session knows it.
+    private var told: Int?
+    /// While a probe of more has no result, all frames are sent.
+    private var settling: (from: Int?, until: MonotonicTime)?
+    private var repairs = (bytes: 0, at: MonotonicTime.zero, rate: 0.0)
+
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
     /// Called at most once a second with the number of packets that failed authentication so far.
@@ -149,6 +157,8 @@ final class DownSession {
     }
 
     private func assign(_ stream: PublishedStream, to consumer: Consumer) -> Subscribed {
+        // The first probes begin with the stream's sender, and measure what all streams can use.
+        streamsChanged(adding: stream)
         consumer.assign(stream)
         return Subscribed(
             stream: stream.info.id, mid: consumer.receiver.mid,
@@ -159,6 +169,7 @@ final class DownSession {
     func unsubscribe(_ stream: PublishedStream) -> Bool {
         guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
         consumer.release()
+        share()
         return true
     }
 
@@ -170,6 +181,7 @@ final class DownSession {
     /// Assigns an audio stream to a free slot, if there is one, and notifies the client.
     func hear(_ stream: PublishedStream) {
         guard let consumer = freeConsumer(for: stream) else { return }
+        share(adding: stream)
         consumer.assign(stream)
         send(assigned(consumer))
     }
@@ -186,6 +198,73 @@ final class DownSession {
         repeatedRequest.disarm()
         for consumer in consumers { consumer.release() }
         peer.close()
+    }
+
+    // MARK: - Rates
+
+    /// For how long all frames are sent after more streams began, at most.
+    private static let settlingTime = TimeInterval.seconds(1)
+    /// The result of a probe changes the target by this share or more.
+    private static let probeResult = 0.1
+    /// Of video that nobody has measured yet, in bits per second.
+    private static let unknownVideo = 2_000_000.0
+    /// Of audio likewise: Opus at 64 kbit/s with 50 packets a second.
+    private static let unknownAudio = 90_000.0
+
+    /// There are more streams: the session may have to measure more of the link.
+    private func streamsChanged(adding stream: PublishedStream? = nil) {
+        settling = (target, settings.loop.now + Self.settlingTime)
+        share(adding: stream)
+    }
+
+    /// Tells the session what the streams can use, and gives each its share of what the link carries.
+    ///
+    /// - Parameter new: one that is about to begin
+    private func share(adding new: PublishedStream? = nil) {
+        guard peer.isSecured else { return }
+        let receiving = consumers.filter { $0.stream != nil }
+        let videos = receiving.filter { $0.receiver.media == .video }
+        let wishes = videos.map { $0.stream?.wish ?? Self.unknownVideo }
+        let audio = receiving.reduce(0) { $1.receiver.media == .audio ? $0 + ($1.stream?.wish ?? Self.unknownAudio) : $0 }
+        var demand = LinkShares.demand(audio: audio, videos: wishes)
+        if let new { demand += new.wish ?? (new.codec.media == .video ? Self.unknownVideo : Self.unknownAudio) }
+        tellDemand(demand == 0 ? nil : Int(demand))
+        let now = settings.loop.now
+        let repairs = repairRate(now: now)
+        guard let target, !isSettling(target, now: now) else { return }
+        // Nothing arrives at the client. What the publisher sends is for the others, and for the time after that.
+        guard target > 0 else { return videos.forEach { $0.hold(now: now) } }
+        let shares = LinkShares.shares(of: Double(target), audio: audio + repairs, videos: wishes)
+        let isCongested = peer.isCongested
+        for (video, share) in zip(videos, shares) where isCongested || share == nil || video.limit != nil {
+            video.setShare(share, now: now)
+        }
+    }
+
+    private func isSettling(_ target: Int, now: MonotonicTime) -> Bool {
+        guard let (from, until) = settling else { return false }
+        let isMeasured = from.map { Double(abs(target - $0)) > Double($0) * Self.probeResult } ?? false
+        if from == nil { settling?.from = target }
+        guard isMeasured || now >= until else { return true }
+        settling = nil
+        return false
+    }
+
+    /// Each change may cause probes, so small ones do not count.
+    private func tellDemand(_ demand: Int?) {
+        if let demand, let told, abs(demand - told) * 10 <= told { return }
+        guard demand != told else { return }
+        told = demand
+        peer.setDemand(bitsPerSecond: demand)
+    }
+
+    /// The rate of retransmissions over the last half second or more, in bits per second of the path.
+    private func repairRate(now: MonotonicTime) -> Double {
+        let elapsed = now - repairs.at
+        guard elapsed >= .milliseconds(500) else { return repairs.rate }
+        let bytes = consumers.reduce(0) { $0 + $1.retransmittedBytes }
+        repairs = (bytes, now, Double(max(0, bytes - repairs.bytes)) * 8 / elapsed.seconds)
+        return repairs.rate
     }
 
     private func freeConsumer(for stream: PublishedStream) -> Consumer? {
@@ -217,6 +296,7 @@ final class DownSession {
         case .localCandidate(let candidate): send(.candidate(Candidate(session: .down, candidate: candidate)))
         case .gatheringDone: send(.candidate(Candidate(session: .down, candidate: "")))
         case .secured:
+            streamsChanged()
             for consumer in consumers { consumer.secured() }
             repeatedRequest.arm(at: settings.loop.now + Self.keyframeRepetition)
         case .keyframeRequested(let sender):
@@ -226,7 +306,10 @@ final class DownSession {
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its down session."))
         case .failed(let error):
             onEnded?(RoomError(.mediaConnectionFailed, "The client's down session failed: \(error.message)"))
-        case .connected, .disconnected, .roundTrip, .sendingRate: break
+        case .sendingRate(let rate):
+            target = rate
+            share()
+        case .connected, .disconnected, .roundTrip: break
         // The client sends no media in this session.
         case .lossBeyondRepair, .mediaRefused, .senderReport, .bye: break
         }

@@ -26,6 +26,14 @@ final class PublishedStream {
     @exclusivity(unchecked) private var captured: (time: AbsoluteCaptureTime, rtp: RTPTimestamp)?
     /// Whether a consumer or a pipe began after the last packet with a capture time.
     @exclusivity(unchecked) private var needsCaptureTime = false
+    @exclusivity(unchecked) private var rate = StreamRate()
+    /// The rate before the publisher was told a limit, or a higher one since.
+    private var freeRate = 0.0
+    /// What the publisher was told: the most that the link of a consumer or another part of the room carries, in bits per
+    /// second of the path. Nil while one carries all of it.
+    private(set) var limit: Double?
+    private var limitedConsumers = 0
+    private var limitChecked = MonotonicTime.zero
     /// Of the publisher's changes of the state.
     var statePace = StatePace()
     private var governor = KeyframeGovernor()
@@ -45,6 +53,15 @@ final class PublishedStream {
         return memory
     }
 
+    /// Whether more than one receives it.
+    var hasOthers: Bool { consumers.count + pipes.count > 1 }
+
+    /// The rate on the path that it would have without limits, in bits per second. Nil before that is known.
+    var wish: Double? {
+        guard let current = rate.current(now: loop.now) else { return nil }
+        return limit == nil ? current : max(current, freeRate)
+    }
+
     /// Whether its packets go anywhere.
     var isWatched: Bool { !consumers.isEmpty || !pipes.isEmpty }
     /// Whether a keyframe may be awaited.
@@ -55,14 +72,19 @@ final class PublishedStream {
     func add(_ pipe: Pipe) {
         pipes.append(pipe)
         consumerBegins()
+        tellLimit()
     }
 
-    func remove(_ pipe: Pipe) { pipes.removeAll { $0 === pipe } }
+    func remove(_ pipe: Pipe) {
+        pipes.removeAll { $0 === pipe }
+        tellLimit()
+    }
 
     func add(_ consumer: Consumer) {
         if consumers.isEmpty { source.begin() }
         consumer.place = consumers.count
         consumers.append(consumer)
+        if limit != nil { tellLimit() }
     }
 
     /// Takes constant time, because hundreds of consumers are removed when a stream ends.
@@ -73,7 +95,48 @@ final class PublishedStream {
             consumers[consumer.place] = last
             last.place = consumer.place
         }
+        if consumer.limit != nil { limitedConsumers -= 1 }
         if consumers.isEmpty { source.pause() }
+        if limit != nil || limitedConsumers > 0 { tellLimit() }
+    }
+
+    // MARK: - Limits
+
+    /// Between two limits of which the second is higher. Links report more often.
+    private static let limitInterval = TimeInterval.milliseconds(200)
+    /// A publisher's video remains recognizable.
+    private static let leastLimit = 150_000.0
+
+    /// The link of a consumer carries more or less of the stream.
+    func limitChanged(before: Double?, after: Double?) {
+        limitedConsumers += (after == nil ? 0 : 1) - (before == nil ? 0 : 1)
+        // The publisher must know at once that the best link has become narrower, or wide enough.
+        let isUrgent =
+            if let after, let limit { after < limit * 0.95 && (before ?? limit) >= limit * 0.95 } else { true }
+        if isUrgent || loop.now - limitChecked >= Self.limitInterval { tellLimit() }
+    }
+
+    /// Another part of the room can take more or less of the stream.
+    func tellLimit() {
+        limitChecked = loop.now
+        let new = highestLimit
+        if let new, let limit, abs(new - limit) * 20 < limit { return }
+        guard new != limit else { return }
+        let current = rate.current(now: loop.now) ?? 0
+        freeRate = limit == nil ? current : max(freeRate, current)
+        limit = new
+        source.limit(bitsPerSecond: new)
+    }
+
+    private var highestLimit: Double? {
+        guard limitedConsumers == consumers.count, isWatched else { return nil }
+        var highest = Self.leastLimit
+        for consumer in consumers { highest = max(highest, consumer.limit ?? highest) }
+        for pipe in pipes {
+            guard let limit = pipe.limit(of: info.id) else { return nil }
+            highest = max(highest, limit)
+        }
+        return highest
     }
 
     /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.
@@ -82,6 +145,7 @@ final class PublishedStream {
         if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
         guard isWatched else { return recent.forgetKeyframe() }
         let now = loop.now
+        rate.add(packet.count, now: now)
         let payload =
             header.payloadLength > 0
             ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil

@@ -94,7 +94,7 @@ final class UpSession {
         }
         for entry in streams {
             guard let media = offer[mid: entry.offered.mid], !media.isRejected else { continue }
-            peer.setExtensions(UpDescription.sentExtensions(in: media), of: entry.receiver)
+            peer.setExtensions(media.sentExtensions, of: entry.receiver)
         }
         let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
         var local = peer.local
@@ -149,7 +149,9 @@ final class UpSession {
             StreamInfo(
                 id: id, media: negotiated.codec.media, codec: negotiated.codec.rawValue, extraValue: extraValue),
             codec: negotiated.codec, participant: participant, loop: settings.loop,
-            source: SessionSource(peer: peer, receiver: receiver))
+            source: SessionSource(peer: peer, receiver: receiver) { [send] rate in
+                send(.streamLimit(StreamLimit(stream: id, bitsPerSecond: rate)))
+            })
         streams.append(Incoming(offered: offered, receiver: receiver, stream: stream))
         return stream
     }

@@ -130,7 +130,7 @@ struct ProbePlanner: Sendable {
         case .waiting: return probed + Self.timeout
         case .complete:
             let idle = idleUntil > probed + Self.timeout ? probed + Self.timeout : .never
-            let limited = limitedSince.map { max($0, probed) + Self.limitedInterval } ?? .never
+            let limited = limitedTime(after: probed) ?? .never
             let exploring = mayExplore ? probed + explorationInterval : .never
             return min(idle, limited, exploring)
         }
@@ -142,11 +142,17 @@ struct ProbePlanner: Sendable {
         guard state == .complete, estimate > .zero else { return }
         if idleUntil > now, now >= probed + Self.timeout {
             request([estimate * Self.first[0]], goesOn: true, now)
-        } else if let limitedSince, now >= max(limitedSince, probed) + Self.limitedInterval {
+        } else if let time = limitedTime(after: probed), now >= time {
             request([estimate * Self.limitedScale], goesOn: true, now)
         } else if mayExplore, now >= probed + explorationInterval {
             explore(now: now)
         }
+    }
+
+    /// When to measure whether the link carries more than a limited application needs. Nil if that is known.
+    private func limitedTime(after probed: MonotonicTime) -> MonotonicTime? {
+        guard let limitedSince, estimate < largest else { return nil }
+        return max(limitedSince, probed) + Self.limitedInterval
     }
 
     /// Measures whether the link carries twice the estimate.

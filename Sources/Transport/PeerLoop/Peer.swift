@@ -170,7 +170,7 @@ package final class Peer: TurnMember {
 
     package func addSender(_ configuration: SenderConfiguration) -> SenderID {
         touch()
-        return session.addSender(configuration)
+        return session.addSender(configuration, now: loop.now)
     }
 
     /// See `PeerSession.setExtensions`.
@@ -239,6 +239,9 @@ package final class Peer: TurnMember {
         touch()
         session.setDemand(bitsPerSecond: bitsPerSecond, now: loop.now)
     }
+
+    /// See `PeerSession.isCongested`.
+    package var isCongested: Bool { session.isCongested }
 
     /// The longest payload that `send` accepts.
     package var maximumPayloadLength: Int { session.maximumPayloadLength }

@@ -18,10 +18,13 @@ extension PeerSession {
     /// Whether the pacer spreads the packets of this session.
     public var isPaced: Bool { control != nil }
 
+    /// Whether the path shows that it carries less than it gets.
+    public var isCongested: Bool { control?.isCongested ?? false }
+
     func beginControl(now: MonotonicTime) {
         if control == nil { control = SendingControl(CongestionController.Settings()) }
         guard phase == .secured else { return }
-        control?.begin(now: now)
+        control?.begin(canPad: streams.paddingSender != nil, now: now)
         pace(now: now)
     }
 

@@ -301,8 +301,7 @@ public final class PeerSession {
             latestReport = nextReport
             liveness.start(now: now)
             streams.events.push(.secured(profile))
-            control?.begin(now: now)
-            pace(now: now)
+            if control != nil { beginControl(now: now) }
         case .failed(let reason):
             fail(reason)
         case .closed:
@@ -313,7 +312,12 @@ public final class PeerSession {
 
     // MARK: Streams
 
-    public func addSender(_ configuration: SenderConfiguration) -> SenderID { streams.addSender(configuration) }
+    /// Adds a stream that this end sends, with the header extensions that the peer accepts so far.
+    public func addSender(_ configuration: SenderConfiguration, now: MonotonicTime) -> SenderID {
+        let id = streams.addSender(configuration)
+        setExtensions(configuration.extensions, of: id, now: now)
+        return id
+    }
 
     /// Sets the header extensions that the peer accepts for the sender. The others are not written.
     ///

@@ -42,7 +42,7 @@ final class SendingControl {
     private var free: [Int] = []
     /// Packets that may leave now, in the order of sending.
     private(set) var granted: [PacedPacket] = []
-    private var hasBegun = false
+    private var (hasBegun, hasProbed) = (false, false)
     private var demand = DataRate.zero
     private var lastSent = MonotonicTime.zero
     /// When the pacer was last asked.
@@ -144,11 +144,13 @@ final class SendingControl {
 
     // MARK: The controller
 
-    /// The path can carry packets.
-    func begin(now: MonotonicTime) {
-        guard !hasBegun else { return }
+    /// The path can carry packets. The first probes begin when a stream can have padding, because without it they would
+    /// end without a result.
+    func begin(canPad: Bool, now: MonotonicTime) {
+        if !hasBegun { asked = now }
         hasBegun = true
-        asked = now
+        guard canPad, !hasProbed else { return }
+        hasProbed = true
         controller.begin(now: now)
     }
 
@@ -191,6 +193,16 @@ final class SendingControl {
     private var target: Int {
         let control = controller.control
         return control.isPaused ? 0 : Int(min(control.target.bitsPerSecond, 1e12))
+    }
+
+    private static let congestedQueue = TimeInterval.milliseconds(60)
+    private static let congestedLoss = 0.1
+
+    /// Whether a queue, losses or missing reports show that the path carries less than it gets. The target alone may be
+    /// too low, after jitter or an outage.
+    var isCongested: Bool {
+        controller.control.isPaused || controller.path.queue > Self.congestedQueue
+            || controller.lossRatio > Self.congestedLoss
     }
 
     /// - Parameter capacity: of packets that may wait

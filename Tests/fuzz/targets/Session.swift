@@ -19,7 +19,7 @@ func fuzzSession(_ bytes: [UInt8]) {
         ReceiverConfiguration(
             mid: "1", extensions: HeaderExtensionIDs(mid: 4), clockRate: 48000, payloadTypes: [111], nack: false))
     _ = session.addSender(
-        SenderConfiguration(ssrc: SSRC(9), retransmissionSSRC: SSRC(10), clockRate: 90000))
+        SenderConfiguration(ssrc: SSRC(9), retransmissionSSRC: SSRC(10), clockRate: 90000), now: now)
     session.start(role: .client, expecting: [], now: now)
     session.transportConnected(now: now)
     precondition(session.isSecured)

@@ -1,6 +1,8 @@
+internal import CongestionControl
+
 /// Splits the rate of an up session among its streams: audio first, then video in proportion to what each wishes.
 ///
-/// Rates are bits per second. Those of a *path* count the headers of all layers, those of *media* do not.
+/// Rates are bits per second, of the path unless stated otherwise (`PathRate`).
 struct RateShares {
     /// One published stream.
     struct Stream {
@@ -13,12 +15,6 @@ struct RateShares {
         var hasSent = false
     }
 
-    /// The headers of one packet: RTP with an extension and the codec's descriptor, SRTP, UDP, IP.
-    private static let packetOverhead = 67.0
-    private static let packetLength = 1180.0
-    /// The last packet of a frame is half full.
-    private static let framesPerSecond = 25.0
-    private static let frameOverhead = packetOverhead * framesPerSecond / 2 * 8
     /// Opus at 64 kbit/s with 50 packets a second.
     static let audio = 90_000.0
     /// Of video whose wish nobody knows and that does not flow yet.
@@ -27,22 +23,12 @@ struct RateShares {
     /// The least share of the target that video gets, however much audio there is.
     private static let leastShare = 0.2
 
-    /// The rate of a path that media of this rate needs.
-    static func pathRate(ofMedia rate: Double) -> Double {
-        rate / (1 - packetOverhead / packetLength) + frameOverhead
-    }
-
-    /// The rate of media for which a path of this rate has room.
-    static func mediaRate(ofPath rate: Double) -> Double {
-        max(0, rate - frameOverhead) * (1 - packetOverhead / packetLength)
-    }
-
     /// The rate of the path that all streams together can use.
     static func demand(of streams: [Stream]) -> Double { streams.reduce(0) { $0 + demand(of: $1) } }
 
     private static func demand(of stream: Stream) -> Double {
         guard stream.isVideo else { return stream.used > 0 ? stream.used : audio }
-        if let wished = stream.wished { return pathRate(ofMedia: Double(wished)) }
+        if let wished = stream.wished { return PathRate.ofMedia(Double(wished)) }
         // A camera's own video may become larger with the scene.
         return stream.used > 0 || stream.hasSent ? max(stream.used * 1.5, leastPassing) : passing
     }

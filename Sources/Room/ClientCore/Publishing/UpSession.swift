@@ -1,3 +1,4 @@
+internal import CongestionControl
 internal import MediaGraph
 internal import PeerLoop
 internal import PeerSession
@@ -22,6 +23,8 @@ final class UpSession {
         var stream: Int?
         /// The state that the server knows, and whether it is being told another one.
         var (toldState, isTelling) = (StreamState.live, false)
+        /// The rate of media that the links of those who receive it carry. Nil if one carries all of it.
+        fileprivate(set) var roomLimit: Int?
         var framesSent = 0
         var framesNotSent = 0
         var bitRate = RateWindow()
@@ -224,20 +227,19 @@ final class UpSession {
         for track in tracks {
             guard let sent = peer.statistics(of: track.senderID) else { continue }
             track.bitRate.sample(sent.bytes * 8, now: now)
-            track.pathRate.sample((sent.bytes + sent.packets * Self.packetOverhead) * 8, now: now)
+            track.pathRate.sample((sent.bytes + sent.packets * PathRate.packetOverhead) * 8, now: now)
             track.offeredRate.sample(track.offeredBits, now: now)
             track.repairRate.sample(
-                (sent.retransmittedBytes + sent.retransmittedPackets * Self.packetOverhead) * 8, now: now)
+                (sent.retransmittedBytes + sent.retransmittedPackets * PathRate.packetOverhead) * 8, now: now)
         }
         shareRate()
     }
 
     // MARK: - Rates
 
-    /// SRTP's tag, UDP and IPv4.
-    private static let packetOverhead = 44
     /// Of video, in bits per second, so that it shows something.
     private static let leastRate = 5000
+    private static let highestRate = 1_000_000_000
     /// For how long a session sends all frames, whatever the first probes say.
     private static let gateDelay = TimeInterval.seconds(1)
 
@@ -249,17 +251,26 @@ final class UpSession {
             let wished = encoder?.wishedBitsPerSecond ?? 0
             let used = encoder == nil && track.isVideo ? track.offeredRate.rate : track.pathRate.rate
             return RateShares.Stream(
-                isVideo: track.isVideo, used: used, wished: wished > 0 ? wished : nil, hasSent: track.framesSent > 0)
+                isVideo: track.isVideo, used: used, wished: wished > 0 ? min(wished, track.roomLimit ?? wished) : nil,
+                hasSent: track.framesSent > 0)
         }
         tellDemand(streams.isEmpty ? nil : Int(RateShares.demand(of: streams)))
-        guard let target else { return }
         let repairs = tracks.reduce(0) { $0 + $1.repairRate.rate }
-        for (track, share) in zip(tracks, RateShares.shares(of: Double(target), among: streams, repairs: repairs)) {
-            guard let share else { continue }
+        let shares = target.map { RateShares.shares(of: Double($0), among: streams, repairs: repairs) }
+        for (index, track) in tracks.enumerated() where track.isVideo {
+            let limit = track.roomLimit.map { PathRate.ofMedia(Double($0)) }
+            guard let share = [shares?[index], limit].compactMap(\.self).min() else { continue }
             if let securedAt, loop.now - securedAt >= Self.gateDelay { track.gate.setShare(share, now: loop.now) }
-            let media = target == 0 ? 0 : max(Self.leastRate, Int(RateShares.mediaRate(ofPath: share)))
+            let media = target == 0 ? 0 : max(Self.leastRate, Int(PathRate.media(onPath: share)))
             track.offer.track.limitRate(bitsPerSecond: media)
         }
+    }
+
+    /// Sets what the links of those who receive a stream carry, in bits per second of media. Nil if one carries all of it.
+    func setLimit(_ bitsPerSecond: Int?, of stream: Int) {
+        guard let track = tracks.first(where: { $0.stream == stream }) else { return }
+        track.roomLimit = bitsPerSecond.map { max(Self.leastRate, min($0, Self.highestRate)) }
+        shareRate()
     }
 
     /// Each change may cause probes, so small ones do not count.
@@ -272,7 +283,7 @@ final class UpSession {
     /// Whether to send a frame. One that nothing here encodes is dropped if the path has no room for it.
     private func hasRoom(for batch: RTPBatch, on track: Track) -> Bool {
         guard track.isVideo, track.offer.track.encoderStatistics == nil else { return true }
-        let bytes = batch.bytes.count + batch.count * Self.packetOverhead
+        let bytes = batch.bytes.count + batch.count * PathRate.packetOverhead
         track.offeredBits += bytes * 8
         switch track.gate.admit(bytes: bytes, isKeyframe: batch.isKeyframe, now: loop.now) {
         case .pass: return true

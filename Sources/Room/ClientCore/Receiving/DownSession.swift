@@ -96,7 +96,7 @@ final class DownSession {
         }
         for receiver in receivers {
             let media = offer[mid: receiver.mid]
-            let extensions = HeaderExtensionIDs(media?.extensions.sent ?? [])
+            let extensions = media?.sentExtensions ?? HeaderExtensionIDs()
             if let slot = slot(receiver.mid) {
                 peer.setExtensions(extensions, of: slot.id)
                 continue

@@ -142,6 +142,9 @@ export class Room {
         case "receiverAssigned":
             this.#assigned(message.mid, message.stream);
             break;
+        case "streamLimit":
+            this.#up?.limit(message.stream, message.bitsPerSecond);
+            return;
         default:
             return;
         }

@@ -134,6 +134,16 @@ export class UpSession extends Session {
         }
     }
 
+    /** The links of those who watch a stream carry so much of it; without a number, all of it. */
+    async limit(stream, bitsPerSecond) {
+        const line = [...this.#lines.values()].find((line) => line.stream === stream);
+        const sender = line?.transceiver.sender;
+        const parameters = sender?.getParameters();
+        if (sender?.track?.kind !== "video" || !parameters.encodings?.length) return;
+        parameters.encodings[0].maxBitrate = Math.min(videoBitrate, bitsPerSecond ?? videoBitrate);
+        await sender.setParameters(parameters).catch((error) => console.warn("limit not taken:", error));
+    }
+
     /** Ends the stream of a kind. Its m-line is inactive from the next offer on, until the kind is published again. */
     async unpublish(kind) {
         const line = this.#lines.get(kind);

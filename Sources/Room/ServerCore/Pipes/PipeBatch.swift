@@ -96,6 +96,9 @@ enum PipeMessage: Sendable {
     case wanted(Int)
     case unwanted(Int)
     case keyframe(Int)
+    /// How much of a stream of the receiver the sender's consumers can take, in bits per second of the path. Nil without
+    /// a limit.
+    case limit(Int, Double?)
     /// Packets of the stream are missing before the next one.
     case interrupted(Int)
     case clock(Int, SenderClock)

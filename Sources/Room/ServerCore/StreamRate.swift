@@ -1,0 +1,42 @@
+internal import CongestionControl
+internal import RTP
+
+/// The rate of a stream on the path, in bits per second, over the last half second or more.
+struct StreamRate {
+    private static let window = TimeInterval.milliseconds(500)
+    /// Without packets for this long, the rate is 0.
+    private static let silence = TimeInterval.seconds(2)
+
+    private var since: MonotonicTime?
+    private var bytes = 0
+    private var rate = 0.0
+    private var newest = MonotonicTime.zero
+
+    /// - Parameter length: of an RTP packet
+    @inline(__always)
+    mutating func add(_ length: Int, now: MonotonicTime) {
+        newest = now
+        guard let since else {
+            self.since = now
+            bytes = length + PathRate.packetOverhead
+            return
+        }
+        let elapsed = now - since
+        if elapsed >= Self.window { end(after: elapsed, now) }
+        bytes += length + PathRate.packetOverhead
+    }
+
+    private mutating func end(after elapsed: TimeInterval, _ now: MonotonicTime) {
+        let latest = Double(bytes) * 8 / elapsed.seconds
+        // After a pause, the window says nothing about the stream as it flows.
+        rate = rate == 0 || elapsed > Self.silence ? latest : (rate + latest) / 2
+        since = now
+        bytes = 0
+    }
+
+    /// Nil before the first half second.
+    func current(now: MonotonicTime) -> Double? {
+        guard since != nil, rate > 0 else { return nil }
+        return now - newest > Self.silence ? 0 : rate
+    }
+}

@@ -1,0 +1,67 @@
+import RTP
+import Testing
+
+@testable import ServerCore
+
+/// Frames of two packets of 5000 bytes, 40 ms apart: 2 Mbit/s.
+struct ThinningTests {
+    private static let start = MonotonicTime(nanoseconds: 1_000_000_000_000)
+
+    private static func time(_ frame: Int) -> MonotonicTime { start + .milliseconds(Int64(frame) * 40) }
+    private static func timestamp(_ frame: Int) -> RTPTimestamp { RTPTimestamp(0xffff_0000).advanced(by: frame * 3600) }
+
+    /// How many of 1000 frames are sent, if keyframes come when there is room, and the longest time without any.
+    private func send(isAlone: Bool, share: Double?) -> (frames: Int, longestPause: TimeInterval) {
+        var thinning = Thinning(isAlone: isAlone)
+        var (frames, last, longest) = (0, Self.start, TimeInterval.zero)
+        for frame in 0..<1000 {
+            let now = Self.time(frame)
+            if let share { thinning.setShare(share, now: now) }
+            if thinning.isPausing, !thinning.resumes(now: now) { continue }
+            guard !thinning.pauses(before: Self.timestamp(frame), isNewest: true, now: now) else { continue }
+            for _ in 0..<2 { thinning.sent(bytes: 5000) }
+            (frames, longest, last) = (frames + 1, max(longest, now - last), now)
+        }
+        return (frames, longest)
+    }
+
+    @Test func `a stream of four times its share loses three quarters of its frames`() {
+        let alone = send(isAlone: true, share: 500_000)
+        #expect(alone.frames > 230 && alone.frames < 270, "\(alone)")
+        #expect(alone.longestPause < .seconds(1))
+    }
+
+    @Test func `a subscriber among others pauses for two seconds, because keyframes cost everyone`() {
+        let shared = send(isAlone: false, share: 500_000)
+        #expect(shared.longestPause >= .seconds(2) && shared.longestPause < .seconds(3), "\(shared)")
+    }
+
+    @Test func `a stream within its share, or without one, loses nothing`() {
+        #expect(send(isAlone: true, share: 2_100_000).frames == 1000)
+        #expect(send(isAlone: true, share: nil).frames == 1000)
+    }
+
+    @Test func `a packet of a frame that has begun is never left out`() {
+        var thinning = Thinning(isAlone: true)
+        thinning.setShare(10_000, now: Self.start)
+        func pauses(_ frame: Int, isNewest: Bool = true) -> Bool {
+            thinning.pauses(before: Self.timestamp(frame), isNewest: isNewest, now: Self.start)
+        }
+        let first = pauses(0)
+        thinning.sent(bytes: 5000)
+        let second = pauses(0)
+        #expect(!first && !second)
+        let (pauses1, late) = (pauses(1), pauses(0, isNewest: false))
+        #expect(pauses1 && !late)
+    }
+
+    @Test func `a share that is not renewed ends after three seconds`() {
+        var thinning = Thinning(isAlone: true)
+        thinning.setShare(10_000, now: Self.start)
+        thinning.sent(bytes: 5000)
+        let pauses = thinning.pauses(before: Self.timestamp(1), isNewest: true, now: Self.start)
+        let early = thinning.resumes(now: Self.start + .milliseconds(2900))
+        let late = thinning.resumes(now: Self.start + .seconds(3))
+        #expect(pauses && !early && late)
+    }
+}
