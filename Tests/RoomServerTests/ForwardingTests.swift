@@ -237,7 +237,8 @@ private final class Downlink {
                 mid: String(streams), clockRate: 90000, payloadTypes: [96], nack: false))
         return PublishedStream(
             StreamInfo(id: streams, media: codec.media, codec: codec.rawValue, extraValue: ""), codec: codec,
-            participant: "p-1", loop: publisher.loop, source: SessionSource(peer: publisher, receiver: receiver) { _ in })
+            participant: "p-1", loop: publisher.loop,
+            source: SessionSource(peer: publisher, receiver: receiver) { _ in })
     }
 
     func forward(

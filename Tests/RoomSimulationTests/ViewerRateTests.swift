@@ -16,7 +16,9 @@ struct ViewerRateTests {
     }
 
     /// One publishes, and the viewers watch.
-    private func run(follows: Bool, loops: Int = 1, seed: UInt64 = 11, viewers: [(name: String, link: Link)]) throws -> Outcome {
+    private func run(follows: Bool, loops: Int = 1, seed: UInt64 = 11, viewers: [(name: String, link: Link)]) throws
+        -> Outcome
+    {
         let simulation = Simulation(seed: seed, loops: loops, spreadsRooms: loops > 1)
         let ada = simulation.client("ada")
         let others = viewers.map { simulation.client($0.name, link: $0.link) }
@@ -36,7 +38,9 @@ struct ViewerRateTests {
         for _ in 0..<20 {
             outcome.report = try simulation.run(for: .seconds(1))
             for viewer in outcome.report.viewers {
-                if let delay = viewer.trueLatency { outcome.delays[viewer.client, default: []].append(delay.milliseconds) }
+                if let delay = viewer.trueLatency {
+                    outcome.delays[viewer.client, default: []].append(delay.milliseconds)
+                }
             }
         }
         for viewer in outcome.report.viewers {

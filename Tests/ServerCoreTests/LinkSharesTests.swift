@@ -20,7 +20,9 @@ struct LinkSharesTests {
     @Test func `no video gets more than another that could use it`() {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<1000 {
-            let wishes = (0..<Int.random(in: 1...9, using: &random)).map { _ in Double.random(in: 0...4e6, using: &random) }
+            let wishes = (0..<Int.random(in: 1...9, using: &random)).map { _ in
+                Double.random(in: 0...4e6, using: &random)
+            }
             let target = Double.random(in: 1e4...1e7, using: &random)
             let shares = LinkShares.shares(of: target, audio: 0, videos: wishes)
             let given = zip(shares, wishes).map { $0 ?? $1 * LinkShares.headroom }

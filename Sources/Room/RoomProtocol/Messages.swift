@@ -332,7 +332,7 @@ package struct StreamChanged: Codable, Sendable, Equatable {
     }
 }
 
-/// How much of a published stream the links of those who receive it carry.
+/// How much of a published stream the links of its subscribers carry.
 package struct StreamLimit: Codable, Sendable, Equatable {
     package var stream: Int
     /// The most that any of them carries, without headers. Nil if one carries all of it.

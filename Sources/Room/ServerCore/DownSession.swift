@@ -26,9 +26,9 @@ final class DownSession {
         for consumer in consumers where !consumer.isKnownToClient { consumer.stream?.requestKeyframe() }
     }
 
-    /// What the link carries, in bits per second: 0 while nothing arrives, nil before the first estimate.
+    /// The rate of the link in bits per second: 0 while nothing arrives, nil before the first estimate.
     private var target: Int?
-    /// What the streams can use, as the session knows it.
+    /// The rate that the streams can use, as the session knows it.
     private var told: Int?
     /// While a probe of more has no result, all frames are sent.
     private var settling: (from: Int?, until: MonotonicTime)?
@@ -225,14 +225,16 @@ final class DownSession {
         let receiving = consumers.filter { $0.stream != nil }
         let videos = receiving.filter { $0.receiver.media == .video }
         let wishes = videos.map { $0.stream?.wish ?? Self.unknownVideo }
-        let audio = receiving.reduce(0) { $1.receiver.media == .audio ? $0 + ($1.stream?.wish ?? Self.unknownAudio) : $0 }
+        let audio = receiving.reduce(0) {
+            $1.receiver.media == .audio ? $0 + ($1.stream?.wish ?? Self.unknownAudio) : $0
+        }
         var demand = LinkShares.demand(audio: audio, videos: wishes)
         if let new { demand += new.wish ?? (new.codec.media == .video ? Self.unknownVideo : Self.unknownAudio) }
         tellDemand(demand == 0 ? nil : Int(demand))
         let now = settings.loop.now
         let repairs = repairRate(now: now)
         guard let target, !isSettling(target, now: now) else { return }
-        // Nothing arrives at the client. What the publisher sends is for the others, and for the time after that.
+        // Nothing arrives at the client. The publisher goes on for the other subscribers, and for the time after that.
         guard target > 0 else { return videos.forEach { $0.hold(now: now) } }
         let shares = LinkShares.shares(of: Double(target), audio: audio + repairs, videos: wishes)
         let isCongested = peer.isCongested

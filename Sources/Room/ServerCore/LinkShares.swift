@@ -1,5 +1,5 @@
 /// Splits what one subscriber's link carries among the streams that it receives: audio first, and then an equal share for
-/// each video. What a video does not need goes to the others (max-min fairness).
+/// each video. The rate that a video does not need goes to the others (max-min fairness).
 ///
 /// Rates are bits per second of the path.
 struct LinkShares {

@@ -29,7 +29,7 @@ final class PublishedStream {
     @exclusivity(unchecked) private var rate = StreamRate()
     /// The rate before the publisher was told a limit, or a higher one since.
     private var freeRate = 0.0
-    /// What the publisher was told: the most that the link of a consumer or another part of the room carries, in bits per
+    /// The limit that the publisher was told: the most that the link of a consumer or another part of the room carries, in bits per
     /// second of the path. Nil while one carries all of it.
     private(set) var limit: Double?
     private var limitedConsumers = 0

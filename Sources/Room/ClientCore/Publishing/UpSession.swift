@@ -23,7 +23,7 @@ final class UpSession {
         var stream: Int?
         /// The state that the server knows, and whether it is being told another one.
         var (toldState, isTelling) = (StreamState.live, false)
-        /// The rate of media that the links of those who receive it carry. Nil if one carries all of it.
+        /// The rate of media that the best link of a subscriber carries. Nil if one carries all of it.
         fileprivate(set) var roomLimit: Int?
         var framesSent = 0
         var framesNotSent = 0
@@ -266,7 +266,7 @@ final class UpSession {
         }
     }
 
-    /// Sets what the links of those who receive a stream carry, in bits per second of media. Nil if one carries all of it.
+    /// Sets how much of a stream the best link of a subscriber carries, in bits per second of media. Nil if one carries all of it.
     func setLimit(_ bitsPerSecond: Int?, of stream: Int) {
         guard let track = tracks.first(where: { $0.stream == stream }) else { return }
         track.roomLimit = bitsPerSecond.map { max(Self.leastRate, min($0, Self.highestRate)) }
