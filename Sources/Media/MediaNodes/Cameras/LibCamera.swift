@@ -113,7 +113,8 @@ struct KeptLibCamera: HeadedNode {
             on: instance.pipeline.clock)
         head = SourceHead(
             instance,
-            LibCameraDevice(camera.name, camera.planElements(instance.node, wish), instance),
+            LibCameraDevice(
+                camera.name, camera.planElements(instance.node, wish), wish.framesPerSecond, instance),
             [.init(port: "video", standIn: StandIn(instance, slate))],
             withoutDevice: wish.isKeptUp ? .goesOn : .ends,
             limits: SourceSupervisor.Limits().paced(wish.framesPerSecond))
@@ -132,8 +133,8 @@ final class LibCameraDevice: SourceDevice {
     private let clock: PipelineClock
     private let opened = OpenChain()
 
-    init(_ name: String, _ elements: NodePlan, _ instance: NodeInstance) {
-        self.name = name
+    init(_ name: String, _ elements: NodePlan, _ framesPerSecond: Double, _ instance: NodeInstance) {
+        (self.name, self.framesPerSecond) = (name, framesPerSecond)
         (prefix, clock) = (instance.prefix, instance.pipeline.clock)
         var plan = DevicePlan(name: name, wish: "")
         plan.take(elements)
@@ -141,6 +142,7 @@ final class LibCameraDevice: SourceDevice {
     }
 
     func name(of candidate: Int) -> String { name }
+    private let framesPerSecond: Double
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
@@ -159,6 +161,7 @@ final class LibCameraDevice: SourceDevice {
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {
+        chain.element("rate").dropFrames(above: framesPerSecond)
         case .absent(let error), .failed(let error): error
         case .unresponsive: CameraNode.unresponsive(name)
         case .silent, .gone: CameraNode.lost(name)
