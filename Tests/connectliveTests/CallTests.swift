@@ -58,6 +58,8 @@ private func report(_ path: String) throws -> [String: Any] {
                 "view", "--room", "kitchen", "--seconds", "6", "--report", "r.json", "--snapshot", "s.png",
             ], folder: server.folder, seconds: 40)
         #expect(viewer.status == 0, "\(viewer.error)")
+        // Nothing is wrong with a machine without a screen and without sound.
+        #expect(!viewer.error.contains("The loudspeaker is away"), "\(viewer.error)")
         let report = try report(server.folder.file("r.json"))
         #expect((report["framesRendered"] as? Int ?? 0) > 20)
         #expect(report["latencyMethod"] as? String == "abs-capture-time")
@@ -72,8 +74,6 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect(!FileManager.default.fileExists(atPath: server.folder.file("connectlive/server.json")))
     }
 
-    @Test func `a viewer without video reports that it waits, and exits with 1`() throws {
-        let server = try TestServer()
     @Test func `a viewer's snapshot of a camera that is away fails with the reason, and writes no slate`() throws {
         let server = try TestServer()
         let camera = try CameraFile.write([.init("unplugged", at: 0)], to: server.folder)
@@ -93,6 +93,8 @@ private func report(_ path: String) throws -> [String: Any] {
         _ = try publisher.finish(seconds: 20)
     }
 
+    @Test func `a viewer without video reports that it waits, and exits with 1`() throws {
+        let server = try TestServer()
         let viewer = try CommandLineTool.run(
             ["view", "--room", "empty", "--seconds", "6"], folder: server.folder, seconds: 40)
         #expect(viewer.status == 1)

@@ -24,17 +24,30 @@ struct LibCamera: Equatable {
     /// Plans the first camera of libcamera if `auto` finds no usable camera of V4L2. Nil if there is none either, and if
     /// the settings are for V4L2.
     static func plan(insteadOf error: MediaError, _ request: NodeRequest, _ wish: CameraWish) -> NodePlan? {
-        let environment = request.environment
-        guard CameraNode.device(of: request) == CameraSystem.any, CameraSystem.automatic == nil,
-            [MediaError.Code.cameraAbsent, MediaError.Code.cameraNoMode].contains(error.code),
-            environment.hasElement(factory), environment.canOpen(factory)
-        else { return nil }
+        guard replaces(CameraNode.device(of: request), after: error, request.environment) else { return nil }
         return try? LibCamera(prefix)?.plan(request, wish)
+    }
+
+    /// Whether the first camera of libcamera takes the place of the one that a node names, which was not found.
+    static func replaces(_ device: String, after error: MediaError, _ environment: any PlanEnvironment) -> Bool {
+        device == CameraSystem.any && CameraSystem.automatic == nil
+            && [MediaError.Code.cameraAbsent, MediaError.Code.cameraNoMode].contains(error.code)
+            && environment.hasElement(factory) && environment.canOpen(factory)
+    }
+
+    /// Throws `element.missing` without GStreamer's plugin for libcamera.
+    func checkPlugin(_ environment: any PlanEnvironment) throws(MediaError) {
+        guard !environment.hasElement(Self.factory) else { return }
+        throw MediaError(
+            code: MediaError.Code.elementMissing,
+            message:
+                "The camera \(name) cannot be opened: GStreamer's plugin for libcamera is not installed. On Debian, "
+                + "install \(environment.package(ofElement: Self.factory)).")
     }
 
     /// Plans a head with the camera behind it. Whether it is there turns out when it is opened.
     func plan(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) -> NodePlan {
-        try request.environment.require(Self.factory)
+        try checkPlugin(request.environment)
         try check(request, wish)
         let choice = request.choice(
             "video",
@@ -129,6 +142,7 @@ struct KeptLibCamera: HeadedNode {
 final class LibCameraDevice: SourceDevice {
     private let name: String
     private let plan: DevicePlan
+    private let framesPerSecond: Double
     private let prefix: String
     private let clock: PipelineClock
     private let opened = OpenChain()
@@ -142,12 +156,12 @@ final class LibCameraDevice: SourceDevice {
     }
 
     func name(of candidate: Int) -> String { name }
-    private let framesPerSecond: Double
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
             isFed ? CameraNode.lost(name) : Self.absent(name, failure)
         }
+        chain.element("rate").dropFrames(above: framesPerSecond)
         opened.hold(chain)
         try chain.play()
     }
@@ -161,7 +175,6 @@ final class LibCameraDevice: SourceDevice {
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {
-        chain.element("rate").dropFrames(above: framesPerSecond)
         case .absent(let error), .failed(let error): error
         case .unresponsive: CameraNode.unresponsive(name)
         case .silent, .gone: CameraNode.lost(name)
