@@ -25,7 +25,7 @@ struct DevicesCommand: ParsableCommand {
 
         @Flag(help: "Print JSON.") var json = false
 
-        /// A misspelt command is no camera, unless the user has given the name to one.
+        /// A misspelt command is not a camera, unless the user has given the name to one.
         func validate() throws {
             guard let word = cameras.first, word.nearest(among: ["list", "bind", "unbind", "help"]) != nil,
                 (try? CameraSystem.machine.bound(word)) ?? word == word
