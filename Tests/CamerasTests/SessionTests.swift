@@ -213,7 +213,10 @@ import Testing
         let brightness = try #require(try device.controls().first { $0.name == "brightness" })
         let original = try device.value(of: brightness)
         _ = read(session, machine, until: 2)
-        #expect(throws: MediaError.self) { try session.set(ControlValues("brightness=9,auto_exposure=1")) }
+        let refused = #expect(throws: MediaError.self) {
+            try session.set(ControlValues("brightness=9,auto_exposure=1"))
+        }
+        #expect(refused?.message.contains("refused the control auto_exposure=1: ") == true, "\(refused as Any)")
         #expect(try device.value(of: brightness) == original)
         try session.set(ControlValues("brightness=9"))
         #expect(throws: MediaError.self) { try session.set(ControlValues("brightness=7,auto_exposure=1")) }

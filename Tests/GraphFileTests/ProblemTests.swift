@@ -92,6 +92,29 @@ import Testing
         #expect(problems(text, NodeRegistry.builtIn.kinds).isEmpty)
     }
 
+    @Test func `a key that is indented too far, or too little, is reported with its right column`() {
+        let far = """
+            chains:
+              - - node: camera
+                   width: 640
+            """
+        #expect(
+            problems(far).first?.contains("let it begin in column 7, like the one above it") == true, "\(problems(far))"
+        )
+        let near = """
+            chains:
+                - node: camera
+              description: A camera
+            """
+        #expect(
+            problems(near).first?.contains("let all keys of a map begin in the same column") == true,
+            "\(problems(near))")
+        let unquoted = """
+            description: a: b
+            """
+        #expect(problems(unquoted).first?.contains("quote text with \": \"") == true, "\(problems(unquoted))")
+    }
+
     @Test func `an input with two sources is the problem, not an unlinked output`() {
         let text = """
             chains:

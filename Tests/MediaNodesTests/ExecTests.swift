@@ -180,6 +180,25 @@ extension MediaNodesTests {
             #expect(seen.warnings("feed.too-fast").first?.contains("perhaps I420 640x480") == true, "\(seen.story)")
         }
 
+        @Test func `a live program with smaller frames than stated is told once which size they might have`()
+            async throws
+        {
+            let seen = Seen()
+            let node = exec(pattern("identity"), ["fps": 30, "width": 640, "height": 480])
+            let pipeline = try await MediaPipeline(fed(node), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 30, "the warning: \(seen.story)") { !seen.warnings("process.bad-output").isEmpty }
+            let count = seen.pictures.count
+            await eventually(within: 30, "more frames") { seen.pictures.count > count + 5 }
+            await pipeline.stop()
+            let warnings = seen.warnings("process.bad-output")
+            #expect(warnings.count == 1, "\(warnings)")
+            #expect(
+                warnings.first?.contains(
+                    "it writes 115200 bytes at a time, and a frame has 460800; they would be I420 320x240") == true,
+                "\(warnings)")
+        }
+
         @Test("Programs that stop together share their time limit, and may write their remaining output")
         func leaving() async throws {
             let folder = TemporaryFolder()

@@ -113,6 +113,12 @@ extension MediaNodesTests {
 
         @Test func `without its element, the message names the package`() {
             #expect(refusal(["device": "libcamera"], on: Board(elements: ["x264enc"])) == "element.missing")
+            let message = #expect(throws: MediaError.self) {
+                try plan(["device": "libcamera"], on: Board(elements: ["x264enc"]))
+            }?.message
+            #expect(
+                message?.contains("plugin for libcamera is not installed. On Debian, install") == true,
+                "\(message ?? "")")
             #expect(LibCamera("libcameras") == nil && LibCamera("serial:1") == nil)
         }
     }

@@ -51,6 +51,40 @@ import Testing
         #expect((100...104).contains(taken))
     }
 
+    /// The frames of a camera that pass, at `rate` frames/s but for a silence.
+    private func passed(
+        _ wish: Double, of rate: Double, seconds: Int = 10, silent: Range<Double> = 0..<0
+    ) -> [Double] {
+        var pace = FramePace(framesPerSecond: wish)
+        let times: [Double] = (0..<Int(rate * Double(seconds))).map { Double($0) / rate }
+        return times.filter { time in
+            if silent.contains(time) { return false }
+            return pace.admits(UInt64((time * 1e9).rounded(.down)))
+        }
+    }
+
+    @Test(arguments: [(20.0, 30.0), (15, 30), (29.97, 30), (20, 25), (50, 60), (7, 240), (30, 30)])
+    func `frames are dropped evenly down to a rate`(wish: Double, of rate: Double) {
+        let times = passed(wish, of: rate, seconds: 100)
+        #expect(abs(Double(times.count) - wish * 100) <= 1)
+        let gaps: [Double] = zip(times, times.dropFirst()).map { $1 - $0 }
+        let longest = gaps.max() ?? 0
+        #expect(longest < 1 / wish + 1 / rate)
+    }
+
+    @Test func `after a silence, frames pass at the rate, and not all at once`() {
+        let after = passed(20, of: 100, silent: 3..<8).filter { $0 >= 8 }
+        #expect(abs(after.count - 40) <= 1)
+        #expect(zip(after, after.dropFirst()).allSatisfy { $1 - $0 > 0.049 })
+    }
+
+    @Test func `frames whose times have run back pass at the rate`() {
+        var pace = FramePace(framesPerSecond: 10)
+        let milliseconds: [UInt64] = (0..<10).map { 100_000 + $0 * 50 } + (0..<10).map { 50_000 + $0 * 50 }
+        let passed = milliseconds.indices.filter { pace.admits(milliseconds[$0] * 1_000_000) }
+        #expect(passed == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18])
+    }
+
     @Test("A program's output becomes lines without control characters, limited in number")
     func lines() {
         var log = LineLog(now: 0)

@@ -18,7 +18,7 @@ private final class RecordedRun: Sendable {
     init(
         _ faults: [CameraFixture.Fault] = [], _ settings: [String: SettingValue] = [:], format: FourCC = "YUYV",
         rate: FrameRate = FrameRate(100), frames: [CameraFixture.Frame]? = nil, isEncoded: Bool = false,
-        firstFrame: Double? = nil
+        firstFrame: Double? = nil, slowedTo slowed: Double? = nil
     ) async throws {
         var fixture = try CameraFixture(
             json: """
@@ -42,6 +42,7 @@ private final class RecordedRun: Sendable {
         let graph = MediaGraph {
             Chain {
                 Node("camera", settings: all)
+                if let slowed { Node.rate(framesPerSecond: slowed) }
                 if isEncoded { Node.null("end") } else { Node.frames("view") }
             }
         }
@@ -199,6 +200,32 @@ extension MediaNodesTests {
             await eventually("the warning") { run.events == ["waiting camera.silent"] }
             #expect(run.status?.cause?.contains("delivers damaged frames only") == true, "\(run.status as Any)")
             await run.pipeline.stop()
+        }
+
+        @Test func `a camera whose frames cannot be decoded is reported as such, and not as unplugged`() async throws {
+            let data = [0xff, 0xd8] + [UInt8](repeating: 0x55, count: 200) + [0xff, 0xd9]
+            let run = try await RecordedRun(
+                format: "MJPG", frames: [.init(format: "MJPG", size: FrameSize(64, 48), data: data)])
+            try await run.pipeline.start()
+            await eventually("the warning") { run.events == ["waiting camera.undecodable"] }
+            #expect(
+                run.status?.cause?.contains("sends frames that cannot be decoded") == true, "\(run.status as Any)")
+            await run.pipeline.stop()
+        }
+
+        @Test(arguments: [(20.0, nil), (100, 20)])
+        func `after a silence, a camera's frames come no faster than they were requested`(
+            rate: Double, slowed: Double?
+        ) async throws {
+            let run = try await RecordedRun(
+                [.init(.silent, at: 0.5, until: 1.4)], ["fps": .number(rate)], slowedTo: slowed)
+            try await run.pipeline.start()
+            await eventually("frames after the silence") { run.seen.pictures.count > 40 }
+            await run.pipeline.stop()
+            let times = run.seen.pictures.all.map(\.time)
+            // A stand-in may come directly before or after a frame.
+            let near = zip(times, times.dropFirst()).filter { $1.milliseconds(since: $0) < 30 }
+            #expect(near.count <= 3, "\(near.count) of \(times.count)")
         }
 
         @Test func `a replacement that cannot be is refused, and one that is there or away is noted`() async throws {

@@ -76,6 +76,37 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test(arguments: [
+            ("overlay", "image-opacity", SettingValue.number(0.5)), ("filter", "caps", "not caps"),
+            ("tint", "format", "not caps"),
+        ])
+        func `a check refuses a value that the node would refuse, and changes nothing`(
+            node: String, setting: String, value: SettingValue
+        ) async throws {
+            let tint = ElementsNode(
+                "tint", "Passes frames on", elements: ["capsfilter"], exposing: ["format": "capsfilter.caps"],
+                takes: .rawVideo(), gives: .rawVideo())
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 320, height: 240)
+                    Node("overlay", name: "overlay")
+                    Node("element:capsfilter", name: "filter")
+                    Node("tint", name: "tint")
+                    Node.null("end")
+                }
+            }
+            let pipeline = try await MediaPipeline(graph, registry: try .builtIn.adding(.elements(tint)))
+            try await pipeline.start()
+            let plan = pipeline.plan
+            let checked = #expect(throws: MediaError.self) { try pipeline.check(node, setting, to: value) }
+            let refused = await #expect(throws: MediaError.self) { try await pipeline.set(node, setting, to: value) }
+            #expect(checked?.description == refused?.description)
+            #expect(pipeline.plan == plan)
+            try pipeline.check("filter", "caps", to: "video/x-raw")
+            #expect(pipeline.plan == plan)
+            await pipeline.stop()
+        }
+
         @Test func `the settings that an edit has changed before a refused one are set back`() async throws {
             func graph(_ settings: [String: SettingValue]) -> MediaGraph {
                 MediaGraph {

@@ -113,6 +113,34 @@ import Testing
         #expect(small.formats(at: 16 * 100_000_000, in: 0.5) == nil, "no such size")
     }
 
+    /// Pieces of some bytes, each in reads of 64 KiB, at a rate.
+    private func told(
+        _ bytes: Int, count: Int = 30, rate: Double = 30, merging merged: Set<Int> = []
+    ) -> [String] {
+        var rhythm = FrameRhythm(FrameFormat(.i420, width: 640, height: 480))
+        var (told, now) = ([String](), UInt64(1))
+        for piece in 0..<count {
+            for start in stride(from: 0, to: bytes, by: 65_536) {
+                now += 100_000
+                let other = rhythm.take(min(65_536, bytes - start), at: now)
+                if let other { told.append("\(other.length): \(other.formats)") }
+            }
+            now = merged.contains(piece) ? now : 1 + UInt64(Double(piece + 1) * 1e9 / rate)
+        }
+        return told
+    }
+
+    @Test func `live frames of another size are told once, by the pieces in which they come`() {
+        let small = 320 * 240 * 3 / 2
+        #expect(told(small).map { $0.prefix(20) } == ["115200: I420 320x240"])
+        #expect(told(640 * 480 * 2).first?.contains("YUY2 640x480") == true)
+        #expect(told(small, merging: [4, 15]) == told(small), "two frames at once")
+        #expect(told(640 * 480 * 3 / 2).isEmpty, "the stated size")
+        #expect(told(115_201).isEmpty, "no usual size")
+        #expect(told(small, rate: 120).isEmpty, "a quarter of a frame at a time")
+        #expect(told(small, count: 9).isEmpty, "too few")
+    }
+
     @Test("Random bytes end soon, in frames or an error", arguments: UInt64(1)...6)
     func random(seed: UInt64) {
         var random = Random(state: seed &* 0x9e37_79b9_7f4a_7c15)

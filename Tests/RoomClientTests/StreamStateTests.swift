@@ -84,6 +84,7 @@ struct StreamStateTests {
     @Test(arguments: [
         ("camera.absent", "waiting for the camera"), ("camera.lost", "camera unplugged"),
         ("camera.busy", "camera in use elsewhere"),
+        ("camera.undecodable", "camera sends frames that cannot be decoded"),
         ("camera.bandwidth", "camera not working"), ("microphone.lost", "microphone unplugged"),
         ("element.failed", "source not working"), ("", "source not working"),
         ("process.ended", "program ended"), ("process.silent", "program not working"),

@@ -58,6 +58,8 @@ private func report(_ path: String) throws -> [String: Any] {
                 "view", "--room", "kitchen", "--seconds", "6", "--report", "r.json", "--snapshot", "s.png",
             ], folder: server.folder, seconds: 40)
         #expect(viewer.status == 0, "\(viewer.error)")
+        // Nothing is wrong with a machine without a screen and without sound.
+        #expect(!viewer.error.contains("The loudspeaker is away"), "\(viewer.error)")
         let report = try report(server.folder.file("r.json"))
         #expect((report["framesRendered"] as? Int ?? 0) > 20)
         #expect(report["latencyMethod"] as? String == "abs-capture-time")
@@ -70,6 +72,25 @@ private func report(_ path: String) throws -> [String: Any] {
         server.tool.interrupt()
         #expect(try server.tool.finish(seconds: 20).status == 0)
         #expect(!FileManager.default.fileExists(atPath: server.folder.file("connectlive/server.json")))
+    }
+
+    @Test func `a viewer's snapshot of a camera that is away fails with the reason, and writes no slate`() throws {
+        let server = try TestServer()
+        let camera = try CameraFile.write([.init("unplugged", at: 0)], to: server.folder)
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "kitchen", "--camera", camera, "--mic", "none", "--forever"], folder: server.folder)
+        _ = try publisher.waitForText("Connected to the room")
+        let viewer = try CommandLineTool.run(
+            ["view", "--room", "kitchen", "--seconds", "5", "--snapshot", "s.png", "--report", "r.json"],
+            folder: server.folder, seconds: 40)
+        #expect(viewer.status == 1)
+        #expect(try report(server.folder.file("r.json"))["framesRendered"] as? Int ?? 0 > 0)
+        #expect(viewer.error.contains("[snapshot.missing]"), "\(viewer.error)")
+        #expect(viewer.error.contains("showed its source. Video"), "\(viewer.error)")
+        #expect(viewer.error.contains("waits: waiting for the camera."), "\(viewer.error)")
+        #expect(!FileManager.default.fileExists(atPath: server.folder.file("s.png")))
+        publisher.interrupt()
+        _ = try publisher.finish(seconds: 20)
     }
 
     @Test func `a viewer without video reports that it waits, and exits with 1`() throws {

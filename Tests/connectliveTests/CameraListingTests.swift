@@ -119,6 +119,55 @@ import Testing
         #expect(asked?.sentence == "publish sends 1920x1080 at 30 frames/s")
     }
 
+    @Test func `a size beyond every mode is said to be scaled up, with the size that is not`() {
+        let webcam: Offered = ("YUYV", [(Self.vga, 30), (Self.fullHD, 5)])
+        #expect(
+            choice(webcam, size: Self.hd)?.enlargement(to: Self.hd)
+                == "publish scales the camera's frames up to 1280x720: its best mode is 640x480 at 30 frames/s. "
+                + "--size 640x480 sends them as they are")
+        #expect(choice(webcam, size: Self.vga)?.enlargement(to: Self.vga) == nil)
+        #expect(choice(webcam, size: Self.hd, fps: 5)?.enlargement(to: Self.hd) == nil)
+        #expect(choice(("H264", [(Self.hd, 30)]), webcam, size: Self.hd)?.enlargement(to: Self.hd) == nil)
+    }
+
+    @Test func `publish says that it scales up, before anything is sent`() throws {
+        let folder = TemporaryFolder()
+        let camera = try CameraFile.write([], to: folder)
+        let result = try CommandLineTool.run(
+            [
+                "publish", "--room", "r", "--camera", camera, "--mic", "none", "--size", "128x96", "--fps", "15",
+            ], folder: folder)
+        #expect(result.error.contains("publish scales the camera's frames up to 128x96: "), "\(result.error)")
+    }
+
+    @Test func `publish names the missing plugin of libcamera, and promises nothing`() throws {
+        guard !Devices.hasLibCamera else { return }
+        let result = try CommandLineTool.run(
+            ["publish", "--room", "r", "--camera", "libcamera", "--mic", "none"], folder: TemporaryFolder())
+        #expect(result.status == 1 && !result.error.contains("publish sends"), "\(result.error)")
+        #expect(result.error.contains("plugin for libcamera is not installed"), "\(result.error)")
+    }
+
+    @Test func `devices describes a recorded camera like a real one, and nothing else`() throws {
+        let folder = TemporaryFolder()
+        let camera = try CameraFile.writeAdjustable(to: folder)
+        let result = try CommandLineTool.run(["devices", camera], folder: folder)
+        #expect(
+            result.output.split(separator: "\n").map(String.init) == [
+                "Cameras", "  \(camera)  Webcam  (\(camera))", "    YUYV  64x48  30 frames/s",
+                "    publish sends 64x48 at 30 frames/s: no readable mode has 1280x720 at 30",
+                "    brightness  0 to 255  default 128", "    contrast    0 to 9    default 3",
+            ], "\(result.error)")
+        let missing = try CommandLineTool.run(["devices", "fixture:none.json"], folder: folder)
+        #expect(missing.status == 1 && missing.error.contains("none.json"), "\(missing.error)")
+        let wrong = try CommandLineTool.run(["devices", camera, "--nope"], folder: folder)
+        #expect(wrong.status == 2 && wrong.error.contains("Unknown option '--nope'"), "\(wrong.error)")
+        let report = try CommandLineTool.run(["devices", "list", camera, "--json"], folder: folder)
+        let whole = try #require(
+            try JSONSerialization.jsonObject(with: Data(report.output.utf8)) as? [String: Any])
+        #expect((whole["cameras"] as? [[String: Any]])?.map { $0["name"] as? String } == [camera])
+    }
+
     @Test func `the camera's own H.264 passes in up to 1080p, because nothing is encoded`() {
         let webcam: [Offered] = [
             ("H264", [(Self.hd, 30), (Self.fullHD, 30)]), ("YUYV", [(Self.vga, 30), (Self.hd, 30)]),

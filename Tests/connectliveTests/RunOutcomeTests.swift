@@ -182,6 +182,27 @@ import TestSupport
         #expect(result.error.contains("[snapshot.missing]"), "\(result.error)")
     }
 
+    @Test(arguments: [nil, 1.2])
+    func `a snapshot waits for its camera, and fails the run if the camera does not come`(arrives: Double?) throws {
+        let folder = TemporaryFolder()
+        let camera = try CameraFile.write([.init("unplugged", at: 0, until: arrives)], to: folder)
+        try folder.write(
+            """
+            chains:
+              - - {node: camera, device: "\(camera)", width: 64, height: 48}
+                - {node: snapshot, path: shot.png}
+            """, to: "graph.yaml")
+        let result = try CommandLineTool.run(
+            ["run", "graph.yaml", "--seconds", arrives == nil ? "2" : "6"], folder: folder, seconds: 40)
+        let isWritten = FileManager.default.fileExists(atPath: folder.file("shot.png"))
+        #expect(isWritten == (arrives != nil), "\(result.error)")
+        #expect(result.status == (isWritten ? 0 : 1), "\(result.error)")
+        #expect(result.error.contains("camera waits for its device: "), "\(result.error)")
+        guard arrives == nil else { return }
+        #expect(result.error.contains("[snapshot.missing]") && result.error.contains("camera.json"), "\(result.error)")
+        #expect(result.error.contains(#/received 0 frames and \d+ that stood in for a device/#), "\(result.error)")
+    }
+
     @Test(arguments: ["./graph.yaml", "a.mkv"])
     func `a report over a file of the run is refused`(path: String) throws {
         let result = try run(

@@ -322,6 +322,32 @@ extension TemporaryFolder {
         #expect(report.contains("\"meters\""), "\(report)")
     }
 
+    @Test func `an edit to a camera that is not there is made, with a warning that names the camera`() throws {
+        let folder = TemporaryFolder()
+        let camera = try CameraFile.write([], to: folder)
+        func graph(_ device: String) -> String {
+            """
+            chains:
+              - - {node: camera, name: front, device: "\(device)", width: 64, height: 48}
+                - {node: "null", name: end}
+            """
+        }
+        let run = try Run(graph(camera), in: folder)
+        let socket = try run.attach()
+        func state() throws -> String? {
+            (try socket.ask(#"{"do":"status"}"#)["result"] as? [String: Any])?["state"] as? String
+        }
+        while try state() == "prepared" {}
+        try folder.write(graph("serial:NOPE"), to: "other.yaml")
+        let result = try run.command("apply", "other.yaml")
+        #expect(result.status == 0 && result.output.contains("replaced front (camera)"), "\(result.error)")
+        let line = "warning: front waits for its device: The camera serial:NOPE is not plugged in"
+        #expect(result.error.contains(line), "\(result.error)")
+        let returned = try run.command("apply", "graph.yaml")
+        #expect(returned.status == 0 && !returned.error.contains("warning"), "\(returned.error)")
+        #expect(try run.end().status == 0)
+    }
+
     @Test func `an impossible edit is reported with the line of its node`() throws {
         let run = try Run()
         let socket = try run.attach()

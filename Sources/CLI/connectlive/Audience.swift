@@ -7,7 +7,10 @@ internal import Synchronization
 /// Shows videos tiled in one window, if there is a display, and keeps the newest frame of each.
 final class Screen: Sendable {
     private let window: TiledWindow?
+    /// The newest frame of each video that shows its source.
     private let newest = Mutex<[Int: VideoFrame]>([:])
+    /// One sentence for each video whose source is away.
+    private let waiting = Mutex<[Int: String]>([:])
     private let first = Mutex<Int?>(nil)
     /// Whether the first video was of a former stay in the room. The next one takes its place.
     private let isOver = Mutex(false)
@@ -30,7 +33,8 @@ final class Screen: Sendable {
     /// The room has ended, and others of its videos may come.
     func beginAnew() { isOver.withLock { $0 = true } }
 
-    func show(_ frame: VideoFrame, of stream: Int) {
+    /// - Parameter isLive: whether the frame is one of the video's source. Others are shown, and in no snapshot.
+    func show(_ frame: VideoFrame, of stream: Int, isLive: Bool = true) {
         let isNew = isOver.withLock { isOver in
             defer { isOver = false }
             return isOver
@@ -39,12 +43,22 @@ final class Screen: Sendable {
             newest.withLock { $0 = [:] }
             first.withLock { $0 = nil }
         }
+        window?.show(frame, in: String(stream))
+        guard isLive else { return }
         first.withLock { $0 = $0 ?? stream }
         newest.withLock { $0[stream] = frame }
-        window?.show(frame, in: String(stream))
     }
 
-    /// The newest frame of the first video.
+    /// Notes why a video does not show its source, in one sentence; nil if it does.
+    func note(_ stream: Int, waits reason: String?) { waiting.withLock { $0[stream] = reason } }
+
+    /// Why the first video of the snapshot, or else any one, does not show its source.
+    var absence: String? {
+        let first = first.withLock { $0 }
+        return waiting.withLock { waiting in first.map { waiting[$0] } ?? waiting.min { $0.key < $1.key }?.value }
+    }
+
+    /// The newest frame of the first video that has shown its source.
     var snapshot: VideoFrame? { first.withLock { $0 }.flatMap { stream in newest.withLock { $0[stream] } } }
 
     func close() async { await window?.close() }
@@ -148,7 +162,7 @@ final class Audience: Sendable {
         // The video keeps the view until it is detached.
         let view = UIRenderView()
         let id = video.id
-        view.onFrame = { [screen] frame in screen.show(frame, of: id) }
+        view.onFrame = { [screen, weak video] frame in screen.show(frame, of: id, isLive: video?.state == .live) }
         video.attach(view)
         screen.add(id)
         let room = state.withLock { state in
@@ -162,8 +176,13 @@ final class Audience: Sendable {
     private func printState(of video: RemoteVideo, of participant: RemoteParticipant) {
         guard only == nil || participant.id == only else { return }
         switch video.state {
-        case .waiting(let reason): Console.line("Video \(video.id) of \(participant.id) waits: \(reason).")
-        case .live: Console.line("Video \(video.id) of \(participant.id) is live again.")
+        case .waiting(let reason):
+            let sentence = "Video \(video.id) of \(participant.id) waits: \(reason)."
+            screen.note(video.id, waits: sentence)
+            Console.line(sentence)
+        case .live:
+            screen.note(video.id, waits: nil)
+            Console.line("Video \(video.id) of \(participant.id) is live again.")
         }
     }
 

@@ -56,6 +56,15 @@ struct CameraListing: Encodable {
         }
     }
 
+    /// A camera by its name.
+    ///
+    /// - Throws: the errors of `CameraSystem.open`, such as `camera.absent`.
+    init(named name: String) throws(MediaError) {
+        let opened = try CameraSystem.machine.open(name, mayReserve: false)
+        defer { opened.device.close() }
+        self.init(opened.place, try opened.device.formats(), try opened.device.controls())
+    }
+
     /// A camera of libcamera.
     static func lines(of camera: LibraryCamera) -> [String] {
         let modes =

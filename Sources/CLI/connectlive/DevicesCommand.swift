@@ -9,15 +9,32 @@ struct DevicesCommand: ParsableCommand {
         commandName: "devices",
         abstract:
             "List cameras with their names, modes, bandwidth and controls, and microphones and speakers with their names.",
-        discussion: "'devices bind' gives a camera a name of your own.",
+        discussion: "'devices CAMERA' describes one camera, also a recorded one (fixture:FILE). 'devices bind' gives a "
+            + "camera a name of your own.",
         subcommands: [ListCommand.self, BindCommand.self, UnbindCommand.self], defaultSubcommand: ListCommand.self)
 
     struct ListCommand: ParsableCommand {
-        static let configuration = CommandConfiguration(commandName: "list", abstract: "List them (the default).")
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List them (the default), or describe the named cameras.")
+
+        @Argument(
+            help: ArgumentHelp(
+                "Describe only these cameras: names, paths such as /dev/video0, or fixture:FILE for a recorded one.",
+                valueName: "camera"))
+        var cameras: [String] = []
 
         @Flag(help: "Print JSON.") var json = false
 
+        /// A misspelt command is not a camera, unless the user has given the name to one.
+        func validate() throws {
+            guard let word = cameras.first, word.nearest(among: ["list", "bind", "unbind", "help"]) != nil,
+                (try? CameraSystem.machine.bound(word)) ?? word == word
+            else { return }
+            throw ValidationError("There is no command \"\(word)\".")
+        }
+
         func run() throws {
+            guard cameras.isEmpty else { return try DevicesReport(of: cameras).show(asJSON: json) }
             // Devices do not depend on a broken file with names.
             let names = Result { () throws(MediaError) in try CameraBindings.ofUser.all() }
             let list = DevicesReport(names: (try? names.get()) ?? [:])
@@ -93,16 +110,44 @@ struct DevicesCommand: ParsableCommand {
 }
 
 private struct DevicesReport: Encodable {
-    let cameras = CameraListing.all()
+    let cameras: [CameraListing]
     /// Cameras behind libcamera, such as a Raspberry Pi's.
-    let libraryCameras = Devices.libraryCameras()
+    let libraryCameras: [LibraryCamera]
     /// Cameras by the names of this user.
     let names: [String: CameraBindings.Binding]
     let microphones: [AudioDevice]
     let speakers: [AudioDevice]
+    private let isWhole: Bool
+
+    private enum CodingKeys: String, CodingKey { case cameras, libraryCameras, names, microphones, speakers }
+
+    /// A few cameras, and nothing else.
+    ///
+    /// - Throws: `camera.absent` and others of a camera that cannot be described.
+    init(of cameras: [String]) throws(MediaError) {
+        let isOfLibrary = { (name: String) in name == "libcamera" || name.hasPrefix("libcamera:") }
+        self.cameras = try cameras.filter { !isOfLibrary($0) }.map { (name) throws(MediaError) in
+            try CameraListing(named: name)
+        }
+        var libraryCameras: [LibraryCamera] = []
+        for name in cameras where isOfLibrary(name) {
+            let found = Devices.libraryCameras().filter { name == "libcamera" || name == $0.name }
+            guard !found.isEmpty else {
+                throw MediaError(
+                    code: MediaError.Code.cameraAbsent,
+                    message:
+                        "libcamera has no camera \(name). 'connectlive devices' lists its cameras, if GStreamer's plugin for "
+                        + "libcamera is installed.")
+            }
+            libraryCameras += found
+        }
+        self.libraryCameras = libraryCameras
+        (names, microphones, speakers, isWhole) = ([:], [], [], false)
+    }
 
     init(names: [String: CameraBindings.Binding]) {
-        self.names = names
+        (cameras, libraryCameras) = (CameraListing.all(), Devices.libraryCameras())
+        (self.names, isWhole) = (names, true)
         let sound = Devices.soundDevices()
         (microphones, speakers) = (sound.devices?.microphones ?? [], sound.devices?.speakers ?? [])
         if let problem = sound.problem { Console.error(problem) }
@@ -122,6 +167,7 @@ private struct DevicesReport: Encodable {
         let isEmpty = cameras.isEmpty && libraryCameras.isEmpty
         var lines = ["Cameras" + (isEmpty ? ": none" : "")] + cameras.flatMap(\.lines)
         lines += libraryCameras.flatMap(CameraListing.lines)
+        guard isWhole else { return lines }
         if !names.isEmpty { lines.append("Names") }
         lines += names.sorted { $0.key < $1.key }.map { "  \($0)  \($1)" }
         for (title, devices) in [("Microphones", microphones), ("Speakers", speakers)] {

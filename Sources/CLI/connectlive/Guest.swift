@@ -1,4 +1,5 @@
 internal import ConnectLiveSDK
+internal import MediaNodes
 internal import RoomProtocol
 internal import Synchronization
 
@@ -127,8 +128,12 @@ final class Guest: RoomDelegate, Sendable {
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { print(event, of: "microphone") }
 
     func onLoudspeakerChanged(event: LocalDeviceEvent) {
+        if case .waiting = event, !Devices.hasSoundSystem { return Console.line(Self.noSound) }
         print(event, of: "loudspeaker", meanwhile: "audio is not heard")
     }
+
+    /// The usual case of a machine without a screen, too.
+    static let noSound = "There is no sound system, so no audio is heard."
 
     private func print(
         _ event: LocalDeviceEvent, of device: String, meanwhile: String = "the stream continues without it"

@@ -60,7 +60,12 @@ enum Main {
         for word in arguments {
             guard !command.configuration.subcommands.isEmpty, !word.hasPrefix("-"), word != "help" else { return nil }
             guard let next = command.configuration.subcommands.first(where: { $0.configuration.commandName == word })
-            else { return (command, word) }
+            else {
+                // The default command may take words of its own.
+                let isOther =
+                    command.configuration.defaultSubcommand != nil && word.nearest(among: names(of: command)) == nil
+                return isOther ? nil : (command, word)
+            }
             command = next
         }
         return nil

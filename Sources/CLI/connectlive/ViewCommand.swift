@@ -12,7 +12,11 @@ struct ViewCommand: AsyncParsableCommand {
 
     @Option(help: "Watch this participant only.") var participant: String?
 
-    @Option(help: "Write the last frame of the first video to this .png or .jpg file at the end.") var snapshot: String?
+    @Option(
+        help:
+            "Write the last frame of the first video to this .png or .jpg file at the end; fail if all cameras are away."
+    )
+    var snapshot: String?
 
     @Option(help: "Write the measured values to this JSON file at the end.") var report: String?
 
@@ -61,6 +65,22 @@ struct ViewCommand: AsyncParsableCommand {
                         ?? "Check that \(participant.map { "participant \($0)" } ?? "a participant") publishes video "
                         + "there."))
         }
+        try checkSnapshot(screen)
+    }
+
+    /// Throws if there was no frame to write. A slate is none.
+    private func checkSnapshot(_ screen: Screen) throws {
+        guard let snapshot else { return }
+        guard screen.snapshot == nil else {
+            if let absence = screen.absence {
+                Console.line("\(absence) \(snapshot) shows the last frame from before that.")
+            }
+            return
+        }
+        throw CommandFailure(
+            code: "snapshot.missing",
+            "The image \(snapshot) was not written: no video of the room \(room.room) showed its source. "
+                + (screen.absence ?? "Check that a participant publishes video there."))
     }
 
     private func viewForever(_ interruption: Interruption) async throws {
@@ -75,6 +95,7 @@ struct ViewCommand: AsyncParsableCommand {
         await viewing.value
         await screen.close()
         try write(view.lastStatistics, screen)
+        try checkSnapshot(screen)
     }
 
     /// Writes the files that the command line names.

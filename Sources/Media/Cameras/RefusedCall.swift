@@ -3,7 +3,9 @@ package import MediaGraph
 
 extension MediaError {
     /// The error of a call on a camera, such as `VIDIOC_STREAMON`, `open` or `mmap`, by the call and its `errno`.
-    package init(_ call: String, _ number: Int32, on device: String) {
+    ///
+    /// - Parameter control: the control that the call is about, with the value that it should get, such as `brightness=9`.
+    package init(_ call: String, _ number: Int32, on device: String, control: String? = nil) {
         let code: String
         let sentence: String
         switch (call, number) {
@@ -21,7 +23,8 @@ extension MediaError {
             sentence = "is not a camera: it does not understand V4L2. Choose one of 'connectlive devices'."
         case ("VIDIOC_S_EXT_CTRLS", _), ("VIDIOC_G_EXT_CTRLS", _):
             code = Code.cameraControl
-            sentence = "refused a control: \(Self.reason(number)). Choose another value."
+            let subject = control.map { "the control \($0)" } ?? "a control"
+            sentence = "refused \(subject): \(Self.reason(number)). Choose another value."
         case (_, EBUSY):
             code = Code.cameraBusy
             sentence = "is in use by another program. Close that program."

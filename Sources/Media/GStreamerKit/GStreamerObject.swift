@@ -51,6 +51,15 @@ extension GStreamerObject {
     ///
     /// Structures, such as the `extra-controls` of `v4l2src`, are set from their text: `controls,brightness=120`.
     package final func trySet(_ property: String, _ value: SettingValue) -> String? {
+        use(value, for: property, isSet: true)
+    }
+
+    /// The reason that `trySet` would return, without setting the property. Nil if it would set it.
+    package final func obstacle(toSetting property: String, _ value: SettingValue) -> String? {
+        use(value, for: property, isSet: false)
+    }
+
+    private func use(_ value: SettingValue, for property: String, isSet: Bool) -> String? {
         guard let specification = specification(of: property) else { return unknown(property) }
         let flags = PropertyFlags.of(specification)
         guard flags & PropertyFlags.writable != 0 else { return "\(title).\(property) is read-only" }
@@ -61,7 +70,7 @@ extension GStreamerObject {
         {
             return "\(title).\(property) cannot be changed while the element is \(state)"
         }
-        return store(value, in: specification)
+        return store(value, in: specification, isSet: isSet)
     }
 
     /// Reads a property. Nil if it does not exist, is unset, or has no text form.
@@ -98,7 +107,9 @@ extension GStreamerObject {
     }
 
     /// Nil on success, otherwise the error message.
-    private func store(_ value: SettingValue, in specification: UnsafeMutablePointer<GParamSpec>) -> String? {
+    private func store(
+        _ value: SettingValue, in specification: UnsafeMutablePointer<GParamSpec>, isSet: Bool = true
+    ) -> String? {
         let property = String(cString: specification.pointee.name)
         let domain = PropertyDomain(specification)
         let refusal = {
@@ -119,7 +130,7 @@ extension GStreamerObject {
         }
         // Validation clamps values outside of the range, and reports that.
         if g_param_value_validate(specification, &holder) != 0 { return refusal() }
-        g_object_set_property(asGObject, property, &holder)
+        if isSet { g_object_set_property(asGObject, property, &holder) }
         return nil
     }
 

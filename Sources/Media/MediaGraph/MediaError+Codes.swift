@@ -15,6 +15,7 @@ extension MediaError.Code {
     public static let cameraAbsent = "camera.absent"
     public static let cameraBusy = "camera.busy"
     public static let cameraLost = "camera.lost"
+    public static let cameraUndecodable = "camera.undecodable"
     public static let cameraUnusable = "camera.unusable"
     public static let cameraSilent = "camera.silent"
     public static let cameraNoMode = "camera.no-mode"

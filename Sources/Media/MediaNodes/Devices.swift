@@ -25,9 +25,31 @@ public enum Devices {
         }
     }
 
+    /// Whether a sound system has devices, or one that hangs may have some.
+    package static var hasSoundSystem: Bool {
+        if case .none = SoundSearch.search(nil) { false } else { true }
+    }
+
     /// The cameras of libcamera. Empty without its GStreamer plugin.
     public static func libraryCameras() -> [LibraryCamera] {
         DeviceProbe.libraryCameras().map { LibraryCamera($0.name, $0.formats) }
+    }
+
+    /// Whether cameras of libcamera can be opened.
+    package static var hasLibCamera: Bool { SystemEnvironment().hasElement(LibCamera.factory) }
+
+    /// Checks that the camera of a node is there, as far as can be told without capturing. That of libcamera shows when it is
+    /// opened.
+    ///
+    /// - Throws: the errors of `camera`; `element.missing` without the plugin of a camera of libcamera.
+    package static func checkCamera(_ device: String) throws(MediaError) {
+        let machine = SystemEnvironment()
+        if let camera = LibCamera(device) { return try camera.checkPlugin(machine) }
+        do throws(MediaError) {
+            _ = try camera(device)
+        } catch {
+            guard LibCamera.replaces(device, after: error, machine) else { throw error }
+        }
     }
 
     public static func firstMicrophone() -> AudioDevice? {

@@ -224,6 +224,8 @@ struct AppliedSetting: Codable, Sendable, Equatable {
 struct AppliedEdit: Codable, Sendable, Equatable {
     /// One line for each change.
     var changes: [String]
+    /// One sentence for each new or replaced source whose device is away, and for other doubts. Nil without any.
+    var warnings: [String]?
 }
 
 /// Statistics at one moment. Counters only grow; the difference of two samples gives a rate.

@@ -52,7 +52,7 @@ struct CaptureChoice: Equatable {
             // A rate that the command line states is also the highest one.
             let isTooFast =
                 framesPerSecond != nil && (own.rate.map { $0.perSecond > Double(rate.frames) * 1.02 } ?? false)
-            return (own.size == encoded || isLarger) && own.isFast(encodedRate) && !isTooFast
+            return (own.size == encoded || own.size == size || isLarger) && own.isFast(encodedRate) && !isTooFast
         }
         passing = mayPass ? modes(["H264"], size ?? Self.largestPassing).first(where: passes) : nil
         let chosen = passing?.size ?? encoded
@@ -135,6 +135,30 @@ struct CaptureChoice: Equatable {
         var encoded = found.encoded
         encoded?.obstacle = "Its H.264 in \(mode.size) does not pass: \(cause)"
         return encoded
+    }
+}
+
+extension CaptureChoice {
+    /// One sentence about frames that are scaled up, because no mode of the camera is as large as the command line states.
+    /// Nil for others, and for a camera that is not plugged in. Blocks for milliseconds.
+    static func enlargement(
+        of camera: String, to size: FrameSize, framesPerSecond: Int?, mayPass: Bool = true
+    ) -> String? {
+        var choice: CaptureChoice?
+        let opened = try? CameraSystem.machine.open(camera, mayReserve: false, mayBeOwn: true) {
+            _, device throws(MediaError) in
+            choice = CaptureChoice(
+                of: try device.formats(), size: size, framesPerSecond: framesPerSecond, mayPass: mayPass)
+        }
+        opened?.device.close()
+        return choice?.enlargement(to: size)
+    }
+
+    /// The sentence for a choice that was made for this size.
+    func enlargement(to size: FrameSize) -> String? {
+        guard width < size.width || height < size.height else { return nil }
+        return "publish scales the camera's frames up to \(size): its best mode is \(width)x\(height) at "
+            + "\(framesPerSecond) frames/s. --size \(width)x\(height) sends them as they are"
     }
 }
 

@@ -56,6 +56,7 @@ struct PublishCommand: AsyncParsableCommand {
             }
             isAdapted = found != nil
         }
+        if let sentence = try await enlargement(config.mediaOptions) { Console.line(sentence) }
         let interruption = Interruption()
         if forever { return try await publishForever(config, isAdapted ? nil : choice, interruption) }
         config.mediaOptions.needsCamera = source.chosenCamera != nil
@@ -69,6 +70,16 @@ struct PublishCommand: AsyncParsableCommand {
             throw error
         }
         await media.stop()
+    }
+
+    /// One sentence if `--size` is larger than every mode of the camera.
+    private func enlargement(_ options: LocalMediaOptions) async throws -> String? {
+        guard let camera = source.chosenCamera, let size = encoding.size else { return nil }
+        let mayPass = options.videoCodec != .vp8 && options.videoBitrate == nil
+        return try await offPool { [fps = encoding.fps] () throws(MediaError) in
+            CaptureChoice.enlargement(
+                of: camera, to: FrameSize(size.width, size.height), framesPerSecond: fps, mayPass: mayPass)
+        }
     }
 
     /// Settings that the command line leaves open. Nil if there are none.
@@ -134,7 +145,7 @@ struct OpenSettings: Sendable {
     /// Whether the camera is one of libcamera, as far as can be told without opening it.
     private var isOfLibrary: Bool {
         if camera == CameraSystem.any { return !Devices.libraryCameras().isEmpty }
-        return camera == "libcamera" || camera.hasPrefix("libcamera:")
+        return Devices.hasLibCamera && (camera == "libcamera" || camera.hasPrefix("libcamera:"))
     }
 }
 

@@ -32,5 +32,6 @@ struct ApplyCommand: AsyncParsableCommand {
         }
         if edit.changes.isEmpty { Console.say("Nothing changed: the pipeline runs this graph already.") }
         for change in edit.changes { Console.say(change) }
+        for warning in edit.warnings ?? [] { Console.line("warning: \(warning)") }
     }
 }

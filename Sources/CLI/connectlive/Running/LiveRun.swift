@@ -65,9 +65,12 @@ final class LiveRun: ControlledPipeline {
     func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit {
         // A client that read the graph from here did not receive its secrets.
         let whole = graph.withSecrets(of: self.graph, KnownNodes.registry)
+        let former = plan.sharedCameras + plan.unknownFailovers
         let change = try await pipeline.apply(
             whole, bindings: NodeBindings(), within: deadline ?? Self.defaultDeadline)
-        return AppliedEdit(changes: change.words)
+        let doubts = change.result.sharedCameras + change.result.unknownFailovers
+        let warnings = change.absences + doubts.filter { !former.contains($0) }
+        return AppliedEdit(changes: change.words, warnings: warnings.isEmpty ? nil : warnings)
     }
 
     /// Seconds that new nodes have to deliver their first frame.
@@ -111,6 +114,14 @@ extension GraphChange {
             + settings.map { "set \($0.node).\($0.setting) to \(shown($0).map { "\($0)" } ?? "its default")" }
             + removedLinks.filter(isNews).map { "unlinked \($0.from) from \($0.to)" }
             + addedLinks.map(\.link).filter(isNews).map { "linked \($0.from) to \($0.to)" }
+    }
+
+    /// One sentence for each new or replaced source whose device is not there. The graph waits for it, also for one whose
+    /// name is misspelt.
+    var absences: [String] {
+        added.compactMap { node in
+            node.device?.absence.map { "\(node.name) waits for its \(DeviceWord.of(kind: node.node.kind)): \($0)" }
+        }
     }
 
     private func shown(_ change: SettingChange) -> SettingValue? {

@@ -52,13 +52,16 @@ final class FixtureDevice: CaptureDevice {
 
     func set(_ control: DeviceControl, to value: Int) throws(MediaError) {
         try check("VIDIOC_S_EXT_CTRLS")
-        if let fault = camera.fault(.refusedControl), fault.control ?? control.name == control.name {
-            throw MediaError("VIDIOC_S_EXT_CTRLS", EIO, on: path)
+        func refused(_ number: Int32) -> MediaError {
+            MediaError("VIDIOC_S_EXT_CTRLS", number, on: path, control: "\(control.name)=\(value)")
         }
-        if control.isReadOnly { throw MediaError("VIDIOC_S_EXT_CTRLS", EACCES, on: path) }
+        if let fault = camera.fault(.refusedControl), fault.control ?? control.name == control.name {
+            throw refused(EIO)
+        }
+        if control.isReadOnly { throw refused(EACCES) }
         let isListed = control.items.contains { $0.value == value }
         if control.kind == .menu || control.kind == .integerMenu, !isListed {
-            throw MediaError("VIDIOC_S_EXT_CTRLS", EINVAL, on: path)
+            throw refused(EINVAL)
         }
         camera.set(control, to: min(max(value, control.minimum), control.maximum))
     }

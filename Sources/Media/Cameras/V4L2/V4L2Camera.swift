@@ -83,7 +83,8 @@ package final class V4L2Camera: CaptureDevice {
         let descriptor = try open()
         try descriptor.check(
             "VIDIOC_S_EXT_CTRLS",
-            cv4l2_set_control(descriptor.number, control.identifier, control.isWide ? 1 : 0, Int64(value)))
+            cv4l2_set_control(descriptor.number, control.identifier, control.isWide ? 1 : 0, Int64(value)),
+            control: "\(control.name)=\(value)")
     }
 
     package func configure(_ mode: CaptureMode) throws(MediaError) -> CaptureLayout {
@@ -205,8 +206,8 @@ final class V4L2Descriptor: Sendable {
     deinit { Glibc.close(number) }
 
     /// Throws the error of a call that returned a negative number.
-    func check(_ call: String, _ result: Int32) throws(MediaError) {
-        if result < 0 { throw MediaError(call, -result, on: path) }
+    func check(_ call: String, _ result: Int32, control: String? = nil) throws(MediaError) {
+        if result < 0 { throw MediaError(call, -result, on: path, control: control) }
     }
 }
 

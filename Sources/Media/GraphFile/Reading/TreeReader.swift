@@ -141,6 +141,10 @@ struct TreeReader {
             sentence += "; quote text with \": \""
         } else if problem.contains("expected '-' indicator") {
             sentence += "; indent a node's settings two columns more than its dash"
+        } else if problem.hasPrefix("mapping values are not allowed"), let column = lines.columnOfKey(above: place) {
+            sentence += "; this key is indented too far: let it begin in column \(column), like the one above it"
+        } else if problem.contains("expected key") {
+            sentence += "; let all keys of a map begin in the same column"
         } else if problem.hasPrefix("mapping values are not allowed") {
             sentence += "; quote text with \": \", and write the keys of a map below one another"
         } else if problem.contains("cannot start any token") {
@@ -161,5 +165,25 @@ extension GraphPlace {
 extension String {
     fileprivate var trimmed: String {
         String(drop { $0 == " " }.reversed().drop { $0 == " " || $0 == "\n" }.reversed())
+    }
+}
+
+extension FileLines {
+    /// The column, from 1, in which the key of the line above begins, if the key that ends at a place is indented further.
+    fileprivate func columnOfKey(above place: GraphPlace) -> Int? {
+        func begin(of line: String) -> Int { line.unicodeScalars.prefix { $0 == " " || $0 == "-" }.count + 1 }
+        guard let line = self[place.line],
+            line.unicodeScalars.prefix(place.column - 1).dropFirst(begin(of: line) - 1)
+                .allSatisfy({
+                    $0.properties.isAlphabetic || $0 == "-" || $0 == "_" || $0 == "." || ("0"..."9").contains($0)
+                })
+        else { return nil }
+        for number in stride(from: place.line - 1, to: 0, by: -1) {
+            guard let above = self[number], let first = above.first(where: { $0 != " " }) else { continue }
+            if first == "#" { continue }
+            let column = begin(of: above)
+            return above.contains(": ") && column < begin(of: line) ? column : nil
+        }
+        return nil
     }
 }

@@ -25,6 +25,39 @@ package struct RateLimit: Sendable {
     package mutating func take() { credit -= 1 }
 }
 
+/// Keeps frames to a rate by their times. A silence earns no credit: the frames after it come at the rate again. Receives
+/// the times, in nanoseconds.
+package struct FramePace: Sendable {
+    /// Times are rounded to nanoseconds.
+    private static let tolerance = 1000.0
+
+    private let period: Double
+    /// The frame from which the periods count, and how many have passed.
+    private var first: UInt64?
+    private var passed = 0.0
+
+    package init(framesPerSecond: Double) { period = 1e9 / framesPerSecond }
+
+    /// Whether a frame passes.
+    package mutating func admits(_ time: UInt64) -> Bool {
+        guard let first else {
+            restart(at: time)
+            return true
+        }
+        let late = Double(time) - Double(first) - passed * period
+        // A frame that is a little late keeps the rhythm. After a silence, and if the times have run back, another begins.
+        if abs(late) >= 2 * period {
+            restart(at: time)
+            return true
+        }
+        guard late >= -Self.tolerance else { return false }
+        passed += 1
+        return true
+    }
+
+    private mutating func restart(at time: UInt64) { (first, passed) = (time, 1) }
+}
+
 /// Limits messages to a readable number and counts the omitted ones. Receives the time.
 package struct LogLimit: Sendable {
     private var rate: RateLimit

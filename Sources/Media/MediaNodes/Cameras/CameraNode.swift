@@ -192,6 +192,14 @@ enum CameraNode: NodeType {
                 + "its cable and hub, or choose MJPG or a smaller size.")
     }
 
+    static func undecodable(_ device: String, _ frames: Int) -> MediaError {
+        MediaError(
+            code: MediaError.Code.cameraUndecodable,
+            message:
+                "The camera \(device) sends frames that cannot be decoded: none of the last \(frames) was readable. "
+                + "Choose another format or size, or plug the camera in again.")
+    }
+
     static func lost(_ device: String) -> MediaError {
         MediaError(
             code: MediaError.Code.cameraLost,

@@ -50,6 +50,17 @@ extension MediaStatistics.Camera {
     }
 }
 
+/// A number of frames that one thread raises and another one resets.
+private final class FrameCount: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    func add(_ frames: Int) { count.wrappingAdd(frames, ordering: .relaxed) }
+
+    func reset() { count.store(0, ordering: .relaxed) }
+}
+
 /// The cameras of a node: the wished one, and the one that takes over for it. Bound when they are opened.
 final class CameraDevices: SourceDevice {
     private struct State {
@@ -80,6 +91,10 @@ final class CameraDevices: SourceDevice {
     private let controls: CameraControls
     /// Whether the cameras have ever delivered a frame.
     private let hasDelivered: [AtomicBool]
+    /// Frames that have entered the cameras' chains since the last one that left them.
+    private let undecoded: [FrameCount]
+    /// A decoder holds fewer frames than this.
+    private static let mostInDecoder = 12
     private let state = Mutex(State())
 
     init(_ instance: NodeInstance, _ wish: CameraWish, of system: CameraSystem = .machine) {
@@ -92,6 +107,7 @@ final class CameraDevices: SourceDevice {
         names = [CameraNode.device(of: instance)] + (failover.isEmpty ? [] : [failover])
         recorded = names.map(system.recorded)
         hasDelivered = names.map { _ in AtomicBool() }
+        undecoded = names.map { _ in FrameCount() }
         controls = CameraControls(instance)
         let notice: @Sendable (String) -> Void = { [reporter = instance.reporter, name = instance.name] in
             reporter.warn(name, $0)
@@ -131,26 +147,16 @@ final class CameraDevices: SourceDevice {
                 "The camera \(names[candidate]) does not deliver \(wish.delivered) in \(wish.size). Its \(mode.name) in "
                     + "\(mode.size) is encoded here.")
         }
-        let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { failure, _ in
+        let chain = try DeviceChain(
+            plan, named: prefix, on: clock, for: watched(output, of: candidate)
+        ) { failure, _ in
             MediaError(code: MediaError.Code.elementFailed, message: failure.message, cause: failure.detail)
         }
-        let (source, layout) = (PushSource(chain.element("source")), session.layout)
-        // The head's own gate is behind the decoder.
-        let isDecoded = mode.format.isH264 && !wish.passes(mode)
-        state.withLock { $0.gate.close() }
         let capture = CameraCapture(
             session,
             .init(
-                take: {
-                    [
-                        weak self, weak chain, hasDelivered = hasDelivered[candidate],
-                        isKept = mode.format.isH264 || wish.passes(mode), isDecoded
-                    ] frame, time in
-                    hasDelivered.raise()
-                    guard let timestamp = chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
-                    if isDecoded, self?.admits(frame, to: source) != true { return }
-                    _ = source.push(frame, of: layout, timestamp: timestamp, isKept: isKept)
-                }, fail: output.fail, notice: notice, pace: output.pace))
+                take: entrance(of: chain, session.layout, isSlowed: plan.element("rate") != nil, candidate),
+                fail: output.fail, notice: notice, pace: output.pace))
         state.withLock { state in
             (state.chain, state.capture) = (chain, capture)
             state.identities[candidate] = session.place.identity
@@ -159,6 +165,41 @@ final class CameraDevices: SourceDevice {
         if let pace = session.pace { output.pace(pace) }
         try chain.play()
         try capture.start()
+    }
+
+    /// Takes the frames of a camera into its chain.
+    ///
+    /// - Parameter isSlowed: whether frames beyond the wished rate are dropped.
+    private func entrance(
+        of chain: DeviceChain, _ layout: CaptureLayout, isSlowed: Bool, _ candidate: Int
+    ) -> @Sendable (CapturedFrame, MediaTime) -> Void {
+        let (source, mode, passes) = (PushSource(chain.element("source")), layout.mode, wish.passes(layout.mode))
+        // The head's own gate is behind the decoder.
+        let (isDecoded, isKept) = (mode.format.isH264 && !passes, mode.format.isH264 || passes)
+        state.withLock { $0.gate.close() }
+        // Each frame of H.264 is needed to decode the next one.
+        if isSlowed, isDecoded { chain.element("rate").dropFrames(above: wish.framesPerSecond) }
+        let pace = Mutex(isSlowed && !isDecoded ? FramePace(framesPerSecond: wish.framesPerSecond) : nil)
+        return { [weak self, weak chain, hasDelivered = hasDelivered[candidate]] frame, time in
+            hasDelivered.raise()
+            guard let timestamp = chain?.pipeline.runningTime(at: time.nanoseconds),
+                pace.withLock({ $0?.admits(timestamp) ?? true })
+            else { return }
+            if isDecoded, self?.admits(frame, to: source) != true { return }
+            if source.push(frame, of: layout, timestamp: timestamp, isKept: isKept), !passes {
+                self?.undecoded[candidate].add(1)
+            }
+        }
+    }
+
+    /// The output, noticing that frames leave the chain.
+    private func watched(_ output: SourceOutput, of candidate: Int) -> SourceOutput {
+        var watched = output
+        watched.deliver = { [undecoded = undecoded[candidate]] buffer, time, track in
+            undecoded.reset()
+            return output.deliver(buffer, time, track)
+        }
+        return watched
     }
 
     func close() {
@@ -212,6 +253,8 @@ final class CameraDevices: SourceDevice {
         return switch cause {
         case .absent(let error), .failed(let error): error
         case .silent where CameraNode.isDamaged(counts): CameraNode.damaged(name, counts)
+        case .silent where undecoded[candidate].value > Self.mostInDecoder:
+            CameraNode.undecodable(name, undecoded[candidate].value)
         case .silent where !hasDelivered[candidate].value:
             CameraNode.silent(name, "none arrived within \(SourceSupervisor.Limits().firstFrame.short) s")
         case .silent, .gone: CameraNode.lost(name)

@@ -24,17 +24,30 @@ struct LibCamera: Equatable {
     /// Plans the first camera of libcamera if `auto` finds no usable camera of V4L2. Nil if there is none either, and if
     /// the settings are for V4L2.
     static func plan(insteadOf error: MediaError, _ request: NodeRequest, _ wish: CameraWish) -> NodePlan? {
-        let environment = request.environment
-        guard CameraNode.device(of: request) == CameraSystem.any, CameraSystem.automatic == nil,
-            [MediaError.Code.cameraAbsent, MediaError.Code.cameraNoMode].contains(error.code),
-            environment.hasElement(factory), environment.canOpen(factory)
-        else { return nil }
+        guard replaces(CameraNode.device(of: request), after: error, request.environment) else { return nil }
         return try? LibCamera(prefix)?.plan(request, wish)
+    }
+
+    /// Whether the first camera of libcamera takes the place of the one that a node names, which was not found.
+    static func replaces(_ device: String, after error: MediaError, _ environment: any PlanEnvironment) -> Bool {
+        device == CameraSystem.any && CameraSystem.automatic == nil
+            && [MediaError.Code.cameraAbsent, MediaError.Code.cameraNoMode].contains(error.code)
+            && environment.hasElement(factory) && environment.canOpen(factory)
+    }
+
+    /// Throws `element.missing` without GStreamer's plugin for libcamera.
+    func checkPlugin(_ environment: any PlanEnvironment) throws(MediaError) {
+        guard !environment.hasElement(Self.factory) else { return }
+        throw MediaError(
+            code: MediaError.Code.elementMissing,
+            message:
+                "The camera \(name) cannot be opened: GStreamer's plugin for libcamera is not installed. On Debian, "
+                + "install \(environment.package(ofElement: Self.factory)).")
     }
 
     /// Plans a head with the camera behind it. Whether it is there turns out when it is opened.
     func plan(_ request: NodeRequest, _ wish: CameraWish) throws(MediaError) -> NodePlan {
-        try request.environment.require(Self.factory)
+        try checkPlugin(request.environment)
         try check(request, wish)
         let choice = request.choice(
             "video",
@@ -113,7 +126,8 @@ struct KeptLibCamera: HeadedNode {
             on: instance.pipeline.clock)
         head = SourceHead(
             instance,
-            LibCameraDevice(camera.name, camera.planElements(instance.node, wish), instance),
+            LibCameraDevice(
+                camera.name, camera.planElements(instance.node, wish), wish.framesPerSecond, instance),
             [.init(port: "video", standIn: StandIn(instance, slate))],
             withoutDevice: wish.isKeptUp ? .goesOn : .ends,
             limits: SourceSupervisor.Limits().paced(wish.framesPerSecond))
@@ -128,12 +142,13 @@ struct KeptLibCamera: HeadedNode {
 final class LibCameraDevice: SourceDevice {
     private let name: String
     private let plan: DevicePlan
+    private let framesPerSecond: Double
     private let prefix: String
     private let clock: PipelineClock
     private let opened = OpenChain()
 
-    init(_ name: String, _ elements: NodePlan, _ instance: NodeInstance) {
-        self.name = name
+    init(_ name: String, _ elements: NodePlan, _ framesPerSecond: Double, _ instance: NodeInstance) {
+        (self.name, self.framesPerSecond) = (name, framesPerSecond)
         (prefix, clock) = (instance.prefix, instance.pipeline.clock)
         var plan = DevicePlan(name: name, wish: "")
         plan.take(elements)
@@ -146,6 +161,7 @@ final class LibCameraDevice: SourceDevice {
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
             isFed ? CameraNode.lost(name) : Self.absent(name, failure)
         }
+        chain.element("rate").dropFrames(above: framesPerSecond)
         opened.hold(chain)
         try chain.play()
     }

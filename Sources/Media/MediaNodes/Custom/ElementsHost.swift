@@ -92,9 +92,16 @@ private final class ElementsRun: RunningNode {
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         guard let (element, property) = elements[setting] else { return false }
-        if let reason = element.trySet(property, value) {
-            throw MediaError(code: MediaError.Code.settingFixed, message: "\"\(name)\": \(reason).", node: name)
-        }
+        if let reason = element.trySet(property, value) { throw fixed(reason) }
         return true
+    }
+
+    func check(_ setting: String, to value: SettingValue) throws(MediaError) {
+        guard let (element, property) = elements[setting] else { return }
+        if let reason = element.obstacle(toSetting: property, value) { throw fixed(reason) }
+    }
+
+    private func fixed(_ reason: String) -> MediaError {
+        MediaError(code: MediaError.Code.settingFixed, message: "\"\(name)\": \(reason).", node: name)
     }
 }

@@ -45,13 +45,22 @@ final class ElementNode: RunningNode {
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        try use(setting) { $0.trySet($1, value) }
+        return true
+    }
+
+    func check(_ setting: String, to value: SettingValue) throws(MediaError) {
+        try use(setting) { $0.obstacle(toSetting: $1, value) }
+    }
+
+    /// Calls `body` with the object and the property of a setting. Throws the reason that it returns.
+    private func use(_ setting: String, _ body: (GStreamerObject, String) -> String?) throws(MediaError) {
         let parts = setting.split(separator: ".", maxSplits: 1).map(String.init)
         let reason =
             parts.count == 2
-            ? pads[parts[0]].map { $0.trySet(parts[1], value) }
-                ?? "no running element has the setting \(setting)"
-            : element.trySet(setting, value)
-        guard let reason else { return true }
+            ? pads[parts[0]].map { body($0, parts[1]) } ?? "no running element has the setting \(setting)"
+            : body(element, setting)
+        guard let reason else { return }
         throw MediaError(code: MediaError.Code.settingFixed, message: "\"\(name)\": \(reason).", node: name)
     }
 

@@ -9,6 +9,8 @@ import Synchronization
 final class ExecNode: NodeType, SelfHeadedNode, ProgramOwner {
     private struct State {
         var splitter: StreamSplitter
+        /// Nil for encoded frames, whose ends are marked.
+        var rhythm: FrameRhythm?
         var run: Run?
         /// When the first and the last bytes of the present program arrived.
         var arrivals: (first: UInt64, last: UInt64)?
@@ -46,7 +48,8 @@ final class ExecNode: NodeType, SelfHeadedNode, ProgramOwner {
         output = FeedOutput(instance, format)
         timeout = instance.number("timeout")
         queue = DispatchQueue(label: "media.exec")
-        state = Mutex(State(splitter: StreamSplitter(format)))
+        state = Mutex(
+            State(splitter: StreamSplitter(format), rhythm: format.encoding.isRaw ? FrameRhythm(format) : nil))
         program = Program(instance, queue: queue)
         isRestarted = instance.flag("restart") && instance.text("away") != "end"
         heldHead.hold(
@@ -108,6 +111,7 @@ final class ExecNode: NodeType, SelfHeadedNode, ProgramOwner {
         let readSource = ReadSource(pipe.number, of: pipe, on: queue) { [weak self] in self?.read() }
         state.withLock { state in
             state.splitter = StreamSplitter(output.format)
+            state.rhythm?.restart()
             state.run = Run(pipe: pipe, readSource: readSource)
             state.arrivals = nil
             state.isRefused = false
@@ -165,10 +169,12 @@ final class ExecNode: NodeType, SelfHeadedNode, ProgramOwner {
         if state.withLock({ $0.isRefused }) { return }
         var pictures: [[UInt8]] = []
         var fault: StreamSplitter.Fault?
+        var other: (length: Int, formats: String)?
         do throws(StreamSplitter.Fault) {
             try state.withLock { (state) throws(StreamSplitter.Fault) in
                 let now = FrameFeed.now
                 state.arrivals = (state.arrivals?.first ?? now, now)
+                other = state.rhythm?.take(bytes.count, at: now)
                 try state.splitter.append(bytes) { pictures.append($0) }
             }
         } catch {
@@ -176,16 +182,26 @@ final class ExecNode: NodeType, SelfHeadedNode, ProgramOwner {
         }
         for picture in pictures { push(picture) }
         if let fault { output.fail(refuse(fault)) }
+        if let other {
+            let reason =
+                "it writes \(other.length) bytes at a time, and a frame has \(output.format.bytesPerFrame); they would be "
+                + other.formats
+            output.warn(badOutput(reason).description)
+        }
+    }
+
+    private func badOutput(_ reason: String) -> MediaError {
+        MediaError(
+            code: "process.bad-output",
+            message: "The program \(program.command.first ?? "") does not write \(output.format) as stated: "
+                + "\(reason). Set format, width and height of the node to those of the program's output, or "
+                + "correct the program.")
     }
 
     /// Returns the error, which is reported.
     @discardableResult
     private func refuse(_ fault: StreamSplitter.Fault) -> MediaError {
-        let refusal = MediaError(
-            code: "process.bad-output",
-            message: "The program \(program.command.first ?? "") does not write \(output.format) as stated: "
-                + "\(fault.reason). Set format, width and height of the node to those of the program's output, or "
-                + "correct the program.")
+        let refusal = badOutput(fault.reason)
         output.warn(refusal.description)
         program.note(fault: fault.reason)
         state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }

@@ -70,6 +70,12 @@ struct RawSizeGuess: Sendable {
         return near.isEmpty ? nil : near.map(\.description).joinedAsAlternatives
     }
 
+    /// Names the formats whose frames have this length, such as "I420 320x240". Nil if there is none.
+    func formats(ofLength length: Int) -> String? {
+        let fitting = others.filter { $0.bytesPerFrame == length }.prefix(Self.most)
+        return fitting.isEmpty ? nil : fitting.map(\.description).joinedAsAlternatives
+    }
+
     /// Some of the formats. Of those of the same length, another size comes first.
     private func nearest(among formats: [FrameFormat], _ distance: (FrameFormat) -> Double) -> [FrameFormat] {
         let rated = formats.enumerated().map { (distance: distance($1), index: $0, format: $1) }

@@ -95,17 +95,24 @@ package struct OverlayNode: NodeType, RunningNode {
         OverlayNode(instance: instance)
     }
 
-    package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+    package func check(_ setting: String, to value: SettingValue) throws(MediaError) {
+        _ = try present(setting, value)
+    }
+
+    /// The properties of the elements that the node has.
+    private func present(_ setting: String, _ value: SettingValue) throws(MediaError) -> [Property] {
         let properties = Self.properties(setting, value)
         let present = properties.filter { instance.has($0.element) }
-        guard !present.isEmpty else {
-            throw MediaError(
-                code: MediaError.Code.settingUnusable,
-                message:
-                    "\"\(instance.name)\" has no \(properties.first?.element ?? setting), so its \(setting) cannot "
-                    + "change. Start it with one.")
-        }
-        for property in present {
+        guard present.isEmpty else { return present }
+        throw MediaError(
+            code: MediaError.Code.settingUnusable,
+            message:
+                "\"\(instance.name)\" has no \(properties.first?.element ?? setting), so its \(setting) cannot "
+                + "change. Start it with one.")
+    }
+
+    package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        for property in try present(setting, value) {
             let element = instance.element(property.element)
             guard property.name == "font-desc", let upstream = element.pad("video_sink")?.peer else {
                 try element.set(property.name, property.value)

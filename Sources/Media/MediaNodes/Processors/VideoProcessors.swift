@@ -140,6 +140,11 @@ enum ScaleNode: NodeType {
         return plan
     }
 
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        instance.dropFramesAboveRate()
+        return nil
+    }
+
     /// The output size, if it is known.
     private static func size(_ asked: MediaFormat, of input: MediaFormat) -> (width: Int?, height: Int?) {
         switch (asked.width, asked.height, input.width, input.height) {
@@ -178,6 +183,11 @@ enum RateNode: NodeType {
         format.framesPerSecond = rate
         plan.chain(to: format)
         return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        instance.dropFramesAboveRate()
+        return nil
     }
 }
 

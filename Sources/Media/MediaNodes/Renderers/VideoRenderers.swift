@@ -104,7 +104,9 @@ enum SnapshotNode: NodeType {
                 .written(
                     #"[\s\S]+\.([pP][nN][gG]|[jJ][pP][eE]?[gG])"#, "a path that ends in .png, .jpg or .jpeg"
                 ).example("picture.png").naming(.writes),
-            SettingContract("frame", .integer(1...1_000_000), default: 1, "Number of the frame, from 1"),
+            SettingContract(
+                "frame", .integer(1...1_000_000), default: 1,
+                "Number of the frame, from 1; those that stand in for a device that is away do not count"),
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -119,10 +121,16 @@ enum SnapshotNode: NodeType {
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let path = instance.text("path")
         let wanted = instance.integer("frame")
-        let counter = Counter()
+        let counts = Mutex(Counts())
         let (reporter, control, name) = (instance.reporter, instance.control, instance.name)
-        let handOver: @Sendable (VideoFrame) -> Void = { frame in
-            guard counter.next() == wanted else { return }
+        // The instance keeps this function.
+        let handOver: @Sendable (VideoFrame) -> Void = { [weak instance] frame in
+            guard counts.withLock({ $0.frames }) < wanted else { return }
+            let heads = instance?.heads ?? []
+            let isStandIn = !heads.isEmpty && heads.allSatisfy { $0.isStandIn(at: frame.captureTime) }
+            let absence = isStandIn ? heads.lazy.compactMap(\.absence).first : nil
+            let number = counts.withLock { $0.take(isStandIn: isStandIn, absence) }
+            guard number == wanted else { return }
             // Encoding takes tens of milliseconds, so not on the streaming thread.
             control.async {
                 do throws(MediaError) {
@@ -133,16 +141,41 @@ enum SnapshotNode: NodeType {
             }
         }
         let shortfall: @Sendable () -> MediaError? = {
-            counter.count < wanted ? missing(path, frames: counter.count, wanted: wanted, node: name) : nil
+            let counts = counts.withLock { $0 }
+            return counts.frames < wanted ? missing(path, counts, wanted: wanted, node: name) : nil
         }
         return VideoRendererNode(instance, handOver: handOver, shortfall: shortfall)
     }
 
-    private static func missing(_ path: String, frames: Int, wanted: Int, node: String) -> MediaError {
-        MediaError(
+    /// The frames that a snapshot has received.
+    private struct Counts {
+        /// Those of the source itself.
+        var frames = 0
+        var standIns = 0
+        /// Why the last stand-in was shown, if that is known.
+        var absence: MediaError?
+
+        /// The number of a frame. Nil for a stand-in.
+        mutating func take(isStandIn: Bool, _ absence: MediaError?) -> Int? {
+            guard isStandIn else {
+                frames += 1
+                return frames
+            }
+            standIns += 1
+            self.absence = absence ?? self.absence
+            return nil
+        }
+    }
+
+    private static func missing(_ path: String, _ counts: Counts, wanted: Int, node: String) -> MediaError {
+        let standIns = counts.standIns == 0 ? "" : " and \(counts.standIns) that stood in for a device that is away"
+        let advice =
+            counts.standIns == 0
+            ? "Run the graph for longer, or choose an earlier frame." : counts.absence?.message ?? "Plug it in."
+        return MediaError(
             code: "snapshot.missing",
-            message: "The image \(path) was not written: \"\(node)\" received \(frames) frames, and frame \(wanted) "
-                + "was wanted. Run the graph for longer, or choose an earlier frame.")
+            message: "The image \(path) was not written: \"\(node)\" received \(counts.frames) frames\(standIns), and "
+                + "frame \(wanted) was wanted. \(advice)")
     }
 }
 
@@ -199,13 +232,13 @@ public struct Frames: MediaNode {
     }
 }
 
-/// Writes one frame to a PNG or JPEG file.
+/// Writes one frame to a PNG or JPEG file. Waits for a camera that is away.
 public struct Snapshot: MediaNode {
     public var handle: NodeHandle
 
     /// - Parameters:
     ///   - path: the file to write, which ends in .png, .jpg or .jpeg.
-    ///   - frame: the number of the frame, counted from 1.
+    ///   - frame: the number of the frame, counted from 1. Those that stand in for a device that is away do not count.
     public init(path: String, frame: Int? = nil) {
         handle = NodeHandle(SnapshotNode.kind, ["path": path, "frame": frame])
     }

@@ -159,6 +159,12 @@ package final class NodeInstance: NodeSettings, Sendable {
         findAbove().lazy.compactMap { $0 as? Node }.first
     }
 
+    /// The heads of the sources of this node's media. Empty if the media of several is mixed.
+    var heads: [SourceHead] {
+        let above = findAbove()
+        return above.contains { $0 is MixerNode } ? [] : above.compactMap { ($0 as? any HeadedNode)?.head }
+    }
+
     /// Adds elements to the pipeline, links them, and puts a tee behind each output.
     private func place(_ part: NodePlan) throws(MediaError) {
         for element in elements(of: part) { pipeline.add(element) }

@@ -62,7 +62,7 @@ struct SourceOutput: Sendable {
     /// Passes a frame on to an output of the node, by its place, with its capture time on the monotonic clock. Called on a
     /// thread of the device.
     /// Returns whether the frame was passed on.
-    let deliver: @Sendable (MediaBuffer, MediaTime, Int) -> Bool
+    var deliver: @Sendable (MediaBuffer, MediaTime, Int) -> Bool
     /// The device has failed.
     let fail: @Sendable (MediaError) -> Void
     /// The device delivers so many frames in a second.

@@ -146,6 +146,12 @@ final class SourceHead: Sendable {
     /// Why stand-ins take the place of the device's media, as of the last event.
     var absence: MediaError? { state.withLock { $0.absence } }
 
+    /// Whether the frame of a time stands in for one of the device, of the output that decides whether it delivers.
+    func isStandIn(at time: MediaTime) -> Bool {
+        guard let time = runningTime(time) else { return false }
+        return state.withLock { $0.tracks.first?.isStandIn(at: time) ?? false }
+    }
+
     func whenDecided(_ body: @escaping @Sendable () -> Void) {
         let isDecided = state.withLock { state in
             if !state.isDecided { state.waiting.append(body) }

@@ -77,6 +77,8 @@ struct SourceTrack: Sendable {
     private(set) var lastTime: UInt64?
     /// Whether that was a stand-in.
     private(set) var isStandIn = false
+    /// When the last stand-ins began, and the time of the device's first frame after them.
+    private var absence: (begin: UInt64, end: UInt64?)?
     /// The last frame of the device. Not kept of video with a repeater.
     private var last: MediaBuffer?
     /// Whether the device has delivered since it was opened.
@@ -211,7 +213,15 @@ struct SourceTrack: Sendable {
         return true
     }
 
+    /// Whether the frame of a time stood in for one of the device. Knows the last absence only.
+    func isStandIn(at time: UInt64) -> Bool {
+        guard let absence, time >= absence.begin else { return false }
+        return absence.end.map { time < $0 } ?? true
+    }
+
     private mutating func note(_ time: UInt64, isStandIn: Bool = false) {
+        if isStandIn, !self.isStandIn { absence = (time, nil) }
+        if !isStandIn, self.isStandIn { absence?.end = time }
         (lastTime, self.isStandIn) = (time, isStandIn)
         if isStandIn { standIns += 1 }
     }

@@ -22,6 +22,7 @@ extension StreamState {
             case "lost": isDevice ? "\(device) unplugged" : "\(device) gone"
             case "busy": "\(device) in use elsewhere"
             case "denied": "\(device) not permitted"
+            case "undecodable": "\(device) sends frames that cannot be decoded"
             case "ended": "\(device) ended"
             default: "\(device) not working"
             }

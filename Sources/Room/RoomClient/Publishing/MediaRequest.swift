@@ -134,7 +134,7 @@ extension MediaRequest {
                 contents.notice =
                     "There is no microphone, so only the video is published. To wait for a microphone, name it."
             }
-            if hasVideo, mustHaveCamera(contents) { _ = try Devices.camera(camera ?? "auto") }
+            if hasVideo, mustHaveCamera(contents) { try Devices.checkCamera(camera ?? "auto") }
             return contents
         }
     }
