@@ -233,11 +233,8 @@ public struct Microphone: MediaNode {
 }
 
 extension Node {
-    /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default. While it is away, silence
-    /// plays (`away`: "silence" or "end").
-    package static func microphone(
-        _ name: String = "microphone", device: String? = nil, away: String? = nil
-    ) -> Node {
-        Node(MicrophoneNode.kind, name, ["device": device, "away": away])
+    /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default.
+    package static func microphone(_ name: String = "microphone", device: String? = nil) -> Node {
+        Node(MicrophoneNode.kind, name, ["device": device])
     }
 }

@@ -425,10 +425,3 @@ public struct RTSP: MediaNode {
     public var video: NodeOutput { output(named: "video") }
     public var audio: NodeOutput { output(named: "audio") }
 }
-
-extension Node {
-    /// A network camera's encoded video and audio. `url` is an address such as `rtsp://user:password@camera/stream`.
-    package static func rtsp(_ name: String = "rtsp", url: String) -> Node {
-        Node(RTSPNode.kind, name, ["url": url])
-    }
-}

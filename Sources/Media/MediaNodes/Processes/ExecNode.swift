@@ -2,7 +2,7 @@ import ChildProcesses
 import Dispatch
 import FrameSocket
 import GStreamerKit
-package import MediaGraph
+import MediaGraph
 import Synchronization
 
 /// A program that writes its frames to its standard output. The capture time of a frame is its complete arrival.
@@ -281,21 +281,6 @@ public struct Exec: MediaNode {
                 "command": command, "width": width, "height": height, "fps": framesPerSecond, "format": format,
                 "restart": restarts, "timeout": timeout?.inSeconds, "away": away, "slate-text": slateText,
                 "slate-image": slateImage,
-            ])
-    }
-}
-
-extension Node {
-    /// Frames that a program writes to its standard output.
-    package static func exec(
-        _ name: String = "exec", command: String, width: Int? = nil, height: Int? = nil,
-        framesPerSecond: Double? = nil, format: String? = nil
-    ) -> Node {
-        Node(
-            ExecNode.kind, name,
-            [
-                "command": command, "width": width, "height": height, "fps": framesPerSecond,
-                "format": format,
             ])
     }
 }

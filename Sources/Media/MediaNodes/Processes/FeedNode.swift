@@ -3,7 +3,7 @@ import Dispatch
 import FrameSocket
 import GStreamerKit
 import Glibc
-package import MediaGraph
+import MediaGraph
 import Synchronization
 
 /// Frames of a program that connects to a socket, such as a shared screen.
@@ -261,21 +261,6 @@ public struct Feed: MediaNode {
                 "socket": socket, "width": width, "height": height, "fps": framesPerSecond, "format": format,
                 "scale": scales, "timeout": timeout?.inSeconds, "away": away, "slate-text": slateText,
                 "slate-image": slateImage,
-            ])
-    }
-}
-
-extension Node {
-    /// Frames of a program that connects to a Unix socket. `socket` is its path; by default, it is named after the node.
-    package static func feed(
-        _ name: String = "feed", socket: String? = nil, width: Int? = nil, height: Int? = nil,
-        framesPerSecond: Double? = nil, format: String? = nil
-    ) -> Node {
-        Node(
-            FeedNode.kind, name,
-            [
-                "socket": socket, "width": width, "height": height, "fps": framesPerSecond,
-                "format": format,
             ])
     }
 }

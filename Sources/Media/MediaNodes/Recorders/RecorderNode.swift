@@ -519,10 +519,3 @@ public struct Recorder: MediaNode {
         get throws(MediaError) { try figures(\.recorders) ?? MediaStatistics.Recorder() }
     }
 }
-
-extension Node {
-    /// Records its inputs `video` and `audio`. The file's extension selects the container.
-    package static func recorder(_ name: String = "recorder", path: String) -> Node {
-        Node(RecorderNode.kind, name, ["path": path])
-    }
-}
