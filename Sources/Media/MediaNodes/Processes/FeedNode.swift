@@ -72,7 +72,13 @@ final class FeedNode: NodeType, SelfHeadedNode, FedNode {
     }
 
     func prepare() throws(MediaError) {
-        if path.hasPrefix(RuntimeFolder.path + "/") { try RuntimeFolder.make() }
+        if path.hasPrefix(RuntimeFolder.path + "/"), let obstacle = RuntimeFolder.make() {
+            throw MediaError(
+                code: "feed.unavailable",
+                message:
+                    "The folder \(RuntimeFolder.path) for sockets is unusable: \(obstacle). Set XDG_RUNTIME_DIR to a folder "
+                    + "of your own, or set the node's socket.")
+        }
         let listener: MessageListener
         do throws(FrameSocketError) {
             listener = try MessageListener(path: path)
@@ -207,36 +213,6 @@ extension FeedNode: SourceDevice {
                 message: "The feeder \(hub.feeder)has sent no frame for \(hub.timeout.short) s and has not reported a "
                     + "pause. Send paused, or raise timeout.")
         }
-    }
-}
-
-/// The folder for the sockets of this user's graphs.
-enum RuntimeFolder {
-    static var path: String {
-        if let runtime = getenv("XDG_RUNTIME_DIR").map({ String(cString: $0) }), runtime.hasPrefix("/"),
-            access(runtime, F_OK) == 0
-        {
-            return "\(runtime)/connectlive"
-        }
-        return "/tmp/connectlive-\(getuid())"
-    }
-
-    /// Creates the folder. One that others can enter is refused, because they could place sockets in it.
-    static func make() throws(MediaError) {
-        func unusable(_ why: String) -> MediaError {
-            MediaError(
-                code: "feed.unavailable",
-                message:
-                    "The folder \(path) for sockets is unusable: \(why). Set XDG_RUNTIME_DIR to a folder of your own, "
-                    + "or set the node's socket.")
-        }
-        if mkdir(path, 0o700) != 0, errno != EEXIST { throw unusable(String(cString: strerror(errno)).lowercased()) }
-        var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            throw unusable("it is not a folder")
-        }
-        guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
-        guard status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0 else { throw unusable("other users can enter it") }
     }
 }
 
