@@ -126,7 +126,7 @@ extension MediaNodesTests {
         ) throws -> NodePlan {
             var machine = Machine()
             if let formats {
-                let camera = CameraDevice(path: "/dev/video2", name: "Camera", stablePath: nil, formats: formats)
+                let camera = CameraDevice(path: "/dev/video2", name: "Camera", formats: formats)
                 machine.choice = (camera, ["/dev/video0 (Other) is used by another program"])
             }
             if let absence { machine.absence = absence }
@@ -233,10 +233,10 @@ extension MediaNodesTests {
         @Test("A missing control, a rejected value and an invalid list of controls are refused")
         func refusedControls() throws {
             let there = [
-                CameraControl(name: "brightness", minimum: 0, maximum: 255),
-                CameraControl(name: "auto_exposure", minimum: 0, maximum: 3, choices: [1, 3]),
-                CameraControl(name: "gain", minimum: 0, maximum: 9, isReadOnly: true),
-            ].map { DeviceControl($0) }
+                DeviceControl(0, "Brightness", .integer, 0...255, standard: 0),
+                DeviceControl(1, "Auto Exposure", .menu, 0...3, standard: 1, items: [.init(1, "1"), .init(3, "3")]),
+                DeviceControl(2, "Gain", .integer, 0...9, standard: 0, isReadOnly: true),
+            ]
             func refusal(_ text: String) -> String? {
                 do throws(MediaError) {
                     try ControlValues(text).check(there, of: "/dev/video2")
@@ -324,11 +324,12 @@ extension MediaNodesTests {
         @Test("Without devices the list is empty, and fast")
         func devices() {
             let start = ContinuousClock.now
-            let list = Devices.list()
+            let cameras = Devices.cameras()
+            _ = Devices.sound()
             #expect(ContinuousClock.now - start < .seconds(2))
             // If the machine has cameras, each lists a format and can be found as the first.
-            #expect(list.cameras.allSatisfy { !$0.formats.isEmpty })
-            #expect(Devices.firstCamera() == list.cameras.first)
+            #expect(cameras.allSatisfy { !$0.formats.isEmpty })
+            #expect(Devices.firstCamera() == cameras.first)
         }
 
         @Test("Tiles share the window in a grid")
