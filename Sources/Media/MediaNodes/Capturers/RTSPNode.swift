@@ -38,7 +38,7 @@ enum RTSPNode: NodeType {
                 "Whether the certificate of an rtsps:// camera has to be valid for this machine; most cameras sign their own"
             ),
             SettingContract(
-                "away", .choice(["freeze", "slate", "end"]), default: "freeze",
+                "away", Camera.Away.settingDomain, default: "freeze",
                 "Output while the camera is away: the last keyframe, or a grey slate, with silence; end ends the node with "
                     + "an error"),
             SettingContract(

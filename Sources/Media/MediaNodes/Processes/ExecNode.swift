@@ -50,8 +50,8 @@ final class ExecNode: NodeType, SelfHeadedNode, ProgramOwner {
         program = Program(instance, queue: queue)
         isRestarted = instance.flag("restart") && instance.text("away") != "end"
         heldHead.hold(
-            FedSource.head(
-                instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
+            SourceHead(
+                instance, self, [.video(of: instance)], withoutDevice: isRestarted ? .goesOn : .ends,
                 limits: FedSource.limits(format, timeout: timeout)))
     }
 
@@ -253,10 +253,7 @@ extension ExecNode: SourceDevice {
     var closingProblem: String { "The program \(name(of: 0)) does not end." }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: hasDelivered.value ? program.paused(timeout) : program.silent(timeout)
-        }
+        hasDelivered.value ? program.paused(timeout) : program.silent(timeout)
     }
 }
 

@@ -38,8 +38,9 @@ final class FeedNode: NodeType, SelfHeadedNode, FedNode {
         // The next feeder is opened when it comes.
         (limits.poll, limits.shortestBackoff, limits.longestBackoff) = (1, 0, 0)
         heldHead.hold(
-            FedSource.head(
-                instance, self, withoutDevice: instance.text("away") == "end" ? .endsWithLoss : .goesOn,
+            SourceHead(
+                instance, self, [.video(of: instance)],
+                withoutDevice: instance.text("away") == "end" ? .endsWithLoss : .goesOn,
                 isAwaited: false,
                 limits: limits))
     }
@@ -205,14 +206,10 @@ extension FeedNode: SourceDevice {
     func requestKeyframe() { hub.wantKeyframe() }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone:
-            MediaError(
-                code: "feed.silent",
-                message: "The feeder \(hub.feeder)has sent no frame for \(hub.timeout.short) s and has not reported a "
-                    + "pause. Send paused, or raise timeout.")
-        }
+        MediaError(
+            code: "feed.silent",
+            message: "The feeder \(hub.feeder)has sent no frame for \(hub.timeout.short) s and has not reported a "
+                + "pause. Send paused, or raise timeout.")
     }
 }
 

@@ -24,7 +24,7 @@ final class RecorderNode: NodeType, RunningNode {
                 "The file to write, which replaces an existing one; for HLS the playlist, with its segments beside it"
             ).writtenAsPath(example: "recording.mkv").naming(.writes),
             SettingContract(
-                "format", .choice(["auto"] + RecordingContainer.all.map(\.name)), default: "auto",
+                "format", Recorder.Format.settingDomain, default: "auto",
                 "Container; auto follows the file's extension: .webm, .mp4 (fragmented), .m3u8, otherwise Matroska"),
             SettingContract(
                 "segment", .integer(1...60), default: 4, unit: "s",
