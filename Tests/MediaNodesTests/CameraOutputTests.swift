@@ -22,7 +22,7 @@ private struct Machine: CameraEnvironment {
     func canOpen(_ factory: String) -> Bool { true }
     func package(ofElement factory: String) -> String { "" }
     func camera(_ device: String) throws(MediaError) -> CameraChoice {
-        (CameraDevice(path: "/dev/video0", name: "Camera", stablePath: nil, formats: []), [])
+        (CameraDevice(path: "/dev/video0", name: "Camera", formats: []), [])
     }
     func camera(
         _ device: String, suits: (CameraDevice, [FormatOffer]) throws(MediaError) -> Void

@@ -65,14 +65,7 @@ private enum Rounding: NodeType {
         "rounding", .processor, "Rounds timestamps for tests", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
 
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        var plan = NodePlan(request.node)
-        plan.add("identity", as: "pictures")
-        plan.inputs["in"] = ElementPad("pictures")
-        plan.outputs["out"] = ElementPad("pictures")
-        plan.formats["out"] = request.input("in")
-        return plan
-    }
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .passing(request) }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let number = Counter()
@@ -207,6 +200,20 @@ extension MediaNodesTests {
             #expect(seen.all.enumerated().count { $1 == UInt32($0) } > 54, "\(seen.all)")
         }
 
+        /// Media of an element that is not one of our nodes, decoded.
+        private func decoding(
+            _ element: String, _ encoding: String, _ port: String, into end: Node, _ bindings: NodeBindings,
+            _ clock: SteppedClock
+        ) async throws -> MediaPipeline {
+            let source = Node(
+                "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
+            return try await MediaPipeline(
+                MediaGraph {
+                    source
+                    Chain(from: "source", port: port) { end }
+                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]), on: clock)
+        }
+
         @Test(
             "Media of other encoders can be decoded",
             arguments: [("jpegenc", "mjpeg"), ("x265enc", "h265"), ("openh264enc", "h264"), ("vp9enc", "vp9")])
@@ -214,14 +221,8 @@ extension MediaNodesTests {
             let seen = Collected<Picture>()
             var bindings = NodeBindings()
             bindings.frames["seen"] = { seen.append(Picture($0)) }
-            let source = Node(
-                "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
             let clock = SteppedClock()
-            let pipeline = try await MediaPipeline(
-                MediaGraph {
-                    source
-                    Chain(from: "source", port: "video") { Node.frames("seen") }
-                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]), on: clock)
+            let pipeline = try await decoding(element, encoding, "video", into: .frames("seen"), bindings, clock)
             clock.run { _ in seen.count < 10 }
             try await pipeline.start()
             await eventually("10 frames") { seen.count >= 10 }
@@ -244,14 +245,8 @@ extension MediaNodesTests {
             let heard = Collected<AudioChunk>()
             var bindings = NodeBindings()
             bindings.audio["heard"] = { heard.append($0) }
-            let source = Node(
-                "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
             let clock = SteppedClock()
-            let pipeline = try await MediaPipeline(
-                MediaGraph {
-                    source
-                    Chain(from: "source", port: "audio") { Node.sound("heard") }
-                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]), on: clock)
+            let pipeline = try await decoding(element, encoding, "audio", into: .sound("heard"), bindings, clock)
             clock.run { _ in heard.count < 100 }
             try await pipeline.start()
             await eventually("sound") { heard.all.count { $0.level > -20 } >= 10 }
@@ -323,11 +318,7 @@ extension MediaNodesTests {
         @Test("The bitrate is kept, and follows a change during encoding", arguments: ["vp9", "av1"])
         func bitrate(codec: String) async throws {
             let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
-            try await film.pipeline.start()
-            await eventually(within: 60, "4 s") { film.isWaiting.value }
-            try await film.pipeline.set("encoder", "bitrate", to: 150_000)
-            film.goesOn.signal()
-            await eventually(within: 60, "8 s") { film.sizes.count >= 200 }
+            try await film.play { try await film.pipeline.set("encoder", "bitrate", to: 150_000) }
             await film.pipeline.stop()
             let (before, after) = (film.bitsPerSecond(1..<4), film.bitsPerSecond(5..<8))
             print(codec, "600 kbit/s:", before / 1000, "150 kbit/s:", after / 1000)
@@ -338,16 +329,7 @@ extension MediaNodesTests {
         @Test("An encoder halves its bitrate when its consumer's network has no room", arguments: ["vp8", "h264"])
         func limit(codec: String) async throws {
             let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
-            try await film.pipeline.start()
-            await eventually(within: 60, "4 s") { film.isWaiting.value }
-            try film.limit(300_000)
-            film.goesOn.signal()
-            await eventually(within: 60, "8 s") {
-                try? film.limit(300_000)
-                return film.sizes.count >= 200
-            }
-            let statistics = try #require(film.pipeline.statistics.encoders["encoder"])
-            await film.pipeline.stop()
+            let statistics = try await film.play(limitedTo: 300_000)
             let (before, after) = (film.bitsPerSecond(1..<4), film.bitsPerSecond(5..<8))
             print(codec, "600 kbit/s:", before / 1000, "limited to 300 kbit/s:", after / 1000)
             #expect(before > 400_000 && before < 800_000)
@@ -359,16 +341,7 @@ extension MediaNodesTests {
         @Test("With room for a sixth of its bitrate, an encoder skips half of the frames", arguments: ["vp8", "h264"])
         func skipping(codec: String) async throws {
             let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
-            try await film.pipeline.start()
-            await eventually(within: 60, "4 s") { film.isWaiting.value }
-            try film.limit(100_000)
-            film.goesOn.signal()
-            await eventually(within: 60, "12 s") {
-                try? film.limit(100_000)
-                return film.sizes.count >= 200
-            }
-            let statistics = try #require(film.pipeline.statistics.encoders["encoder"])
-            await film.pipeline.stop()
+            let statistics = try await film.play(limitedTo: 100_000)
             let after = film.sizes.all[125..<200].reduce(0, +) * 8 / 6
             print(codec, "limited to 100 kbit/s:", after / 1000)
             #expect(after > 70_000 && after < 125_000)
@@ -387,8 +360,8 @@ private struct Film {
     /// Bytes of each frame.
     let sizes = Collected<Int>()
     /// Whether the frames wait, for `goesOn`, at the second where the film stops.
-    let isWaiting = AtomicBool()
-    let goesOn = DispatchSemaphore(value: 0)
+    private let isWaiting = AtomicBool()
+    private let goesOn = DispatchSemaphore(value: 0)
     private let folder = TemporaryFolder()
     private let rate: Int
 
@@ -427,8 +400,32 @@ private struct Film {
         }
     }
 
+    /// Plays up to the stop, and after a change up to 200 frames. `renew` is called again and again meanwhile.
+    func play(_ change: () async throws -> Void, renew: () -> Void = {}) async throws {
+        try await pipeline.start()
+        await eventually(within: 60, "the stop") { isWaiting.value }
+        try await change()
+        goesOn.signal()
+        await eventually(within: 60, "200 frames") {
+            renew()
+            return sizes.count >= 200
+        }
+    }
+
+    /// The same with a limit from the stop on. Returns the encoder's counters.
+    func play(limitedTo bitsPerSecond: Int) async throws -> MediaStatistics.VideoEncoder {
+        try await play {
+            try limit(bitsPerSecond)
+        } renew: {
+            try? limit(bitsPerSecond)
+        }
+        let statistics = try #require(pipeline.statistics.encoders["encoder"])
+        await pipeline.stop()
+        return statistics
+    }
+
     /// Limits the encoder as a consumer does.
-    func limit(_ bitsPerSecond: Int) throws {
+    private func limit(_ bitsPerSecond: Int) throws {
         let node = try #require(pipeline.graph.node("encoder"))
         node.element("encoder").source.peer?.limitRate(bitsPerSecond: bitsPerSecond, source: 1)
     }

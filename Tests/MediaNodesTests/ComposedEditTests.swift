@@ -81,15 +81,6 @@ private struct Visitor: MediaNode {
 extension MediaNodesTests {
     /// Edits of pipelines of handles, and what handles do after them.
     @Suite(.timeLimit(.minutes(1))) struct ComposedEditTests {
-        private static func code(_ body: () async throws -> Void) async -> String? {
-            do {
-                try await body()
-                return nil
-            } catch {
-                return (error as? MediaError)?.code
-            }
-        }
-
         private static func source() -> TestPattern { TestPattern(width: 320, height: 240) }
 
         @Test func `a second node of a kind that the registry lacks joins a running one`() async throws {
@@ -124,7 +115,7 @@ extension MediaNodesTests {
 
         @Test func `a value is one node at a time if it has live settings, and begins with its plan's`() async throws {
             let value = Lit(lamp: Lamp(luma: 40))
-            let refused = await Self.code {
+            let refused = await errorCode {
                 _ = try await MediaPipeline {
                     value >>> Null()
                     value >>> Null()
@@ -137,7 +128,7 @@ extension MediaNodesTests {
                 lit >>> Null()
             }
             defer { withExtendedLifetime(clock) {} }
-            #expect(await Self.code { try await pipeline.add { value >>> Null() } } == "graph.invalid")
+            #expect(await errorCode { try await pipeline.add { value >>> Null() } } == "graph.invalid")
             try await lit.set(\.$light, to: 7)
             try await pipeline.remove(lit)
             try await pipeline.add {
@@ -163,7 +154,7 @@ extension MediaNodesTests {
             var graph = pipeline.plan.source
             graph = graph.setting("overlay", "image-opacity", to: 0.5)
             graph.nodes = graph.nodes.map { $0.name == "end" ? Node("snapshot", name: "end") : $0 }
-            #expect(await Self.code { try await pipeline.apply(graph, nodes: [next]) } == "graph.setting-unusable")
+            #expect(await errorCode { try await pipeline.apply(graph, nodes: [next]) } == "graph.setting-unusable")
             #expect(pipeline.plan.node("end")?.node.kind == "null")
             #expect((before.name, next.name) == ("end", nil))
             await pipeline.stop()
@@ -174,9 +165,9 @@ extension MediaNodesTests {
             let (pipeline, clock) = try await SteppedClock.running { source >>> encoder >>> Null() }
             defer { withExtendedLifetime(clock) {} }
             await pipeline.stop()
-            #expect(await Self.code { try await encoder.setBitrate(.kilobitsPerSecond(500)) } == "node.not-running")
-            #expect(await Self.code { try encoder.requestKeyframe() } == "node.not-running")
-            #expect(await Self.code { try await pipeline.remove(encoder) } == "node.not-running")
+            #expect(await errorCode { try await encoder.setBitrate(.kilobitsPerSecond(500)) } == "node.not-running")
+            #expect(await errorCode { try encoder.requestKeyframe() } == "node.not-running")
+            #expect(await errorCode { try await pipeline.remove(encoder) } == "node.not-running")
             // Events may be read later.
             #expect(encoder.name == "vp8-encoder")
         }
@@ -198,7 +189,7 @@ extension MediaNodesTests {
                     #expect(event.isAbout(node))
                     break
                 }
-                #expect(await Self.code { try await pipeline.remove(node) } == "node.not-running")
+                #expect(await errorCode { try await pipeline.remove(node) } == "node.not-running")
             }()
             await eventually("the lamp is gone") { lamp == nil }
             await pipeline.stop()
@@ -256,13 +247,13 @@ extension MediaNodesTests {
             var graph = pipeline.plan.source
             graph.nodes.append(Node("null", name: "other"))
             #expect(
-                await Self.code { try await pipeline.apply(graph, nodes: [end.named("other")]) } == "graph.invalid")
+                await errorCode { try await pipeline.apply(graph, nodes: [end.named("other")]) } == "graph.invalid")
             #expect(end.name == "end")
             await pipeline.stop()
         }
 
         @Test func `a value without a required setting is refused`() async {
-            let refused = await Self.code {
+            let refused = await errorCode {
                 _ = try await MediaPipeline { TestPattern() >>> Needy() >>> Null() }
             }
             #expect(refused == "graph.invalid")
@@ -322,7 +313,7 @@ extension MediaNodesTests {
         @Test func `two pipelines do not share the live settings of a value`() async throws {
             let value = Lit(lamp: Lamp(luma: 40))
             let first = try await MediaPipeline { value >>> Null() }
-            #expect(await Self.code { _ = try await MediaPipeline { value >>> Null() } } == "node.in-use")
+            #expect(await errorCode { _ = try await MediaPipeline { value >>> Null() } } == "node.in-use")
             await first.stop()
             let second = try await MediaPipeline { value >>> Null() }
             await second.stop()

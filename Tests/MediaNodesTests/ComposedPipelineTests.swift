@@ -70,15 +70,6 @@ extension VideoFrame {
 extension MediaNodesTests {
     /// Pipelines of handles, which are used while they run.
     @Suite struct ComposedPipelineTests {
-        private static func code(_ body: () async throws -> Void) async -> String? {
-            do {
-                try await body()
-                return nil
-            } catch {
-                return (error as? MediaError)?.code
-            }
-        }
-
         @Test func `a typed call changes a setting, and the plan shows it`() async throws {
             let (encoder, volume) = (VideoEncoder(.vp8), Volume())
             let source = TestPattern(width: 320, height: 240)
@@ -98,7 +89,7 @@ extension MediaNodesTests {
             let keyframes = try encoder.statistics.keyframes
             try encoder.requestKeyframe()
             await eventually("a keyframe") { (try? encoder.statistics.keyframes) ?? 0 > keyframes }
-            #expect(await Self.code { try await encoder.setBitrate(.kilobitsPerSecond(1)) } == "graph.invalid")
+            #expect(await errorCode { try await encoder.setBitrate(.kilobitsPerSecond(1)) } == "graph.invalid")
             #expect(pipeline.plan.node(encoder)?.node.settings == ["bitrate": 123_000])
             await pipeline.stop()
         }
@@ -175,7 +166,7 @@ extension MediaNodesTests {
             await eventually("frames on both") { numbers.count > start + 5 && more.count > 5 }
             #expect(try await pipeline.apply { source >>> second }.description == "removes frames")
             #expect(first.name == nil)
-            #expect(await Self.code { _ = try first.statistics } == "node.not-running")
+            #expect(await errorCode { _ = try first.statistics } == "node.not-running")
             // A handle that comes back is the node of its own function.
             let gone = numbers.count
             _ = try await pipeline.add { source >>> first }
@@ -200,14 +191,14 @@ extension MediaNodesTests {
             #expect(
                 try await pipeline.add { source >>> encoder >>> Null().named("second") }.description == "adds second")
             for known in [Composition { source >>> encoder }, Composition { source }] {
-                #expect(await Self.code { try await pipeline.add { known } } == "graph.invalid")
+                #expect(await errorCode { try await pipeline.add { known } } == "graph.invalid")
             }
             #expect(try await pipeline.add {}.isEmpty)
             #expect(try await pipeline.remove(output).description == "removes rtp-output")
             _ = try await pipeline.add { encoder >>> output }
             #expect(try await Set(pipeline.remove(encoder).removed) == ["second", "vp8-encoder", "rtp-output"])
             #expect(pipeline.plan.source.nodes.map(\.name) == ["test-pattern", "null"])
-            #expect(await Self.code { try await pipeline.remove(encoder) } == "node.not-running")
+            #expect(await errorCode { try await pipeline.remove(encoder) } == "node.not-running")
             await pipeline.stop()
         }
 
@@ -221,20 +212,20 @@ extension MediaNodesTests {
             let all = pipeline.statistics.videoRenderers
             #expect(try counted.statistics == all["frames"])
             #expect(all["frames"] != nil)
-            #expect(await Self.code { try await pipeline.remove(counted) } == "node.not-running")
+            #expect(await errorCode { try await pipeline.remove(counted) } == "node.not-running")
         }
 
         @Test func `an edit before the start or during a pause says that the pipeline does not run`() async throws {
             let source = TestPattern(width: 320, height: 240)
             let clock = SteppedClock()
             let pipeline = try await MediaPipeline(on: clock) { source >>> Null() }
-            #expect(await Self.code { try await pipeline.add { source >>> Null() } } == "pipeline.not-running")
+            #expect(await errorCode { try await pipeline.add { source >>> Null() } } == "pipeline.not-running")
             clock.run(pipeline)
             try await pipeline.start()
             await pipeline.pause()
-            #expect(await Self.code { try await pipeline.add { source >>> Null() } } == "pipeline.not-running")
+            #expect(await errorCode { try await pipeline.add { source >>> Null() } } == "pipeline.not-running")
             await pipeline.stop()
-            #expect(await Self.code { try await pipeline.add { source >>> Null() } } == "pipeline.stopped")
+            #expect(await errorCode { try await pipeline.add { source >>> Null() } } == "pipeline.stopped")
         }
 
         @Test func `a name of a running node is refused if its code would go on under it`() async throws {
@@ -245,15 +236,15 @@ extension MediaNodesTests {
             }
             defer { withExtendedLifetime(clock) {} }
             #expect(
-                await Self.code { try await pipeline.apply { source >>> Frames { _ in }.named("view") } }
+                await errorCode { try await pipeline.apply { source >>> Frames { _ in }.named("view") } }
                     == "graph.invalid")
             #expect(
-                await Self.code { try await pipeline.add { source >>> Null().named("counted") } } == "graph.invalid")
+                await errorCode { try await pipeline.add { source >>> Null().named("counted") } } == "graph.invalid")
             #expect(try await pipeline.apply { source >>> Null().named("counted") }.description == "removes view")
             // Another handle takes over the name, unless the edit fails.
             let (before, after) = (Null().named("counted"), Snapshot(path: "/dev/null/never.png").named("counted"))
             #expect(try await pipeline.apply { source >>> before }.description == "changes nothing")
-            #expect(await Self.code { try await pipeline.apply { source >>> after } } == "file.unwritable")
+            #expect(await errorCode { try await pipeline.apply { source >>> after } } == "file.unwritable")
             #expect((before.name, after.name) == ("counted", nil))
             #expect(
                 try await pipeline.apply { source >>> Mirroring().named("counted") >>> Null() }.description
@@ -265,19 +256,19 @@ extension MediaNodesTests {
         @Test func `a handle is in one pipeline at a time, and a call on one that is in none says so`() async throws {
             let (source, encoder) = (TestPattern(width: 320, height: 240), VideoEncoder(.vp8))
             let composition = Composition { source >>> encoder >>> Null() }
-            #expect(await Self.code { try await encoder.setBitrate(.kilobitsPerSecond(500)) } == "node.not-running")
+            #expect(await errorCode { try await encoder.setBitrate(.kilobitsPerSecond(500)) } == "node.not-running")
             #expect(throws: MediaError.self) { try encoder.requestKeyframe() }
             let clock = SteppedClock()
             let first = try await MediaPipeline(composition, limits: Limits(), clock: clock.clock)
             clock.run(first)
             try await first.start()
-            #expect(await Self.code { _ = try await MediaPipeline(composition) } == "node.in-use")
+            #expect(await errorCode { _ = try await MediaPipeline(composition) } == "node.in-use")
             // The refused pipeline has taken no handle.
             try await encoder.setBitrate(.kilobitsPerSecond(500))
             let (other, second) = try await SteppedClock.running { TestPattern() >>> Null() }
             defer { withExtendedLifetime(second) {} }
-            #expect(await Self.code { try await other.remove(encoder) } == "node.not-running")
-            #expect(await Self.code { try await other.add { encoder >>> Null() } } == "node.in-use")
+            #expect(await errorCode { try await other.remove(encoder) } == "node.not-running")
+            #expect(await errorCode { try await other.add { encoder >>> Null() } } == "node.in-use")
             #expect(encoder.name == "vp8-encoder")
             await other.stop()
             await first.stop()
@@ -302,7 +293,7 @@ extension MediaNodesTests {
         @Test func `a pipeline that cannot be made takes no handle`() async throws {
             let source = TestPattern(width: 320, height: 240)
             #expect(
-                await Self.code { _ = try await MediaPipeline { source >>> Recorder(path: "/none/a.mkv") >>> Null() } }
+                await errorCode { _ = try await MediaPipeline { source >>> Recorder(path: "/none/a.mkv") >>> Null() } }
                     == "graph.invalid")
             #expect(source.name == nil)
             let pipeline = try await MediaPipeline { source >>> Null() }
@@ -329,16 +320,16 @@ extension MediaNodesTests {
             try await painting.set(\.$light, to: 7)
             #expect(pipeline.plan.node(painting)?.node.settings["light"] == 7)
             await eventually("light") { seen.all.contains(47) }
-            #expect(await Self.code { try await painting.set(\.$light, to: 101) } == "graph.invalid")
-            #expect(await Self.code { try await painting.set(\.$fps, to: 5) } == "graph.setting-fixed")
-            #expect(await Self.code { try await painting.set(\.lamp.$power, to: 2) } == "graph.invalid")
+            #expect(await errorCode { try await painting.set(\.$light, to: 101) } == "graph.invalid")
+            #expect(await errorCode { try await painting.set(\.$fps, to: 5) } == "graph.setting-fixed")
+            #expect(await errorCode { try await painting.set(\.lamp.$power, to: 2) } == "graph.invalid")
             await pipeline.stop()
             #expect(bright.strokes.withLock { $0 } > 0 && dark.strokes.withLock { $0 } > 0)
             #expect(eraser.strokes.withLock { $0 } > 0)
         }
 
         @Test func `a value has its own settings checked, and its objects released with its node`() async throws {
-            let refused = await Self.code {
+            let refused = await errorCode {
                 _ = try await MediaPipeline { Painting(fps: 90, brush: Brush(luma: 1)) >>> Null() }
             }
             #expect(refused == "graph.invalid")
@@ -370,7 +361,7 @@ extension MediaNodesTests {
             }
             for node in [Composition { Scale().node }, Composition { Function().node }] {
                 #expect(
-                    await Self.code { _ = try await MediaPipeline { node } } == "node.name-taken")
+                    await errorCode { _ = try await MediaPipeline { node } } == "node.name-taken")
             }
         }
 
@@ -394,10 +385,10 @@ extension MediaNodesTests {
                 ])
             let widths = Collected<Int>()
             let view = Frames { widths.append($0.width) }
-            #expect(await Self.code { _ = try await MediaPipeline(graph, nodes: [view]) } == "graph.invalid")
+            #expect(await errorCode { _ = try await MediaPipeline(graph, nodes: [view]) } == "graph.invalid")
             #expect(
-                await Self.code { _ = try await MediaPipeline(graph, nodes: [view.named("other")]) } == "graph.invalid")
-            #expect(await Self.code { _ = try await MediaPipeline(graph) } == "graph.invalid")
+                await errorCode { _ = try await MediaPipeline(graph, nodes: [view.named("other")]) } == "graph.invalid")
+            #expect(await errorCode { _ = try await MediaPipeline(graph) } == "graph.invalid")
             let pipeline = try await MediaPipeline(
                 graph, nodes: [view.named("view"), TestPattern(height: 100).named("source")])
             try await pipeline.start()

@@ -179,7 +179,7 @@ extension MediaNodesTests {
 
         /// Plays the far end into nothing and its echo into the microphone. Returns the canceller's output.
         private func clean(
-            _ conversation: Conversation, _ canceller: Node = .echoCancel("echo")
+            _ conversation: Conversation, _ canceller: Node = Node("echo-cancel", name: "echo")
         ) async throws -> (samples: [Double], delay: Double?) {
             let folder = TemporaryFolder()
             let path = folder.path + "/talk.wav"
@@ -224,7 +224,7 @@ extension MediaNodesTests {
         @Test("Without the canceller the echo remains, which proves the other test")
         func echoIsThere() async throws {
             let conversation = try Conversation(echoAfter: 0.04)
-            var off = Node.echoCancel("echo", noiseSuppression: "off")
+            var off = Node("echo-cancel", name: "echo", settings: ["noise-suppression": "off"])
             // With a delay that is wrong by half a second, it finds nothing.
             off.settings["delay"] = 600
             let (samples, _) = try await clean(conversation, off)
@@ -240,7 +240,7 @@ extension MediaNodesTests {
                     Node("null")
                 }
                 Chain(from: "pattern", port: "audio") {
-                    Node.echoCancel("clean")
+                    Node("echo-cancel", name: "clean")
                     Node.sound("ear")
                 }
             }
@@ -338,7 +338,7 @@ extension MediaNodesTests {
                 Chain {
                     Node.microphone()
                     Tee { Node.sound("raw") }
-                    Node.echoCancel("echo")
+                    Node("echo-cancel", name: "echo")
                     Node.sound("ear")
                 }
                 Chain(from: "echo", port: "played-out") { Node.speaker() }

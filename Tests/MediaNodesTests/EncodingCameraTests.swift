@@ -59,17 +59,7 @@ private final class EncodingRun: Sendable {
     var recorded: Int { pipeline.statistics.recorders["disk"]?.frames ?? 0 }
     /// Kinds of the nodes that the planner inserted.
     var inserted: [String] { pipeline.plan.nodes.filter { $0.adapts != nil }.map(\.node.kind) }
-    var events: [String] {
-        seen.events.all.compactMap { event in
-            switch event {
-            case .deviceWaiting(_, let cause): "waiting \(cause.code)"
-            case .deviceLost(_, let cause): "lost \(cause.code)"
-            case .deviceReturned: "returned"
-            case .failed(let error): "failed \(error.code)"
-            default: nil
-            }
-        }
-    }
+    var events: [String] { seen.deviceEvents }
     var warnings: [String] {
         seen.events.all.compactMap { if case .warning(_, let message) = $0 { message } else { nil } }
     }

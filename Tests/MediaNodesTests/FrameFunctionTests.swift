@@ -16,14 +16,7 @@ private enum Turnstile: NodeType {
         "turnstile", .processor, "Delays frames for tests", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
 
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        var plan = NodePlan(request.node)
-        plan.add("identity", as: "pictures")
-        plan.inputs["in"] = ElementPad("pictures")
-        plan.outputs["out"] = ElementPad("pictures")
-        plan.formats["out"] = request.input("in")
-        return plan
-    }
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .passing(request) }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let isOpen = opening.withLock { $0 }
@@ -49,7 +42,8 @@ extension MediaNodesTests {
         @Test("A frame function changes 720p frames without a copy if nothing else reads them")
         func soleReader() async throws {
             let graph = chain(
-                .testPattern("pattern", width: 1280, height: 720, frames: 30), .frameFunction("blend"), .frames("view"))
+                .testPattern("pattern", width: 1280, height: 720, frames: 30), Node("frame-function", name: "blend"),
+                .frames("view"))
             let watched = try await Watched(graph) { $0.frameFunctions["blend"] = Self.renumber }
             #expect(watched.pipeline.plan.node("blend")?.copiesPerFrame == 0)
             try await watched.pipeline.start()
@@ -67,7 +61,7 @@ extension MediaNodesTests {
                 Chain {
                     Node.testPattern("pattern", width: 1280, height: 720, framesPerSecond: 15, frames: 30)
                     Tee { Node.frames("original") }
-                    Node.frameFunction("blend")
+                    Node("frame-function", name: "blend")
                     Node.frames("view")
                 }
             }
@@ -94,7 +88,7 @@ extension MediaNodesTests {
             let isOver = AtomicBool()
             Turnstile.opening.withLock { $0 = { isOver.value || aheadOf.withLock { $0 }() >= 5 } }
             let graph = chain(
-                .file("clip", path: clip), Node("turnstile"), .frameFunction("blend"), .frames("view"))
+                .file("clip", path: clip), Node("turnstile"), Node("frame-function", name: "blend"), .frames("view"))
             let watched = try await Watched(graph, registry: .builtIn.adding([Turnstile.self])) { bindings in
                 bindings.frameFunctions["blend"] = { frame in
                     let (width, height) = (frame.width, frame.height)
@@ -118,7 +112,7 @@ extension MediaNodesTests {
         @Test("All three planes are writable, each with its own rows")
         func planes() async throws {
             let sizes = Mutex<[Int]>([])
-            let graph = chain(.testPattern("pattern", frames: 3), .frameFunction("grey"), .frames("view"))
+            let graph = chain(.testPattern("pattern", frames: 3), Node("frame-function", name: "grey"), .frames("view"))
             let watched = try await Watched(graph) { bindings in
                 bindings.frameFunctions["grey"] = { frame in
                     for plane in [VideoPlane.chromaBlue, .chromaRed] {
@@ -144,7 +138,7 @@ extension MediaNodesTests {
 
         @Test("A graph with an unbound frame function is refused by name")
         func unbound() async {
-            let graph = chain(.testPattern("pattern"), .frameFunction("blend"), .frames("view"))
+            let graph = chain(.testPattern("pattern"), Node("frame-function", name: "blend"), .frames("view"))
             let error = await #expect(throws: MediaError.self) { try await Watched(graph) }
             #expect(error?.code == MediaError.Code.graphInvalid)
             #expect(error?.message.contains("blend") == true)

@@ -13,7 +13,7 @@ extension MediaNodesTests {
             MediaGraph {
                 Chain {
                     Node.testPattern("pattern", width: 320, height: 240)
-                    Tee("shown", isOptional: isOptional) { Node.window("window") }
+                    Tee("shown", isOptional: isOptional) { Node("window") }
                     Node.frames("view")
                 }
                 Chain {

@@ -111,7 +111,7 @@ extension MediaNodesTests {
             }
         }
 
-        private let grid = Node.mixer(layout: "grid", width: 1280, height: 480)
+        private let grid = Node("mixer", settings: ["layout": "grid", "width": 1280, "height": 480])
 
         @Test("A grid shows each input in its place, whatever its size and rate")
         func grid() async throws {
@@ -180,7 +180,7 @@ extension MediaNodesTests {
         func stallingInput() async throws {
             let isHeld = AtomicBool()
             let release = DispatchSemaphore(value: 0)
-            let watched = try await Watched(two(grid, behindSecond: .frameFunction("hold"))) { bindings in
+            let watched = try await Watched(two(grid, behindSecond: Node("frame-function", name: "hold"))) { bindings in
                 bindings.frameFunctions["hold"] = { _ in
                     if isHeld.value { release.wait() }
                 }
@@ -209,7 +209,7 @@ extension MediaNodesTests {
 
         @Test("Layout, corner and main input change live")
         func changeLayout() async throws {
-            let watched = try await Watched(two(.mixer(), secondSize: (320, 240)))
+            let watched = try await Watched(two(Node("mixer"), secondSize: (320, 240)))
             try await watched.pipeline.start()
             let plan = watched.pipeline.plan.node("mixer")
             #expect(plan?.formats["out"] == .rawVideo(width: 640, height: 480, framesPerSecond: 30))
@@ -344,8 +344,8 @@ extension MediaNodesTests {
             let graph = MediaGraph {
                 Chain { Node.testPattern("first", frames: 90) }
                 Chain(from: "first", port: "audio") {
-                    Node.audioMixer("mix")
-                    Node.level(interval: 0.05)
+                    Node("audio-mixer", name: "mix")
+                    Node("level", settings: ["interval": 0.05])
                     Node.sound("ear")
                 }
                 Chain(from: "first", port: "video") { Node("null") }

@@ -21,7 +21,7 @@ extension MediaNodesTests {
         @Test("Text and its place change live; without text a frame is unchanged")
         func text() async throws {
             let watched = try await Watched(
-                chain(.testPattern("pattern"), .overlay(position: "bottom-left"), .frames("view")))
+                chain(.testPattern("pattern"), Node("overlay", settings: ["position": "bottom-left"]), .frames("view")))
             try await watched.pipeline.start()
             // Both areas of one frame, because in the frames that flash everything is bright.
             func bright() -> (middle: Int, bottom: Int) {
@@ -64,7 +64,7 @@ extension MediaNodesTests {
         func clockAndImage() async throws {
             let folder = TemporaryFolder()
             let image = try redImage(in: folder)
-            var overlay = Node.overlay(clock: "%H:%M:%S", image: image)
+            var overlay = Node("overlay", settings: ["clock": "%H:%M:%S", "image": .text(image)])
             overlay.settings["image-x"] = 100
             overlay.settings["image-y"] = 200
             let watched = try await Watched(chain(.testPattern("pattern"), overlay, .frames("view")))
@@ -85,7 +85,8 @@ extension MediaNodesTests {
         func missingImage() async throws {
             let folder = TemporaryFolder()
             for path in ["/nowhere/logo.png", folder.path + "/logo.png", clip] {
-                let graph = chain(.testPattern("pattern"), .overlay(image: path), .null("view"))
+                let graph = chain(
+                    .testPattern("pattern"), Node("overlay", settings: ["image": .text(path)]), .null("view"))
                 let failure = await #expect(throws: MediaError.self) { try await MediaPipeline(graph).start() }
                 #expect(failure?.code == MediaError.Code.fileUnreadable)
                 #expect(failure?.message.contains(path) == true)
@@ -99,7 +100,8 @@ extension MediaNodesTests {
             let path = folder.path + "/logo.png"
             #expect(mkfifo(path, 0o600) == 0)
             let error = await #expect(throws: MediaError.self) {
-                try await MediaPipeline.plan(chain(.testPattern("pattern"), .overlay(image: path), .null("view")))
+                try await MediaPipeline.plan(
+                    chain(.testPattern("pattern"), Node("overlay", settings: ["image": .text(path)]), .null("view")))
             }
             #expect(error?.code == MediaError.Code.fileUnreadable)
             #expect(error?.message.contains("\(path): it is not a file") == true, "\(error?.message ?? "")")
@@ -107,7 +109,7 @@ extension MediaNodesTests {
 
         @Test("An overlay without an image refuses changes of it with a message")
         func absentPart() async throws {
-            let watched = try await Watched(chain(.testPattern("pattern"), .overlay(), .frames("view")))
+            let watched = try await Watched(chain(.testPattern("pattern"), Node("overlay"), .frames("view")))
             let error = await #expect(throws: MediaError.self) { try await watched.set("overlay", "image-x", 5) }
             #expect(error?.code == MediaError.Code.settingUnusable)
             #expect(error?.message.contains("has no image") == true)

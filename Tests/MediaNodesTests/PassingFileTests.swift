@@ -273,7 +273,7 @@ extension MediaNodesTests {
                 Node.recorder("copy", path: recording)
                 Chain(from: "file", port: "video") { Join("copy", port: "video") }
                 Chain(from: "file", port: "audio") {
-                    if decodesAudio { Node.volume("volume", volume: 1) }
+                    if decodesAudio { Node("volume", settings: ["volume": 1]) }
                     Join("copy", port: "audio")
                 }
             }

@@ -22,7 +22,7 @@ private struct FurnishedMachine: PlanEnvironment {
         let formats = [("YUY2", 640, 480, 30.0), ("MJPG", 1280, 720, 60.0), ("H264", 1280, 720, 30.0)].map {
             CameraFormat(pixelFormat: $0, width: $1, height: $2, framesPerSecond: [$3])
         }
-        return (CameraDevice(path: "/dev/video0", name: "Camera", stablePath: nil, formats: formats), [])
+        return (CameraDevice(path: "/dev/video0", name: "Camera", formats: formats), [])
     }
 
     func file(_ path: String) throws(MediaError) -> MediaFileInfo {

@@ -113,3 +113,15 @@ final class Watched: Sendable {
 func chain(_ nodes: Node...) -> MediaGraph {
     MediaGraph { Chain { for node in nodes { node } } }
 }
+
+extension NodePlan {
+    /// Of a node whose frames pass through one element, where a test probes them.
+    static func passing(_ request: NodeRequest) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.add("identity", as: "pictures")
+        plan.inputs["in"] = ElementPad("pictures")
+        plan.outputs["out"] = ElementPad("pictures")
+        plan.formats["out"] = request.input("in")
+        return plan
+    }
+}

@@ -11,7 +11,7 @@ extension MediaNodesTests {
             let graph = MediaGraph {
                 Chain {
                     Node.file("clip", path: clip)
-                    Node.frameFunction("seen")
+                    Node("frame-function", name: "seen")
                     Node.null("video")
                 }
                 Chain(from: "clip", port: "audio") { Node.null("sound") }

@@ -309,26 +309,34 @@ extension MediaNodesTests {
             #expect(seen.failures.isEmpty && seen.deviceEvents.isEmpty)
         }
 
-        @Test(arguments: ["16000x1", "44100x2"])
-        func `AAC of another rate is encoded again after a loss`(_ aac: String) async throws {
+        /// Watches a camera of H.264 and AAC that returns with other audio.
+        private func returning(
+            _ option: String, _ value: String, _ seen: Seen
+        ) async throws -> (MediaPipeline, camera: Fixture<RTSPServerAnswer>) {
             let first = try Fixture.rtspServer()
             let url = first.answer.url
             let port = String(try #require(url.split(separator: ":").last))
-            let seen = Seen()
             let pipeline = try await MediaPipeline(watching(url + "/h264-aac"), seen: seen)
             try await pipeline.start()
             await eventually(within: 15, "a flash with its beep") { seen.distances.count >= 2 }
             first.end()
             await eventually("the loss") { pipeline.absences["rtsp"] != nil }
-            let other = try Fixture.rtspServer("--port", port, "--aac", aac)
+            let camera = try Fixture.rtspServer("--port", port, option, value)
             await eventually(within: 15, "the return") { seen.deviceEvents.last == "returned" }
+            return (pipeline, camera)
+        }
+
+        @Test(arguments: ["16000x1", "44100x2"])
+        func `AAC of another rate is encoded again after a loss`(_ aac: String) async throws {
+            let seen = Seen()
+            let (pipeline, camera) = try await returning("--aac", aac, seen)
             let beeps = seen.beeps.count
             // The camera's encoder and that of the node each add 1024 samples: up to 64 and 21 ms.
             await eventually(within: 15, "beeps in sync") {
                 seen.beeps.count > beeps + 2 && seen.distances.suffix(2).allSatisfy { abs($0) < 140 }
             }
             await pipeline.stop()
-            withExtendedLifetime(other) {}
+            withExtendedLifetime(camera) {}
             #expect(seen.failures.isEmpty && seen.sound.all.allSatisfy { $0.sampleRate == 48_000 })
             #expect(
                 seen.events.all.contains {
@@ -341,21 +349,12 @@ extension MediaNodesTests {
         }
 
         @Test func `a camera that returns with two streams of AAC shows the promised one`() async throws {
-            let first = try Fixture.rtspServer()
-            let url = first.answer.url
-            let port = String(try #require(url.split(separator: ":").last))
             let seen = Seen()
-            let pipeline = try await MediaPipeline(watching(url + "/h264-aac"), seen: seen)
-            try await pipeline.start()
-            await eventually(within: 15, "a flash with its beep") { seen.distances.count >= 2 }
-            first.end()
-            await eventually("the loss") { pipeline.absences["rtsp"] != nil }
-            let other = try Fixture.rtspServer("--port", port, "--aac-before", "96000x1")
-            await eventually(within: 15, "the return") { seen.deviceEvents.last == "returned" }
+            let (pipeline, camera) = try await returning("--aac-before", "96000x1", seen)
             let beeps = seen.beeps.count
             await eventually(within: 15, "beeps") { seen.beeps.count > beeps + 2 }
             await pipeline.stop()
-            withExtendedLifetime(other) {}
+            withExtendedLifetime(camera) {}
             #expect(seen.failures.isEmpty && seen.sound.all.allSatisfy { $0.sampleRate == 48_000 })
         }
 

@@ -57,17 +57,7 @@ private final class RecordedRun: Sendable {
     }
 
     var status: SourceStatus? { pipeline.statistics.sources["camera"] }
-    var events: [String] {
-        seen.events.all.compactMap { event in
-            switch event {
-            case .deviceWaiting(_, let cause): "waiting \(cause.code)"
-            case .deviceLost(_, let cause): "lost \(cause.code)"
-            case .deviceReturned: "returned"
-            case .failed(let error): "failed \(error.code)"
-            default: nil
-            }
-        }
-    }
+    var events: [String] { seen.deviceEvents }
     var isMonotonic: Bool {
         let times = seen.pictures.all.map(\.time)
         return zip(times, times.dropFirst()).allSatisfy { $0 < $1 }

@@ -159,7 +159,7 @@ extension MediaNodesTests {
                 Chain(from: "pattern", port: "audio") {
                     Node("element:valve", settings: ["drop": true, "drop-mode": "forward-sticky-events"])
                     // AAC has a parser, for which an end without any frame is an error.
-                    Node.aacEncoder()
+                    Node("aac-encoder")
                     Join("hush", port: "audio")
                 }
                 Chain(from: "silent") { Join("empty", port: "audio") }

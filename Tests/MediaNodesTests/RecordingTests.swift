@@ -30,8 +30,8 @@ private func everyRecording(in folder: String, frames: Int) -> MediaGraph {
         Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: Double(rate), frames: frames)
         for name in files { Node.recorder(name, path: "\(folder)/\(name)").with("segment", 1) }
         video("vp8", .videoEncoder("vp8", codec: .vp8))
-        video("vp9", .vp9Encoder("vp9"))
-        video("av1", .av1Encoder("av1", bitrate: .kilobitsPerSecond(600)))
+        video("vp9", Node("vp9-encoder", name: "vp9"))
+        video("av1", Node("av1-encoder", name: "av1", settings: ["bitrate": 600_000]))
         video("h264", .videoEncoder("h264", codec: .h264))
         Chain(from: "pattern", port: "audio") {
             Node.opusEncoder("opus")

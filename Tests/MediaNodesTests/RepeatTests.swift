@@ -77,7 +77,7 @@ enum Repeated {
                 Node.recorder("matroska", path: "\(folder.path)/a.mkv")
                 Node.recorder("hls", path: "\(folder.path)/a.m3u8")
                 Chain(from: "pattern", port: "video") {
-                    Node.av1Encoder("encoder")
+                    Node("av1-encoder", name: "encoder")
                     Join("matroska", port: "video")
                 }
                 Chain(from: "pattern", port: "video") { Join("hls", port: "video") }
@@ -247,7 +247,7 @@ extension MediaNodesTests {
                 let cancelled = plain.adding {
                     Chain(from: "pattern", port: "audio") {
                         Tee { Join("echo", port: "played") }
-                        Node.echoCancel("echo")
+                        Node("echo-cancel", name: "echo")
                         Node.null("clean")
                     }
                 }

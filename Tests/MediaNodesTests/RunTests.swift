@@ -66,20 +66,8 @@ extension MediaNodesTests {
     @Suite(.timeLimit(.minutes(1))) struct RunTests {
         private static func source() -> TestPattern { TestPattern(width: 320, height: 240) }
 
-        /// The code of the error; `cancelled` for a `CancellationError`.
-        private static func code(_ body: () async throws -> Void) async -> String? {
-            do {
-                try await body()
-                return nil
-            } catch is CancellationError {
-                return "cancelled"
-            } catch {
-                return (error as? MediaError)?.code
-            }
-        }
-
         private static func code(of task: Task<some Sendable, any Error>) async -> String? {
-            await code { _ = try await task.value }
+            await errorCode { _ = try await task.value }
         }
 
         // MARK: run
@@ -92,19 +80,19 @@ extension MediaNodesTests {
             try await pipeline.run()
             #expect(pipeline.state == .stopped)
             #expect(try counted.statistics.framesRendered == 5)
-            #expect(await Self.code { try await pipeline.run() } == "pipeline.stopped")
+            #expect(await errorCode { try await pipeline.run() } == "pipeline.stopped")
         }
 
         @Test func `run throws the error that ends the pipeline or prevents its start`() async throws {
             let worn = try await MediaPipeline { Failing() >>> Null() }
-            #expect(await Self.code { try await worn.run() } == "test.worn")
+            #expect(await errorCode { try await worn.run() } == "test.worn")
             #expect(worn.state == .stopped)
             let folder = TemporaryFolder()
             let unwritable = try await MediaPipeline {
                 Self.source() >>> VideoEncoder(.vp8) >>> Recorder(path: folder.file("a.mkv"))
             }
             rmdir(folder.path)
-            #expect(await Self.code { try await unwritable.run() } == "file.unwritable")
+            #expect(await errorCode { try await unwritable.run() } == "file.unwritable")
             #expect(unwritable.state == .stopped)
         }
 
@@ -308,16 +296,16 @@ extension MediaNodesTests {
             await eventually("it is planned") { asked.count == 1 }
             // Each call is about the node of its own handle.
             try await first.setDirection(.none)
-            #expect(await Self.code { try await second.setDirection(.none) } == "node.not-running")
+            #expect(await errorCode { try await second.setDirection(.none) } == "node.not-running")
             gate.open()
             _ = try await edit.value
-            #expect(await Self.code { try await first.setDirection(.none) } == "node.not-running")
+            #expect(await errorCode { try await first.setDirection(.none) } == "node.not-running")
             #expect(pipeline.plan.node(second)?.node.settings == ["direction": "vertical"])
             try await second.setDirection(.horizontal)
             // A call that was checked before the edit finds another node.
             let stranger = ObjectIdentifier(first.handle.identity)
             #expect(
-                await Self.code { try await pipeline.set("turned", "direction", to: "vertical", of: stranger) }
+                await errorCode { try await pipeline.set("turned", "direction", to: "vertical", of: stranger) }
                     == "node.not-running")
             #expect(pipeline.plan.node(second)?.node.settings == ["direction": "horizontal"])
             await pipeline.stop()

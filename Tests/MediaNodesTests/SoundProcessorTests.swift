@@ -13,9 +13,9 @@ extension MediaNodesTests {
                     Node("null")
                 }
                 Chain(from: "pattern", port: "audio") {
-                    Node.level("before", interval: 0.02)
+                    Node("level", name: "before", settings: ["interval": 0.02])
                     for node in nodes { node }
-                    Node.level("after", interval: 0.02)
+                    Node("level", name: "after", settings: ["interval": 0.02])
                     Node.sound("ear")
                 }
             }
@@ -23,7 +23,7 @@ extension MediaNodesTests {
 
         @Test("Volume and mute change live, and the level meters show it")
         func volume() async throws {
-            let watched = try await Watched(tone(.volume(volume: 0.5)))
+            let watched = try await Watched(tone(Node("volume", settings: ["volume": 0.5])))
             try await watched.pipeline.start()
             func change() -> Double {
                 let levels = watched.pipeline.statistics.levels

@@ -130,15 +130,13 @@ private struct LampNode: NodeType, HeadedNode {
         (limits.quiet, limits.silent, limits.pause, limits.firstStandIn) = (0.1, 0.2, 0.4, 0.3)
         (limits.fill, limits.poll, limits.shortestBackoff, limits.longestBackoff) = (0.02, 0.02, 0.02, 0.1)
         (limits.eventBurst, limits.eventInterval, limits.firstFrame) = (1000, 0.01, 0.5)
-        let slate = Slate(
-            .rawVideo(width: 64, height: 48), [], named: instance.name, on: .monotonic)
         instance.element("source").source.watchEvents { event in
             if case .caps(let caps) = event { formats.append("\(instance.name) \(caps.summary)") }
         }
         return LampNode(
             head: SourceHead(
                 instance, camera ?? MadeUpCamera(),
-                [.init(port: "video", standIn: StandIn(instance, slate))], limits: limits))
+                [.video(of: instance)], limits: limits))
     }
 }
 
@@ -267,6 +265,27 @@ extension MediaNodesTests {
             #expect(run.camera.opened == 0)
             run.camera.respond()
             await eventually("the device is closed") { run.camera.living == 0 }
+        }
+
+        @Test func `an edit that needs its devices does not take a stand-in for one`() async throws {
+            let run = try await LampRun("there")
+            try await run.pipeline.start()
+            let hung = MadeUpCamera()
+            hung.set { $0.hangsInOpen = true }
+            LampNode.cameras.withLock { $0["hanging"] = hung }
+            defer { LampNode.cameras.withLock { _ = $0.removeValue(forKey: "hanging") } }
+            let graph = run.pipeline.plan.source.adding {
+                Chain {
+                    Node("lamp", name: "hanging")
+                    Node.null("end")
+                }
+            }
+            let error = await #expect(throws: MediaError.self) {
+                try await run.pipeline.apply(graph, bindings: NodeBindings(), within: 20, needsDevices: true)
+            }
+            #expect(error?.code == "camera.lost" && error?.node == "hanging")
+            hung.respond()
+            await run.pipeline.stop()
         }
 
         @Test func `a driver that hangs while it closes keeps the stand-in going, and is opened again when it returns`()

@@ -42,3 +42,15 @@ extension Array where Element: Comparable {
 
 /// All tests that run pipelines. Serialized, because they share the machine's cores and judge times.
 @Suite(.serialized) struct MediaNodesTests {}
+
+/// The code of the error that a body throws; `cancelled` for a `CancellationError`. Nil without an error.
+func errorCode(_ body: () async throws -> Void) async -> String? {
+    do {
+        try await body()
+        return nil
+    } catch is CancellationError {
+        return "cancelled"
+    } catch {
+        return (error as? MediaError)?.code
+    }
+}

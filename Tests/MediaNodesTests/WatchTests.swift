@@ -104,7 +104,7 @@ extension MediaNodesTests {
                         Node.null("pictures")
                     }
                     Chain(from: "pattern", port: "audio") {
-                        Node.level("meter")
+                        Node("level", name: "meter")
                         Node.null("sound")
                     }
                 })

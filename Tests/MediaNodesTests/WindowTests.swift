@@ -137,7 +137,7 @@ extension MediaNodesTests {
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 640, height: 480)
-                        Node.window("window", title: "Test")
+                        Node("window", settings: ["title": "Test"])
                     }
                 })
             try await pipeline.start()

@@ -62,18 +62,19 @@ private final class SharedCamera {
                 }
                 if uses.contains(.recording) {
                     Chain(from: source) {
-                        Node.recorder("recording", path: path(.recording, rounds) + ".mkv")
+                        Node(
+                            "recorder", name: "recording", settings: ["path": .text(path(.recording, rounds) + ".mkv")])
                     }
                 }
                 if uses.contains(.preview) { Chain(from: "camera") { Node.frames("preview") } }
                 if uses.contains(.snapshot) {
                     Chain(from: "camera") {
-                        Node.snapshot("snapshot", path: path(.snapshot, rounds) + ".png", frame: 3)
+                        Node("snapshot", settings: ["path": .text(path(.snapshot, rounds) + ".png"), "frame": 3])
                     }
                 }
                 if uses.contains(.function) {
                     Chain(from: "camera") {
-                        Node.frameFunction("function")
+                        Node("frame-function", name: "function")
                         Node.null("end")
                     }
                 }

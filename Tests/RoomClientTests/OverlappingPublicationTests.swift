@@ -140,8 +140,8 @@ struct OverlappingPublicationTests {
 
     @Test func `callers that enter a room at the same time are one participant`() async throws {
         try await run { scene in
-            let settings = scene.stage.settings(room: "room")
-            let access = try RoomAccess { settings[$0] ?? "" }
+            let node = Node("publish", settings: scene.stage.settings(room: "room").mapValues { .text($0) })
+            let access = try RoomAccess(of: NodeRequest(node, PublishNode.kind, environment: SystemEnvironment()))
             let stay = RoomStay(access, options: RoomOptions()) { _ in }
             let engines = try await withThrowingTaskGroup(of: RoomEngine.self) { group in
                 for _ in 1...4 { group.addTask { try await stay.enter() } }

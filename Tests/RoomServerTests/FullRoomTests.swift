@@ -74,13 +74,7 @@ private struct Probe {
         let down = try await subscriber.watch()
         try subscriber.subscribe(streams[0])
         (self.up, self.down) = (up, down)
-        try #require(
-            await eventually {
-                await onLoop(loop) {
-                    if up.value.isSecured { up.value.send(next: 1, keyframe: true) }
-                    return !down.value.received.isEmpty
-                }
-            })
+        try #require(await packetsFlow(1, from: up, to: down, on: loop))
     }
 
     /// Sends pings until it is cancelled. The server drops a client whose signalling is silent for 20 s, and a busy

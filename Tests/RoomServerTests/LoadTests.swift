@@ -16,13 +16,7 @@ import TestSupport
             let subscriber = try MediaClient(server, grant, room: "probe", loop: loop)
             let down = try await subscriber.watch()
             try subscriber.subscribe(streams[0])
-            #expect(
-                await eventually {
-                    await onLoop(loop) {
-                        if up.value.isSecured { up.value.send(next: 1, keyframe: true) }
-                        return !down.value.received.isEmpty
-                    }
-                })
+            #expect(await packetsFlow(1, from: up, to: down, on: loop))
             let busy = try (0..<20).map { _ in try join(server, grant.accessToken, room: "busy").0 }
             let question = busy[0].frame(Array(#"{"type":"subscribe","id":1,"stream":999999}"#.utf8))
             let questions = Array(repeatElement(question, count: 100).joined())

@@ -283,3 +283,15 @@ func withMedia(
     }
     loop.shutdown()
 }
+
+/// Sends packets of a publisher's session until a subscriber's session has so many. Returns false if they do not come in time.
+func packetsFlow(
+    _ count: Int, from up: LoopBound<MediaSession>, to down: LoopBound<MediaSession>, on loop: EventLoop
+) async -> Bool {
+    await eventually {
+        await onLoop(loop) {
+            if up.value.isSecured { up.value.send(next: 1, keyframe: true) }
+            return down.value.received.count >= count
+        }
+    }
+}

@@ -16,13 +16,7 @@ import TestSupport
             let subscriber = try MediaClient(server, grant, loop: loop)
             let down = try await subscriber.watch()
             try subscriber.subscribe(streams[0])
-            let isFlowing = await eventually {
-                await onLoop(loop) {
-                    if up.value.isSecured { up.value.send(next: 1, keyframe: true) }
-                    return down.value.received.count >= 20
-                }
-            }
-            #expect(isFlowing)
+            #expect(await packetsFlow(20, from: up, to: down, on: loop))
             await publisher.close()
             await subscriber.close()
         }

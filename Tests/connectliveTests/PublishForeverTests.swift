@@ -51,12 +51,14 @@ import TestSupport
     @Test func `a transport thread that hangs stops the signs of life, and one that continues resumes them`()
         async throws
     {
-        let folder = TemporaryFolder()
-        let socket = try NotificationSocket(in: folder)
-        let manager = await ServiceManager.connect(["NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "20000"])
-        let stay = LastingStay(manager)
-        stay.present.withLock { $0 = ConnectLive.createRoom(config: Config(), delegate: Guest()) }
-        let signs = Task { await stay.giveSignsOfLife() }
+        let folders = [TemporaryFolder(), TemporaryFolder()]
+        func stay(reportingTo socket: NotificationSocket) async -> LastingStay {
+            LastingStay(await ServiceManager.connect(["NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "20000"]))
+        }
+        let (socket, other) = (try NotificationSocket(in: folders[0]), try NotificationSocket(in: folders[1]))
+        let (inRoom, inNone) = (await stay(reportingTo: socket), await stay(reportingTo: other))
+        inRoom.present.withLock { $0 = ConnectLive.createRoom(config: Config(), delegate: Guest()) }
+        let signs = [inRoom, inNone].map { stay in Task { await stay.giveSignsOfLife() } }
         await eventually("signs of life") { socket.messages.count >= 3 }
         let (hanging, end) = (Collected<Bool>(), DispatchSemaphore(value: 0))
         let isAccepted = RoomLoop.shared.execute {
@@ -65,14 +67,16 @@ import TestSupport
         }
         #expect(isAccepted)
         await eventually("the hang") { hanging.count == 1 }
-        let before = socket.messages.count
-        // The time of 20 signs. One may be on its way, because the thread responded before the hang.
-        try await Task.sleep(for: .milliseconds(200))
+        let (before, others) = (socket.messages.count, other.messages.count)
+        await eventually("20 signs of the one that needs no transport") { other.messages.count >= others + 20 }
+        // One may have been on its way, because the thread responded before the hang.
         #expect(socket.messages.count <= before + 1)
         end.signal()
         await eventually("signs of life") { socket.messages.count >= before + 3 }
-        signs.cancel()
-        await signs.value
+        for sign in signs {
+            sign.cancel()
+            await sign.value
+        }
         #expect(socket.messages.allSatisfy { $0 == "WATCHDOG=1" })
     }
 
@@ -89,7 +93,7 @@ import TestSupport
         #expect(try viewer.finish(seconds: 20).status == 0)
     }
 
-    @Test func `a viewer waits for its server, and outlives it`() throws {
+    @Test func `a viewer waits for its server, and outlives it`() async throws {
         let folder = TemporaryFolder()
         let flags = ["--service-id", "home", "--service-secret", Self.secret]
         var server: TestServer? = try TestServer(flags)
@@ -116,9 +120,8 @@ import TestSupport
             // The second server's video is seen at the end.
             if count == 1 { server = nil }
         }
-        for _ in 0..<600 where !manager.messages.contains(where: { $0.hasPrefix("STATUS=") && $0.contains("frames/s") })
-        {
-            usleep(50_000)
+        await eventually(within: 30, "the status") {
+            manager.messages.contains { $0.hasPrefix("STATUS=") && $0.contains("frames/s") }
         }
         viewer.interrupt()
         #expect(try viewer.finish(seconds: 20).status == 0)

@@ -158,7 +158,7 @@ private enum Demo {
         FileManager.default.temporaryDirectory.appendingPathComponent("connectlive-demo-\(getpid()).mp4").path
 
     static func conclude(_ report: Report, frame: VideoFrame?, folder: String, mustHear: Bool, mustSee: Bool) throws {
-        try report.write(to: folder + "/report.json")
+        try report.writeJSON(to: folder + "/report.json")
         if let frame { try FrameImage.write(frame, to: folder + "/frame.png") }
         Console.say(
             "Rendered \(report.framesRendered) frames and \(Int(report.audioSecondsRendered)) s of audio. \(folder) "

@@ -155,9 +155,7 @@ private struct DevicesReport: Encodable {
 
     func show(asJSON isJSON: Bool) throws {
         if isJSON {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            print(String(decoding: try encoder.encode(self), as: UTF8.self))
+            print(try prettyJSON())
         } else {
             for line in lines { print(line.printable) }
         }

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import RoomClient
 
 /// The file of `--report`. Times are in milliseconds. The top fields describe the first video.
@@ -89,21 +88,6 @@ struct Report: Encodable {
         roundTripMs = viewer.roundTripMilliseconds
         srtpProfile = viewer.srtpProfile
         streams = viewer.received.map(Stream.init)
-    }
-
-    func write(to path: String) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        var data = try encoder.encode(self)
-        data.append(UInt8(ascii: "\n"))
-        do {
-            try data.write(to: URL(fileURLWithPath: path))
-        } catch {
-            throw CommandFailure(
-                code: "file.unwritable",
-                "Cannot write the report \(path): \(error.localizedDescription) Name a file in a folder that you may "
-                    + "write to.")
-        }
     }
 }
 

@@ -102,20 +102,8 @@ struct ViewCommand: AsyncParsableCommand {
     @discardableResult
     private func write(_ statistics: RoomStatistics, _ screen: Screen) throws -> Report {
         let measured = Report(viewer: statistics)
-        if let report { try measured.write(to: report) }
+        if let report { try measured.writeJSON(to: report) }
         if let snapshot, let frame = screen.snapshot { try FrameImage.write(frame, to: snapshot) }
         return measured
-    }
-}
-
-/// Checks at the start that a file can be written at the end.
-enum OutputFile {
-    static func check(_ path: String) throws {
-        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
-        guard FileManager.default.isWritableFile(atPath: folder) else {
-            throw CommandFailure(
-                code: "file.unwritable",
-                "Cannot write \(path): \(folder) is not a folder that you may write to. Choose another folder.")
-        }
     }
 }

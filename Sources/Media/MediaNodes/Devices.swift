@@ -3,11 +3,6 @@ public import MediaGraph
 
 /// The devices that are plugged in. All calls block for milliseconds, or longer if a camera responds slowly.
 public enum Devices {
-    public static func list() -> DeviceList {
-        let sound = sound()
-        return DeviceList(cameras: cameras(), microphones: sound.microphones, speakers: sound.speakers)
-    }
-
     /// Microphones and loudspeakers of the first sound system that has any.
     /// None if the sound server does not respond within three seconds.
     public static func sound() -> (microphones: [AudioDevice], speakers: [AudioDevice]) {

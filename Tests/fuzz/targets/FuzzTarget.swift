@@ -12,6 +12,7 @@ package struct FuzzTarget: Sendable {
         FuzzTarget(name: "ice", maximumLength: 2048, run: fuzzICE),
         FuzzTarget(name: "vp8", maximumLength: 64, run: fuzzVP8),
         FuzzTarget(name: "h264", maximumLength: 256, run: fuzzH264),
+        FuzzTarget(name: "aac", maximumLength: 64, run: fuzzAAC),
         FuzzTarget(name: "session", maximumLength: 4096, run: fuzzSession),
         FuzzTarget(name: "sdp", maximumLength: 8192, run: fuzzSessionDescription),
         FuzzTarget(name: "candidate", maximumLength: 600, run: fuzzCandidate),

@@ -45,7 +45,6 @@ extension GuestTests {
             defer { unlink("\(folder)/\(link)") }
             #expect(try Devices.camera(link).path == cameras[1])
             #expect(try Devices.camera("\(folder)/\(link)").formats == Devices.camera(cameras[1]).formats)
-            #expect(try Devices.camera(cameras[1]).stablePath == "\(folder)/\(link)")
         }
 
         @Test func `frames arrive in the planned mode, at its rate`() async throws {

@@ -1,41 +1,20 @@
 internal import Foundation
 internal import Glibc
+internal import MediaNodes
 
-/// The pipelines of this user, found by their control sockets: `$XDG_RUNTIME_DIR/connectlive/run-PID.sock`, or
-/// `/tmp/connectlive-UID/run-PID.sock` if that folder does not exist.
+/// The pipelines of this user, found by their control sockets: `run-PID.sock` in `RuntimeFolder`.
 struct RunningPipelines {
-    let folder: String
-
-    init(environment: [String: String] = ProcessInfo.processInfo.environment) {
-        if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/"),
-            FileManager.default.fileExists(atPath: runtime)
-        {
-            folder = "\(runtime)/connectlive"
-        } else {
-            folder = "/tmp/connectlive-\(getuid())"
-        }
-    }
+    let folder = RuntimeFolder.path
 
     func socket(of pid: Int) -> String { "\(folder)/run-\(pid).sock" }
 
-    /// Creates the folder with mode 0700 and returns the path for this process. Refuses a folder that other users can
-    /// enter: they could attach, or place their own sockets there.
+    /// Creates the folder and returns the path for this process.
     func makeSocketPath() throws -> String {
-        func unusable(_ why: String) -> CommandFailure {
-            CommandFailure(
+        if let obstacle = RuntimeFolder.make() {
+            throw CommandFailure(
                 code: "control.unavailable",
-                "The folder \(folder) for the control socket cannot be used: \(why). Set XDG_RUNTIME_DIR to a folder "
-                    + "of your own.")
-        }
-        if mkdir(folder, 0o700) != 0, errno != EEXIST { throw unusable(String(cString: strerror(errno)).lowercased()) }
-        var status = stat()
-        guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            throw unusable(
-                "it is not a folder")
-        }
-        guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
-        guard status.st_mode & 0o077 == 0 || chmod(folder, 0o700) == 0 else {
-            throw unusable("other users can enter it")
+                "The folder \(folder) for the control socket cannot be used: \(obstacle). Set XDG_RUNTIME_DIR to a "
+                    + "folder of your own.")
         }
         removeStale()
         let path = socket(of: Int(getpid()))

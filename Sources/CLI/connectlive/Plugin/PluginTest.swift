@@ -81,10 +81,7 @@ struct PluginTest: ParsableCommand {
         switch format {
         case .text: Console.say(reports.map(\.description).joined(separator: "\n\n"))
         case .json:
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            let text = (try? encoder.encode(reports)).map { String(decoding: $0, as: UTF8.self) }
-            Console.say(text ?? "[]")
+            Console.say((try? reports.prettyJSON()) ?? "[]")
         }
     }
 }

@@ -28,10 +28,7 @@ struct PlanCommand: AsyncParsableCommand {
             let page = PlanPage(plan, title: graph.shownPath, description: document.description)
             Console.say(page.lines(Style(hasColours: screen.hasColours)).joined(separator: "\n"))
         case .json:
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            let report = PlanReport(plan.withoutSecrets(KnownNodes.registry))
-            Console.say(String(decoding: try encoder.encode(report), as: UTF8.self))
+            Console.say(try PlanReport(plan.withoutSecrets(KnownNodes.registry)).prettyJSON())
         }
     }
 

@@ -120,7 +120,7 @@ struct RunCommand: AsyncParsableCommand {
     ) async throws {
         guard let first else {
             let beginning = PipelineStatistics(seconds: 0, nodes: [])
-            if let report { try Self.write(Comparison(live.plan, from: beginning, to: last), to: report) }
+            if let report { try Comparison(live.plan, from: beginning, to: last).writeJSON(to: report) }
             return
         }
         // Measuring the codecs earlier would have delayed the start. The graph ran as it was planned then: a camera that is
@@ -130,7 +130,7 @@ struct RunCommand: AsyncParsableCommand {
         let comparison = Comparison(plan, from: first, to: last, hasEnded: hasEnded)
         let screen = Screenful(.standardOutput)
         screen.show(comparison.lines(Style(hasColours: screen.hasColours)))
-        if let report { try Self.write(comparison, to: report) }
+        if let report { try comparison.writeJSON(to: report) }
     }
 
     /// Follows the run to its end. Returns the first sample after the start, if it started, whether the sources ended
@@ -204,19 +204,6 @@ struct RunCommand: AsyncParsableCommand {
             if (try? await Task.sleep(for: .seconds(seconds))) != nil { occur.yield(.interrupted) }
         }
         return [samples, end]
-    }
-
-    private static func write(_ comparison: Comparison, to path: String) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        do {
-            try (encoder.encode(comparison) + Data("\n".utf8)).write(to: URL(fileURLWithPath: path))
-        } catch {
-            throw CommandFailure(
-                code: MediaError.Code.fileUnwritable,
-                "Cannot write the report \(path): \(error.localizedDescription) Name a file in a folder that you may "
-                    + "write to.")
-        }
     }
 }
 

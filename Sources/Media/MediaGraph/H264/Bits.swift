@@ -49,8 +49,6 @@ struct BitReader {
         return code % 2 == 0 ? -code / 2 : (code + 1) / 2
     }
 
-    mutating func seek(to position: Int) { self.position = position }
-
     /// The position of the last bit that is set, with which the content ends (`rbsp_stop_one_bit`). Nil without one.
     var stopBit: Int? {
         guard let last = bytes.lastIndex(where: { $0 != 0 }) else { return nil }

@@ -20,43 +20,17 @@ public struct CameraDevice: Sendable, Codable, Hashable {
     /// Path of the device, such as `/dev/video0`.
     public let path: String
     public let name: String
-    /// A path in `/dev/v4l` that does not change when other cameras are plugged in or removed; nil if there is none.
-    public let stablePath: String?
     public let formats: [CameraFormat]
 
-    public init(path: String, name: String, stablePath: String?, formats: [CameraFormat]) {
+    public init(path: String, name: String, formats: [CameraFormat]) {
         self.path = path
         self.name = name
-        self.stablePath = stablePath
         self.formats = formats
     }
 }
 
 /// A chosen camera, and one sentence with the reason for each rejected one.
 public typealias CameraChoice = (camera: CameraDevice, passedOver: [String])
-
-/// A camera setting of the driver, such as brightness.
-public struct CameraControl: Sendable, Codable, Hashable {
-    /// The driver's name in lower case with underscores, such as `auto_exposure`.
-    public let name: String
-    public let minimum: Int
-    public let maximum: Int
-    /// The values of a menu, possibly with gaps; nil for a number.
-    public let choices: [Int]?
-    public let isReadOnly: Bool
-
-    public init(name: String, minimum: Int, maximum: Int, choices: [Int]? = nil, isReadOnly: Bool = false) {
-        self.name = name
-        self.minimum = minimum
-        self.maximum = maximum
-        self.choices = choices
-        self.isReadOnly = isReadOnly
-    }
-
-    public func takes(_ value: Int) -> Bool {
-        !isReadOnly && value >= minimum && value <= maximum && choices.map { $0.contains(value) } ?? true
-    }
-}
 
 /// A microphone or loudspeaker.
 public struct AudioDevice: Sendable, Codable, Hashable {
@@ -100,19 +74,6 @@ public enum SoundSystem: String, Sendable, Hashable, Codable, CaseIterable {
     case pulse
     case pipewire
     case alsa
-}
-
-/// The devices of this machine.
-public struct DeviceList: Sendable, Codable, Hashable {
-    public let cameras: [CameraDevice]
-    public let microphones: [AudioDevice]
-    public let speakers: [AudioDevice]
-
-    public init(cameras: [CameraDevice], microphones: [AudioDevice], speakers: [AudioDevice]) {
-        self.cameras = cameras
-        self.microphones = microphones
-        self.speakers = speakers
-    }
 }
 
 /// The streams of a media file.

@@ -35,8 +35,6 @@ public protocol PlanEnvironment: Sendable {
     /// Checks that a microphone can be opened through a sound system. A nil device means the default. Throws
     /// `microphone.absent`.
     func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError)
-    /// The controls of the camera at this path; nil if they cannot be queried. Then every control is accepted.
-    func cameraControls(_ path: String) -> [CameraControl]?
     /// The streams of the network camera at a URL. Throws `rtsp.unreachable` and other `rtsp.` errors.
     func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera
     /// An X11 display, or a window on it. An empty display means that of the environment; an empty window means the
@@ -59,8 +57,6 @@ extension PlanEnvironment {
     public func program(_ name: String) -> String? { name }
 
     public func fileIdentity(_ path: String) -> String? { path.normalizedPath }
-
-    public func cameraControls(_ path: String) -> [CameraControl]? { nil }
 
     public func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {
         throw MediaError(code: MediaError.Code.rtspUnreachable, message: "No network camera responds at this address.")

@@ -43,6 +43,14 @@ package struct SourceSupervisor: Sendable {
         /// It delivered nothing, and is not there any more.
         case gone
 
+        /// That of the device, if it reported one.
+        package var error: MediaError? {
+            switch self {
+            case .absent(let error), .failed(let error): error
+            case .silent, .unresponsive, .gone: nil
+            }
+        }
+
         package static func == (left: Cause, right: Cause) -> Bool {
             switch (left, right) {
             case (.absent(let one), .absent(let other)), (.failed(let one), .failed(let other)):

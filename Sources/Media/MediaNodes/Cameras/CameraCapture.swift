@@ -30,7 +30,7 @@ final class CameraCapture: Sendable {
         var pace: Double?
     }
 
-    /// How long `set` waits for the driver, in seconds.
+    /// How long `wait` waits for the driver, in seconds.
     private static let answerLimit = 2.0
     /// A wait without frames and events. It only limits how late the counts are.
     private static let wait = Duration.seconds(1)
@@ -71,35 +71,19 @@ final class CameraCapture: Sendable {
         thread.async { self.run() }
     }
 
-    /// Stops and closes the camera.
-    ///
-    /// - Parameter limit: how long to wait for its driver, in seconds. Nil waits until it is closed.
-    /// - Returns: false if the driver does not respond.
-    @discardableResult
-    func close(within limit: Double? = nil) -> Bool {
+    /// Stops and closes the camera. Blocks as long as the driver does.
+    func close() {
         let isStarted = state.withLock { state in
             state.isStopped = true
             return state.isStarted
         }
-        guard isStarted else {
-            session.close()
-            return true
-        }
+        guard isStarted else { return session.close() }
         session.waker.wake()
-        guard let limit else {
-            end.wait()
-            return true
-        }
-        return end.wait(timeout: .now() + limit) == .success
+        end.wait()
     }
 
-    /// Sets controls. Does nothing after the camera has failed. Before it starts, they are set when it does, and a refused
-    /// one becomes a notice.
-    ///
-    /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
-    func set(_ values: ControlValues) throws(MediaError) { try wait(for: queue(values)) }
-
-    /// Sets controls after those that were queued before. Does not block.
+    /// Sets controls after those that were queued before. Does not block. Before the camera starts, they are set when it does,
+    /// and a refused one becomes a notice. Does nothing after it has failed.
     ///
     /// - Returns: the answer to wait for. Nil before the camera starts, and after it has failed.
     func queue(_ values: ControlValues) -> ControlAnswer? {
@@ -134,6 +118,7 @@ final class CameraCapture: Sendable {
         return answer
     }
 
+    /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
     func wait(for answer: ControlAnswer?) throws(MediaError) {
         guard let answer else { return }
         guard answer.isDone.wait(timeout: .now() + Self.answerLimit) == .success else {

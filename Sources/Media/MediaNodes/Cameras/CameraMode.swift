@@ -3,21 +3,10 @@ import MediaGraph
 
 /// The requested output of a camera.
 struct CameraWish: Equatable {
-    enum Format: String {
-        /// The one that needs the least work of the whole graph.
-        case auto
-        /// Raw only, without JPEG.
-        case raw
-        /// The camera's JPEG, passed through.
-        case mjpeg
-        /// The camera's H.264, passed through.
-        case h264
-    }
-
     private(set) var width: Int
     private(set) var height: Int
     private(set) var framesPerSecond: Double
-    var format = Format.auto
+    var format = Camera.Format.auto
     /// Whether a mode needs at least this size and rate.
     var isStrict = false
     var isMirrored = false
@@ -97,7 +86,7 @@ extension CameraWish {
     init(_ settings: some NodeSettings) {
         self.init(
             width: settings.integer("width"), height: settings.integer("height"),
-            framesPerSecond: settings.number("fps"), format: Format(rawValue: settings.text("format")) ?? .auto)
+            framesPerSecond: settings.number("fps"), format: Camera.Format(rawValue: settings.text("format")) ?? .auto)
         isStrict = settings.flag("strict")
         isMirrored = settings.flag("mirror")
         isKeptUp = settings.text("away") != "end"

@@ -226,6 +226,7 @@ public struct Camera: MediaNode {
     public enum Format: String, SettingChoice {
         /// The one that needs the least work for all readers.
         case auto
+        /// Raw only, without JPEG.
         case raw
         /// The camera's own encoding, passed through.
         case mjpeg, h264

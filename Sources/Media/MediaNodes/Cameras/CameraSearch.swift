@@ -1,5 +1,4 @@
 import Cameras
-import Foundation
 public import MediaGraph
 import Synchronization
 
@@ -101,10 +100,6 @@ extension SystemEnvironment: CameraEnvironment {
         return found
     }
 
-    public func cameraControls(_ path: String) -> [CameraControl]? {
-        Self.ask(path) { device in (try? device.controls())?.map(CameraControl.init) }
-    }
-
     private static func ask<Answer>(_ path: String, _ body: (any CaptureDevice) -> Answer?) -> Answer? {
         guard let opened = try? CameraSystem.machine.open(path, mayReserve: false) else { return nil }
         defer { opened.device.close() }
@@ -143,10 +138,9 @@ extension PlanEnvironment {
         return found
     }
 
-    /// The controls of a camera, with their kinds if the environment has them. Nil if it does not respond.
+    /// The controls of a camera. Nil if it does not respond. Then every control is accepted.
     func controls(of camera: CameraDevice) -> [DeviceControl]? {
         (self as? any CameraEnvironment)?.deviceControls(camera.path)
-            ?? cameraControls(camera.path)?.map(DeviceControl.init)
     }
 }
 
@@ -177,8 +171,7 @@ extension CameraDevice {
             }
         }
         guard !formats.isEmpty else { return nil }
-        self.init(
-            path: place.path, name: place.model, stablePath: Self.stablePath(of: place.path), formats: formats)
+        self.init(path: place.path, name: place.model, formats: formats)
     }
 
     private static func sizes(of range: SizeRange) -> [FrameSize] {
@@ -195,17 +188,6 @@ extension CameraDevice {
             usualRates.filter { $0 >= slowest && $0 <= fastest }.map(\.perSecond)
         }
     }
-
-    /// A path of udev: by the camera's serial number, or without one by its USB port.
-    private static func stablePath(of path: String) -> String? {
-        ["/dev/v4l/by-id", "/dev/v4l/by-path"].lazy
-            .compactMap { folder in
-                ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
-                    .map { "\(folder)/\($0)" }
-                    .first { URL(fileURLWithPath: $0).resolvingSymlinksInPath().path == path }
-            }
-            .first
-    }
 }
 
 extension FormatOffer {
@@ -214,23 +196,6 @@ extension FormatOffer {
         guard let code = FourCC(name: format.pixelFormat) else { return nil }
         let rates = format.framesPerSecond.compactMap { FrameRate(perSecond: $0) }
         self.init(code, sizes: [.init(SizeRange(FrameSize(format.width, format.height)), .list(rates))])
-    }
-}
-
-extension CameraControl {
-    fileprivate init(_ control: DeviceControl) {
-        self.init(
-            name: control.name, minimum: control.minimum, maximum: control.maximum,
-            choices: control.items.isEmpty ? nil : control.items.map(\.value), isReadOnly: control.isReadOnly)
-    }
-}
-
-extension DeviceControl {
-    init(_ control: CameraControl) {
-        self.init(
-            0, control.name, control.choices == nil ? .integer : .menu, control.minimum...control.maximum,
-            standard: control.minimum, items: (control.choices ?? []).map { Item($0, "\($0)") },
-            isReadOnly: control.isReadOnly)
     }
 }
 

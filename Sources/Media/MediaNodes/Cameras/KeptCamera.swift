@@ -15,18 +15,13 @@ struct KeptCamera: HeadedNode {
         // A stand-in is a keyframe, and after it, the stream goes on with the camera's next one.
         if wish.delivered == "h264" { (limits.quiet, limits.fill) = (1, 1) }
         limits = limits.paced(wish.framesPerSecond)
-        let slate = Slate(
-            instance.plan.formats["video"] ?? .rawVideo(), instance.plan.device?.slate ?? [], named: instance.prefix,
-            on: instance.pipeline.clock)
         head = SourceHead(
             instance, device, candidates: device.names.count,
-            [.init(port: "video", standIn: StandIn(instance, slate))],
+            [.video(of: instance)],
             withoutDevice: wish.isKeptUp ? .goesOn : .ends, limits: limits)
     }
 
     var stalled: MediaError? { device.error(for: .silent, 0) }
-
-    func whenDecided(_ body: @escaping @Sendable () -> Void) { head?.whenDecided(body) }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.cameras[name] = .init(device.counts)
@@ -251,14 +246,13 @@ final class CameraDevices: SourceDevice {
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         let name = state.withLock { $0.identities[candidate]?.name } ?? names[candidate]
         return switch cause {
-        case .absent(let error), .failed(let error): error
         case .silent where CameraNode.isDamaged(counts): CameraNode.damaged(name, counts)
         case .silent where undecoded[candidate].value > Self.mostInDecoder:
             CameraNode.undecodable(name, undecoded[candidate].value)
         case .silent where !hasDelivered[candidate].value:
             CameraNode.silent(name, "none arrived within \(SourceSupervisor.Limits().firstFrame.short) s")
-        case .silent, .gone: CameraNode.lost(name)
         case .unresponsive: CameraNode.unresponsive(name)
+        default: CameraNode.lost(name)
         }
     }
 

@@ -121,14 +121,11 @@ struct KeptLibCamera: HeadedNode {
     init(_ instance: NodeInstance, _ camera: LibCamera) {
         self.camera = camera
         let wish = CameraWish(of: instance).delivering(instance.plan.formats["video"]?.encoding ?? "I420")
-        let slate = Slate(
-            instance.plan.formats["video"] ?? .rawVideo(), instance.plan.device?.slate ?? [], named: instance.prefix,
-            on: instance.pipeline.clock)
         head = SourceHead(
             instance,
             LibCameraDevice(
                 camera.name, camera.planElements(instance.node, wish), wish.framesPerSecond, instance),
-            [.init(port: "video", standIn: StandIn(instance, slate))],
+            [.video(of: instance)],
             withoutDevice: wish.isKeptUp ? .goesOn : .ends,
             limits: SourceSupervisor.Limits().paced(wish.framesPerSecond))
     }
@@ -174,11 +171,7 @@ final class LibCameraDevice: SourceDevice {
     func isAbsence(_ error: MediaError) -> Bool { error.code == MediaError.Code.cameraAbsent }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .unresponsive: CameraNode.unresponsive(name)
-        case .silent, .gone: CameraNode.lost(name)
-        }
+        cause == .unresponsive ? CameraNode.unresponsive(name) : CameraNode.lost(name)
     }
 
     private static func absent(_ name: String, _ failure: PipelineFailure) -> MediaError {

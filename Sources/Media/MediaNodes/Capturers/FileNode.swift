@@ -100,7 +100,7 @@ final class FileNode: NodeType, RunningNode {
                 "loop", .flag, default: true,
                 "Whether to repeat without a gap; false ends the stream at the end of the file"),
             SettingContract(
-                "format", .choice(["auto", "raw"]), default: "auto",
+                "format", File.Format.settingDomain, default: "auto",
                 "raw decodes both streams; auto passes those on that need the least work for all readers undecoded"),
         ])
 

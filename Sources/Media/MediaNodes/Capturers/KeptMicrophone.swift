@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A microphone node that goes on, with silence, while its microphone or sound server is away.
+/// A microphone node. It goes on, with silence, while its microphone or sound server is away, unless its settings end it then.
 struct KeptMicrophone: HeadedNode {
     let head: SourceHead?
 
@@ -13,10 +13,9 @@ struct KeptMicrophone: HeadedNode {
         // Not a low rate: silence has no gaps.
         limits.fill = 0.02
         head = SourceHead(
-            instance, MicrophoneDevice(instance), [.init(port: "audio", standIn: .silence(.raw))], limits: limits)
+            instance, MicrophoneDevice(instance), [.init(port: "audio", standIn: .silence(.raw))],
+            withoutDevice: instance.text("away") == "end" ? .ends : .goesOn, limits: limits)
     }
-
-    func whenDecided(_ body: @escaping @Sendable () -> Void) { head?.whenDecided(body) }
 }
 
 /// The microphone of a node, bound when it is opened.
@@ -64,9 +63,6 @@ private final class MicrophoneDevice: SourceDevice {
     func isAbsence(_ error: MediaError) -> Bool { error.code == MediaError.Code.microphoneAbsent }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: MicrophoneNode.lost(name, former.withLock { $0.system })
-        }
+        MicrophoneNode.lost(name, former.withLock { $0.system })
     }
 }

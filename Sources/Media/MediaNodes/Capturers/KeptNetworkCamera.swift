@@ -22,16 +22,14 @@ struct KeptNetworkCamera: HeadedNode {
     }
 
     private static func output(_ port: String, of instance: NodeInstance) -> SourceHead.Output {
-        let format = instance.plan.formats[port]
-        guard port == "video", let format else {
+        let element = "\(port)-source"
+        guard port == "video" else {
+            let format = instance.plan.formats[port]
             let silence = format.flatMap(EncodedSilence.init).map(StandIn.Silence.encoded) ?? .unknown
-            return .init(port: port, element: "\(port)-source", standIn: .silence(silence))
+            return .init(port: port, element: element, standIn: .silence(silence))
         }
-        let elements = instance.plan.device?.slate ?? []
-        let slate =
-            elements.isEmpty ? nil : Slate(format, elements, named: instance.prefix, on: instance.pipeline.clock)
         return .init(
-            port: port, element: "\(port)-source", standIn: StandIn(instance, slate), capacity: RTSPNode.capacity)
+            port: port, element: element, standIn: StandIn(videoOf: instance), capacity: RTSPNode.capacity)
     }
 
     /// A camera sends continuously, but TCP holds its packets back for a moment.
@@ -201,9 +199,8 @@ private final class NetworkCameraDevice: SourceDevice {
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
         switch cause {
-        case .absent(let error), .failed(let error): error
         case .silent where state.withLock({ $0.first == nil }), .unresponsive: silent
-        case .silent, .gone: RTSPFailure.lost(address.url, "nothing came for 5 s")
+        default: RTSPFailure.lost(address.url, "nothing came for 5 s")
         }
     }
 }

@@ -3,8 +3,7 @@ public import MediaGraph
 import Synchronization
 
 /// A microphone of PulseAudio (or PipeWire as its replacement), PipeWire itself or ALSA.
-struct MicrophoneNode: NodeType, RunningNode {
-    private static let silenceLimit = 1.5
+enum MicrophoneNode: NodeType {
     /// Timeout for a sound system's first audio, in seconds.
     private static let firstAudioTimeout = 3.0
     /// The length of an audio buffer, in seconds.
@@ -17,10 +16,6 @@ struct MicrophoneNode: NodeType, RunningNode {
     /// PipeWire's default buffer: 1024 samples at 48 kHz.
     private static let pipeWirePiece = 0.0213
     private static let pipeWirePieceNanoseconds = UInt64(pipeWirePiece * 1e9)
-
-    private let device: String
-    private let system: SoundSystem?
-    private let watchdog: Watchdog
 
     static let kind = NodeKind(
         "microphone", .capturer, "A microphone of PulseAudio, PipeWire or ALSA",
@@ -39,7 +34,6 @@ struct MicrophoneNode: NodeType, RunningNode {
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard request.text("away") != "end" else { return try Choice(request).plan }
         var plan = NodePlan(request.node)
         SourceHead.plan(&plan, .rawAudio, caps: RawFormat.audio, latency: piece)
         plan.setOutput("audio", .rawAudio)
@@ -50,7 +44,7 @@ struct MicrophoneNode: NodeType, RunningNode {
             (plan.latency, plan.notes) = (bound.latency, bound.notes)
         } catch {
             // One that is optional is left out.
-            guard isAway(error), !request.node.isOptional else { throw error }
+            guard isAway(error), !request.node.isOptional, request.text("away") != "end" else { throw error }
             device.absence = error.message
             // The longest of all sound systems.
             (plan.latency, plan.notes) = (pipeWirePiece, [device.waiting ?? ""])
@@ -133,12 +127,7 @@ struct MicrophoneNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        if instance.plan.device != nil { return KeptMicrophone(instance) }
-        let device = SoundName.of(instance)
-        let watchdog = Watchdog(instance, limit: silenceLimit, lost: lost(device, nil))
-        stamp(instance.element("source"), of: instance.pipeline) { watchdog.feed() }
-        return MicrophoneNode(
-            device: device, system: SoundSystem(instance.element("source").factory), watchdog: watchdog)
+        KeptMicrophone(instance)
     }
 
     /// Corrects the timestamps of a sound system's source in a pipeline. `onAudio` is called for each buffer.
@@ -161,14 +150,6 @@ struct MicrophoneNode: NodeType, RunningNode {
             }
             return .pass
         }
-    }
-
-    func finish() {
-        watchdog.stop()
-    }
-
-    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
-        Self.explain(failure, of: device, system, isFed: watchdog.isFed)
     }
 
     /// The error for a failure of the elements of a microphone.
@@ -226,18 +207,15 @@ public struct Microphone: MediaNode {
         handle = NodeHandle(MicrophoneNode.kind, ["device": device, "system": system?.rawValue, "away": away])
     }
 
-    /// The state of the device; nil if the node ends without it.
+    /// The state of the device. Nil before the node runs.
     ///
     /// - Throws: `node.not-running`.
     public var status: SourceStatus? { get throws(MediaError) { try figures(\.sources) } }
 }
 
 extension Node {
-    /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default. While it is away, silence
-    /// plays (`away`: "silence" or "end").
-    package static func microphone(
-        _ name: String = "microphone", device: String? = nil, away: String? = nil
-    ) -> Node {
-        Node(MicrophoneNode.kind, name, ["device": device, "away": away])
+    /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default.
+    package static func microphone(_ name: String = "microphone", device: String? = nil) -> Node {
+        Node(MicrophoneNode.kind, name, ["device": device])
     }
 }

@@ -38,7 +38,7 @@ enum RTSPNode: NodeType {
                 "Whether the certificate of an rtsps:// camera has to be valid for this machine; most cameras sign their own"
             ),
             SettingContract(
-                "away", .choice(["freeze", "slate", "end"]), default: "freeze",
+                "away", Camera.Away.settingDomain, default: "freeze",
                 "Output while the camera is away: the last keyframe, or a grey slate, with silence; end ends the node with "
                     + "an error"),
             SettingContract(
@@ -424,11 +424,4 @@ public struct RTSP: MediaNode {
 
     public var video: NodeOutput { output(named: "video") }
     public var audio: NodeOutput { output(named: "audio") }
-}
-
-extension Node {
-    /// A network camera's encoded video and audio. `url` is an address such as `rtsp://user:password@camera/stream`.
-    package static func rtsp(_ name: String = "rtsp", url: String) -> Node {
-        Node(RTSPNode.kind, name, ["url": url])
-    }
 }

@@ -1,6 +1,6 @@
 import Dispatch
 import GStreamerKit
-package import MediaGraph
+import MediaGraph
 
 /// The screen of an X display, a region of it, one of its windows, or a PipeWire node.
 struct ScreenNode: NodeType, RunningNode {
@@ -240,14 +240,5 @@ public struct Screen: MediaNode {
     /// - Parameter pipewireNode: the number or name of a PipeWire node.
     public init(pipewireNode: String, framesPerSecond: Double? = nil) {
         handle = NodeHandle(ScreenNode.kind, ["pipewire-node": pipewireNode, "fps": framesPerSecond])
-    }
-}
-
-extension Node {
-    /// The screen of an X display, or the window whose title contains `window`.
-    package static func screen(
-        _ name: String = "screen", display: String? = nil, window: String? = nil, framesPerSecond: Double? = nil
-    ) -> Node {
-        Node(ScreenNode.kind, name, ["display": display, "window": window, "fps": framesPerSecond])
     }
 }

@@ -55,10 +55,3 @@ public struct AACEncoder: MediaNode {
         handle = NodeHandle(AACEncoderNode.kind, ["bitrate": bitrate?.bitsPerSecond])
     }
 }
-
-extension Node {
-    /// An AAC encoder, for containers without Opus.
-    package static func aacEncoder(_ name: String = "aac-encoder") -> Node {
-        Node(AACEncoderNode.kind, name)
-    }
-}

@@ -260,24 +260,8 @@ extension Node {
     package static func videoEncoder(
         _ name: String? = nil, codec: VideoCodec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil
     ) -> Node {
-        videoEncoder(codec == .vp8 ? .vp8 : .h264, name, bitrate, keyframeInterval)
-    }
-
-    /// An AV1 encoder, for recordings; bitrate as for `videoEncoder`.
-    package static func av1Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
-        videoEncoder(.av1, name, bitrate)
-    }
-
-    /// A VP9 encoder, for recordings; bitrate as for `videoEncoder`.
-    package static func vp9Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
-        videoEncoder(.vp9, name, bitrate)
-    }
-
-    private static func videoEncoder(
-        _ codec: EncodedVideo, _ name: String?, _ bitrate: Bitrate?, _ keyframeInterval: Int? = nil
-    ) -> Node {
         Node(
-            VideoEncoderNode.kind(of: codec), name,
+            VideoEncoderNode.kind(of: codec == .vp8 ? .vp8 : .h264), name,
             ["bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval])
     }
 }

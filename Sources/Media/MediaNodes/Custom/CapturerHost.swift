@@ -8,39 +8,28 @@ enum CapturerHost {
     static func implementation<Kind: Capturer>(
         _ type: Kind.Type, _ make: @escaping @Sendable () -> any Capturer
     ) -> NodeImplementation {
-        implementation(Kind.kind(make().contracts)) { (settings) throws(MediaError) in
-            try Kind.made(make(), settings)
-        }
+        implementation(Kind.kind(make().contracts), NodeValues<Kind>(madeBy: make))
     }
 
     /// The program has made the value.
     static func implementation<Kind: Capturer>(_ value: Kind) -> NodeImplementation {
-        implementation(
-            Kind.kind(value.contractsOfValue),
-            begin: { (settings) throws(MediaError) in
-                try value.setLive(settings)
-            }
-        ) { _ in value }
+        implementation(Kind.kind(value.contractsOfValue), NodeValues(value))
     }
 
-    /// - Parameter begin: called with the settings of the plan before a node begins.
     private static func implementation<Kind: Capturer>(
-        _ kind: NodeKind,
-        begin: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Void = { _ in },
-        _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+        _ kind: NodeKind, _ values: NodeValues<Kind>
     ) -> NodeImplementation {
         NodeImplementation(
             kind: kind,
             plan: { (request) throws(MediaError) in
-                let format = try Self.format(of: try value(request.node.settings), request.name)
+                let format = try Self.format(of: try values.planned(request.node.settings), request.name)
                 var plan = NodePlan(request.node)
                 try plan.addPushed(format.media, request.environment)
                 if format.media.kind == .encodedVideo { plan.copiesPerFrame = 1 }
                 return plan
             },
             activate: { (instance) throws(MediaError) in
-                try begin(instance.plan.node.settings)
-                let capturer = try value(instance.plan.node.settings)
+                let capturer = try values.begun(instance.plan.node.settings)
                 let format = try Self.format(of: capturer, instance.name)
                 instance.awaitFirstBuffer(at: instance.element("source").source)
                 let sink = PipelineSink(instance, format.media)

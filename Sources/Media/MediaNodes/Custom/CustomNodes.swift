@@ -40,16 +40,33 @@ extension NodeImplementation {
     }
 }
 
-extension WrittenNode {
-    /// A value that a kind's function has made, with a graph's settings.
-    static func made(_ value: any WrittenNode, _ settings: [String: SettingValue]) throws(MediaError) -> Self {
-        guard let value = value as? Self else {
-            throw MediaError(
-                code: MediaError.Code.nodeFailed,
-                message:
-                    "The function of the kind \(name) made a value of another type. Let it always make a \(Self.self).")
+/// The values of the nodes of a kind: one for each node, or the one that the program has made.
+struct NodeValues<Kind: WrittenNode>: Sendable {
+    /// The value of a node with these settings.
+    let planned: @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+    /// The same for a node that begins.
+    let begun: @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+
+    init(madeBy make: @escaping @Sendable () -> any WrittenNode) {
+        planned = { (settings) throws(MediaError) in
+            guard let value = make() as? Kind else {
+                throw MediaError(
+                    code: MediaError.Code.nodeFailed,
+                    message:
+                        "The function of the kind \(Kind.name) made a value of another type. Let it always make a "
+                        + "\(Kind.self).")
+            }
+            try value.begin(with: settings)
+            return value
         }
-        try value.begin(with: settings)
-        return value
+        begun = planned
+    }
+
+    init(_ value: Kind) {
+        planned = { _ in value }
+        begun = { (settings) throws(MediaError) in
+            try value.setLive(settings)
+            return value
+        }
     }
 }

@@ -10,31 +10,21 @@ enum RendererHost {
     static func implementation<Kind: Renderer>(
         _ type: Kind.Type, _ make: @escaping @Sendable () -> any Renderer
     ) -> NodeImplementation {
-        implementation(Kind.kind(make().contracts)) { (settings) throws(MediaError) in
-            try Kind.made(make(), settings)
-        }
+        implementation(Kind.kind(make().contracts), NodeValues<Kind>(madeBy: make))
     }
 
     /// The program has made the value.
     static func implementation<Kind: Renderer>(_ value: Kind) -> NodeImplementation {
-        implementation(
-            Kind.kind(value.contractsOfValue),
-            begin: { (settings) throws(MediaError) in
-                try value.setLive(settings)
-            }
-        ) { _ in value }
+        implementation(Kind.kind(value.contractsOfValue), NodeValues(value))
     }
 
-    /// - Parameter begin: called with the settings of the plan before a node begins.
     private static func implementation<Kind: Renderer>(
-        _ kind: NodeKind,
-        begin: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Void = { _ in },
-        _ value: @escaping @Sendable ([String: SettingValue]) throws(MediaError) -> Kind
+        _ kind: NodeKind, _ values: NodeValues<Kind>
     ) -> NodeImplementation {
         NodeImplementation(
             kind: kind,
             plan: { (request) throws(MediaError) in
-                _ = try value(request.node.settings)
+                _ = try values.planned(request.node.settings)
                 var plan = NodePlan.sink(request)
                 if Kind.Media.port.kinds == [.rawVideo] {
                     // Without this, the sink would accept any format.
@@ -46,8 +36,7 @@ enum RendererHost {
                 return plan
             },
             activate: { (instance) throws(MediaError) in
-                try begin(instance.plan.node.settings)
-                let renderer = try value(instance.plan.node.settings)
+                let renderer = try values.begun(instance.plan.node.settings)
                 let (stream, input) = AsyncStream.makeStream(
                     of: Kind.Media.self, bufferingPolicy: .bufferingNewest(waiting))
                 let hasEnded = AtomicBool()

@@ -2,7 +2,7 @@ import ChildProcesses
 import Dispatch
 import FrameSocket
 import GStreamerKit
-package import MediaGraph
+import MediaGraph
 import Synchronization
 
 /// A program that writes its frames to its standard output. The capture time of a frame is its complete arrival.
@@ -53,8 +53,8 @@ final class ExecNode: NodeType, SelfHeadedNode, ProgramOwner {
         program = Program(instance, queue: queue)
         isRestarted = instance.flag("restart") && instance.text("away") != "end"
         heldHead.hold(
-            FedSource.head(
-                instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
+            SourceHead(
+                instance, self, [.video(of: instance)], withoutDevice: isRestarted ? .goesOn : .ends,
                 limits: FedSource.limits(format, timeout: timeout)))
     }
 
@@ -269,10 +269,7 @@ extension ExecNode: SourceDevice {
     var closingProblem: String { "The program \(name(of: 0)) does not end." }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: hasDelivered.value ? program.paused(timeout) : program.silent(timeout)
-        }
+        hasDelivered.value ? program.paused(timeout) : program.silent(timeout)
     }
 }
 
@@ -297,21 +294,6 @@ public struct Exec: MediaNode {
                 "command": command, "width": width, "height": height, "fps": framesPerSecond, "format": format,
                 "restart": restarts, "timeout": timeout?.inSeconds, "away": away, "slate-text": slateText,
                 "slate-image": slateImage,
-            ])
-    }
-}
-
-extension Node {
-    /// Frames that a program writes to its standard output.
-    package static func exec(
-        _ name: String = "exec", command: String, width: Int? = nil, height: Int? = nil,
-        framesPerSecond: Double? = nil, format: String? = nil
-    ) -> Node {
-        Node(
-            ExecNode.kind, name,
-            [
-                "command": command, "width": width, "height": height, "fps": framesPerSecond,
-                "format": format,
             ])
     }
 }

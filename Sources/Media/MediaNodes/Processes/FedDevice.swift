@@ -2,12 +2,12 @@ import FrameSocket
 import GStreamerKit
 import MediaGraph
 
-/// The settings, plan and limits that nodes with frames of other processes share.
+/// The settings and limits that nodes with frames of other processes share.
 enum FedSource {
     static let settings =
         [
             SettingContract(
-                "away", .choice(["freeze", "slate", "end"]), default: "freeze",
+                "away", Camera.Away.settingDomain, default: "freeze",
                 "Output while no frames come: the last frame, or a grey slate; end ends the node with an error")
         ] + Slate.settings
 
@@ -27,20 +27,6 @@ enum FedSource {
         limits.longestBackoff = 30
         limits.chance = .random(in: 0...1)
         return limits
-    }
-
-    static func head(
-        _ instance: NodeInstance, _ device: any SourceDevice, withoutDevice: SourceHead.WithoutDevice,
-        isAwaited: Bool = true, limits: SourceSupervisor.Limits
-    ) -> SourceHead {
-        let format = instance.plan.formats["video"] ?? .rawVideo()
-        let elements = instance.plan.device?.slate ?? []
-        let slate =
-            format.kind == .encodedVideo && elements.isEmpty
-            ? nil : Slate(format, elements, named: instance.prefix, on: instance.pipeline.clock)
-        return SourceHead(
-            instance, device, [.init(port: "video", standIn: StandIn(instance, slate))], withoutDevice: withoutDevice,
-            isAwaited: isAwaited, limits: limits)
     }
 }
 

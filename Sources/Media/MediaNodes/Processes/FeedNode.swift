@@ -3,7 +3,7 @@ import Dispatch
 import FrameSocket
 import GStreamerKit
 import Glibc
-package import MediaGraph
+import MediaGraph
 import Synchronization
 
 /// Frames of a program that connects to a socket, such as a shared screen.
@@ -38,8 +38,9 @@ final class FeedNode: NodeType, SelfHeadedNode, FedNode {
         // The next feeder is opened when it comes.
         (limits.poll, limits.shortestBackoff, limits.longestBackoff) = (1, 0, 0)
         heldHead.hold(
-            FedSource.head(
-                instance, self, withoutDevice: instance.text("away") == "end" ? .endsWithLoss : .goesOn,
+            SourceHead(
+                instance, self, [.video(of: instance)],
+                withoutDevice: instance.text("away") == "end" ? .endsWithLoss : .goesOn,
                 isAwaited: false,
                 limits: limits))
     }
@@ -72,7 +73,13 @@ final class FeedNode: NodeType, SelfHeadedNode, FedNode {
     }
 
     func prepare() throws(MediaError) {
-        if path.hasPrefix(RuntimeFolder.path + "/") { try RuntimeFolder.make() }
+        if path.hasPrefix(RuntimeFolder.path + "/"), let obstacle = RuntimeFolder.make() {
+            throw MediaError(
+                code: "feed.unavailable",
+                message:
+                    "The folder \(RuntimeFolder.path) for sockets is unusable: \(obstacle). Set XDG_RUNTIME_DIR to a folder "
+                    + "of your own, or set the node's socket.")
+        }
         let listener: MessageListener
         do throws(FrameSocketError) {
             listener = try MessageListener(path: path)
@@ -199,44 +206,10 @@ extension FeedNode: SourceDevice {
     func requestKeyframe() { hub.wantKeyframe() }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone:
-            MediaError(
-                code: "feed.silent",
-                message: "The feeder \(hub.feeder)has sent no frame for \(hub.timeout.short) s and has not reported a "
-                    + "pause. Send paused, or raise timeout.")
-        }
-    }
-}
-
-/// The folder for the sockets of this user's graphs.
-enum RuntimeFolder {
-    static var path: String {
-        if let runtime = getenv("XDG_RUNTIME_DIR").map({ String(cString: $0) }), runtime.hasPrefix("/"),
-            access(runtime, F_OK) == 0
-        {
-            return "\(runtime)/connectlive"
-        }
-        return "/tmp/connectlive-\(getuid())"
-    }
-
-    /// Creates the folder. One that others can enter is refused, because they could place sockets in it.
-    static func make() throws(MediaError) {
-        func unusable(_ why: String) -> MediaError {
-            MediaError(
-                code: "feed.unavailable",
-                message:
-                    "The folder \(path) for sockets is unusable: \(why). Set XDG_RUNTIME_DIR to a folder of your own, "
-                    + "or set the node's socket.")
-        }
-        if mkdir(path, 0o700) != 0, errno != EEXIST { throw unusable(String(cString: strerror(errno)).lowercased()) }
-        var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            throw unusable("it is not a folder")
-        }
-        guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
-        guard status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0 else { throw unusable("other users can enter it") }
+        MediaError(
+            code: "feed.silent",
+            message: "The feeder \(hub.feeder)has sent no frame for \(hub.timeout.short) s and has not reported a "
+                + "pause. Send paused, or raise timeout.")
     }
 }
 
@@ -261,21 +234,6 @@ public struct Feed: MediaNode {
                 "socket": socket, "width": width, "height": height, "fps": framesPerSecond, "format": format,
                 "scale": scales, "timeout": timeout?.inSeconds, "away": away, "slate-text": slateText,
                 "slate-image": slateImage,
-            ])
-    }
-}
-
-extension Node {
-    /// Frames of a program that connects to a Unix socket. `socket` is its path; by default, it is named after the node.
-    package static func feed(
-        _ name: String = "feed", socket: String? = nil, width: Int? = nil, height: Int? = nil,
-        framesPerSecond: Double? = nil, format: String? = nil
-    ) -> Node {
-        Node(
-            FeedNode.kind, name,
-            [
-                "socket": socket, "width": width, "height": height, "fps": framesPerSecond,
-                "format": format,
             ])
     }
 }

@@ -24,8 +24,8 @@ final class ProcessNode: NodeType, SelfHeadedNode, FedNode, ProgramOwner {
         isRestarted = instance.flag("restart") && instance.text("away") != "end"
         hub.set(owner: self)
         heldHead.hold(
-            FedSource.head(
-                instance, self, withoutDevice: isRestarted ? .goesOn : .ends,
+            SourceHead(
+                instance, self, [.video(of: instance)], withoutDevice: isRestarted ? .goesOn : .ends,
                 limits: FedSource.limits(hub.output.format, timeout: hub.timeout)))
     }
 
@@ -158,11 +158,7 @@ extension ProcessNode: SourceDevice {
     var closingProblem: String { "The program \(name(of: 0)) does not end." }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone:
-            hasDelivered.value ? program.paused(hub.timeout) : program.silent(hub.timeout)
-        }
+        hasDelivered.value ? program.paused(hub.timeout) : program.silent(hub.timeout)
     }
 }
 

@@ -188,20 +188,3 @@ public struct AudioMixer: MediaNode {
     /// An input by its number, from 1. Inputs without a number are filled in the order of the links.
     public func input(_ number: Int) -> NodeInput { input(named: "in\(number)") }
 }
-
-extension Node {
-    /// Measures the level of audio over each `interval`, in seconds.
-    package static func level(_ name: String = "level", interval: Double? = nil) -> Node {
-        Node(LevelNode.kind, name, ["interval": interval])
-    }
-
-    /// Multiplies samples by `volume`.
-    package static func volume(_ name: String = "volume", volume: Double? = nil, mute: Bool? = nil) -> Node {
-        Node(VolumeNode.kind, name, ["volume": volume, "mute": mute])
-    }
-
-    /// Mixes the audio of the inputs `in1`, `in2` and so on.
-    package static func audioMixer(_ name: String = "audio-mixer") -> Node {
-        Node(AudioMixerNode.kind, name)
-    }
-}

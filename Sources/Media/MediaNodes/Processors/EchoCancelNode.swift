@@ -215,15 +215,3 @@ public struct EchoCancel: MediaNode {
         get throws(MediaError) { try figures(\.echoCancellers) ?? MediaStatistics.EchoCanceller() }
     }
 }
-
-extension Node {
-    /// Removes the audio that passes from `played` to `played-out` from the audio of `in`.
-    package static func echoCancel(
-        _ name: String = "echo-cancel", suppression: String? = nil, noiseSuppression: String? = nil,
-        gainControl: Bool? = nil
-    ) -> Node {
-        Node(
-            EchoCancelNode.kind, name,
-            ["suppression": suppression, "noise-suppression": noiseSuppression, "gain-control": gainControl])
-    }
-}

@@ -77,10 +77,3 @@ public struct FrameFunction: MediaNode {
         get throws(MediaError) { try figures(\.frameFunctions) ?? MediaStatistics.FrameFunction() }
     }
 }
-
-extension Node {
-    /// Passes each frame to the function that the program has bound to `name`.
-    package static func frameFunction(_ name: String) -> Node {
-        Node(FrameFunctionNode.kind, name)
-    }
-}

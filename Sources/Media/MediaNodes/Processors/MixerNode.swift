@@ -210,14 +210,3 @@ public struct Mixer: MediaNode {
     /// Changes the pixels between insets and edges.
     public func setMargin(_ pixels: Int) async throws(MediaError) { try await change("margin", to: pixels) }
 }
-
-extension Node {
-    /// Combines the video of the inputs `in1`, `in2` and so on. `layout` is `picture-in-picture` or `grid`.
-    package static func mixer(
-        _ name: String = "mixer", layout: String? = nil, width: Int? = nil, height: Int? = nil,
-        framesPerSecond: Double? = nil
-    ) -> Node {
-        Node(
-            MixerNode.kind, name, ["layout": layout, "width": width, "height": height, "fps": framesPerSecond])
-    }
-}

@@ -272,13 +272,3 @@ public struct Overlay: MediaNode {
         try await change("image-opacity", to: opacity)
     }
 }
-
-extension Node {
-    /// Draws over frames. `clock` is a format of strftime, `image` the path of a PNG or JPEG file.
-    package static func overlay(
-        _ name: String = "overlay", text: String? = nil, position: String? = nil, clock: String? = nil,
-        image: String? = nil
-    ) -> Node {
-        Node(OverlayNode.kind, name, ["text": text, "position": position, "clock": clock, "image": image])
-    }
-}

@@ -24,7 +24,7 @@ final class RecorderNode: NodeType, RunningNode {
                 "The file to write, which replaces an existing one; for HLS the playlist, with its segments beside it"
             ).writtenAsPath(example: "recording.mkv").naming(.writes),
             SettingContract(
-                "format", .choice(["auto"] + RecordingContainer.all.map(\.name)), default: "auto",
+                "format", Recorder.Format.settingDomain, default: "auto",
                 "Container; auto follows the file's extension: .webm, .mp4 (fragmented), .m3u8, otherwise Matroska"),
             SettingContract(
                 "segment", .integer(1...60), default: 4, unit: "s",
@@ -517,12 +517,5 @@ public struct Recorder: MediaNode {
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.Recorder {
         get throws(MediaError) { try figures(\.recorders) ?? MediaStatistics.Recorder() }
-    }
-}
-
-extension Node {
-    /// Records its inputs `video` and `audio`. The file's extension selects the container.
-    package static func recorder(_ name: String = "recorder", path: String) -> Node {
-        Node(RecorderNode.kind, name, ["path": path])
     }
 }

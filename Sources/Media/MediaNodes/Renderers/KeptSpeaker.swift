@@ -40,6 +40,9 @@ final class KeptSpeaker: HeadedNode {
     /// It has no stand-ins.
     var absence: MediaError? { nil }
 
+    /// A loudspeaker without audio does not deliver.
+    func whenDecided(_ body: @escaping @Sendable () -> Void) { body() }
+
     var secondsUntilHeard: Double? { device.secondsUntilHeard }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
@@ -210,9 +213,6 @@ private final class SpeakerDevice: SourceDevice {
     func isAbsence(_ error: MediaError) -> Bool { error.code == MediaError.Code.speakerAbsent }
 
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: SpeakerNode.lost(name, state.withLock { $0.former.system })
-        }
+        SpeakerNode.lost(name, state.withLock { $0.former.system })
     }
 }

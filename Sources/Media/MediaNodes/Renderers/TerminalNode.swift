@@ -1,7 +1,7 @@
 import Dispatch
 import GStreamerKit
 import Glibc
-package import MediaGraph
+import MediaGraph
 import Synchronization
 
 /// Shows frames in the program's terminal, or in another, as coloured half blocks.
@@ -142,12 +142,5 @@ public struct Terminal: MediaNode {
     public init(columns: Int? = nil, rows: Int? = nil, framesPerSecond: Int? = nil, device: String? = nil) {
         handle = NodeHandle(
             TerminalNode.kind, ["columns": columns, "rows": rows, "fps": framesPerSecond, "device": device])
-    }
-}
-
-extension Node {
-    /// Shows frames in the terminal.
-    package static func terminal(_ name: String = "terminal") -> Node {
-        Node(TerminalNode.kind, name)
     }
 }

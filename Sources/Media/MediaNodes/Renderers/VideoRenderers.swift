@@ -257,11 +257,6 @@ extension Node {
         Node(FramesNode.kind, name)
     }
 
-    /// Writes frame number `frame`, counted from 1, to a PNG or JPEG file.
-    package static func snapshot(_ name: String = "snapshot", path: String, frame: Int? = nil) -> Node {
-        Node(SnapshotNode.kind, name, ["path": path, "frame": frame])
-    }
-
     /// Counts and drops video or audio.
     package static func null(_ name: String = "null") -> Node {
         Node(NullNode.kind, name)

@@ -87,10 +87,3 @@ public struct Window: MediaNode {
         get throws(MediaError) { try figures(\.videoRenderers) ?? MediaStatistics.VideoRenderer() }
     }
 }
-
-extension Node {
-    /// Shows frames in a window.
-    package static func window(_ name: String = "window", title: String? = nil) -> Node {
-        Node(WindowNode.kind, name, ["title": title])
-    }
-}

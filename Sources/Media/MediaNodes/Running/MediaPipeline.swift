@@ -275,9 +275,6 @@ public final class MediaPipeline: Sendable {
         starting.end()
     }
 
-    /// The number of pauses that wait until the pipeline has started.
-    var pausesAwaitingStart: Int { starting.waiting }
-
     /// The number of edits that wait until all elements play.
     var editsAwaitingStart: Int { opening.waiting }
 

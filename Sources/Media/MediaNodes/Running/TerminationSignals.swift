@@ -3,12 +3,12 @@
 import Glibc
 import Synchronization
 
-/// Ctrl-C (SIGINT), SIGTERM and SIGHUP for the pipelines that run until then. While there is at least one, the first signal
-/// goes to all of them, and a second one ends the process, except SIGHUP: when a terminal closes, its shell and the kernel
-/// both send it. Before and after, signals have the effect that the program chose. One that it ignores stays ignored.
+/// Ctrl-C (SIGINT), SIGTERM and SIGHUP for the waits that they end, such as that of a pipeline. While there is one, the first
+/// signal goes to all of them, and a second one ends the process, except SIGHUP: when a terminal closes, its shell and the
+/// kernel both send it. Before and after, signals have the effect that the program chose.
 ///
 /// Dispatch's own signal sources would take effect some time later, and would not restore that effect.
-final class TerminationSignals: Sendable {
+package final class TerminationSignals: Sendable {
     private struct State {
         var listeners: [ObjectIdentifier: AsyncStream<Void>.Continuation] = [:]
         var former: [Int32: sigaction] = [:]
@@ -32,14 +32,15 @@ final class TerminationSignals: Sendable {
 
     private let stream: AsyncStream<Void>
 
-    init() {
+    /// - Parameter staysIgnored: whether a signal that the program ignores stays ignored.
+    package init(staysIgnored: (Int32) -> Bool = { _ in true }) {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         self.stream = stream
         // A process without free descriptors keeps its signals.
         guard Self.reader != nil else { return }
         let id = ObjectIdentifier(self)
         Self.state.withLock { state in
-            if state.listeners.isEmpty { state.former = Self.install() }
+            if state.listeners.isEmpty { state.former = Self.install(staysIgnored) }
             state.listeners[id] = continuation
             // The process is ending already.
             if state.isEnding { continuation.yield() }
@@ -57,16 +58,16 @@ final class TerminationSignals: Sendable {
     }
 
     /// Returns at the first signal, or when the task is cancelled.
-    func wait() async { for await _ in stream { return } }
+    package func wait() async { for await _ in stream { return } }
 
     /// Returns the former actions.
-    private static func install() -> [Int32: sigaction] {
+    private static func install(_ staysIgnored: (Int32) -> Bool) -> [Int32: sigaction] {
         var former: [Int32: sigaction] = [:]
         for number in [SIGINT, SIGTERM, SIGHUP] {
             var action = sigaction()
             sigaction(number, nil, &action)
-            let handler = action.__sigaction_handler.sa_handler
-            if unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) { continue }
+            let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            if handler == unsafeBitCast(SIG_IGN, to: Int.self), staysIgnored(number) { continue }
             former[number] = action
             action = sigaction()
             action.sa_flags = SA_RESTART
@@ -86,7 +87,7 @@ final class TerminationSignals: Sendable {
             defer { state.isEnding = !state.listeners.isEmpty }
             return (Array(state.listeners.values), state.isEnding)
         }
-        // The last pipeline has stopped meanwhile.
+        // The last one has stopped meanwhile.
         if listeners.isEmpty { kill(getpid(), number) }
         if isSecond, number != SIGHUP { exit(130) }
         for listener in listeners { listener.yield() }

@@ -14,6 +14,8 @@ extension HeadedNode {
 
     var absence: MediaError? { head?.absence }
 
+    func whenDecided(_ body: @escaping @Sendable () -> Void) { if let head { head.whenDecided(body) } else { body() } }
+
     func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head?.status }
 }
 

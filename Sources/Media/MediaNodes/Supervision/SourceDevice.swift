@@ -30,7 +30,7 @@ protocol SourceDevice: Sendable {
     var closingLimit: Double { get }
     /// The sentence about a `close` that takes longer. Does not block.
     var closingProblem: String { get }
-    /// The error for a device that was open and delivers nothing any more, or does not respond.
+    /// The error for a device that was open and delivers nothing any more, or does not respond: a cause without an error.
     func error(for cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError
 }
 

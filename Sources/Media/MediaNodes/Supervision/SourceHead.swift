@@ -65,6 +65,11 @@ final class SourceHead: Sendable {
         var standIn: StandIn
         /// How many encoded frames may wait, and bytes of them.
         var capacity = SourceTrack.Capacity()
+
+        /// The output `video`, with the stand-in of the setting `away`.
+        static func video(of instance: NodeInstance) -> Output {
+            Output(port: "video", standIn: StandIn(videoOf: instance))
+        }
     }
 
     /// - Parameters:
@@ -375,10 +380,7 @@ final class SourceHead: Sendable {
     }
 
     private func error(_ cause: SourceSupervisor.Cause, _ candidate: Int) -> MediaError {
-        switch cause {
-        case .absent(let error), .failed(let error): error
-        case .silent, .unresponsive, .gone: device.error(for: cause, candidate)
-        }
+        cause.error ?? device.error(for: cause, candidate)
     }
 
     // MARK: Time

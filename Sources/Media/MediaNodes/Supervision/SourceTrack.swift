@@ -17,10 +17,16 @@ enum StandIn: Sendable {
         case unknown
     }
 
-    /// That of the setting `away` for video.
-    init(_ settings: some NodeSettings, _ slate: Slate?) {
-        self =
-            settings.text("away") == "slate" ? slate.map(StandIn.slate) ?? .freeze(slate: nil) : .freeze(slate: slate)
+    /// That of the setting `away` for the output `video`. Without an encoder, there is no slate for encoded video.
+    init(videoOf instance: NodeInstance) {
+        let format = instance.plan.formats["video"] ?? .rawVideo()
+        let elements = instance.plan.device?.slate ?? []
+        if format.kind == .encodedVideo, elements.isEmpty {
+            self = .freeze(slate: nil)
+        } else {
+            let slate = Slate(format, elements, named: instance.prefix, on: instance.pipeline.clock)
+            self = instance.text("away") == "slate" ? .slate(slate) : .freeze(slate: slate)
+        }
     }
 
     var slate: Slate? {

@@ -169,14 +169,3 @@ public struct RTPOutput: MediaNode {
         get throws(MediaError) { try figures(\.rtpOutputs) ?? MediaStatistics.RTPOutput() }
     }
 }
-
-extension Node {
-    /// Passes RTP packets to the function that the program has bound to `name`.
-    package static func rtpOutput(
-        _ name: String, payloadType: UInt8? = nil, ssrc: UInt32? = nil, mtu: Int? = nil
-    ) -> Node {
-        Node(
-            RTPOutputNode.kind, name,
-            ["payload-type": payloadType.map { Int($0) }, "ssrc": ssrc.map { Int($0) }, "mtu": mtu])
-    }
-}

@@ -30,15 +30,19 @@ struct RoomAccess: Sendable {
         SettingContract("token", .text, default: "", isSecret: true, "Access token instead of the secret"),
     ]
 
-    /// `setting` returns the text of a node's setting. Empty means not set.
-    init(_ setting: (String) -> String) throws(RoomError) {
-        room = try RoomName(setting("room"))
+    /// Throws the error of an invalid setting, about the node.
+    init(of node: some NodeSettings) throws(MediaError) {
+        let (server, token) = (node.text("server"), node.text("token"))
         locator = ServerLocator(
-            server: setting("server"), serviceId: setting("service-id"), serviceSecret: setting("service-secret"),
-            namer: .node)
-        let token = setting("token")
+            server: server, serviceId: node.text("service-id"), serviceSecret: node.text("service-secret"), namer: .node
+        )
         self.token = token.isEmpty ? nil : token
-        if !setting("server").isEmpty { _ = try ServerAddress(setting("server")) }
+        do throws(RoomError) {
+            room = try RoomName(node.text("room"))
+            if !server.isEmpty { _ = try ServerAddress(server) }
+        } catch {
+            throw MediaError(error, node: node.node.name)
+        }
     }
 
     func signIn() async throws(RoomError) -> AccessToken {

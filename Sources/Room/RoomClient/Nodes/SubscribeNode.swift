@@ -53,11 +53,7 @@ final class SubscribeNode: NodeType, RunningNode {
     private let engine = Mutex<RoomEngine?>(nil)
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        do throws(RoomError) {
-            _ = try RoomAccess(request.text)
-        } catch {
-            throw MediaError(error, node: request.name)
-        }
+        _ = try RoomAccess(of: request)
         var plan = NodePlan(request.node)
         guard let codec = Codec(node: request.text("codec")) else {
             preconditionFailure("a subscribe node has the codec \(request.text("codec"))")
@@ -79,12 +75,7 @@ final class SubscribeNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let access: RoomAccess
-        do throws(RoomError) {
-            access = try RoomAccess(instance.text)
-        } catch {
-            throw MediaError(error, node: instance.name)
-        }
+        let access = try RoomAccess(of: instance)
         instance.reporter.await(instance.name)
         return SubscribeNode(instance, access)
     }

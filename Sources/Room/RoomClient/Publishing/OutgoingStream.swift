@@ -105,30 +105,38 @@ final class OutgoingStream: Sendable {
 
     /// Disconnects an input.
     func pause(_ input: any StreamInput) {
-        let (waiting, asks) = state.withLock { state in
+        var asks = false
+        change { state in
             let id = ObjectIdentifier(input)
-            guard let gone = state.inputs.first(where: { $0.id == id }) else {
-                return ([CheckedContinuation<RoomError?, Never>](), false)
-            }
+            guard let gone = state.inputs.first(where: { $0.id == id }) else { return false }
             let isOther = state.change { inputs in inputs.removeAll { $0.id == id } }
-            guard state.inputs.isEmpty else { return ([], isOther && state.current?.isShown == true) }
+            guard state.inputs.isEmpty else {
+                asks = isOther && state.current?.isShown == true
+                return false
+            }
             state.former = gone
-            defer { state.waiting = [] }
-            return (state.waiting, false)
+            return true
         }
-        for continuation in waiting { continuation.resume(returning: nil) }
         if asks { requestKeyframe() }
     }
 
     /// The pipeline of the input has failed.
     func fail(_ error: RoomError) {
-        let waiting = state.withLock { state in
+        change(failing: error) { state in
             state.failure = error
+            return true
+        }
+        set(.waiting("failed"))
+    }
+
+    /// Changes the state. If `body` returns true, `firstFrame` returns.
+    private func change(failing error: RoomError? = nil, _ body: (inout State) -> Bool) {
+        let waiting = state.withLock { state in
+            guard body(&state) else { return [CheckedContinuation<RoomError?, Never>]() }
             defer { state.waiting = [] }
             return state.waiting
         }
         for continuation in waiting { continuation.resume(returning: error) }
-        set(.waiting("failed"))
     }
 
     /// Passes frames of the newest input to the rooms, video from a keyframe on. It then feeds the stream alone.
@@ -173,38 +181,31 @@ final class OutgoingStream: Sendable {
     /// Called on a streaming thread of the input.
     func take(_ batch: RTPBatch, from input: any StreamInput) {
         var batch = batch
-        let (receivers, waiting, asks) = state.withLock { state in
+        var (receivers, asks) = ([TrackReceiver](), false)
+        change { state in
             if let place = state.inputs.firstIndex(where: { $0.id == ObjectIdentifier(input) }) {
                 state.inputs[place].hasBegun = true
             }
-            guard state.isCurrent(input) else {
-                return ([TrackReceiver](), [CheckedContinuation<RoomError?, Never>](), false)
-            }
+            guard state.isCurrent(input) else { return false }
             state.timeline.continue(with: &batch, clockRate: codec.clockRate)
-            defer { state.waiting = [] }
             let isShown = state.current?.isShown == true
             if isShown, batch.isKeyframe { state.needsKeyframe = false }
-            let isPassed = isShown && !state.needsKeyframe
-            return (
-                isPassed ? Array(state.receivers.values) : [], state.waiting, state.asksAgain(at: batch.captureTime)
-            )
+            if isShown, !state.needsKeyframe { receivers = Array(state.receivers.values) }
+            asks = state.asksAgain(at: batch.captureTime)
+            return true
         }
         if asks { requestKeyframe() }
-        for continuation in waiting { continuation.resume(returning: nil) }
         for receiver in receivers { receiver.take(batch) }
     }
 
     /// Called on a streaming thread of the input.
     func ended(_ input: any StreamInput) {
-        let waiting = state.withLock { state in
+        change { state in
             if let place = state.inputs.firstIndex(where: { $0.id == ObjectIdentifier(input) }) {
                 state.inputs[place].isEmpty = !state.inputs[place].hasBegun
             }
-            guard state.isCurrent(input) else { return [CheckedContinuation<RoomError?, Never>]() }
-            defer { state.waiting = [] }
-            return state.waiting
+            return state.isCurrent(input)
         }
-        for continuation in waiting { continuation.resume(returning: nil) }
     }
 
     /// The pipeline of the inputs has ended.
@@ -232,13 +233,11 @@ final class OutgoingStream: Sendable {
     }
 
     func end() {
-        let waiting = state.withLock { state in
+        change { state in
             state.hasEnded = true
             state.receivers = [:]
-            defer { state.waiting = [] }
-            return state.waiting
+            return true
         }
-        for continuation in waiting { continuation.resume(returning: nil) }
     }
 
     // MARK: - Rooms

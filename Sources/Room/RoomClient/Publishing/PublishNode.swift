@@ -58,11 +58,7 @@ final class PublishNode: NodeType, PublishingNode {
     private let room: PublishingStay?
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        do throws(RoomError) {
-            _ = try RoomAccess(request.text)
-        } catch {
-            throw MediaError(error, node: request.name)
-        }
+        _ = try RoomAccess(of: request)
         return try planInputs(request)
     }
 
@@ -103,12 +99,7 @@ final class PublishNode: NodeType, PublishingNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let access: RoomAccess
-        do throws(RoomError) {
-            access = try RoomAccess(instance.text)
-        } catch {
-            throw MediaError(error, node: instance.name)
-        }
+        let access = try RoomAccess(of: instance)
         if !instance.mayStayEmpty { instance.reporter.await(instance.name) }
         return try PublishNode(instance, OutgoingStreams(), PublishingStay(instance, access))
     }
