@@ -42,7 +42,7 @@ private final class RecordedRun: Sendable {
         let graph = MediaGraph {
             Chain {
                 Node("camera", settings: all)
-                if let slowed { Node.rate(framesPerSecond: slowed) }
+                if let slowed { Node("rate", settings: ["fps": .number(slowed)]) }
                 if isEncoded { Node.null("end") } else { Node.frames("view") }
             }
         }
