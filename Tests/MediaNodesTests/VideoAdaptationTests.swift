@@ -31,7 +31,8 @@ private struct AdaptedVideo {
         adaptation.size.map { "\($0.width)x\($0.height)" } ?? "full"
     }
 
-    /// Lets frames pass for so many seconds, each with a limit. `exceeding` of a frame says whether it is skipped.
+    /// Lets frames pass for so many seconds, each with a limit. `exceeding` is true for the number of a frame that is
+    /// skipped.
     mutating func pass(
         seconds: Double, limit: (Double) -> Int?, dropping: Bool = false, exceeding: (Int) -> Bool = { _ in false }
     ) {

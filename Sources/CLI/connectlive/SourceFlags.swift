@@ -74,7 +74,7 @@ struct EncodingFlags: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What encoded video keeps on a slow network or machine: motion (frame rate), detail (size) or balanced "
+            "Property that encoded video keeps on a slow network or machine: motion (frame rate), detail (size) or balanced "
                 + "(default: motion).",
             valueName: "quality"))
     var degradation: DegradationFlag?

@@ -150,7 +150,7 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - source: tells this consumer from others of the encoder.
-    ///   - degradation: what the video keeps; nil leaves it to the encoder.
+    ///   - degradation: the property that the video keeps; nil leaves it to the encoder.
     package func limitRate(bitsPerSecond: Int, source: UInt64, degradation: Degradation? = nil) {
         let wish = degradation.map { ", \(RateLimit.degradation)=(string)\($0.rawValue)" } ?? ""
         pushUpstream(

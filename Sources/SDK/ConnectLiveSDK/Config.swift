@@ -210,7 +210,7 @@ public struct LocalMediaOptions: Sendable {
         set { request.bitrate = newValue.map(Bitrate.init(bitsPerSecond:)) }
     }
 
-    /// What video that is encoded here keeps when the network carries less or the machine is too slow: its frame rate
+    /// The property that video keeps, if it is encoded here, when the network carries less or the machine is too slow: its frame rate
     /// (`motion`), its size (`detail`), or neither alone. Nil, the default, means `motion`. (Linux)
     public var videoDegradation: Degradation? {
         get { request.degradation }

@@ -9,7 +9,7 @@ public struct Publish: MediaNode {
     ///   - room: 1 to 32 letters, digits and hyphens.
     ///   - access: the server and the credentials; nil for those of the environment or of `connectlive serve`.
     ///   - label: free text that all participants see beside the streams.
-    ///   - degradation: what video that is encoded for this node keeps when the network carries less or the machine is too
+    ///   - degradation: the property that video keeps, if it is encoded for this node, when the network carries less or the machine is too
     ///     slow; nil for `detail` of screens and `motion` of others.
     public init(
         room: String, access: RoomAccess? = nil, label: String? = nil, degradation: Degradation? = nil
@@ -23,7 +23,7 @@ public struct Publish: MediaNode {
     public var video: NodeInput { input(named: "video") }
     public var audio: NodeInput { input(named: "audio") }
 
-    /// Changes what video that is encoded for this node keeps when the network carries less or the machine is too slow.
+    /// Changes the property that video keeps, if it is encoded for this node, when the network carries less or the machine is too slow.
     ///
     /// - Throws: `node.not-running`.
     public func setDegradation(_ degradation: Degradation) async throws(MediaError) {

@@ -137,7 +137,8 @@ struct EncoderQuality: Sendable {
         entered = nil
     }
 
-    /// The need falls with the size. What the network carries is used all the same: its estimate would not hold otherwise.
+    /// The need falls with the size. A smaller size still gets all bits that the network carries: an estimate of a network
+    /// that is hardly used fails.
     private mutating func follow() {
         adaptation?.setPolicy(chosenPolicy ?? rate.policy ?? usualPolicy)
         let step = adaptation?.current ?? VideoAdaptation.Step()

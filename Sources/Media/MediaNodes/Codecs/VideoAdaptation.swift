@@ -228,7 +228,7 @@ struct VideoAdaptation: Sendable {
         let step = steps[max(network.step, processor.step)]
         guard !isHeld, step != current else { return }
         current = step
-        // What the former step did says nothing about this one.
+        // The frames of the former step say nothing about this one.
         (window, overloads, excesses, idle) = (nil, 0, 0, nil)
     }
 

@@ -425,7 +425,7 @@ extension Degradation {
     /// The setting of encoders and of nodes that publish.
     package static let setting = SettingContract(
         "degradation", .choice(["auto"] + allCases.map(\.rawValue)), default: "auto", isChangeable: true,
-        "What the video keeps when the network carries less or the machine is too slow: motion its frame rate, detail its "
+        "Property that the video keeps when the network carries less or the machine is too slow: motion its frame rate, detail its "
             + "size, balanced neither alone; auto is detail for screens and motion for others")
 }
 

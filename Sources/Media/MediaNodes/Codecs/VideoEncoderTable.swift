@@ -226,7 +226,7 @@ public struct VideoEncoder: MediaNode {
     ///   - bitrate: nil for that of `VideoBitrate`, for the size and rate that arrive.
     ///   - keyframeInterval: the most frames between keyframes without a request.
     ///   - element: the GStreamer element to use; nil for the first usable one, hardware first.
-    ///   - degradation: what the video keeps when the network carries less or the machine is too slow; nil for `detail` of
+    ///   - degradation: the property that the video keeps when the network carries less or the machine is too slow; nil for `detail` of
     ///     screens and `motion` of others. Matters only if all consumers send to peers.
     public init(
         _ codec: Codec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil, element: String? = nil,
@@ -247,7 +247,7 @@ public struct VideoEncoder: MediaNode {
         try await change("bitrate", to: bitrate.bitsPerSecond)
     }
 
-    /// Changes what the video keeps when the network carries less or the machine is too slow.
+    /// Changes the property that the video keeps when the network carries less or the machine is too slow.
     ///
     /// - Throws: `node.not-running`.
     public func setDegradation(_ degradation: Degradation) async throws(MediaError) {

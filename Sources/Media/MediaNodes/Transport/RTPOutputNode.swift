@@ -103,7 +103,7 @@ package final class RTPOutputNode: NodeType, RunningNode {
     /// Limits the encoder to a bitrate for 3 s, in bits of encoded video per second. 0 lets it encode nothing. Does nothing
     /// for media that nothing here encodes. Any thread.
     ///
-    /// - Parameter degradation: what the video keeps; nil leaves it to the encoder.
+    /// - Parameter degradation: the property that the video keeps; nil leaves it to the encoder.
     package func limitRate(bitsPerSecond: Int, degradation: Degradation? = nil) {
         payloader.sink.limitRate(
             bitsPerSecond: bitsPerSecond, source: UInt64(UInt(bitPattern: ObjectIdentifier(self))),

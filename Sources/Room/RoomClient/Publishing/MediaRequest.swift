@@ -56,7 +56,7 @@ package struct MediaRequest: Sendable, Equatable {
     package var codec: VideoCodec?
     /// Nil means the default of `VideoBitrate`, or that of the source's own encoding. With a bitrate, nothing passes through.
     package var bitrate: Bitrate?
-    /// What the encoded video keeps when the network carries less or the machine is too slow. Nil means the frame rate.
+    /// The property that encoded video keeps when the network carries less or the machine is too slow. Nil means the frame rate.
     package var degradation: Degradation?
     /// Whether somebody looks at the captured frames.
     package var isPreviewed = false

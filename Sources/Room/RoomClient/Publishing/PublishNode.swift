@@ -58,7 +58,7 @@ final class PublishNode: NodeType, PublishingNode {
         }
     }
 
-    /// What the videos keep. Nil leaves it to their encoders.
+    /// The property that the videos keep. Nil leaves it to their encoders.
     private final class Policy: Sendable {
         let value: Mutex<Degradation?>
 
