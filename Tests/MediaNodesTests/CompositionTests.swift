@@ -232,7 +232,8 @@ import Testing
             Recorder(path: "a", format: $0, segment: .seconds(4))
         }
         + VideoEncoder.Codec.allCases.map {
-            VideoEncoder($0, bitrate: .megabitsPerSecond(1), keyframeInterval: 10, element: "auto")
+            VideoEncoder(
+                $0, bitrate: .megabitsPerSecond(1), keyframeInterval: 10, element: "auto", degradation: .balanced)
         }
 
     @Test func `every setting of a handle is one of its kind, with a valid value`() throws {

@@ -1,10 +1,11 @@
+import GStreamerKit
 import MediaGraph
-import MediaNodes
 import RoomProtocol
 import Synchronization
 import Testing
 import TestSupport
 
+@testable import MediaNodes
 @testable import RoomClient
 
 extension RoomStage {
@@ -104,6 +105,41 @@ struct RoomNodesTests {
             let missing = Int((numbers.last ?? 0) - (numbers.first ?? 0)) + 1 - numbers.count
             let encoder = publisher.statistics.encoders["encoder"]
             #expect(missing <= (encoder?.droppedBeforeEncoder ?? 0) + (encoder?.droppedForRate ?? 0))
+            #expect(witness.seen.failure == nil)
+        }
+    }
+
+    @Test
+    func `a viewer gets smaller frames when the network carries less, or fewer ones of a video that keeps its detail`()
+        async throws
+    {
+        try await RoomStage.run { stage in
+            let witness = Witness()
+            let viewer = try await MediaPipeline(
+                watching(stage, codec: .vp8, hasSound: false), bindings: witness.bindings(view: true),
+                registry: RoomNodes.registry)
+            try await viewer.start()
+            let publisher = try await MediaPipeline(
+                publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry)
+            try await publisher.start()
+            try await requireEventually("frames of the whole size") { witness.seen.frames.last?.width == 640 }
+            let encoder = try #require(publisher.graph.node("encoder"))
+            /// The room limits the encoder too. The least limit counts.
+            func limit(until isEnough: () -> Bool) async throws {
+                try await requireEventually("another quality") {
+                    encoder.element("encoder").source.peer?.limitRate(bitsPerSecond: 200_000, source: 1)
+                    return isEnough()
+                }
+            }
+            try await limit { (witness.seen.frames.last?.width ?? 640) < 640 }
+            #expect(publisher.statistics.encoders["encoder"]?.limitation == .network)
+            try await publisher.set("publish", "degradation", to: "detail")
+            try await limit {
+                let encoder = publisher.statistics.encoders["encoder"]
+                return witness.seen.frames.last?.width == 640 && (encoder?.framesPerSecond ?? 30) < 30
+            }
+            await publisher.stop()
+            await viewer.stop()
             #expect(witness.seen.failure == nil)
         }
     }

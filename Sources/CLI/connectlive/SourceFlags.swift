@@ -33,6 +33,20 @@ enum CodecFlag: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
+enum DegradationFlag: String, ExpressibleByArgument, CaseIterable {
+    case motion
+    case detail
+    case balanced
+
+    var degradation: Degradation {
+        switch self {
+        case .motion: .motion
+        case .detail: .detail
+        case .balanced: .balanced
+        }
+    }
+}
+
 /// The size of captured video and its encoding.
 struct EncodingFlags: ParsableArguments {
     @Option(
@@ -58,6 +72,13 @@ struct EncodingFlags: ParsableArguments {
         transform: { try EncodingFlags.bitrate($0) })
     var bitrate: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "Property that encoded video keeps on a slow network or machine: motion (frame rate), detail (size) or balanced "
+                + "(default: motion).",
+            valueName: "quality"))
+    var degradation: DegradationFlag?
+
     func validate() throws {
         if let fps, !(1...60).contains(fps) {
             throw ValidationError("--fps must be 1 to 60 frames per second, not \(fps).")
@@ -76,6 +97,7 @@ struct EncodingFlags: ParsableArguments {
     func apply(to options: inout LocalMediaOptions) {
         options.videoCodec = codec?.codec
         options.videoBitrate = bitrate
+        options.videoDegradation = degradation?.degradation
         if let size {
             options.videoWidth = size.width
             options.videoHeight = size.height

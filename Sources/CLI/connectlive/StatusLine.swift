@@ -1,5 +1,6 @@
 internal import ConnectLiveSDK
 internal import Foundation
+internal import MediaGraph
 internal import RoomClient
 
 /// Shows a room's statistics: on a terminal in place, twice a second; otherwise one plain line every 5 s.
@@ -8,14 +9,26 @@ struct StatusLine {
     private static let plainInterval = Duration.seconds(5)
 
     /// Prints until it is cancelled.
-    static func run(_ text: @escaping @Sendable () async -> String) async {
+    ///
+    /// - Parameter news: the quality of the outgoing video, which gets a line of its own whenever its size or rate changes.
+    static func run(
+        news: @escaping @Sendable () async -> VideoQuality? = { nil }, _ text: @escaping @Sendable () async -> String
+    ) async {
         let isTerminal = Console.isTerminal
+        let steps = isTerminal ? 1 : Int(plainInterval / terminalInterval)
+        var (step, told) = (0, VideoQuality?.none)
         while true {
             do {
-                try await Task.sleep(for: isTerminal ? terminalInterval : plainInterval)
+                try await Task.sleep(for: terminalInterval)
             } catch {
                 return Console.endStatus()
             }
+            if let quality = await news() {
+                if let told, !quality.looks(like: told) { Console.line("\(quality)") }
+                told = quality
+            }
+            step += 1
+            guard step.isMultiple(of: steps) else { continue }
             isTerminal ? Console.status(await text()) : Console.line(await text())
         }
     }
@@ -46,14 +59,30 @@ struct StatusLine {
         ]
     }
 
+    /// Size and rate of the outgoing video, and why they are not better. Nil before its first frame, and for video that is
+    /// not encoded here.
+    static func quality(_ statistics: RoomStatistics) -> VideoQuality? {
+        guard let video = statistics.published.first(where: \.isVideo), video.isEncoded, video.width > 0 else {
+            return nil
+        }
+        let limitation: QualityLimitation =
+            switch video.limitation {
+            case .none: .none
+            case .network: .network
+            case .processor: .processor
+            }
+        return VideoQuality(
+            width: video.width, height: video.height, framesPerSecond: video.framesPerSecond,
+            limitation: limitation, limitedBitsPerSecond: statistics.sendingBitsPerSecond.map { Int($0) })
+    }
+
     /// How much the network carries, if that limits the video.
     private static func limitation(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> [String] {
         guard video.limitation == .network, let rate = statistics.sendingBitsPerSecond else { return [] }
         guard rate > 0 else { return ["the network carries nothing"] }
         let dropped = video.framesDroppedForRate
-        return [
-            "the network carries \(number(rate / 1000, 0)) kbit/s" + (dropped > 0 ? ", \(dropped) frames skipped" : "")
-        ]
+        let carried = quality(statistics).map { "\($0)" } ?? "the network carries \(number(rate / 1000, 0)) kbit/s"
+        return [carried + (dropped > 0 ? ", \(dropped) frames skipped" : "")]
     }
 
     /// The first incoming video, and how many others there are.
@@ -94,4 +123,12 @@ struct StatusLine {
     }
 
     private static func number(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
+}
+
+extension VideoQuality {
+    /// Whether a viewer sees the same size at the same rate.
+    fileprivate func looks(like other: VideoQuality) -> Bool {
+        (width, height) == (other.width, other.height)
+            && abs((framesPerSecond ?? 0) - (other.framesPerSecond ?? 0)) < 0.05
+    }
 }

@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+package import MediaGraph
 
 /// An event on a pad. Others are ignored.
 package enum PadEvent: Sendable {
@@ -12,8 +13,13 @@ package enum PadEvent: Sendable {
     case flushStop
     /// Upstream: a decoder or depayloader requests a keyframe.
     case forceKeyUnit
-    /// Upstream: a consumer limits the encoder to this bitrate, because its network carries no more.
-    case rateLimit(source: UInt64, bitsPerSecond: Int)
+    /// Upstream: a consumer limits the encoder to this bitrate, because its network carries no more. It may say what the
+    /// video keeps then.
+    case rateLimit(source: UInt64, bitsPerSecond: Int, degradation: Degradation?)
+    /// Upstream: a consumer cannot take another size.
+    case sizeHold
+    /// Upstream: an element may take another format.
+    case reconfigure
     /// Upstream: how long after its timestamp a sink renders media.
     case latency
     case other
@@ -142,10 +148,20 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
 
     /// Limits the encoder upstream of this input to a bitrate. Other elements ignore it.
     ///
-    /// - Parameter source: tells this consumer from others of the encoder.
-    package func limitRate(bitsPerSecond: Int, source: UInt64) {
-        let text =
-            "\(RateLimit.name), \(RateLimit.rate)=(gint64)\(bitsPerSecond), \(RateLimit.source)=(guint64)\(source);"
+    /// - Parameters:
+    ///   - source: tells this consumer from others of the encoder.
+    ///   - degradation: the property that the video keeps; nil leaves it to the encoder.
+    package func limitRate(bitsPerSecond: Int, source: UInt64, degradation: Degradation? = nil) {
+        let wish = degradation.map { ", \(RateLimit.degradation)=(string)\($0.rawValue)" } ?? ""
+        pushUpstream(
+            "\(RateLimit.name), \(RateLimit.rate)=(gint64)\(bitsPerSecond), \(RateLimit.source)=(guint64)\(source)\(wish);"
+        )
+    }
+
+    /// Tells the encoder upstream of this input that no other size can be taken. Other elements ignore it.
+    package func holdSize() { pushUpstream("\(SizeHold.name);") }
+
+    private func pushUpstream(_ text: String) {
         guard let structure = gst_structure_from_string(text, nil) else { return }
         gst_pad_push_event(pointer, gst_event_new_custom(GST_EVENT_CUSTOM_UPSTREAM, structure))
     }
@@ -171,6 +187,7 @@ private enum RateLimit {
     static let name = "connectlive-rate-limit"
     static let rate = "bits-per-second"
     static let source = "source"
+    static let degradation = "degradation"
 
     static func read(_ event: UnsafeMutablePointer<GstEvent>) -> PadEvent? {
         guard let structure = gst_event_get_structure(event), gst_structure_has_name(structure, name) != 0 else {
@@ -180,7 +197,22 @@ private enum RateLimit {
         guard gst_structure_get_int64(structure, rate, &bits) != 0,
             gst_structure_get_uint64(structure, source, &consumer) != 0
         else { return nil }
-        return .rateLimit(source: UInt64(consumer), bitsPerSecond: Int(bits))
+        let degradation = gst_structure_get_string(structure, degradation).flatMap {
+            Degradation(rawValue: String(cString: $0))
+        }
+        return .rateLimit(source: UInt64(consumer), bitsPerSecond: Int(bits), degradation: degradation)
+    }
+}
+
+/// The name of the event of a consumer that cannot take another size.
+private enum SizeHold {
+    static let name = "connectlive-size-hold"
+
+    static func read(_ event: UnsafeMutablePointer<GstEvent>) -> PadEvent? {
+        guard let structure = gst_event_get_structure(event), gst_structure_has_name(structure, name) != 0 else {
+            return nil
+        }
+        return .sizeHold
     }
 }
 
@@ -199,7 +231,9 @@ extension PadEvent {
         case GST_EVENT_LATENCY: self = .latency
         case GST_EVENT_CUSTOM_UPSTREAM, GST_EVENT_CUSTOM_DOWNSTREAM:
             self =
-                gst_video_event_is_force_key_unit(event) != 0 ? .forceKeyUnit : RateLimit.read(event) ?? .other
+                gst_video_event_is_force_key_unit(event) != 0
+                ? .forceKeyUnit : RateLimit.read(event) ?? SizeHold.read(event) ?? .other
+        case GST_EVENT_RECONFIGURE: self = .reconfigure
         default: self = .other
         }
     }

@@ -50,9 +50,13 @@ public struct MediaStatistics: Sendable, Equatable {
         public var keyframes = 0
         /// Bytes of encoded video, without RTP.
         public var bytes = 0
-        /// Width of the encoded frames in pixels; 0 before the first frame.
+        /// Width of the encoded frames in pixels, which may be less than that of the source; 0 before the first frame.
         public var width = 0
         public var height = 0
+        /// The frames per second that network and processor allow, of those that the source states. Nil if it states none.
+        public var framesPerSecond: Double?
+        /// Why size, rate or bitrate are less than they could be.
+        public var limitation = QualityLimitation.none
         /// The encoder's current target bitrate in bits per second.
         public var targetBitsPerSecond = 0
         /// The target without a limit: the setting `bitrate`, or that of `VideoBitrate`. 0 before the first frame.

@@ -209,6 +209,13 @@ public struct LocalMediaOptions: Sendable {
         get { request.bitrate?.bitsPerSecond }
         set { request.bitrate = newValue.map(Bitrate.init(bitsPerSecond:)) }
     }
+
+    /// The property that video keeps, if it is encoded here, when the network carries less or the machine is too slow: its frame rate
+    /// (`motion`), its size (`detail`), or neither alone. Nil, the default, means `motion`. (Linux)
+    public var videoDegradation: Degradation? {
+        get { request.degradation }
+        set { request.degradation = newValue }
+    }
 }
 
 extension LocalMediaOptions {

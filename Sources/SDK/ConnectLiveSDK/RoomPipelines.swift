@@ -9,14 +9,26 @@ public struct Publish: MediaNode {
     ///   - room: 1 to 32 letters, digits and hyphens.
     ///   - access: the server and the credentials; nil for those of the environment or of `connectlive serve`.
     ///   - label: free text that all participants see beside the streams.
-    public init(room: String, access: RoomAccess? = nil, label: String? = nil) {
+    ///   - degradation: the property that video keeps, if it is encoded for this node, when the network carries less or the machine is too
+    ///     slow; nil for `detail` of screens and `motion` of others.
+    public init(
+        room: String, access: RoomAccess? = nil, label: String? = nil, degradation: Degradation? = nil
+    ) {
         var settings = RoomAccess.settings(room, access)
         settings["label"] = label
+        settings["degradation"] = degradation?.rawValue
         handle = NodeHandle(RoomNodes.publish, settings)
     }
 
     public var video: NodeInput { input(named: "video") }
     public var audio: NodeInput { input(named: "audio") }
+
+    /// Changes the property that video keeps, if it is encoded for this node, when the network carries less or the machine is too slow.
+    ///
+    /// - Throws: `node.not-running`.
+    public func setDegradation(_ degradation: Degradation) async throws(MediaError) {
+        try await change("degradation", to: degradation.rawValue)
+    }
 }
 
 /// Receives the video and audio of one participant of a room. When that one leaves, it receives the next publisher, unless

@@ -111,7 +111,11 @@ struct PublishCommand: AsyncParsableCommand {
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         room.connect(roomId: roomName)
         try room.publish(media)
-        let status = Task { await StatusLine.run { StatusLine.publishing(await room.statistics(), media.video.state) } }
+        let status = Task {
+            await StatusLine.run(news: { StatusLine.quality(await room.statistics()) }) {
+                StatusLine.publishing(await room.statistics(), media.video.state)
+            }
+        }
         defer { status.cancel() }
         try await Attendance.until(interruption, seconds: length.seconds, [guest], leaving: room)
     }

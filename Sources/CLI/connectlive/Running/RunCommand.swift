@@ -190,6 +190,7 @@ struct RunCommand: AsyncParsableCommand {
         case .deviceLost(let node, let cause): "\(node) lost its \(device(node)) and continues without it: \(cause)"
         case .deviceReturned(let node): "\(node) has its \(device(node))\(isFirst ? "" : " again")"
         case .deviceFailedOver(let node, let device): "\(node) continues with \(device)"
+        case .qualityChanged(let node, let quality): "\(node): \(quality)"
         case .ended, .failed, .keyframeNeeded, .firstFrame: nil
         }
     }

@@ -44,6 +44,18 @@ public struct Demand: Sendable, Hashable {
     /// Whether a consumer sends to peers, perhaps through nodes that do not change the format.
     public var reachesPeers: Bool { consumers.contains { $0.isForPeers || $0.onward?.reachesPeers ?? false } }
 
+    /// Whether there are consumers, and all send to peers, perhaps through nodes that do not change the format.
+    public var reachesOnlyPeers: Bool {
+        !consumers.isEmpty && consumers.allSatisfy { $0.isForPeers || $0.onward?.reachesOnlyPeers ?? false }
+    }
+
+    /// The demand for the output of an inserted node: of the consumers that it feeds.
+    ///
+    /// - Parameter format: that of the output with this demand.
+    func part(behind adapter: Adapter, from format: MediaFormat) -> Demand {
+        Demand(consumers.filter { adapters(from: format, to: $0)?.last == adapter })
+    }
+
     // MARK: Work
 
     /// The nodes to insert so that every consumer gets a format that it accepts, each counted once for all consumers that

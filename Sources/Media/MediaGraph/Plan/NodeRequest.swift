@@ -10,12 +10,14 @@ public struct NodeRequest: NodeSettings, Sendable {
     public let sharedInputs: Set<String>
     /// The consumers of the linked outputs. Empty for a node that is planned alone.
     public let demands: [String: Demand]
+    /// The kinds of the nodes without inputs whose media reaches this one.
+    public let sources: [String]
     public let environment: any PlanEnvironment
 
     public init(
         _ node: Node, _ kind: NodeKind, inputs: [(port: String, format: MediaFormat)] = [],
         usedOutputs: Set<String> = [], sharedInputs: Set<String> = [], demands: [String: Demand] = [:],
-        environment: any PlanEnvironment
+        sources: [String] = [], environment: any PlanEnvironment
     ) {
         self.node = node
         self.kind = kind
@@ -23,6 +25,7 @@ public struct NodeRequest: NodeSettings, Sendable {
         self.usedOutputs = usedOutputs
         self.sharedInputs = sharedInputs
         self.demands = demands
+        self.sources = sources
         self.environment = environment
     }
 

@@ -151,7 +151,9 @@ private struct Planning {
         try place(node, feeding, adapts: nil)
     }
 
-    private mutating func place(_ node: Node, _ feeding: [LinkPlan], adapts: PortReference?) throws(MediaError) {
+    private mutating func place(
+        _ node: Node, _ feeding: [LinkPlan], adapts: PortReference?, demand: Demand? = nil
+    ) throws(MediaError) {
         guard let kind = catalogue.kind(named: node.kind) else {
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
@@ -163,9 +165,10 @@ private struct Planning {
             node, kind, inputs: feeding.map { ($0.link.to.port, $0.format) },
             usedOutputs: Set(graph.links(outOf: node.name).map(\.from.port)).union(adapts == nil ? [] : ["out"]),
             sharedInputs: Set(feeding.filter { isShared($0.link.from) }.map(\.link.to.port)),
-            demands: Dictionary(
-                uniqueKeysWithValues: demands.filter { $0.key.node == node.name }.map { ($0.key.port, $0.value) }),
-            environment: environment)
+            demands: demand.map { ["out": $0] }
+                ?? Dictionary(
+                    uniqueKeysWithValues: demands.filter { $0.key.node == node.name }.map { ($0.key.port, $0.value) }),
+            sources: sources(feeding: feeding), environment: environment)
         var plan: NodePlan
         do throws(MediaError) {
             plan = if let running = runningPlan(request) { running } else { try catalogue.plan(request) }
@@ -177,6 +180,12 @@ private struct Planning {
         plan.keepDefaults(of: kind)
         nodes.append(plan)
         links += feeding
+    }
+
+    /// The kinds of the nodes without inputs whose media reaches one of the links.
+    private func sources(feeding links: [LinkPlan]) -> [String] {
+        let plan = GraphPlan(source: graph, nodes: nodes, links: self.links + links)
+        return links.flatMap { plan.sources(feeding: $0.link.to) }.compactMap { plan.node($0)?.node.kind }
     }
 
     /// The running plan of the node, if planning it again would give the same.
@@ -223,12 +232,15 @@ private struct Planning {
             throw clash(link.from, given, consumer)
         }
         var output = link.from
-        for adapter in adapters { output = try insert(adapter, behind: output, origin: link.from) }
+        for adapter in adapters {
+            let part = adapter.isEncoder ? demand.part(behind: adapter, from: given) : nil
+            output = try insert(adapter, behind: output, origin: link.from, demand: part)
+        }
         return output
     }
 
     private mutating func insert(
-        _ adapter: Adapter, behind output: PortReference, origin: PortReference
+        _ adapter: Adapter, behind output: PortReference, origin: PortReference, demand: Demand?
     ) throws(MediaError) -> PortReference {
         let (kind, encoding, settings) = adapter.node
         // Consumers with the same need share the node.
@@ -238,7 +250,7 @@ private struct Planning {
             kind, name: unused("\(origin.node)-\(encoding)"), settings: settings,
             branch: graph.node(origin.node)?.branch, isOptional: graph.node(origin.node)?.isOptional ?? false)
         let link = Link(from: output, to: PortReference(node: node.name, port: "in"))
-        try place(node, [LinkPlan(link: link, format: try format(of: output))], adapts: origin)
+        try place(node, [LinkPlan(link: link, format: try format(of: output))], adapts: origin, demand: demand)
         return PortReference(node: node.name, port: "out")
     }
 
@@ -301,6 +313,8 @@ extension Port {
 }
 
 extension Adapter {
+    fileprivate var isEncoder: Bool { if case .encode = self { true } else { false } }
+
     /// Its node: the kind, the ending of its name, and the settings.
     fileprivate var node: (kind: String, ending: String, settings: [String: SettingValue]) {
         switch self {

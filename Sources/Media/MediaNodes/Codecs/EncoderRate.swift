@@ -1,6 +1,7 @@
 import MediaGraph
 
-/// Makes an encoder follow the limits of its consumers: with a lower bitrate first, then with fewer frames.
+/// Makes an encoder follow the limits of its consumers at once: with a lower bitrate first, then with fewer frames.
+/// `VideoAdaptation` decides within seconds whether the size falls instead.
 ///
 /// A limit ends if its consumer does not renew it. Rates fall at once and rise after half a second, so that a link that
 /// wavers changes the video seldom. Rates are bits of encoded video per second.
@@ -27,11 +28,18 @@ struct EncoderRate {
         var source: UInt64
         var rate: Int
         var until: MediaTime
+        var policy: Degradation?
     }
 
     private var limits: [Limit] = []
-    /// The bitrate without a limit. 0 before it is known.
+    /// The bitrate that the present size needs for the quality of the whole size. 0 before it is known.
     private(set) var wish = 0
+    /// The bitrate without a limit. For a size that is not whole, it is more than the wish.
+    private(set) var most = 0
+    /// The most frames to encode, as a share, whatever the limit.
+    var mostFrames = 1.0
+    /// Whether the newest frame is skipped because the encoder has exceeded its limit.
+    private(set) var isExceeding = false
     /// The limit that counts. Nil without one.
     private(set) var limit: Int?
     private var changed: MediaTime?
@@ -42,22 +50,25 @@ struct EncoderRate {
     private var newest: UInt64?
 
     /// The bitrate for the encoder. 0 before the wish is known.
-    var bitrate: Int { min(wish, limit ?? .max) }
+    var bitrate: Int { min(most, limit ?? .max) }
 
     /// The share of the frames to encode.
     var frameShare: Double {
-        guard let limit, wish > 0 else { return 1 }
+        guard let limit, wish > 0 else { return mostFrames }
         guard limit > 0 else { return 0 }
         let share = Double(limit) / (Double(wish) * Self.leastShare)
-        return Self.frameShares.first { $0 <= share } ?? Self.frameShares[Self.frameShares.count - 1]
+        return min(mostFrames, Self.frameShares.first { $0 <= share } ?? Self.frameShares[Self.frameShares.count - 1])
     }
 
-    mutating func setWish(_ rate: Int) { wish = rate }
+    mutating func setWish(_ rate: Int, most: Int? = nil) { (wish, self.most) = (rate, most ?? rate) }
+
+    /// The policy of the newest limit that has one.
+    var policy: Degradation? { limits.last { $0.policy != nil }?.policy }
 
     /// - Parameter source: the consumer. The least limit of all counts.
-    mutating func setLimit(_ rate: Int, by source: UInt64, now: MediaTime) {
+    mutating func setLimit(_ rate: Int, by source: UInt64, policy: Degradation? = nil, now: MediaTime) {
         limits.removeAll { $0.source == source }
-        limits.append(Limit(source: source, rate: max(0, rate), until: now + Self.lifetime))
+        limits.append(Limit(source: source, rate: max(0, rate), until: now + Self.lifetime, policy: policy))
         update(now: now)
     }
 
@@ -70,7 +81,7 @@ struct EncoderRate {
         let (from, to) = (Double(limit ?? .max), Double(next ?? .max))
         if to > from {
             // A limit above the wish limits nothing.
-            let isHeld = wish > 0 && from < Double(wish)
+            let isHeld = most > 0 && from < Double(most)
             if isHeld, let changed, now - changed < Self.patience { return }
         } else if to > from * (1 - Self.change) {
             return
@@ -87,14 +98,23 @@ struct EncoderRate {
     mutating func admitsFrame(at timestamp: UInt64) -> Bool {
         let elapsed = newest.map { timestamp > $0 ? Double(timestamp - $0) / 1e9 : 0 } ?? 0
         newest = timestamp
-        guard let limit, limit < wish else {
-            (credit, excess) = (0, 0)
+        isExceeding = false
+        var allowed = Double.infinity
+        if let limit, limit < most {
+            excess = max(0, min(excess, Double(limit) * Self.mostExcess) - Double(limit) * elapsed * Self.tolerance)
+            allowed = Double(limit) * Self.longestExcess
+        } else {
+            excess = 0
+        }
+        let share = frameShare
+        guard share < 1 || allowed < .infinity else {
+            credit = 0
             return true
         }
-        excess = max(0, min(excess, Double(limit) * Self.mostExcess) - Double(limit) * elapsed * Self.tolerance)
-        let share = frameShare
         credit = min(credit + share, 1 + share)
-        guard share > 0, credit >= 1 - 1e-9, excess <= Double(limit) * Self.longestExcess else { return false }
+        guard share > 0, credit >= 1 - 1e-9 else { return false }
+        isExceeding = excess > allowed
+        guard !isExceeding else { return false }
         credit -= 1
         return true
     }

@@ -46,14 +46,17 @@ final class FrameLedger: Sendable {
         }
     }
 
-    /// A frame leaves the queue for the encoder. Earlier frames that never left were dropped.
-    func left(_ timestamp: UInt64) {
+    /// A frame leaves the queue for the encoder. Earlier frames that never left were dropped. Returns how many.
+    func left(_ timestamp: UInt64) -> Int {
         state.withLock { state in
+            var dropped = 0
             while let first = state.queued.first {
                 state.queued.removeFirst()
                 if first == timestamp { break }
                 state.drop()
+                dropped += 1
             }
+            return dropped
         }
     }
 

@@ -19,18 +19,22 @@ final class VideoEncoderNode: RunningNode {
     private let element: Element
     private let choice: VideoEncoderElement
     private let keyframeInterval: Int
-    private struct Rate {
-        /// The bitrate set by the application. Nil while the table decides.
-        var chosen: Bitrate?
-        /// The table's bitrate for the arriving size and rate. Nil before the first frame.
-        var usual: Bitrate?
-        var limited = EncoderRate()
-        /// The element's bitrate in bits per second.
-        var current = 0
+
+    /// The values that the elements have.
+    private struct Applied {
+        /// Of the bitrate, in the element's own unit.
+        var value: SettingValue?
+        var size: EncoderQuality.Size?
+        var step: VideoAdaptation.Step?
     }
 
-    /// Locked while the element's bitrate changes.
-    private let rate: Mutex<Rate>
+    /// Locked briefly: consumers must not wait for the encoder.
+    private let quality: Mutex<EncoderQuality>
+    /// Locked while the properties of the elements change, for which the encoder may have to finish a frame.
+    private let applied = Mutex(Applied())
+    /// Changes the size of the frames. Nil if the size does not change.
+    private let scaler: FrameScaler?
+    private let reporter: Reporter
     private let ledger: FrameLedger
     private let clock: PipelineClock
     /// When the encoder was last restarted for a keyframe.
@@ -45,7 +49,12 @@ final class VideoEncoderNode: RunningNode {
         choice = codec.element(element.factory)
         keyframeInterval = instance.integer("keyframe-interval")
         let chosen = instance.optionalInteger("bitrate").map(Bitrate.init(bitsPerSecond:))
-        rate = Mutex(Rate(chosen: chosen))
+        scaler = instance.has("scale") ? FrameScaler(instance.element("scale"), instance.element("size")) : nil
+        reporter = instance.reporter
+        quality = Mutex(
+            EncoderQuality(
+                chosen: chosen, isScalable: scaler != nil, policy: Degradation(rawValue: instance.text("degradation")),
+                usualPolicy: instance.plan.defaults["degradation"]?.text.flatMap(Degradation.init) ?? .motion))
         ledger = FrameLedger()
         clock = instance.pipeline.clock
         if choice.isHardware {
@@ -53,7 +62,7 @@ final class VideoEncoderNode: RunningNode {
                 _ = element.trySet(name, value)
             }
         }
-        if let chosen { try rate.withLock { (rate) throws(MediaError) in try wish(for: chosen, &rate) } }
+        if let chosen { try wish(chosen) }
         watch()
     }
 
@@ -74,6 +83,7 @@ final class VideoEncoderNode: RunningNode {
             "bitrate", .integer(30_000...100_000_000), isChangeable: true, unit: "bit/s",
             "Constant bitrate (default: that of docs/bitrates.md)"
         ).example(800_000),
+        Degradation.setting,
         SettingContract(
             "keyframe-interval", .integer(1...100_000), default: 3000, unit: "frames",
             "Longest interval between keyframes without a request"),
@@ -115,6 +125,12 @@ final class VideoEncoderNode: RunningNode {
         if properties["threads"] != nil, let width = input.width, let height = input.height {
             properties["threads"] = .integer(threads(forPixels: width * height))
         }
+        if followsNetwork(request, codec) {
+            plan.add("videoscale", as: "scale", ["add-borders": false])
+            plan.add("capsfilter", as: "size")
+            let policy: Degradation = request.sources.contains("screen") ? .detail : .motion
+            plan.defaults["degradation"] = .text(policy.rawValue)
+        }
         if choice.needsFineTime {
             plan.add("capssetter", as: "fine-time", ["caps": "video/x-raw,framerate=90000/1"])
         }
@@ -137,6 +153,12 @@ final class VideoEncoderNode: RunningNode {
             plan.latency = request.environment.secondsPerFrame(encoder, input)
         }
         return plan
+    }
+
+    /// Whether the size may follow the network: all consumers send to peers, which can take another size. A recording cannot.
+    private static func followsNetwork(_ request: NodeRequest, _ codec: EncodedVideo) -> Bool {
+        ["vp8", "h264"].contains(codec.name) && request.demands["out"]?.reachesOnlyPeers == true
+            && request.environment.hasElement("videoscale")
     }
 
     /// The element named by the node, or the first usable one of the table.
@@ -162,59 +184,71 @@ final class VideoEncoderNode: RunningNode {
     // MARK: Running
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-        guard setting == "bitrate", let bitrate = value.integer else { return false }
-        let chosen = Bitrate(bitsPerSecond: bitrate)
-        try rate.withLock { (rate) throws(MediaError) in
-            try wish(for: chosen, &rate)
-            rate.chosen = chosen
+        switch setting {
+        case "bitrate":
+            guard let bitrate = value.integer else { return false }
+            let chosen = Bitrate(bitsPerSecond: bitrate)
+            try wish(chosen)
+            quality.withLock { $0.chosen = chosen }
+        case "degradation": quality.withLock { $0.setPolicy(value.text.flatMap(Degradation.init)) }
+        default: return false
         }
         return true
     }
 
     func reset(_ setting: String) throws(MediaError) {
         guard setting == "bitrate" else { return }
-        try rate.withLock { (rate) throws(MediaError) in
-            if let usual = rate.usual { try wish(for: usual, &rate) }
-            rate.chosen = nil
-        }
+        if let usual = quality.withLock({ $0.usual }) { try wish(usual) }
+        quality.withLock { $0.chosen = nil }
     }
 
-    /// Sets the bitrate that the encoder has without a limit.
-    private func wish(for bitrate: Bitrate, _ rate: inout Rate) throws(MediaError) {
-        rate.limited.setWish(bitrate.bitsPerSecond)
-        try apply(&rate)
+    /// Sets the bitrate that the encoder has without a limit. May wait for a frame that is being encoded.
+    private func wish(_ bitrate: Bitrate) throws(MediaError) {
+        let before = quality.withLock { quality in
+            defer { quality.setWish(bitrate.bitsPerSecond) }
+            return quality.wish
+        }
+        do throws(MediaError) {
+            try applied.withLock { (applied) throws(MediaError) in
+                try apply(quality.withLock { $0.target }, &applied)
+            }
+        } catch {
+            quality.withLock { $0.setWish(before) }
+            throw error
+        }
     }
 
     /// Gives the element the bitrate that wish and limits leave.
-    private func apply(_ rate: inout Rate) throws(MediaError) {
-        let bitrate = max(Self.leastBitrate, rate.limited.bitrate)
-        let (wished, limit) = (rate.limited.wish, rate.limited.limit)
-        ledger.update { ($0.wishedBitsPerSecond, $0.limitedBitsPerSecond) = (wished, limit) }
-        guard wished > 0, bitrate != rate.current else { return }
-        let share = choice.countsFrames ? max(rate.limited.frameShare, 0.1) : 1
+    private func apply(_ target: EncoderQuality.Target, _ applied: inout Applied) throws(MediaError) {
+        guard target.bitrate > 0 || quality.withLock({ $0.wish > 0 }) else { return }
+        let bitrate = max(Self.leastBitrate, target.bitrate)
+        let share = choice.countsFrames ? max(target.frameShare, 0.1) : 1
         let (property, value) = choice.rateProperty(
             Int(Double(bitrate) / share), keyframeInterval: keyframeInterval)
+        guard value != applied.value else { return }
         try element.set(property, value)
-        rate.current = bitrate
+        applied.value = value
         ledger.update { $0.targetBitsPerSecond = bitrate }
     }
 
-    /// A consumer's network carries no more than this. On any thread.
-    private func limit(_ bitsPerSecond: Int, by source: UInt64) {
-        rate.withLock { rate in
-            rate.limited.setLimit(bitsPerSecond, by: source, now: GStreamer.now)
-            try? apply(&rate)
+    /// Follows network and processor before a frame enters the scaler and the encoder, on the thread that encodes.
+    ///
+    /// - Parameter dropped: the frames that were dropped before it, because the encoder was busy.
+    private func prepareFrame(after dropped: Int) {
+        let (target, quality) = quality.withLock { quality in
+            (quality.prepareFrame(after: dropped, now: GStreamer.now), quality.quality)
         }
-    }
-
-    /// Whether the network has room for the next frame.
-    private func admitsFrame(at timestamp: UInt64) -> Bool {
-        rate.withLock { rate in
-            let before = rate.limited.limit
-            rate.limited.update(now: GStreamer.now)
-            if rate.limited.limit != before { try? apply(&rate) }
-            return rate.limited.admitsFrame(at: timestamp)
+        let isNew = applied.withLock { applied in
+            // The bitrate that a larger size needs comes before it, and a smaller one opens with its own.
+            try? apply(target, &applied)
+            if let scaler, target.size != applied.size {
+                scaler.set(target.size)
+                applied.size = target.size
+            }
+            defer { applied.step = target.step }
+            return applied.step != target.step && applied.step != nil
         }
+        if isNew { reporter.qualityChanged(name, quality) }
     }
 
     /// One thread up to 720p: two that share busy cores wait for each other, which was seen to turn 2 ms into 200.
@@ -228,25 +262,38 @@ final class VideoEncoderNode: RunningNode {
             if case .caps(let caps) = event { self?.adapt(to: caps) }
         }
         queue.sink.onBuffer { [weak self] buffer in
-            guard self?.admitsFrame(at: buffer.timestamp ?? 0) != false else {
+            let timestamp = buffer.timestamp ?? 0
+            let isAdmitted = self?.quality.withLock { $0.admitsFrame(at: timestamp, now: GStreamer.now) }
+            guard isAdmitted != false else {
                 ledger.droppedForRate()
                 return .drop
             }
-            return ledger.captured(buffer.timestamp ?? 0) ? .pass : .drop
+            return ledger.captured(timestamp) ? .pass : .drop
         }
-        queue.source.watchBuffers { buffer in ledger.left(buffer.timestamp ?? 0) }
+        queue.source.watchBuffers { [weak self] buffer in
+            let dropped = ledger.left(buffer.timestamp ?? 0)
+            self?.prepareFrame(after: dropped)
+        }
         let restarts = choice.restartsForKeyframe
         element.source.onUpstreamEvent { [weak self] event in
             switch event {
             case .forceKeyUnit where restarts: self?.startAnew()
-            case .rateLimit(let source, let rate): self?.limit(rate, by: source)
+            case .rateLimit(let source, let rate, let policy):
+                self?.quality.withLock { $0.setLimit(rate, by: source, policy: policy, now: GStreamer.now) }
+            case .sizeHold: self?.quality.withLock { $0.holdSize() }
             default: return .pass
             }
             return .drop
         }
         element.source.watchBuffers { [weak self] buffer in
             ledger.encoded(bytes: buffer.byteCount, isKeyframe: buffer.isKeyframe)
-            self?.rate.withLock { $0.limited.encoded(bytes: buffer.byteCount) }
+            self?.quality.withLock { $0.encoded(bytes: buffer.byteCount, now: GStreamer.now) }
+        }
+        element.sink.watchEvents { event in
+            guard case .caps(let caps) = event, let format = caps.structures.first.flatMap(MediaFormat.init) else {
+                return
+            }
+            ledger.update { ($0.width, $0.height) = (format.width ?? 0, format.height ?? 0) }
         }
     }
 
@@ -255,17 +302,20 @@ final class VideoEncoderNode: RunningNode {
         guard let format = caps.structures.first.flatMap(MediaFormat.init), let width = format.width,
             let height = format.height
         else { return }
-        ledger.update { ($0.width, $0.height) = (width, height) }
+        scaler?.setSource(caps)
         // Before the caps, because the encoder opens when they arrive. Not every element accepts this so late; the plan
         // has set it already if it knew the size.
         let threads = Self.threads(forPixels: width * height)
         if !choice.isHardware, element.has("threads"), element.integer("threads") != threads {
             _ = element.trySet("threads", .integer(threads))
         }
-        rate.withLock { rate in
-            rate.usual = codec.defaultBitrate(for: format)
-            if rate.chosen == nil, let usual = rate.usual { try? wish(for: usual, &rate) }
+        let usual = codec.defaultBitrate(for: format)
+        let isUsual = quality.withLock { quality in
+            quality.setSource(width, height, framesPerSecond: format.framesPerSecond)
+            quality.usual = usual
+            return quality.chosen == nil
         }
+        if isUsual, let usual { try? wish(usual) }
     }
 
     func requestKeyframe() {
@@ -324,11 +374,59 @@ final class VideoEncoderNode: RunningNode {
         ledger.settle()
     }
 
-    var counts: MediaStatistics.VideoEncoder { ledger.statistics }
+    var counts: MediaStatistics.VideoEncoder {
+        var counts = ledger.statistics
+        let (wish, quality) = quality.withLock { ($0.wish, $0.quality) }
+        (counts.wishedBitsPerSecond, counts.limitedBitsPerSecond) = (wish, quality.limitedBitsPerSecond)
+        counts.framesPerSecond = quality.framesPerSecond
+        counts.limitation =
+            quality.limitation == .none && !counts.encoderKeepsUp ? .processor : quality.limitation
+        return counts
+    }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.encoders[name] = counts
     }
+}
+
+/// The elements that change the size of the frames in front of an encoder. Frames of the source's size pass untouched.
+private final class FrameScaler: Sendable {
+    private let filter: Element
+    private let isPlain = AtomicBool(true)
+    /// Whether a change is on its way through the elements, on the streaming thread.
+    private let isChanging = AtomicBool()
+
+    init(_ scale: Element, _ filter: Element) {
+        self.filter = filter
+        // The elements upstream keep their format.
+        scale.sink.onUpstreamEvent { [isChanging] event in
+            if case .reconfigure = event, isChanging.value { return .drop }
+            return .pass
+        }
+    }
+
+    /// Keeps the shape of pixels, which is square unless the source says otherwise.
+    func setSource(_ caps: Caps) {
+        let shape = caps.structures.first?.fractions("pixel-aspect-ratio").first ?? 1
+        _ = isPlain.exchange(abs(shape - 1) < 1e-6)
+    }
+
+    /// The size of the frames from the next one on; nil for that of the source. On the streaming thread.
+    func set(_ size: EncoderQuality.Size?) {
+        let shape = isPlain.value ? ",pixel-aspect-ratio=1/1" : ""
+        _ = isChanging.exchange(true)
+        _ = filter.trySet(
+            "caps", .text(size.map { "video/x-raw,width=\($0.width),height=\($0.height)\(shape)" } ?? "ANY"))
+        _ = isChanging.exchange(false)
+    }
+}
+
+extension Degradation {
+    /// The setting of encoders and of nodes that publish.
+    package static let setting = SettingContract(
+        "degradation", .choice(["auto"] + allCases.map(\.rawValue)), default: "auto", isChangeable: true,
+        "Property that the video keeps when the network carries less or the machine is too slow: motion its frame rate, detail its "
+            + "size, balanced neither alone; auto is detail for screens and motion for others")
 }
 
 extension EncodedVideo {

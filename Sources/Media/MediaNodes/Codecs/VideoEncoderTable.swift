@@ -226,12 +226,18 @@ public struct VideoEncoder: MediaNode {
     ///   - bitrate: nil for that of `VideoBitrate`, for the size and rate that arrive.
     ///   - keyframeInterval: the most frames between keyframes without a request.
     ///   - element: the GStreamer element to use; nil for the first usable one, hardware first.
+    ///   - degradation: the property that the video keeps when the network carries less or the machine is too slow; nil for `detail` of
+    ///     screens and `motion` of others. Matters only if all consumers send to peers.
     public init(
-        _ codec: Codec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil, element: String? = nil
+        _ codec: Codec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil, element: String? = nil,
+        degradation: Degradation? = nil
     ) {
         handle = NodeHandle(
             VideoEncoderNode.kind(of: codec.row),
-            ["bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval, "element": element])
+            [
+                "bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval, "element": element,
+                "degradation": degradation?.rawValue,
+            ])
     }
 
     /// Changes the bitrate from the next frame on.
@@ -239,6 +245,13 @@ public struct VideoEncoder: MediaNode {
     /// - Throws: `graph.invalid` for a bitrate out of range; `node.not-running`.
     public func setBitrate(_ bitrate: Bitrate) async throws(MediaError) {
         try await change("bitrate", to: bitrate.bitsPerSecond)
+    }
+
+    /// Changes the property that the video keeps when the network carries less or the machine is too slow.
+    ///
+    /// - Throws: `node.not-running`.
+    public func setDegradation(_ degradation: Degradation) async throws(MediaError) {
+        try await change("degradation", to: degradation.rawValue)
     }
 
     /// Makes the next frame a keyframe. Does not block.

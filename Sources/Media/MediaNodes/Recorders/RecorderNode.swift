@@ -34,6 +34,7 @@ final class RecorderNode: NodeType, RunningNode {
     /// Limits of the data that waits for the disk, or for the stream that lags behind.
     private static let pictures = QueuePlan.Limits(bytes: 16_000_000, seconds: 12, rule: .dropToKeyframe)
     private static let sound = QueuePlan.Limits(bytes: 1_000_000, seconds: 12, rule: .dropOldest)
+    private static let holdInterval: UInt64 = 1_000_000_000
     /// How long `finish` waits for the end to be written.
     private static let finishLimit: UInt64 = 3_000_000_000
 
@@ -42,6 +43,8 @@ final class RecorderNode: NodeType, RunningNode {
         var counts = MediaStatistics.Recorder()
         var hold: Probe?
         var isVideoShifted = false
+        /// When the encoder was last told to keep its size.
+        var heldAt: UInt64?
         var length = DecodedLength()
         /// Of H.264.
         var size: [Int?]?
@@ -284,7 +287,18 @@ final class RecorderNode: NodeType, RunningNode {
         act(on: decision, at: time, otherSide: isVideo ? .audio : .video)
         // Not on the queue's own output: GStreamer 1.22 reads a shifted pad's "immediately" as a time in the past.
         if decision.asksForKeyframe { queue.sink.peer?.requestKeyframe() }
+        // No container takes another size. A medium that arrives encoded may have one all the same.
+        if isVideo, holdsSize(at: time) { queue.sink.holdSize() }
         return decision.takes ? .pass : .drop
+    }
+
+    /// Whether to tell the encoder again to keep its size.
+    private func holdsSize(at time: UInt64) -> Bool {
+        state.withLock { state in
+            if let heldAt = state.heldAt, time >= heldAt, time - heldAt < Self.holdInterval { return false }
+            state.heldAt = time
+            return !state.isClosed
+        }
     }
 
     // Each output is shifted by its own thread: an output that is sending its segment event would continue unshifted.

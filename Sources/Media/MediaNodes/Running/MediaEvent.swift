@@ -25,6 +25,9 @@ public enum MediaEvent: Sendable {
     case deviceReturned(node: String)
     /// Another device has taken over for the one that a source lost. The source returns to that one when it can.
     case deviceFailedOver(node: String, device: String)
+    /// A video encoder follows its consumers' networks, or the speed of this machine, with another size or rate. `node` is
+    /// the encoder.
+    case qualityChanged(node: String, VideoQuality)
 
     /// Whether the event is about a node of its pipeline: `camera` of `.deviceLost(node: "camera", …)`, for example. It compares
     /// names, which are unique in a pipeline, so ask about an event and a node of one pipeline.
@@ -48,7 +51,7 @@ public enum MediaEvent: Sendable {
         case .partFailed(let error, let nodes): nodes + [error.node].compactMap(\.self)
         case .warning(let node, _): [node].compactMap(\.self)
         case .keyframeNeeded(let node), .firstFrame(let node), .deviceWaiting(let node, _), .deviceLost(let node, _),
-            .deviceReturned(let node), .deviceFailedOver(let node, _):
+            .deviceReturned(let node), .deviceFailedOver(let node, _), .qualityChanged(let node, _):
             [node]
         }
     }
@@ -59,7 +62,7 @@ public enum MediaEvent: Sendable {
         switch self {
         case .deviceWaiting(let node, let cause), .deviceLost(let node, let cause): (node, cause)
         case .deviceReturned(let node), .deviceFailedOver(let node, _): (node, nil)
-        case .ended, .failed, .partFailed, .warning, .keyframeNeeded, .firstFrame: nil
+        case .ended, .failed, .partFailed, .warning, .keyframeNeeded, .firstFrame, .qualityChanged: nil
         }
     }
 }

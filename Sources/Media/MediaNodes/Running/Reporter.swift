@@ -114,6 +114,11 @@ package final class Reporter: Sendable {
         if isOpen { shared.emit(.keyframeNeeded(node: node)) }
     }
 
+    /// Called when a video encoder has begun to use another size or rate.
+    package func qualityChanged(_ node: String, _ quality: VideoQuality) {
+        if isOpen { shared.emit(.qualityChanged(node: node, quality)) }
+    }
+
     /// Called when every sink has reached its end.
     package func ended() {
         let isNews = shared.state.withLock { state in

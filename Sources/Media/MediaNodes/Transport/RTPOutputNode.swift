@@ -102,9 +102,12 @@ package final class RTPOutputNode: NodeType, RunningNode {
 
     /// Limits the encoder to a bitrate for 3 s, in bits of encoded video per second. 0 lets it encode nothing. Does nothing
     /// for media that nothing here encodes. Any thread.
-    package func limitRate(bitsPerSecond: Int) {
+    ///
+    /// - Parameter degradation: the property that the video keeps; nil leaves it to the encoder.
+    package func limitRate(bitsPerSecond: Int, degradation: Degradation? = nil) {
         payloader.sink.limitRate(
-            bitsPerSecond: bitsPerSecond, source: UInt64(UInt(bitPattern: ObjectIdentifier(self))))
+            bitsPerSecond: bitsPerSecond, source: UInt64(UInt(bitPattern: ObjectIdentifier(self))),
+            degradation: degradation)
     }
 
     package func report(into statistics: inout MediaStatistics, as name: String) {

@@ -309,16 +309,13 @@ final class UpSession {
                 entry.framesEncoded = encoder.encoded
                 entry.width = encoder.width
                 entry.height = encoder.height
+                entry.framesPerSecond = encoder.framesPerSecond
                 entry.encoderKeepsUp = encoder.encoderKeepsUp
                 entry.framesDroppedForRate = encoder.droppedForRate
                 entry.wishedBitsPerSecond =
                     encoder.wishedBitsPerSecond > 0 ? Double(encoder.wishedBitsPerSecond) : nil
                 entry.limitedBitsPerSecond = encoder.limitedBitsPerSecond.map(Double.init)
-                if let limit = encoder.limitedBitsPerSecond, limit < encoder.wishedBitsPerSecond {
-                    entry.limitation = .network
-                } else if !encoder.encoderKeepsUp {
-                    entry.limitation = .processor
-                }
+                entry.limitation = Self.limitation(of: encoder)
             } else if track.isVideo {
                 entry.isEncoded = false
                 entry.framesDroppedForRate = track.gate.dropped
@@ -333,6 +330,16 @@ final class UpSession {
             }
             return entry
         }
+    }
+
+    private static func limitation(of encoder: MediaStatistics.VideoEncoder) -> RoomStatistics.Limitation {
+        switch encoder.limitation {
+        case .network: return .network
+        case .processor: return .processor
+        case .none: break
+        }
+        if let limit = encoder.limitedBitsPerSecond, limit < encoder.wishedBitsPerSecond { return .network }
+        return encoder.encoderKeepsUp ? .none : .processor
     }
 
     func close() {

@@ -118,8 +118,12 @@ public struct RoomStatistics: Sendable {
         public var framesSent = 0
         /// Encoded frames dropped because the up session was not secured.
         public var framesNotSent = 0
+        /// Size of the encoded frames, which may be less than that of the source; 0 before the first.
         public var width = 0
         public var height = 0
+        /// The frames per second that network and processor allow, of those that the source states. Nil if it states none, and
+        /// for video that passes through.
+        public var framesPerSecond: Double?
         public var bitsPerSecond = 0.0
         public var packetsSent = 0
         public var packetsRetransmitted = 0

@@ -93,7 +93,7 @@ final class DecodingSink: IncomingSink {
                 case .keyframeNeeded: tell(.keyframeNeeded)
                 case .failed(let error): post(.failed(error))
                 case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver: tell(.device(event))
-                case .ended, .firstFrame, .partFailed, .warning: break
+                case .ended, .firstFrame, .partFailed, .warning, .qualityChanged: break
                 }
             }
             return PipelineRunner(graph, bindings: bindings, after: previous) { result in

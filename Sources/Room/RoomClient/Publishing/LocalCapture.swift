@@ -427,7 +427,7 @@ package final class LocalCapture: Sendable {
             // `FeedWatch` has told the stream, if the device feeds it.
             observers.device(media, event)
         case .warning(_, let message): observers.warning(message)
-        case .keyframeNeeded, .firstFrame: break
+        case .keyframeNeeded, .firstFrame, .qualityChanged: break
         }
     }
 }

@@ -56,6 +56,8 @@ package struct MediaRequest: Sendable, Equatable {
     package var codec: VideoCodec?
     /// Nil means the default of `VideoBitrate`, or that of the source's own encoding. With a bitrate, nothing passes through.
     package var bitrate: Bitrate?
+    /// The property that encoded video keeps when the network carries less or the machine is too slow. Nil means the frame rate.
+    package var degradation: Degradation?
     /// Whether somebody looks at the captured frames.
     package var isPreviewed = false
 
@@ -178,7 +180,9 @@ extension MediaRequest {
             if hasAudio { audioChain }
             Node(
                 PublishNode.localKind.name, name: Self.output,
-                settings: codec.map { ["codec": .text($0.rawValue)] } ?? [:])
+                settings: [
+                    "codec": codec.map { .text($0.rawValue) }, "degradation": degradation.map { .text($0.rawValue) },
+                ].compactMapValues(\.self))
         }
     }
 

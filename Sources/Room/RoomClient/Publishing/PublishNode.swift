@@ -23,7 +23,8 @@ final class PublishNode: NodeType, PublishingNode {
         "publish", .transport, "Publishes to a room, as a participant of its own",
         inputs: inputs,
         settings: RoomAccess.settings + [
-            SettingContract("label", .text, default: "", "Free text that all participants see beside the streams")
+            SettingContract("label", .text, default: "", "Free text that all participants see beside the streams"),
+            Degradation.setting,
         ])
 
     /// Leaves room for header extensions, RTX and SRTP in a datagram of 1280 bytes.
@@ -33,9 +34,13 @@ final class PublishNode: NodeType, PublishingNode {
     private final class Input: StreamInput {
         let stream: OutgoingStream
         private let payloader = Mutex<RTPOutputNode?>(nil)
+        private let degradation: Policy
 
-        init(_ name: String, of instance: NodeInstance, _ stream: OutgoingStream) throws(MediaError) {
+        init(
+            _ name: String, of instance: NodeInstance, _ stream: OutgoingStream, _ degradation: Policy
+        ) throws(MediaError) {
             self.stream = stream
+            self.degradation = degradation
             let output = try RTPOutputNode(
                 instance, input: name,
                 handOver: { [weak self] batch in if let self { self.stream.take(batch, from: self) } },
@@ -48,12 +53,22 @@ final class PublishNode: NodeType, PublishingNode {
 
         func requestKeyframe() { output?.requestKeyframe() }
 
-        func limitRate(bitsPerSecond: Int) { output?.limitRate(bitsPerSecond: bitsPerSecond) }
+        func limitRate(bitsPerSecond: Int) {
+            output?.limitRate(bitsPerSecond: bitsPerSecond, degradation: degradation.value.withLock { $0 })
+        }
+    }
+
+    /// The property that the videos keep. Nil leaves it to their encoders.
+    private final class Policy: Sendable {
+        let value: Mutex<Degradation?>
+
+        init(_ value: Degradation?) { self.value = Mutex(value) }
     }
 
     private let name: String
     private let inputs = Mutex<[String: Input]>([:])
     private let streams: OutgoingStreams
+    private let degradation: Policy
     /// The room of the node's own. Nil if the program publishes the streams.
     private let room: PublishingStay?
 
@@ -110,11 +125,12 @@ final class PublishNode: NodeType, PublishingNode {
         name = instance.name
         self.streams = streams
         self.room = room
+        degradation = Policy(Degradation(rawValue: instance.text("degradation")))
         for input in instance.plan.inputs.keys.sorted() { try add(input, of: instance) }
     }
 
     func add(_ input: String, of instance: NodeInstance) throws(MediaError) {
-        let added = try Input(input, of: instance, streams.stream(for: codec(of: instance, input)))
+        let added = try Input(input, of: instance, streams.stream(for: codec(of: instance, input)), degradation)
         inputs.withLock { $0[input] = added }
     }
 
@@ -171,7 +187,8 @@ extension PublishNode {
         settings: [
             SettingContract(
                 "codec", .choice(["auto"] + VideoCodec.allCases.map(\.rawValue)), default: "auto", isChangeable: true,
-                "Video codec for the inserted encoder, and for a source that encodes; auto is the one that costs least")
+                "Video codec for the inserted encoder, and for a source that encodes; auto is the one that costs least"),
+            Degradation.setting,
         ])
 
     /// The implementation of `localKind` for a set of streams.
@@ -189,8 +206,13 @@ extension PublishNode {
             activate: { instance throws(MediaError) in try PublishNode(instance, streams) })
     }
 
-    /// The setting matters for the plan only.
-    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { true }
+    /// The codec matters for the plan only.
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        if setting == "degradation" {
+            degradation.value.withLock { $0 = value.text.flatMap(Degradation.init) }
+        }
+        return true
+    }
 }
 
 private func codec(of instance: NodeInstance, _ input: String) -> Codec {

@@ -1,0 +1,64 @@
+/// Which property of a video an encoder keeps when network or processor do not suffice. The bitrate falls first in any
+/// case, down to a third.
+///
+/// The values are those of W3C's content hints. `motion` is `maintain-framerate` of W3C's degradation preferences, `detail`
+/// is `maintain-resolution`.
+public enum Degradation: String, Sendable, Hashable, Codable, CaseIterable {
+    /// Keeps the frame rate: the size falls. For cameras.
+    case motion
+    /// Keeps the size: the frame rate falls. For screens.
+    case detail
+    /// Lowers frame rate and size in turn.
+    case balanced
+}
+
+/// Why an encoded video is worse than its source and its encoder could make it.
+public enum QualityLimitation: String, Sendable, Hashable, Codable {
+    case none
+    /// The network of a consumer carries less. W3C's statistics call it `bandwidth`.
+    case network
+    /// This machine encodes too slowly. W3C's statistics call it `cpu`.
+    case processor
+}
+
+/// The size and rate in which an encoder encodes at present, and why.
+public struct VideoQuality: Sendable, Hashable {
+    /// In pixels.
+    public var width: Int
+    /// In pixels.
+    public var height: Int
+    /// Nil if the source does not state its rate.
+    public var framesPerSecond: Double?
+    public var limitation: QualityLimitation
+    /// The bits of encoded video per second that the networks of the consumers carry. Nil if nothing limits them.
+    public var limitedBitsPerSecond: Int?
+
+    public init(
+        width: Int, height: Int, framesPerSecond: Double? = nil, limitation: QualityLimitation = .none,
+        limitedBitsPerSecond: Int? = nil
+    ) {
+        self.width = width
+        self.height = height
+        self.framesPerSecond = framesPerSecond
+        self.limitation = limitation
+        self.limitedBitsPerSecond = limitedBitsPerSecond
+    }
+}
+
+extension VideoQuality: CustomStringConvertible {
+    /// Such as `the network carries 640 kbit/s: 640x360 at 15`.
+    public var description: String {
+        let rate = framesPerSecond.map { rate in
+            let tenths = Int((rate * 10).rounded())
+            return " at \(tenths / 10)" + (tenths.isMultiple(of: 10) ? "" : ".\(tenths % 10)")
+        }
+        let format = "\(width)x\(height)\(rate ?? "")"
+        return switch limitation {
+        case .none: "full quality: \(format)"
+        case .network:
+            limitedBitsPerSecond.map { "the network carries \(($0 + 500) / 1000) kbit/s: \(format)" }
+                ?? "the network carries more again: \(format)"
+        case .processor: "the processor is too slow: \(format)"
+        }
+    }
+}

@@ -1,0 +1,151 @@
+import MediaGraph
+
+/// Bitrate, frame rate and frame size of an encoder: what its wish, the limits of its consumers and its processor leave.
+///
+/// A value that is told the time. Limits last by the machine's clock; everything else goes by the timestamps of the frames.
+struct EncoderQuality: Sendable {
+    /// The longest time between two frames that counts, because the timestamps of a source may jump.
+    private static let longestStep: UInt64 = 1_000_000_000
+
+    /// The properties of the element.
+    struct Target: Sendable, Equatable {
+        /// In bits per second. 0 before the wish is known.
+        var bitrate: Int
+        var frameShare: Double
+        /// Nil for the size of the source.
+        var size: Size?
+        var step: VideoAdaptation.Step?
+    }
+
+    struct Size: Sendable, Hashable {
+        var width: Int
+        var height: Int
+    }
+
+    /// The bitrate set by the application. Nil while the table decides.
+    var chosen: Bitrate?
+    /// The table's bitrate for the arriving size and rate. Nil before the first frame.
+    var usual: Bitrate?
+    /// The bitrate without a limit, at full size. 0 before it is known.
+    private(set) var wish = 0
+    private var rate = EncoderRate()
+    /// Nil if the size cannot change.
+    private var adaptation: VideoAdaptation?
+    /// The step of the frame that is being encoded, or was last.
+    private var encoding = VideoAdaptation.Step()
+    /// The policy of the node's setting. Nil leaves it to the consumers.
+    private var chosenPolicy: Degradation?
+    private let usualPolicy: Degradation
+    private var source = (size: Size(width: 0, height: 0), framesPerSecond: Double?.none)
+    /// The time of the frames.
+    private var time = MediaTime(nanoseconds: 0)
+    private var newest: UInt64?
+    /// When the frame that is being encoded entered the encoder.
+    private var entered: MediaTime?
+
+    /// - Parameter usualPolicy: applies if neither the node nor a consumer has a policy.
+    init(chosen: Bitrate?, isScalable: Bool, policy: Degradation?, usualPolicy: Degradation) {
+        self.chosen = chosen
+        (chosenPolicy, self.usualPolicy) = (policy, usualPolicy)
+        if isScalable { adaptation = VideoAdaptation(policy ?? usualPolicy) }
+    }
+
+    var target: Target {
+        let size = adaptation?.size.map { Size(width: $0.width, height: $0.height) }
+        return Target(bitrate: rate.bitrate, frameShare: rate.frameShare, size: size, step: adaptation?.current)
+    }
+
+    /// The bitrate to which a consumer limits the encoder. Nil without a limit.
+    var limit: Int? { rate.limit }
+
+    private var limitation: QualityLimitation {
+        if adaptation?.isLimitedByProcessor == true { return .processor }
+        return adaptation?.isLimited == true || rate.limit.map { $0 < wish } ?? false ? .network : .none
+    }
+
+    /// The share of the frames that is encoded for long.
+    private var frames: Double { adaptation?.current.frames ?? (rate.limit == 0 ? 1 : rate.frameShare) }
+
+    /// The present size and rate.
+    var quality: VideoQuality {
+        let size = target.size ?? source.size
+        return VideoQuality(
+            width: size.width, height: size.height,
+            framesPerSecond: source.framesPerSecond.map { $0 * frames },
+            limitation: limitation, limitedBitsPerSecond: rate.limit)
+    }
+
+    // MARK: - Settings
+
+    mutating func setWish(_ bitsPerSecond: Int) {
+        wish = bitsPerSecond
+        follow()
+    }
+
+    mutating func setSource(_ width: Int, _ height: Int, framesPerSecond: Double?) {
+        let size = Size(width: width, height: height)
+        guard size != source.size || framesPerSecond != source.framesPerSecond else { return }
+        source = (size, framesPerSecond)
+        adaptation?.setSource(width: width, height: height, framesPerSecond: framesPerSecond)
+        follow()
+    }
+
+    /// - Parameter policy: nil leaves it to the consumers.
+    mutating func setPolicy(_ policy: Degradation?) {
+        chosenPolicy = policy
+        follow()
+    }
+
+    // MARK: - Consumers
+
+    mutating func setLimit(_ bitsPerSecond: Int, by source: UInt64, policy: Degradation?, now: MediaTime) {
+        rate.setLimit(bitsPerSecond, by: source, policy: policy, now: now)
+        follow()
+    }
+
+    /// A consumer that cannot take another size got a frame.
+    mutating func holdSize() {
+        adaptation?.holdSize(encoding.size, now: time)
+        follow()
+    }
+
+    // MARK: - Frames
+
+    /// Whether to encode the next frame.
+    mutating func admitsFrame(at timestamp: UInt64, now: MediaTime) -> Bool {
+        rate.update(now: now)
+        let isAdmitted = rate.admitsFrame(at: timestamp)
+        if let newest, timestamp > newest { time.nanoseconds += min(timestamp - newest, Self.longestStep) }
+        newest = timestamp
+        adaptation?.captured(at: time, wish: wish, limit: rate.limit, isExceeding: rate.isExceeding)
+        follow()
+        return isAdmitted
+    }
+
+    /// A frame is about to enter the encoder, after so many were dropped because the encoder was busy. Returns the target
+    /// for it.
+    mutating func prepareFrame(after dropped: Int, now: MediaTime) -> Target {
+        for _ in 0..<dropped { adaptation?.dropped() }
+        entered = now
+        if let adaptation { encoding = adaptation.current }
+        return target
+    }
+
+    mutating func encoded(bytes: Int, now: MediaTime) {
+        rate.encoded(bytes: bytes)
+        if let entered { adaptation?.encoded(in: now.seconds(since: entered)) }
+        entered = nil
+    }
+
+    /// The need falls with the size. A smaller size still gets all bits that the network carries: an estimate of a network
+    /// that is hardly used fails.
+    private mutating func follow() {
+        adaptation?.setPolicy(chosenPolicy ?? rate.policy ?? usualPolicy)
+        let step = adaptation?.current ?? VideoAdaptation.Step()
+        rate.mostFrames = step.frames
+        rate.setWish(
+            Int((Double(wish) * step.bitrate).rounded()),
+            most: adaptation?.isLimitedByNetwork == true
+                ? wish : Int((Double(wish) * min(1, 2 * step.bitrate)).rounded()))
+    }
+}
