@@ -101,6 +101,8 @@ private final class PacedCall {
         // Padding alone has at most 255 bytes.
         #expect(first.paddingPackets > 0 && first.paddingBytes < 300 * first.paddingPackets)
         paced.send(for: .seconds(12), most: 1_700_000)
+        // The pacer holds the last packets.
+        paced.call.run(for: .milliseconds(300))
         let sent = try #require(paced.call.a.statistics(of: paced.video.sender))
         let packets = sent.paddingPackets - first.paddingPackets
         #expect(packets > 0 && sent.paddingBytes - first.paddingBytes > 800 * packets)
