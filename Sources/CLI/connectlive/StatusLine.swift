@@ -69,16 +69,24 @@ struct StatusLine {
             switch video.limitation {
             case .none: .none
             case .network: .network
+            case .subscribers: .subscribers
             case .processor: .processor
             }
         return VideoQuality(
             width: video.width, height: video.height, framesPerSecond: video.framesPerSecond,
-            limitation: limitation, limitedBitsPerSecond: statistics.sendingBitsPerSecond.map { Int($0) })
+            limitation: limitation, limitedBitsPerSecond: carried(of: video, statistics).map { Int($0) })
+    }
+
+    /// The bits per second that the network carries, or the best one of the subscribers if that carries less.
+    private static func carried(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> Double? {
+        video.limitation == .subscribers ? video.limitedBitsPerSecond : statistics.sendingBitsPerSecond
     }
 
     /// How much the network carries, if that limits the video.
     private static func limitation(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> [String] {
-        guard video.limitation == .network, let rate = statistics.sendingBitsPerSecond else { return [] }
+        guard video.limitation == .network || video.limitation == .subscribers,
+            let rate = carried(of: video, statistics)
+        else { return [] }
         guard rate > 0 else { return ["the network carries nothing"] }
         let dropped = video.framesDroppedForRate
         let carried = quality(statistics).map { "\($0)" } ?? "the network carries \(number(rate / 1000, 0)) kbit/s"

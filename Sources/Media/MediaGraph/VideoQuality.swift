@@ -17,6 +17,8 @@ public enum QualityLimitation: String, Sendable, Hashable, Codable {
     case none
     /// The network of a consumer carries less. W3C's statistics call it `bandwidth`.
     case network
+    /// The networks of all subscribers of a room carry less than the own one.
+    case subscribers
     /// This machine encodes too slowly. W3C's statistics call it `cpu`.
     case processor
 }
@@ -53,11 +55,11 @@ extension VideoQuality: CustomStringConvertible {
             return " at \(tenths / 10)" + (tenths.isMultiple(of: 10) ? "" : ".\(tenths % 10)")
         }
         let format = "\(width)x\(height)\(rate ?? "")"
+        let carried = limitedBitsPerSecond.map { "\(($0 + 500) / 1000) kbit/s" } ?? "more again"
         return switch limitation {
         case .none: "full quality: \(format)"
-        case .network:
-            limitedBitsPerSecond.map { "the network carries \(($0 + 500) / 1000) kbit/s: \(format)" }
-                ?? "the network carries more again: \(format)"
+        case .network: "the network carries \(carried): \(format)"
+        case .subscribers: "the networks of all subscribers carry \(carried): \(format)"
         case .processor: "the processor is too slow: \(format)"
         }
     }

@@ -25,6 +25,8 @@ final class UpSession {
         var (toldState, isTelling) = (StreamState.live, false)
         /// The rate of media that the best link of a subscriber carries. Nil if one carries all of it.
         fileprivate(set) var roomLimit: Int?
+        /// Whether it is lower than the track's share of the own link.
+        fileprivate var isLimitedByRoom = false
         var framesSent = 0
         var framesNotSent = 0
         var bitRate = RateWindow()
@@ -259,6 +261,7 @@ final class UpSession {
         let shares = target.map { RateShares.shares(of: Double($0), among: streams, repairs: repairs) }
         for (index, track) in tracks.enumerated() where track.isVideo {
             let limit = track.roomLimit.map { PathRate.ofMedia(Double($0)) }
+            track.isLimitedByRoom = limit.map { $0 < shares?[index] ?? .infinity } ?? false
             guard let share = [shares?[index], limit].compactMap(\.self).min() else { continue }
             if let securedAt, loop.now - securedAt >= Self.gateDelay { track.gate.setShare(share, now: loop.now) }
             let media = target == 0 ? 0 : max(Self.leastRate, Int(PathRate.media(onPath: share)))
@@ -315,11 +318,11 @@ final class UpSession {
                 entry.wishedBitsPerSecond =
                     encoder.wishedBitsPerSecond > 0 ? Double(encoder.wishedBitsPerSecond) : nil
                 entry.limitedBitsPerSecond = encoder.limitedBitsPerSecond.map(Double.init)
-                entry.limitation = Self.limitation(of: encoder)
+                entry.limitation = Self.limitation(of: encoder, track)
             } else if track.isVideo {
                 entry.isEncoded = false
                 entry.framesDroppedForRate = track.gate.dropped
-                if let last = track.gate.lastDrop, loop.now - last < .seconds(2) { entry.limitation = .network }
+                if let last = track.gate.lastDrop, loop.now - last < .seconds(2) { entry.limitation = track.isLimitedByRoom ? .subscribers : .network }
                 entry.width = track.offer.track.videoFormat?.width ?? 0
                 entry.height = track.offer.track.videoFormat?.height ?? 0
             }
@@ -332,13 +335,16 @@ final class UpSession {
         }
     }
 
-    private static func limitation(of encoder: MediaStatistics.VideoEncoder) -> RoomStatistics.Limitation {
+    private static func limitation(
+        of encoder: MediaStatistics.VideoEncoder, _ track: Track
+    ) -> RoomStatistics.Limitation {
+        let network = track.isLimitedByRoom ? RoomStatistics.Limitation.subscribers : .network
         switch encoder.limitation {
-        case .network: return .network
+        case .network, .subscribers: return network
         case .processor: return .processor
         case .none: break
         }
-        if let limit = encoder.limitedBitsPerSecond, limit < encoder.wishedBitsPerSecond { return .network }
+        if let limit = encoder.limitedBitsPerSecond, limit < encoder.wishedBitsPerSecond { return network }
         return encoder.encoderKeepsUp ? .none : .processor
     }
 

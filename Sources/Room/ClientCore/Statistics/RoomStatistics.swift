@@ -95,6 +95,8 @@ public struct RoomStatistics: Sendable {
         case none
         /// The network carries less.
         case network
+        /// The networks of all subscribers carry less than the own one.
+        case subscribers
         /// This machine encodes too slowly.
         case processor
     }
