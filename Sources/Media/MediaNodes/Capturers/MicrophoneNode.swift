@@ -188,7 +188,7 @@ struct MicrophoneNode: NodeType, RunningNode {
             message: "Another program uses the microphone \(device). Close that program.")
     }
 
-    private static func absent(_ device: String) -> MediaError {
+    static func absent(_ device: String) -> MediaError {
         // For ALSA's default microphone, a missing device and a busy one look the same.
         let what =
             device == "auto"
