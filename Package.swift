@@ -183,7 +183,8 @@ let package = Package(
         // GStreamer's clock for tests; its headers are beside those of CGStreamer.
         .systemLibrary(name: "CGstCheck", path: "Tests/CGstCheck"),
         .target(
-            name: "TestFixtures", dependencies: ["GStreamerKit", "MediaGraph", "CGLib", "CGStreamer", "CGstCheck"],
+            name: "TestFixtures",
+            dependencies: ["GStreamerKit", "MediaGraph", "CGLib", "CGStreamer", "CGstCheck", "TestSupport"],
             path: "Tests/fixtures",
             exclude: ["README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "sound_server.py"],
             swiftSettings: strict),

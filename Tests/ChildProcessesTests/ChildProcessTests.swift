@@ -1,8 +1,10 @@
 import ChildProcesses
 import Dispatch
+import Foundation
 import Glibc
 import Synchronization
 import Testing
+import TestSupport
 
 @Suite(.serialized) struct ChildProcessTests {
     /// Runs a Python program and collects its output.
@@ -76,6 +78,63 @@ import Testing
         }
         var status: Int32 = 0
         #expect(waitpid(-1, &status, WNOHANG) == -1, "no process is left to be waited for")
+    }
+
+    /// A program that cannot be opened while this lives, as on a dead file system: the kernel waits for the end of a lease.
+    private final class UnopenedProgram {
+        let path: String
+        private var descriptor: Int32
+
+        init(in folder: TemporaryFolder) throws {
+            // The kernel notifies the holder of a lease, whose process would end.
+            signal(SIGIO, SIG_IGN)
+            path = folder.file("program")
+            try "#!/bin/sh\ntouch '\(folder.file("ran"))'\n".write(toFile: path, atomically: false, encoding: .utf8)
+            try #require(chmod(path, 0o700) == 0)
+            descriptor = open(path, O_RDONLY | O_CLOEXEC)
+            // F_SETLEASE, which Swift's Glibc lacks.
+            try #require(fcntl(descriptor, 1024, Int32(F_WRLCK)) == 0)
+        }
+
+        func release() {
+            if descriptor >= 0 { close(descriptor) }
+            descriptor = -1
+        }
+
+        deinit { release() }
+    }
+
+    private var starters: Int {
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+        return threads.count { thread in
+            let name = try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)
+            return name == "starts programs\n"
+        }
+    }
+
+    @Test func `a program on a dead file system delays no other, and is reported in time`() async throws {
+        let folder = TemporaryFolder()
+        let dead = try UnopenedProgram(in: folder)
+        let error = #expect(throws: ChildProcess.Failure.self) {
+            _ = try ChildProcess(path: dead.path, arguments: [], environment: [:], descriptors: [], limit: 0.05)
+        }
+        #expect(error?.reason == "its file system is not responding")
+        let (child, _) = try python("raise SystemExit(3)")
+        #expect(wait(child.endDescriptor) && child.ended == .exited(3))
+        // Some tries later.
+        for _ in 0..<30 {
+            #expect(throws: ChildProcess.Failure.self) {
+                _ = try ChildProcess(path: dead.path, arguments: [], environment: [:], descriptors: [], limit: 0.02)
+            }
+        }
+        #expect((2...16).contains(starters))
+        dead.release()
+        await eventually("programs start again") {
+            let child = try? ChildProcess(path: "/bin/true", arguments: [], environment: [:], descriptors: [])
+            return child.map { self.wait($0.endDescriptor) && $0.ended == .exited(0) } ?? false
+        }
+        var status: Int32 = 0
+        await eventually("no process is left to be waited for") { waitpid(-1, &status, WNOHANG) == -1 }
     }
 
     @Test func `a program that does not end is killed with all its children`() throws {

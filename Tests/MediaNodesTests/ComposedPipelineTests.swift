@@ -133,6 +133,7 @@ extension MediaNodesTests {
             try await volume.setFactor(0.5)
             try await volume.setMuted(true)
             try await encoder.setBitrate(.kilobitsPerSecond(300))
+            try await encoder.setDegradation(.detail)
             try await opus.setBitrate(.kilobitsPerSecond(32))
             try await camera.setBrightness(1)
             try await camera.setContrast(2)

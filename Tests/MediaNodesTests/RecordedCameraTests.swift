@@ -168,6 +168,45 @@ extension MediaNodesTests {
             #expect(notices.count == 0)
         }
 
+        @Test func `a control whose driver is late is not set after the caller has given up`() throws {
+            let folder = TemporaryFolder()
+            let name = "fixture:\(folder.file("camera.json"))"
+            try #"""
+            {"version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-1",
+             "formats": [{"format": "YUYV", "sizes": [{"size": "64x48", "rates": ["30"]}]}],
+             "controls": [{"identifier": 9963776, "title": "Brightness", "kind": "integer", "minimum": 0,
+                           "maximum": 255, "standard": 128}]}
+            """#.write(toFile: folder.file("camera.json"), atomically: true, encoding: .utf8)
+            let controls = CameraControls(try ControlValues("brightness=7"))
+            let session = try CameraSession(
+                name, of: .machine, CaptureWish(FrameSize(64, 48), FrameRate(30), formats: ["YUY2"]),
+                controls: controls.values)
+            let device = try CameraSystem.machine.open(name, mayReserve: false).device
+            let control = try #require(try device.controls().first)
+            // The camera's thread hangs in its first frame.
+            let (hangs, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let isFirst = AtomicBool(true)
+            let capture = CameraCapture(
+                session,
+                .init(
+                    take: { _, _ in
+                        guard isFirst.value else { return }
+                        isFirst.lower()
+                        hangs.signal()
+                        goesOn.wait()
+                    }, fail: { _ in }, notice: { _ in }), answerLimit: 0.01)
+            controls.attach(capture, openedWith: controls.values)
+            try capture.start()
+            hangs.wait()
+            let error = #expect(throws: MediaError.self) { try controls.set("brightness", to: 9) }
+            #expect(error?.code == MediaError.Code.cameraSilent)
+            #expect(controls.values == (try ControlValues("brightness=7")))
+            goesOn.signal()
+            // The thread runs what was queued before it ends.
+            capture.close()
+            #expect(try device.value(of: control) == 7)
+        }
+
         @Test func `a control of a camera that is away is judged by the camera that was there`() async throws {
             let run = try await RecordedRun([.init(.unplugged, at: 0.7, until: 1000)], ["brightness": 7])
             try await run.pipeline.start()

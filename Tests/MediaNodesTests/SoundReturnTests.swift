@@ -35,16 +35,13 @@ extension MediaNodesTests {
             /// Runs pactl. Returns what it prints: the number of a loaded module.
             @discardableResult
             func tell(_ words: String...) throws -> String {
-                let (program, output) = (Process(), Pipe())
+                let program = Process()
                 program.executableURL = URL(fileURLWithPath: "/usr/bin/pactl")
                 program.arguments = words
                 program.environment = variables.merging(["PATH": "/usr/bin"]) { $1 }
-                program.standardOutput = output
-                try program.run()
-                let said = output.fileHandleForReading.readDataToEndOfFile()
-                program.waitUntilExit()
-                try #require(program.terminationStatus == 0, "pactl \(words)")
-                return String(decoding: said, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+                let outcome = try program.runToEnd(within: 60)
+                try #require(outcome.status == 0, "pactl \(words): \(outcome.output)")
+                return outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)
             }
 
             func plug(speaker name: String, _ properties: String = "") throws -> String {

@@ -107,7 +107,7 @@ struct OverlappingPublicationTests {
         }
     }
 
-    @Test func `an edit that waits in vain for a silent source publishes nothing when that delivers`() async throws {
+    @Test func `an edit publishes its stream while another one waits for its first frame`() async throws {
         try await run { scene in
             let elsewhere = scene.stage.settings(room: "elsewhere").mapValues { SettingValue.text($0) }
             let graph = MediaGraph {
@@ -119,7 +119,8 @@ struct OverlappingPublicationTests {
             let pipeline = try await MediaPipeline(graph, registry: RoomNodes.registry)
             let start = Task { try await pipeline.start() }
             try await requireEventually("the participant") { scene.onlooker.seen.entered == 1 }
-            await expectTooLate(pipeline, withTone(graph))
+            try await pipeline.apply(withTone(graph), within: 8)
+            try await requireEventually("audio") { scene.onlooker.seen.media == [.audio] }
             let other = try await MediaPipeline(
                 MediaGraph {
                     Chain {
@@ -130,11 +131,32 @@ struct OverlappingPublicationTests {
                 }, registry: RoomNodes.registry)
             try await other.start()
             try await start.value
-            try await pipeline.apply(withTone(graph), within: 8)
-            try await requireEventually("audio") { scene.onlooker.seen.media.contains(.audio) }
+            try await requireEventually("video") { scene.onlooker.seen.media == [.audio, .video] }
             await pipeline.stop()
             await other.stop()
-            #expect(scene.onlooker.seen.published == [.video, .audio])
+            #expect(scene.onlooker.seen.published == [.audio, .video])
+        }
+    }
+
+    @Test func `streams without frames of a graph that has started keep no edit from publishing`() async throws {
+        try await run { scene in
+            let feed = Node(
+                "feed", name: "source",
+                settings: [
+                    "socket": .text(folder.file("feed.sock")), "width": 64, "height": 64, "fps": 20, "away": "end",
+                ])
+            let graph = MediaGraph {
+                Chain {
+                    feed
+                    Node.videoEncoder("encoder", codec: .vp8)
+                    publish(scene)
+                }
+            }
+            let pipeline = try await MediaPipeline(graph, registry: RoomNodes.registry)
+            try await pipeline.start()
+            try await pipeline.apply(withTone(graph), within: 8)
+            try await requireEventually("audio") { scene.onlooker.seen.media == [.audio] }
+            await pipeline.stop()
         }
     }
 

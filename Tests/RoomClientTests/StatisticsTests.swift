@@ -127,3 +127,13 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     fanout.deliver(frame(rtp: nil, handedOver: at(0)))
     #expect(seen.all == [1, 2, 2])
 }
+
+@Test func `a capture time that no clock gives has a wall-clock time`() {
+    let clock = WallClock(wall: 1_763_697_600_000_000_000, monotonic: 0)
+    let farthest = NTPTime(unixNanoseconds: UInt64(Int64.max))
+    for point in [UInt64(Int64.max), .max] {
+        #expect(clock.time(at: MonotonicTime(nanoseconds: point)) == farthest)
+    }
+    let behind = WallClock(wall: 0, monotonic: Int64.max)
+    #expect(behind.time(at: MonotonicTime(nanoseconds: 0)) == NTPTime(unixNanoseconds: 0))
+}

@@ -53,7 +53,7 @@ private final class StubInput: StreamInput {
     init(_ stream: OutgoingStream) {
         self.stream = stream
         stream.begin(self)
-        stream.show()
+        stream.show(self)
     }
 
     func requestKeyframe() {}

@@ -57,7 +57,7 @@ import Testing
         let queue = LogQueue(Logger(label: "test") { _ in Blocked(gate: gate, lines: lines) })
         let isWritten = DispatchSemaphore(value: 0)
         DispatchQueue.global().async {
-            for _ in 0..<(LogQueue.capacity + 10) { queue.write("joined", [:]) }
+            for _ in 0..<(LineQueue.capacity + 10) { queue.write("joined", [:]) }
             isWritten.signal()
         }
         #expect(isWritten.wait(timeout: .now() + 10) == .success)
@@ -67,7 +67,7 @@ import Testing
         queue.write("left", [:])
         queue.drain()
         #expect(lines.all.contains("log lines dropped 10"))
-        #expect(lines.all.count == LogQueue.capacity + 2)
+        #expect(lines.all.count == LineQueue.capacity + 2)
         #expect(lines.all.last == "left ")
     }
 }

@@ -14,8 +14,11 @@ final class CommandLineTool: RunningProgram {
         }
     }
 
-    init(_ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:]) throws {
-        try super.init(Self.path, arguments, folder: folder, environment: environment)
+    /// - Parameter errors: a pipe for standard error that nobody reads. Nil collects it.
+    init(
+        _ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:], errors: Pipe? = nil
+    ) throws {
+        try super.init(Self.path, arguments, folder: folder, environment: environment, errors: errors)
     }
 
     /// Runs the tool to its end. After the given seconds, ends the tool and fails the test.

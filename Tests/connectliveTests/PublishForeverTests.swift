@@ -20,6 +20,33 @@ import TestSupport
         #expect(delay.after(stay: RejoinDelay.longStay, using: &random) <= RejoinDelay.first)
     }
 
+    @Test func `publishing goes on while nobody reads its messages`() throws {
+        let folder = TemporaryFolder()
+        let manager = try NotificationSocket(in: folder)
+        let full = Pipe()
+        let writer = full.fileHandleForWriting.fileDescriptor
+        let flags = fcntl(writer, F_GETFL)
+        try #require(fcntl(writer, F_SETFL, flags | O_NONBLOCK) == 0)
+        let bytes = [UInt8](repeating: 0x20, count: 4096)
+        while write(writer, bytes, bytes.count) > 0 {}
+        try #require(fcntl(writer, F_SETFL, flags) == 0)
+        // Nothing listens there.
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "kitchen", "--test-pattern", "--forever"], folder: folder,
+            environment: [
+                "NOTIFY_SOCKET": manager.path, "CONNECTLIVE_SERVER": "ws://127.0.0.1:1",
+                "CONNECTLIVE_SERVICE_ID": "home", "CONNECTLIVE_SERVICE_SECRET": Self.secret,
+            ], errors: full)
+        var messages: [String] = []
+        #expect(
+            publisher.wait(seconds: 30) {
+                messages += manager.messages
+                return messages.count { $0.contains("The next attempt is in") } > 1
+            }, "\(messages)")
+        kill(publisher.process.processIdentifier, SIGTERM)
+        #expect(try publisher.finish(seconds: 20).status == 0)
+    }
+
     @Test func `publishing outlives its server, and the service manager learns the state`() throws {
         let folder = TemporaryFolder()
         let manager = try NotificationSocket(in: folder)

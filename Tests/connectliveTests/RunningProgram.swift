@@ -21,7 +21,8 @@ class RunningProgram {
     private let folder: TemporaryFolder
 
     init(
-        _ program: String, _ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:]
+        _ program: String, _ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:],
+        errors other: Pipe? = nil
     ) throws {
         self.folder = folder
         process.executableURL = URL(fileURLWithPath: program)
@@ -34,7 +35,7 @@ class RunningProgram {
         process.environment = variables.merging(environment) { $1 }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output.pipe
-        process.standardError = errors.pipe
+        process.standardError = other ?? errors.pipe
         // A program inherits the signals that the tests ignore: SIGINT in the background of a shell, SIGHUP under nohup.
         // One start at a time: another would restore them before this program has begun, or keep the default for the tests.
         try Self.starting.withLock { _ in

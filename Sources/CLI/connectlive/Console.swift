@@ -1,8 +1,28 @@
 internal import Foundation
+internal import RoomServer
+internal import Synchronization
 
 /// Standard error, for people and logs. Messages are whole lines; on a terminal, a status line below them updates in
 /// place. Control characters in them are replaced.
 enum Console {
+    /// Nil as long as a line may wait for the reader of standard error.
+    private static let queue = Mutex<LineQueue?>(nil)
+
+    /// From now on, lines wait on a queue of their own: a reader that halts delays nothing but them. Lines beyond the queue's
+    /// capacity are dropped and counted. For commands that never give up.
+    static func neverBlock() {
+        queue.withLock { queue in
+            queue =
+                queue
+                ?? LineQueue("connectlive.console") { count in
+                    writeNow("connectlive: \(count) lines were dropped, because nobody read standard error.\n")
+                }
+        }
+    }
+
+    /// Waits until all lines are written, half a second at most. For the end of the process.
+    static func drain() { queue.withLock { $0 }?.drain() }
+
     /// Whether standard error is a terminal.
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
@@ -34,6 +54,11 @@ enum Console {
     }
 
     private static func write(_ text: String) {
+        guard let queue = queue.withLock({ $0 }) else { return writeNow(text) }
+        queue.add { writeNow(text) }
+    }
+
+    private static func writeNow(_ text: String) {
         try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 }

@@ -83,7 +83,7 @@ struct DemoCommand: AsyncParsableCommand {
         var config = Config()
         config.mediaOptions.videoCodec = codec?.codec
         let source = try Demo.chooseSource(file: file, &config.mediaOptions)
-        let media = try await LocalSource.start(config)
+        guard let media = try await LocalSource.start(config, until: interruption) else { return }
         Console.say("Publishing \(source).")
         let result = await Result { try await meet(media, config, interruption) }
         await media.stop()

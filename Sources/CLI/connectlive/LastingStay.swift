@@ -14,6 +14,7 @@ final class LastingStay: Sendable {
 
     init(_ manager: ServiceManager?) {
         self.manager = manager
+        Console.neverBlock()
     }
 
     /// - Parameters:

@@ -29,8 +29,10 @@ enum Main {
             exit(reporting: error)
         } catch {
             Console.error("\(error)")
+            Console.drain()
             Foundation.exit(1)
         }
+        Console.drain()
     }
 
     /// Prints help and the version to standard output with status 0. Maps the parser's status 64 to 2.

@@ -26,6 +26,8 @@ package final class ChildProcess: @unchecked Sendable {
     package struct Failure: Error, Sendable {
         package let reason: String
 
+        init(reason: String) { self.reason = reason }
+
         /// The reason of an error number of the system.
         init(_ number: Int32) {
             reason = String(cString: strerror(number)).lowercased()
@@ -50,14 +52,18 @@ package final class ChildProcess: @unchecked Sendable {
     private var isAsked = false
 
     /// Starts the program at `path`. `descriptors[n]` becomes its descriptor n, or /dev/null if that is nil. It
-    /// inherits no others.
+    /// inherits no others. Blocks while the system opens the program.
+    ///
+    /// - Parameter limit: how long that may take, in seconds.
     package init(
-        path: String, arguments: [String], environment: [String: String], descriptors: [Int32?]
+        path: String, arguments: [String], environment: [String: String], descriptors: [Int32?], limit: Double = 5
     ) throws(Failure) {
         let words = CWords([path] + arguments)
         let variables = CWords(environment.map { "\($0.key)=\($0.value)" })
         let numbers = descriptors.map { $0 ?? -1 }
-        let started = clinux_start(path, words.pointers, variables.pointers, numbers, Int32(numbers.count))
+        let started = clinux_start(
+            path, words.pointers, variables.pointers, numbers, Int32(numbers.count), Int32(limit * 1000))
+        guard started != -ETIMEDOUT else { throw Failure(reason: "its file system is not responding") }
         guard started > 0 else { throw Failure(-started) }
         let end = clinux_process_descriptor(started)
         guard end >= 0 else {

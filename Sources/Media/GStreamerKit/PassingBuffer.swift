@@ -41,7 +41,9 @@ package struct PassingBuffer: ~Copyable {
     package var time: MediaTime {
         guard let running = runningTime, let element = gst_pad_get_parent_element(pad) else { return GStreamer.now }
         defer { gst_object_unref(element) }
-        return MediaTime(nanoseconds: UInt64(gst_element_get_base_time(element)) + running)
+        // An element may give any timestamp.
+        let (time, isTooLarge) = UInt64(gst_element_get_base_time(element)).addingReportingOverflow(running)
+        return MediaTime(nanoseconds: isTooLarge ? UInt64(Int64.max) : min(time, UInt64(Int64.max)))
     }
 
     /// The pad's negotiated format of raw frames.

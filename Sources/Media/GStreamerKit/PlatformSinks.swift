@@ -16,6 +16,7 @@ package enum AudioSystem {
 
     /// Whether a sound system opens an element of its own. Blocks as `playing` does. Nil if it has not answered then.
     package static func opens(_ factory: String) -> Bool? {
+        let factory = harmless(factory)
         let probe = probes.withLock { probes in
             let probe = probes[factory] ?? newProbe(factory)
             probes[factory] = probe
@@ -25,6 +26,12 @@ package enum AudioSystem {
     }
 
     private static let probes = Mutex<[String: SharedProbe<Bool>]>([:])
+
+    /// The element that asks a sound system on behalf of another one.
+    ///
+    /// GStreamer 1.22's pulsesrc leaves a thread and two descriptors behind each time its server does not respond. Its
+    /// pulsesink connects to the same server, and leaves nothing.
+    private static func harmless(_ factory: String) -> String { factory == "pulsesrc" ? "pulsesink" : factory }
 
     private static func newProbe(_ factory: String) -> SharedProbe<Bool> {
         SharedProbe("media.sound.\(factory)", seconds: timeout) {

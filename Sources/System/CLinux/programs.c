@@ -6,24 +6,34 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 // posix_spawn cannot request the signal at the parent's end, and Swift has no fork. The kernel sends that signal when
 // the *thread* that started the program ends. So one thread that never ends starts all programs.
+//
+// That thread waits until the kernel has opened the program, which a dead file system may delay without limit. So each
+// order has a limit, and another thread starts the next programs meanwhile.
 
 #define MOST_DESCRIPTORS 8
+// Beyond that, orders wait until one of them goes on.
+#define MOST_STARTERS 16
 
+// Copies, because the caller may give up while the kernel still reads them.
 struct order {
-    const char *path;
-    char *const *arguments;
-    char *const *environment;
-    const int *descriptors;
+    char *path;
+    char **arguments;
+    char **environment;
+    int descriptors[MOST_DESCRIPTORS];
     int count;
     pid_t answer;
-    int is_done;
+    enum { WAITING, STARTING, DONE } state;
+    // Nobody waits for it any more: its thread releases it.
+    int is_abandoned;
     struct order *next;
 };
 
@@ -31,6 +41,63 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ordered = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static struct order *orders;
+// The threads, and how many of them have nothing to do.
+static int starters, idle;
+
+static void release_words(char **words) {
+    if (!words) return;
+    for (char **word = words; *word; word++) free(*word);
+    free(words);
+}
+
+static char **copy_words(char *const words[]) {
+    size_t count = 0;
+    while (words[count]) count++;
+    char **copies = calloc(count + 1, sizeof *copies);
+    if (!copies) return NULL;
+    for (size_t index = 0; index < count; index++) {
+        copies[index] = strdup(words[index]);
+        if (!copies[index]) {
+            release_words(copies);
+            return NULL;
+        }
+    }
+    return copies;
+}
+
+static void release(struct order *order) {
+    for (int index = 0; index < order->count; index++)
+        if (order->descriptors[index] >= 0) close(order->descriptors[index]);
+    free(order->path);
+    release_words(order->arguments);
+    release_words(order->environment);
+    free(order);
+}
+
+// Sets `error` if it returns NULL.
+static struct order *make_order(
+    const char *path, char *const arguments[], char *const environment[], const int *descriptors, int count,
+    int *error) {
+    struct order *order = calloc(1, sizeof *order);
+    *error = ENOMEM;
+    if (!order) return NULL;
+    order->path = strdup(path);
+    order->arguments = copy_words(arguments);
+    order->environment = copy_words(environment);
+    int is_whole = order->path && order->arguments && order->environment;
+    for (; is_whole && order->count < count; order->count++) {
+        int given = descriptors[order->count];
+        int copy = given < 0 ? -1 : fcntl(given, F_DUPFD_CLOEXEC, 0);
+        order->descriptors[order->count] = copy;
+        if (given < 0 || copy >= 0) continue;
+        *error = errno;
+        is_whole = 0;
+        break;
+    }
+    if (is_whole) return order;
+    release(order);
+    return NULL;
+}
 
 // Runs in the parent's memory while the parent's thread waits. It makes only calls that are safe there, and changes
 // only
@@ -81,50 +148,104 @@ static void *start_all(void *unused) {
     (void)unused;
     pthread_mutex_lock(&lock);
     while (1) {
+        idle++;
         while (!orders) pthread_cond_wait(&ordered, &lock);
+        idle--;
         struct order *order = orders;
         orders = order->next;
+        order->state = STARTING;
         pthread_mutex_unlock(&lock);
         pid_t answer = start(order);
         pthread_mutex_lock(&lock);
         order->answer = answer;
-        order->is_done = 1;
+        order->state = DONE;
         pthread_cond_broadcast(&done);
+        if (!order->is_abandoned) continue;
+        pthread_mutex_unlock(&lock);
+        release(order);
+        if (answer > 0) {
+            kill(-answer, SIGKILL);
+            kill(answer, SIGKILL);
+            while (waitpid(answer, NULL, 0) < 0 && errno == EINTR) {}
+        }
+        pthread_mutex_lock(&lock);
     }
     return NULL;
 }
 
-static int thread_error;
-
-static void make_thread(void) {
+// With the lock. Returns an error number.
+static int make_thread(void) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    thread_error = pthread_create(&thread, NULL, start_all, NULL);
-    if (thread_error == 0) {
+    int error = pthread_create(&thread, NULL, start_all, NULL);
+    if (error == 0) {
+        starters++;
         pthread_setname_np(thread, "starts programs");
         pthread_detach(thread);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static struct timespec later(int milliseconds) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_sec += milliseconds / 1000;
+    time.tv_nsec += milliseconds % 1000 * 1000000L;
+    if (time.tv_nsec >= 1000000000L) {
+        time.tv_sec++;
+        time.tv_nsec -= 1000000000L;
+    }
+    return time;
+}
+
+// With the lock. Returns at `limit` at the latest.
+static void wait_for(const struct order *order, struct timespec limit) {
+    while (order->state != DONE)
+        if (pthread_cond_clockwait(&done, &lock, CLOCK_MONOTONIC, &limit) == ETIMEDOUT) return;
 }
 
 pid_t clinux_start(
-    const char *path, char *const arguments[], char *const environment[], const int *descriptors, int count) {
+    const char *path, char *const arguments[], char *const environment[], const int *descriptors, int count,
+    int milliseconds) {
     if (count > MOST_DESCRIPTORS) return -EINVAL;
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_thread);
-    if (thread_error != 0) return -thread_error;
-    struct order order = {
-        .path = path, .arguments = arguments, .environment = environment, .descriptors = descriptors, .count = count};
+    int error = 0;
+    struct order *order = make_order(path, arguments, environment, descriptors, count, &error);
+    if (!order) return -error;
     pthread_mutex_lock(&lock);
+    if (starters == 0 && (error = make_thread()) != 0) {
+        pthread_mutex_unlock(&lock);
+        release(order);
+        return -error;
+    }
     struct order **last = &orders;
     while (*last) last = &(*last)->next;
-    *last = &order;
+    *last = order;
     pthread_cond_signal(&ordered);
-    while (!order.is_done) pthread_cond_wait(&done, &lock);
+    struct timespec limit = later(milliseconds);
+    // The thread before it may hang. A quarter of the limit is long for a program that starts.
+    wait_for(order, later(milliseconds / 4));
+    if (order->state == WAITING && idle == 0 && starters < MOST_STARTERS) make_thread();
+    wait_for(order, limit);
+    if (order->state == DONE) {
+        pid_t answer = order->answer;
+        pthread_mutex_unlock(&lock);
+        release(order);
+        return answer;
+    }
+    int is_starting = order->state == STARTING;
+    if (is_starting) {
+        order->is_abandoned = 1;
+    } else {
+        last = &orders;
+        while (*last != order) last = &(*last)->next;
+        *last = order->next;
+    }
     pthread_mutex_unlock(&lock);
-    return order.answer;
+    if (!is_starting) release(order);
+    return -ETIMEDOUT;
 }
 
 int clinux_process_descriptor(pid_t process) {

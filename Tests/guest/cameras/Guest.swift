@@ -3,6 +3,7 @@ import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 /// All tests that need a kernel of their own. Serialized, because each loads and unloads drivers.
 @Suite(
@@ -81,12 +82,12 @@ enum Program {
     }
 
     static func outcome(_ name: String, _ arguments: [String], seconds: Int = 60) throws -> (Int32, String) {
-        let pipe = Pipe()
-        let process = try start("timeout", ["-k", "5", "\(seconds)", name] + arguments, output: pipe)
-        try pipe.fileHandleForWriting.close()
-        let said = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus, said)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["timeout", "-k", "5", "\(seconds)", name] + arguments
+        // A program that waits for a driver cannot be killed.
+        let outcome = try process.runToEnd(within: Double(seconds) + 15)
+        return (outcome.status, outcome.output)
     }
 }
 

@@ -108,8 +108,11 @@ enum LiveNotes {
 
 /// Graphviz's program `dot`.
 enum Graphviz {
-    static func svg(of dot: String) throws -> String {
-        guard let program = path(of: "dot") else {
+    /// - Parameters:
+    ///   - program: the path of dot. Nil searches for it.
+    ///   - limit: how long it may take, in seconds.
+    static func svg(of dot: String, with program: String? = nil, within limit: Double = 60) throws -> String {
+        guard let program = program ?? path(of: "dot") else {
             throw CommandFailure(
                 code: "graphviz.missing",
                 "The program dot, which draws SVG, is not installed. Install it with 'apt install graphviz', or use "
@@ -128,8 +131,15 @@ enum Graphviz {
         process.standardInput = FileHandle.nullDevice
         // Its warnings concern fonts that are not installed.
         process.standardError = FileHandle.nullDevice
+        let end = DispatchSemaphore(value: 0)
+        process.terminationHandler = { _ in end.signal() }
         try process.run()
-        process.waitUntilExit()
+        guard end.wait(timeout: .now() + limit) == .success else {
+            kill(process.processIdentifier, SIGKILL)
+            throw CommandFailure(
+                code: "graphviz.failed",
+                "\(program) did not draw this graph within \(limit.short) s. Draw fewer nodes, or use --format text.")
+        }
         guard process.terminationStatus == 0, let data = try? Data(contentsOf: output) else {
             throw CommandFailure(
                 code: "graphviz.failed",

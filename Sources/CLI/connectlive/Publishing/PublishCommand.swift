@@ -45,23 +45,30 @@ struct PublishCommand: AsyncParsableCommand {
         encoding.apply(to: &config.mediaOptions)
         let choice = choice
         var isAdapted = true
+        let interruption = Interruption()
         if let choice {
             // Opening a camera blocks.
-            let found = try await offPool { [options = config.mediaOptions] () throws(MediaError) in
-                choice.adapted(options)
+            let answer = try await interruption.unlessSignalled { [options = config.mediaOptions] in
+                try await offPoolInTime("The choice of the camera's settings") { () throws(MediaError) in
+                    choice.adapted(options)
+                }
             }
+            guard let found = answer else { return }
             if let found {
                 config.mediaOptions = found.options
                 if choice.size == nil { Console.line(found.sentence) }
             }
             isAdapted = found != nil
         }
-        if let sentence = try await enlargement(config.mediaOptions) { Console.line(sentence) }
-        let interruption = Interruption()
+        let larger = try await interruption.unlessSignalled { [options = config.mediaOptions] in
+            try await enlargement(options)
+        }
+        guard let larger else { return }
+        if let larger { Console.line(larger) }
         if forever { return try await publishForever(config, isAdapted ? nil : choice, interruption) }
         config.mediaOptions.needsCamera = source.chosenCamera != nil
         // Open the file or the camera before anything appears in the room.
-        let media = try await LocalSource.start(config)
+        guard let media = try await LocalSource.start(config, until: interruption) else { return }
         do {
             try await server.signIn()
             try await publish(media, config, interruption)
@@ -76,7 +83,8 @@ struct PublishCommand: AsyncParsableCommand {
     private func enlargement(_ options: LocalMediaOptions) async throws -> String? {
         guard let camera = source.chosenCamera, let size = encoding.size else { return nil }
         let mayPass = options.videoCodec != .vp8 && options.videoBitrate == nil
-        return try await offPool { [fps = encoding.fps] () throws(MediaError) in
+        return try await offPoolInTime("The choice of the camera's settings") {
+            [fps = encoding.fps] () throws(MediaError) in
             CaptureChoice.enlargement(
                 of: camera, to: FrameSize(size.width, size.height), framesPerSecond: fps, mayPass: mayPass)
         }
@@ -93,10 +101,11 @@ struct PublishCommand: AsyncParsableCommand {
         _ config: Config, _ choice: OpenSettings?, _ interruption: Interruption
     ) async throws {
         try server.checkAddress()
+        Console.neverBlock()
         var config = config
         config.mediaOptions.waitsForDevices = true
         let manager = await ServiceManager.connect()
-        let media = try await LocalSource.start(config, adaptingTo: choice)
+        guard let media = try await LocalSource.start(config, adaptingTo: choice, until: interruption) else { return }
         let publication = LastingPublication(
             roomName: room.room, server: server, config: config, choice: choice, manager: manager)
         let publishing = Task { await publication.run(media) }
@@ -155,8 +164,24 @@ struct OpenSettings: Sendable {
 
 /// Local media that has started.
 enum LocalSource {
+    /// Starts media. Returns nil if a signal comes before that has succeeded; no device is open then.
+    static func start(
+        _ config: Config, adaptingTo choice: OpenSettings? = nil, until interruption: Interruption
+    ) async throws -> (any LocalMedia)? {
+        let media = try make(config, adaptingTo: choice)
+        if try await interruption.unlessSignalled({ try await begin(media) }) != nil { return media }
+        await media.stop()
+        return nil
+    }
+
     /// - Parameter choice: settings for a camera that arrives later.
     static func start(_ config: Config, adaptingTo choice: OpenSettings? = nil) async throws -> any LocalMedia {
+        let media = try make(config, adaptingTo: choice)
+        try await begin(media)
+        return media
+    }
+
+    private static func make(_ config: Config, adaptingTo choice: OpenSettings?) throws -> any LocalMedia {
         guard let media = ConnectLive.createLocalMedia(config: config) else {
             throw CommandFailure(
                 code: "setting.invalid",
@@ -174,12 +199,20 @@ enum LocalSource {
                     }
                 })
         }
+        return media
+    }
+
+    /// Starts media, until the task is cancelled.
+    private static func begin(_ media: any LocalMedia) async throws {
         do {
-            try await media.start()
+            try await withTaskCancellationHandler {
+                try await media.start()
+            } onCancel: {
+                Task { await media.stop() }
+            }
         } catch let error as ConnectLiveError {
             throw Failure(code: error.code, error.errorDescription ?? "\(error)")
         }
-        return media
     }
 }
 

@@ -30,22 +30,21 @@ final class CameraCapture: Sendable {
         var pace: Double?
     }
 
-    /// How long `wait` waits for the driver, in seconds.
-    private static let answerLimit = 2.0
     /// A wait without frames and events. It only limits how late the counts are.
     private static let wait = Duration.seconds(1)
 
     private let session: CameraSession
     private let receiver: Receiver
+    private let answerLimit: Double
     private let state: Mutex<State>
     private let thread = DispatchQueue(label: "media.camera")
     /// A receiver of notices may block.
     private let notices = DispatchQueue(label: "media.camera.notices")
     private let end = DispatchGroup()
 
-    init(_ session: CameraSession, _ receiver: Receiver) {
-        self.session = session
-        self.receiver = receiver
+    /// - Parameter answerLimit: how long `set` waits for the driver, in seconds.
+    init(_ session: CameraSession, _ receiver: Receiver, answerLimit: Double = 2) {
+        (self.session, self.receiver, self.answerLimit) = (session, receiver, answerLimit)
         state = Mutex(State(history: session.history))
     }
 
@@ -104,7 +103,7 @@ final class CameraCapture: Sendable {
             guard !state.hasLeft else { return false }
             state.jobs.append { [receiver, notices, isStarted = state.isStarted] session in
                 do throws(MediaError) {
-                    if let session { try change(session) }
+                    if let session, !answer.isAbandoned.value { try change(session) }
                 } catch {
                     answer.error.withLock { $0 = error }
                     if !isStarted { notices.async { receiver.notice(error.message) } }
@@ -121,7 +120,8 @@ final class CameraCapture: Sendable {
     /// - Throws: `camera.control`; `camera.silent` if the driver does not respond.
     func wait(for answer: ControlAnswer?) throws(MediaError) {
         guard let answer else { return }
-        guard answer.isDone.wait(timeout: .now() + Self.answerLimit) == .success else {
+        guard answer.isDone.wait(timeout: .now() + answerLimit) == .success else {
+            answer.isAbandoned.raise()
             throw CameraNode.unresponsive(session.place.name)
         }
         if let error = answer.error.withLock({ $0 }) { throw error }
@@ -142,6 +142,8 @@ final class CameraCapture: Sendable {
     final class ControlAnswer: Sendable {
         fileprivate let error = Mutex<MediaError?>(nil)
         fileprivate let isDone = DispatchSemaphore(value: 0)
+        /// Set when nobody waits for it any more: the caller has forgotten the values.
+        fileprivate let isAbandoned = AtomicBool()
     }
 
     // MARK: The camera's thread

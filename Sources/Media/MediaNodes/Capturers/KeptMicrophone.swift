@@ -8,7 +8,7 @@ struct KeptMicrophone: HeadedNode {
 
     init(_ instance: NodeInstance) {
         var limits = SourceSupervisor.Limits()
-        // Audio that was kept during a stall arrives late, and is not lost.
+        // Each attempt asks `SoundRetries`. Audio that was kept during a stall arrives late, and is not lost.
         limits.quiet = 0.5
         // Not a low rate: silence has no gaps.
         limits.fill = 0.02
@@ -38,8 +38,9 @@ private final class MicrophoneDevice: SourceDevice {
     func name(of candidate: Int) -> String { name }
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
-        let request = NodeRequest(
-            node, MicrophoneNode.kind, usedOutputs: ["audio"], environment: SystemEnvironment())
+        var machine = SystemEnvironment()
+        machine.retriesSound = true
+        let request = NodeRequest(node, MicrophoneNode.kind, usedOutputs: ["audio"], environment: machine)
         let choice = try MicrophoneNode.Choice(request, after: former.withLock { $0 })
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)

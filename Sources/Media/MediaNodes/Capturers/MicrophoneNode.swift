@@ -169,7 +169,7 @@ enum MicrophoneNode: NodeType {
             message: "Another program uses the microphone \(device). Close that program.")
     }
 
-    private static func absent(_ device: String) -> MediaError {
+    static func absent(_ device: String) -> MediaError {
         // For ALSA's default microphone, a missing device and a busy one look the same.
         let what =
             device == "auto"

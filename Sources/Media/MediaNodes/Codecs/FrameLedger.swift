@@ -7,18 +7,26 @@ import Synchronization
 final class FrameLedger: Sendable {
     /// How long after a drop the encoder counts as too slow.
     private static let memory: Double = 2
+    /// How many frames may wait. The queue holds 2 and drops the oldest, and one is on its way.
+    private static let longestQueue = 16
+    /// An encoder hangs if so many frames arrive in at least so many seconds and none is encoded.
+    private static let silence = (frames: 60, seconds: 5.0)
 
     private struct State {
         var counts = MediaStatistics.VideoEncoder()
         /// Timestamps of the frames in the queue, oldest first. Momentarily up to three.
         var queued: [UInt64] = []
         var lastDrop: MediaTime?
+        /// The frames that have arrived since the last encoded one, and when the first of them did.
+        var unanswered: (frames: Int, since: MediaTime)?
+        var isSilenceReported = false
         var isClosed = false
         var onIdle: DispatchSemaphore?
 
-        mutating func drop() {
+        mutating func drop(at time: MediaTime) {
+            queued.removeFirst()
             counts.droppedBeforeEncoder += 1
-            lastDrop = GStreamer.now
+            lastDrop = time
         }
 
         var underWay: Int {
@@ -27,15 +35,39 @@ final class FrameLedger: Sendable {
     }
 
     private let state = Mutex(State())
+    private let now: @Sendable () -> MediaTime
+    private let onSilence: @Sendable (_ frames: Int) -> Void
+
+    /// - Parameter onSilence: called once, for an encoder that gets frames and delivers none. Must not block.
+    init(
+        now: @escaping @Sendable () -> MediaTime = { GStreamer.now }, onSilence: @escaping @Sendable (Int) -> Void
+    ) {
+        (self.now, self.onSilence) = (now, onSilence)
+    }
 
     /// A frame enters the queue. Returns false if the pipeline is stopping and the frame must not pass.
     func captured(_ timestamp: UInt64) -> Bool {
-        state.withLock { state in
-            guard !state.isClosed else { return false }
+        let (isOpen, silent) = state.withLock { state -> (Bool, Int?) in
+            guard !state.isClosed else { return (false, nil) }
             state.counts.captured += 1
             state.queued.append(timestamp)
-            return true
+            // The encoder takes none.
+            if state.queued.count > Self.longestQueue { state.drop(at: now()) }
+            return (true, silence(&state))
         }
+        if let silent { onSilence(silent) }
+        return isOpen
+    }
+
+    /// The number of frames without an answer, if the encoder has begun to hang.
+    private func silence(_ state: inout State) -> Int? {
+        let (frames, since) = state.unanswered ?? (0, now())
+        state.unanswered = (frames + 1, since)
+        guard frames >= Self.silence.frames, !state.isSilenceReported,
+            now().seconds(since: since) >= Self.silence.seconds
+        else { return nil }
+        state.isSilenceReported = true
+        return frames
     }
 
     /// A frame that the network has no room for. It does not enter the queue.
@@ -51,9 +83,11 @@ final class FrameLedger: Sendable {
         state.withLock { state in
             var dropped = 0
             while let first = state.queued.first {
-                state.queued.removeFirst()
-                if first == timestamp { break }
-                state.drop()
+                if first == timestamp {
+                    state.queued.removeFirst()
+                    break
+                }
+                state.drop(at: now())
                 dropped += 1
             }
             return dropped
@@ -63,6 +97,7 @@ final class FrameLedger: Sendable {
     func encoded(bytes: Int, isKeyframe: Bool) {
         state.withLock { state in
             state.counts.encoded += 1
+            state.unanswered = nil
             state.counts.bytes += bytes
             state.counts.keyframes += isKeyframe ? 1 : 0
             if state.underWay == 0 { state.onIdle?.signal() }
@@ -98,7 +133,7 @@ final class FrameLedger: Sendable {
         state.withLock { state in
             var counts = state.counts
             counts.inFlight = state.underWay
-            counts.encoderKeepsUp = state.lastDrop.map { GStreamer.now.seconds(since: $0) > Self.memory } ?? true
+            counts.encoderKeepsUp = state.lastDrop.map { now().seconds(since: $0) > Self.memory } ?? true
             return counts
         }
     }

@@ -55,7 +55,15 @@ final class VideoEncoderNode: RunningNode {
             EncoderQuality(
                 chosen: chosen, isScalable: scaler != nil, policy: Degradation(rawValue: instance.text("degradation")),
                 usualPolicy: instance.plan.defaults["degradation"]?.text.flatMap(Degradation.init) ?? .motion))
-        ledger = FrameLedger()
+        // A receiver of warnings may block.
+        ledger = FrameLedger { [name, reporter = instance.reporter, control = instance.control] frames in
+            control.async {
+                reporter.warn(
+                    name,
+                    "The encoder has delivered nothing for \(frames) frames. Its driver, or a node after it, is not "
+                        + "responding. Use another encoder if that stays so.")
+            }
+        }
         clock = instance.pipeline.clock
         if choice.isHardware {
             for (name, value) in choice.properties(keyframeInterval: keyframeInterval) {

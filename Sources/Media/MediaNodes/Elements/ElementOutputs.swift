@@ -32,16 +32,19 @@ final class ElementOutputs: Sendable {
                 _ = pace.trySet("sync", false)
                 return .passAndRemove
             }
-            let begins = Int(buffer.runningTime ?? 0)
-            let now = Int(pipeline.value?.runningTime ?? 0)
+            let (begins, now) = (buffer.runningTime ?? 0, pipeline.value?.runningTime ?? 0)
             feeder.offset = offset.withLock { offset in
-                let moved = offset ?? max(0, now - begins)
+                let moved = offset ?? Self.shift(of: begins, to: now)
                 offset = moved
                 return moved
             }
             return .passAndRemove
         }
     }
+
+    /// How far to move media whose first frame is due at `begins`, in nanoseconds of running time. An element may give any
+    /// timestamp.
+    static func shift(of begins: UInt64, to now: UInt64) -> Int { max(0, Int(clamping: now) - Int(clamping: begins)) }
 
     private func linkAppearing(_ instance: NodeInstance, _ element: Element) {
         let entries = ["video", "audio"].compactMap { port in Entry(instance, port) }

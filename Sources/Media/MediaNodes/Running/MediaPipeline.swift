@@ -130,7 +130,7 @@ public final class MediaPipeline: Sendable {
         limits: Limits, clock: PipelineClock = .monotonic
     ) async throws(MediaError) {
         self.init(
-            try await offPool { () throws(MediaError) in
+            try await offPoolInTime("The plan", within: limits.plan) { () throws(MediaError) in
                 let plan = try Planner(registry, SystemEnvironment()).plan(graph, bound: bindings.names)
                 return try GraphEditor(plan, bindings, registry, limits, clock)
             })
@@ -401,8 +401,7 @@ public final class MediaPipeline: Sendable {
                         hasHalted.raise()
                         self.graph.halt()
                     } else if former == .prepared {
-                        // A node may claim a file from its creation on.
-                        for node in self.graph.runningNodes { node.stopped() }
+                        self.graph.discard()
                     }
                     timeout.cancel()
                     self.graph.release()

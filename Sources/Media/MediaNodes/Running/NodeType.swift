@@ -51,6 +51,8 @@ package protocol RunningNode: Sendable {
     /// Called when a node of the running graph has finished: reports its missing results to the reporter. Not called
     /// for a node of an edit that failed.
     func reportShortfall()
+    /// Called instead of `finish` for a node whose graph never ran.
+    func discard()
     /// Called when all streaming threads of the node have returned.
     func stopped()
     func report(into statistics: inout MediaStatistics, as name: String)
@@ -121,6 +123,7 @@ extension RunningNode {
     package func prepare() throws(MediaError) {}
     package func prepareToFinish() {}
     package func finish() {}
+    package func discard() {}
     package func reportShortfall() {}
     package func stopped() {}
     package func report(into statistics: inout MediaStatistics, as name: String) {}

@@ -1,3 +1,5 @@
+import Dispatch
+import GStreamerKit
 import MediaGraph
 import Synchronization
 
@@ -27,6 +29,49 @@ func offPoolUntilCancelled<Value: Sendable>(
     } onCancel: {
         work.cancel()
         answer.give(.failure(CancellationError()))
+    }.get()
+}
+
+/// The same as `offPool`, with a limit, for drivers and file systems that may never respond. The value of a `body` that is
+/// late is released.
+///
+/// - Parameters:
+///   - what: the subject of the error: "The plan".
+///   - seconds: the limit from the moment at which GStreamer is loaded. Nil for that of an edit's plan.
+///   - grace: how long to wait for `body` after a cancellation, in seconds: it may be about to free a device.
+/// - Throws: the error of `body`; `pipeline.stalled` after the limit.
+package func offPoolInTime<Value: Sendable>(
+    _ what: String, within seconds: Double? = nil, grace: Double? = nil,
+    _ body: @escaping @Sendable () throws(MediaError) -> Value
+) async throws(MediaError) -> Value {
+    let (seconds, grace) = (seconds ?? Limits().plan, grace ?? Limits().cancel)
+    let answer = Answer<Result<Value, MediaError>>()
+    let timeout = Timeout(at: .distantFuture, on: DispatchQueue(label: "media.limits")) { _ in
+        answer.give(
+            .failure(
+                MediaError(
+                    code: MediaError.Code.pipelineStalled,
+                    message:
+                        "\(what) took longer than \(seconds.short) s, because a driver or file system is not "
+                        + "responding. Plug the device in again, or check the path.")))
+    }
+    let work = Task(executorPreference: NodeThread("blocking")) {
+        // Registers the plugins when they have changed, which asks no device and may take long.
+        GStreamer.load()
+        timeout.set(.now() + seconds)
+        if Task.isCancelled { timeout.set(.now() + grace) }
+        do throws(MediaError) {
+            answer.give(.success(try body()))
+        } catch {
+            answer.give(.failure(error))
+        }
+    }
+    defer { timeout.cancel() }
+    return try await withTaskCancellationHandler {
+        await answer.value
+    } onCancel: {
+        work.cancel()
+        timeout.set(.now() + grace)
     }.get()
 }
 

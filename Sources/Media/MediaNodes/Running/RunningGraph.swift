@@ -101,6 +101,7 @@ final class RunningGraph: Sendable {
     private let state: Mutex<State>
     /// Held while live settings change, which an edit need not wait for.
     private let settings = Mutex(())
+    private let hasFinished = AtomicBool()
 
     init(
         _ plan: GraphPlan, _ registry: NodeRegistry, _ context: PipelineContext, _ owners: NodeOwners
@@ -115,6 +116,11 @@ final class RunningGraph: Sendable {
             try self.link(connection)
             state.withLock { $0.connections[link.link] = connection }
         }
+    }
+
+    /// Also after an initializer that has failed.
+    deinit {
+        if !hasFinished.value { discard() }
     }
 
     // MARK: Queries
@@ -201,6 +207,7 @@ final class RunningGraph: Sendable {
 
     /// Finishes the nodes' work, before they are closed.
     func finish() {
+        hasFinished.raise()
         // A paused sink accepts no data, not even the end of a recording.
         context.pipeline.resume()
         Self.finish(runningNodes)
@@ -210,6 +217,14 @@ final class RunningGraph: Sendable {
         for node in nodes { node.prepareToFinish() }
         for node in nodes { node.finish() }
         if isPartOfGraph { for node in nodes { node.reportShortfall() } }
+    }
+
+    /// Ends the nodes of a graph that never ran. One may claim a file from its creation on.
+    func discard() {
+        for node in runningNodes {
+            node.discard()
+            node.stopped()
+        }
     }
 
     /// Finishes and ends the nodes.

@@ -7,7 +7,7 @@ public struct SystemEnvironment: PlanEnvironment {
     let doesMeasure: Bool
     /// Whether a plan may capture from a camera for a moment. A plan without that expects that its H.264 can pass.
     package var mayCapture = true
-    /// Whether a recent answer counts that there is no sound system, as for a loudspeaker that asks again and again.
+    /// Whether a recent answer counts that there is no sound system, as for a device that asks again and again.
     var retriesSound = false
 
     /// With `measuringCosts`, for a plan that is only shown: codecs run for a plan's expected latency, which takes half a
@@ -55,7 +55,7 @@ public struct SystemEnvironment: PlanEnvironment {
         retriesSound ? SoundRetries.shared.answer(question, ask) : ask()
     }
 
-    public func soundSource() -> String? { AudioSystem.recording }
+    public func soundSource() -> String? { sound("recording") { AudioSystem.recording } }
 
     /// How long to wait for a network camera's answer, in seconds.
     private static let networkCameraTimeout = 4.0
@@ -83,6 +83,8 @@ public struct SystemEnvironment: PlanEnvironment {
     }
 
     public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {
+        // A source that cannot reach its server leaves a thread behind; see `AudioSystem.opens`.
+        guard system == .alsa || canOpen("\(system)src") else { throw MicrophoneNode.absent(device ?? SoundName.any) }
         try MicrophoneNode.check(device, of: system)
     }
 

@@ -3,7 +3,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Looks for a sound system on behalf of all loudspeakers that wait for one. They share the answer that there is none, and the
+/// Looks for a sound system on behalf of all microphones and loudspeakers that wait for one. They share the answer that there is none, and the
 /// question is asked less and less often, unless something on this machine shows that a sound system begins.
 package final class SoundRetries: Sendable {
     /// A question without a positive answer.

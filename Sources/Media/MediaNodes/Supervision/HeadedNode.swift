@@ -19,7 +19,7 @@ extension HeadedNode {
     func report(into statistics: inout MediaStatistics, as name: String) { statistics.sources[name] = head?.status }
 }
 
-/// A node that is its own device. It and its head retain each other until it finishes.
+/// A node that is its own device. It and its head retain each other until it finishes or is discarded.
 protocol SelfHeadedNode: HeadedNode {
     var heldHead: HeldHead { get }
 }
@@ -28,6 +28,8 @@ extension SelfHeadedNode {
     var head: SourceHead? { heldHead.head }
 
     func finish() { heldHead.finish() }
+
+    func discard() { finish() }
 }
 
 final class HeldHead: Sendable {

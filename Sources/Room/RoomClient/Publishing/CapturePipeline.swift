@@ -41,7 +41,7 @@ struct CaptureMachine: Sendable {
 
     static let this = CaptureMachine(
         inspect: { request throws(MediaError) in
-            try await offPool { () throws(MediaError) in try request.inspect() }
+            try await offPoolInTime("The check of the sources") { () throws(MediaError) in try request.inspect() }
         },
         makePipeline: { graph, bindings, registry throws(MediaError) in
             try await MediaPipeline(graph, bindings: bindings, registry: registry)
@@ -49,10 +49,14 @@ struct CaptureMachine: Sendable {
         plan: { graph, registry in
             var environment = SystemEnvironment()
             environment.mayCapture = false
-            return try await MediaPipeline.plan(graph, registry: registry, environment: environment)
+            return try await offPoolInTime("The plan") { [environment] () throws(MediaError) in
+                try Planner(registry, environment).plan(graph)
+            }
         },
         preferredCodec: {
-            let found = try? await offPool { () throws(MediaError) in VideoCodec.preferred(on: SystemEnvironment()) }
+            let found = try? await offPoolInTime("The choice of a codec") { () throws(MediaError) in
+                VideoCodec.preferred(on: SystemEnvironment())
+            }
             return found ?? .vp8
         })
 }

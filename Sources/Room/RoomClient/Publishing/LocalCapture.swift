@@ -25,6 +25,8 @@ package final class LocalCapture: Sendable {
         var changes: CaptureChanges
         /// The pipeline that is starting, so that a stop need not wait for a silent source.
         var starting: (any CapturePipeline)?
+        /// Ends the wait for an answer of the machine, whose driver may hang.
+        var endWait: (@Sendable () -> Void)?
         var pipeline: (any CapturePipeline)?
         var running: Running?
         /// How often an optional part of a graph has failed.
@@ -117,14 +119,16 @@ package final class LocalCapture: Sendable {
         { [observers] result in if case .failure(let error) = result { observers.problem(error) } }
     }
 
-    /// Stops capturing, also during a start. When it returns, the devices are free.
+    /// Stops capturing, also during a start. When it returns, the devices are free, unless a driver is not responding.
     package func stop() async {
         _ = await withCheckedContinuation { continuation in
-            let (pipelines, refused, mustWork) = state.withLock { state in
+            let (pipelines, endWait, refused, mustWork) = state.withLock { state in
                 let (refused, mustWork) = state.changes.stop(
                     Change(purpose: .stop) { continuation.resume(returning: $0) })
-                return ([state.starting, state.pipeline].compactMap(\.self), refused, mustWork)
+                let pipelines = [state.starting, state.pipeline].compactMap(\.self)
+                return (pipelines, state.endWait, refused, mustWork)
             }
+            endWait?()
             for change in refused { change.done(.failure(CaptureChanges.stopped)) }
             for pipeline in pipelines { Task.detached { await pipeline.stop() } }
             if mustWork { Task.detached { await self.work() } }
@@ -263,12 +267,7 @@ package final class LocalCapture: Sendable {
 
     /// Checks that the sources exist, without opening them for capture.
     private func inspect(_ request: MediaRequest) async throws(RoomError) -> MediaRequest.Contents {
-        let found: MediaRequest.Contents
-        do throws(MediaError) {
-            found = try await machine.inspect(request)
-        } catch {
-            throw RoomError(error)
-        }
+        let found = try await ask { [machine] () async throws(MediaError) in try await machine.inspect(request) }
         guard found.hasVideo || found.hasAudio else {
             throw RoomError(
                 .settingInvalid,
@@ -277,16 +276,38 @@ package final class LocalCapture: Sendable {
         return found
     }
 
+    /// Waits for an answer of the machine, until this media is stopped.
+    private func ask<Value: Sendable>(
+        _ question: @escaping @Sendable () async throws(MediaError) -> Value
+    ) async throws(RoomError) -> Value {
+        let asking = Task { () -> Result<Value, MediaError> in
+            do throws(MediaError) {
+                return .success(try await question())
+            } catch {
+                return .failure(error)
+            }
+        }
+        let isCancelled = state.withLock { state in
+            state.endWait = { asking.cancel() }
+            return state.changes.isCancelled
+        }
+        if isCancelled { asking.cancel() }
+        let answer = await asking.value
+        state.withLock { $0.endWait = nil }
+        switch answer {
+        case .success(let value): return value
+        case .failure(let error): throw RoomError(error)
+        }
+    }
+
     private func launch(
         _ graph: MediaGraph, _ request: MediaRequest, _ contents: MediaRequest.Contents
     ) async throws(RoomError) {
         observers.begin()
         defer { state.withLock { $0.starting = nil } }
-        let pipeline: any CapturePipeline
-        do throws(MediaError) {
-            pipeline = try await machine.makePipeline(graph, bindings(of: graph), registry)
-        } catch {
-            throw RoomError(error)
+        let pipeline = try await ask {
+            [machine, registry, bindings = bindings(of: graph)] () async throws(MediaError) in
+            try await machine.makePipeline(graph, bindings, registry)
         }
         // A stop before this line is seen here; a later one finds the pipeline.
         let isWanted = state.withLock { state in

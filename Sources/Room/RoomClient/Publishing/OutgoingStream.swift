@@ -139,13 +139,17 @@ final class OutgoingStream: Sendable {
         for continuation in waiting { continuation.resume(returning: error) }
     }
 
-    /// Passes frames of the newest input to the rooms, video from a keyframe on. It then feeds the stream alone.
-    func show() {
+    /// Passes frames of an input to the rooms, video from a keyframe on. It then feeds the stream alone, unless a newer one
+    /// does. Does nothing if the input has gone.
+    func show(_ input: any StreamInput) {
         let asks = state.withLock { state in
-            guard let newest = state.inputs.indices.last, !state.inputs[newest].isShown else { return false }
-            _ = state.change { $0[newest].isShown = true }
+            guard let place = state.inputs.firstIndex(where: { $0.id == ObjectIdentifier(input) }),
+                !state.inputs[place].isShown
+            else { return false }
+            _ = state.change { $0[place].isShown = true }
+            guard place == state.place else { return false }
             (state.needsKeyframe, state.askedAt) = (true, nil)
-            return state.inputs[newest].hasBegun
+            return state.inputs[place].hasBegun
         }
         if asks { requestKeyframe() }
     }

@@ -146,16 +146,19 @@ final class PublishNode: NodeType, PublishingNode {
         input.stream.set(feed, of: input)
     }
 
-    /// The streams of the inputs, video first.
-    private var current: [OutgoingStream] {
-        inputs.withLock { $0.sorted { $0.key > $1.key }.map(\.value.stream) }
+    /// The inputs, video first.
+    private var current: [PublishedInput] {
+        inputs.withLock { $0.sorted { $0.key > $1.key }.map { PublishedInput($0.value, of: $0.value.stream) } }
     }
+
+    /// Their streams.
+    private var currentStreams: [OutgoingStream] { current.map(\.stream) }
 
     func appear(_ done: @escaping @Sendable (MediaError?) -> Void) {
         guard let room else {
             let current = current
-            for stream in current { stream.show() }
-            streams.keep(current)
+            for input in current { input.show() }
+            streams.keep(current.map(\.stream))
             return done(nil)
         }
         room.publish(current, of: streams, done)
@@ -163,14 +166,14 @@ final class PublishNode: NodeType, PublishingNode {
 
     func finish() {
         room?.leave()
-        for stream in current where room != nil { stream.end() }
+        for stream in currentStreams where room != nil { stream.end() }
     }
 
     func stopped() { for input in inputs.withLock({ Array($0.values) }) { input.stream.pause(input) } }
 
-    func reportShortfall() { room?.reportShortfall(current, of: streams) }
+    func reportShortfall() { room?.reportShortfall(currentStreams, of: streams) }
 
-    var stalled: MediaError? { room?.stalled(current) }
+    var stalled: MediaError? { room?.stalled(currentStreams) }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
         for (input, part) in inputs.withLock({ $0 }) {

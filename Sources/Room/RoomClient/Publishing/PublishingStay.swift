@@ -3,13 +3,27 @@ internal import MediaNodes
 internal import RoomProtocol
 internal import Synchronization
 
+/// An input to publish, and the stream that it feeds. An edit that fails releases the input before it is published.
+struct PublishedInput: Sendable {
+    let stream: OutgoingStream
+    private weak var input: (any StreamInput)?
+
+    init(_ input: any StreamInput, of stream: OutgoingStream) { (self.input, self.stream) = (input, stream) }
+
+    func show() {
+        if let input { stream.show(input) }
+    }
+}
+
 /// The participation of a `publish` node in its room: what it has published there, and what it failed to publish.
 final class PublishingStay: Sendable {
     private struct State {
         var hasAppeared = false
         var hasFailed = false
-        /// The newest publication. It begins after all others.
-        var newest: Task<Void, Never>?
+        /// The streams of the publications in progress. Each is published by the one that began first.
+        var pending: Set<ObjectIdentifier> = []
+        /// The newest offer. It begins after all others.
+        var newest: Task<RoomError?, Never>?
     }
 
     private let name: String
@@ -39,34 +53,66 @@ final class PublishingStay: Sendable {
     }
 
     /// Enters the room if necessary, and publishes those of the streams that do not last yet. Calls `done` once, on any
-    /// thread. Publications follow each other, because one may outlive its edit.
+    /// thread. A publication may outlive its edit. It waits for the first frames of its own streams alone: those of
+    /// another edit may never come.
     func publish(
-        _ streams: [OutgoingStream], of all: OutgoingStreams, _ done: @escaping @Sendable (MediaError?) -> Void
+        _ inputs: [PublishedInput], of all: OutgoingStreams, _ done: @escaping @Sendable (MediaError?) -> Void
     ) {
-        state.withLock { state in
+        let new = state.withLock { state in
             state.hasAppeared = true
-            state.newest = Task.detached { [self, former = state.newest] in
-                await former?.value
-                do throws(RoomError) {
-                    try await publishNow(streams, of: all)
-                    done(nil)
-                } catch {
-                    guard !stay.isLeaving else { return }
-                    self.state.withLock { $0.hasFailed = true }
-                    done(MediaError(error, node: name))
-                }
+            // In this order: a stream lasts before it is pending no longer.
+            let new = inputs.map(\.stream).filter { stream in
+                !state.pending.contains(ObjectIdentifier(stream)) && !all.lasts(stream)
+            }
+            state.pending.formUnion(new.map { ObjectIdentifier($0) })
+            return new
+        }
+        Task.detached { [self] in
+            do throws(RoomError) {
+                try await publishNow(inputs, new, of: all)
+                noLongerPending(new)
+                done(nil)
+            } catch {
+                noLongerPending(new)
+                guard !stay.isLeaving else { return }
+                state.withLock { $0.hasFailed = true }
+                done(MediaError(error, node: name))
             }
         }
     }
 
-    private func publishNow(_ streams: [OutgoingStream], of all: OutgoingStreams) async throws(RoomError) {
+    private func noLongerPending(_ streams: [OutgoingStream]) {
+        state.withLock { $0.pending.subtract(streams.map { ObjectIdentifier($0) }) }
+    }
+
+    private func publishNow(
+        _ inputs: [PublishedInput], _ new: [OutgoingStream], of all: OutgoingStreams
+    ) async throws(RoomError) {
         let engine = try await stay.enter()
-        for stream in streams { stream.show() }
-        let new = streams.filter { !all.lasts($0) }
+        for input in inputs { input.show() }
         // An offer cannot be changed, so it waits until each input has a frame or has ended.
         for stream in new { try await stream.firstFrame() }
+        let offer = state.withLock { state in
+            let offer = Task { [self, former = state.newest] () -> RoomError? in
+                _ = await former?.value
+                do throws(RoomError) {
+                    try await self.offer(new, of: all, to: engine)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            state.newest = offer
+            return offer
+        }
+        if let error = await offer.value { throw error }
+    }
+
+    private func offer(
+        _ streams: [OutgoingStream], of all: OutgoingStreams, to engine: RoomEngine
+    ) async throws(RoomError) {
         // An edit that has failed meanwhile has removed its inputs again.
-        let fed = new.filter(\.isFed)
+        let fed = streams.filter(\.isFed)
         let filled = fed.filter { !$0.isEmpty }
         guard !filled.isEmpty else { return }
         for stream in fed where stream.isEmpty {

@@ -17,7 +17,9 @@ struct WallClock: Sendable {
 
     /// The wall-clock time at a point of the monotonic clock.
     func time(at point: MonotonicTime) -> NTPTime {
-        NTPTime(unixNanoseconds: UInt64(max(0, Int64(clamping: point.nanoseconds) + offset)))
+        // A source may give any capture time.
+        let (sum, isTooLarge) = Int64(clamping: point.nanoseconds).addingReportingOverflow(offset)
+        return NTPTime(unixNanoseconds: UInt64(isTooLarge ? .max : max(0, sum)))
     }
 
     private static func nanoseconds(_ clock: clockid_t) -> Int64 {

@@ -56,9 +56,11 @@ int clinux_wait_discarding(int descriptor, int milliseconds, const int *pipes, i
 
 // Starts the program at `path` in its own process group. `descriptors[n]` becomes its descriptor n, or /dev/null if
 // that
-// is -1; it inherits no others. It is killed when this process ends in any way.
+// is -1; it inherits no others. It is killed when this process ends in any way. Returns -ETIMEDOUT if the kernel has not
+// opened the program in time, because its file system is not responding; it does not run then.
 pid_t clinux_start(
-    const char *path, char *const arguments[], char *const environment[], const int *descriptors, int count);
+    const char *path, char *const arguments[], char *const environment[], const int *descriptors, int count,
+    int milliseconds);
 
 // A descriptor that becomes readable when the process ends.
 int clinux_process_descriptor(pid_t process);
