@@ -30,7 +30,7 @@ import TestSupport
             for frame in frames {
                 milliseconds.withLock { $0 = UInt64(frame) * 1000 / 30 }
                 _ = ledger.captured(UInt64(frame))
-                if leave { ledger.left(UInt64(frame)) }
+                if leave { _ = ledger.left(UInt64(frame)) }
                 if encode { ledger.encoded(bytes: 1, isKeyframe: false) }
             }
         }
@@ -47,8 +47,8 @@ import TestSupport
         #expect(encoder.reports.count == 1)
         // It goes on with a frame of the queue.
         encoder.ledger.encoded(bytes: 1, isKeyframe: false)
-        encoder.ledger.left(998)
-        encoder.ledger.left(999)
+        _ = encoder.ledger.left(998)
+        _ = encoder.ledger.left(999)
         #expect(encoder.ledger.statistics.droppedBeforeEncoder == 987)
         #expect(encoder.ledger.statistics.inFlight == 2)
     }
