@@ -69,6 +69,14 @@ struct ViewerRateTests {
         #expect(outcome.report.keyframes < 20)
     }
 
+    @Test func `many narrow viewers cost a wide one few keyframes`() throws {
+        let narrow = (1...5).map { ("viewer \($0)", Self.narrow) }
+        let outcome = try run(follows: true, viewers: narrow + [("lin", .wired)])
+        #expect(try #require(outcome.shown["lin"]) >= 25 * 20 - 2)
+        for viewer in narrow { #expect(try #require(outcome.shown[viewer.0]) >= 10) }
+        #expect(outcome.report.keyframes < 25, "\(outcome.report.keyframes)")
+    }
+
     @Test func `a camera that cannot follow becomes whole groups of frames for its only viewer`() throws {
         let outcome = try run(follows: false, viewers: [("grace", Self.narrow)])
         let shown = try #require(outcome.shown["grace"])

@@ -79,7 +79,7 @@ final class ServerProcess {
     private func makePeer(_ port: ServerPort, on loop: Loop) -> Peer {
         guard let handled else { preconditionFailure("a client's message makes each session") }
         let session = simulation.makeSession(
-            cname: SessionSettings.cname, name: handled.nextSession(), releasesHandshake: true)
+            cname: SessionSettings.cname, name: handled.nextSession(), isServer: true)
         do throws(TransportError) {
             return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) {
                 ServerPath(port: port, events: $0, datagrams: $1)

@@ -246,8 +246,9 @@ final class World: @unchecked Sendable {
     func note(_ bytes: Span<UInt8>, from place: Int) { trace.add(bytes, from: place, at: loop.now) }
 
     /// A session with a handshake and an encryption of the simulation.
-    func makeSession(cname: String, name: UInt64, releasesHandshake: Bool = false) -> PeerSession {
-        let configuration = PeerSessionConfiguration(cname: cname, seed: name, releasesHandshake: releasesHandshake)
+    func makeSession(cname: String, name: UInt64, isServer: Bool = false) -> PeerSession {
+        var configuration = PeerSessionConfiguration(cname: cname, seed: name, releasesHandshake: isServer)
+        if isServer { configuration.pacingBurst = PeerSessionConfiguration.serverPacingBurst }
         return PeerSession(
             dtls: Handshake(name: name), configuration: configuration, scratch: loop.sessionScratch
         ) { [unowned self] keys in

@@ -23,8 +23,8 @@ final class Consumer {
     @exclusivity(unchecked) private(set) var stream: PublishedStream?
     /// Nil while the link carries all of the stream.
     @exclusivity(unchecked) private var thinning: Thinning?
-    /// How much of the stream the link carries, in bits per second of the path. Nil if it carries all of it.
-    private(set) var limit: Double?
+    /// How much of the stream the link carries.
+    private(set) var carried = Carried.unknown
     /// Its index among the stream's consumers, which the stream sets.
     var place = 0
 
@@ -56,7 +56,7 @@ final class Consumer {
 
     var isFree: Bool { stream == nil }
     /// Whether a keyframe of the stream would be forwarded.
-    var isAwaitingStart: Bool { splice.isAwaitingStart && replay == nil && thinning?.isPausing != true }
+    var isAwaitingStart: Bool { splice.isAwaitingStart && replay == nil && !isPausing }
     /// The first sequence number of a stream that is assigned now.
     var nextSequenceNumber: SequenceNumber { splice.nextSequenceNumber }
 
@@ -92,26 +92,25 @@ final class Consumer {
         if !beginIfPossible() { _ = stream.replay() }
     }
 
-    /// Sets how much of the stream the link carries, in bits per second of the path. Nil if it carries all of it.
-    func setShare(_ share: Double?, now: MonotonicTime) {
+    /// Sets how much of the stream the link carries.
+    func setCarried(_ new: Carried, now: MonotonicTime) {
         guard let stream else { return }
-        thin(to: share, stream, now: now)
-        let before = limit
-        limit = share
-        if share != nil || before != nil { stream.limitChanged(before: before, after: share) }
+        thin(to: new.part, now: now)
+        guard new != carried else { return }
+        let before = carried
+        carried = new
+        stream.carriedChanged(from: before, to: new)
     }
 
     /// Sends nothing for now.
-    func hold(now: MonotonicTime) {
-        if let stream { thin(to: 0, stream, now: now) }
-    }
+    func hold(now: MonotonicTime) { if stream != nil { thin(to: 0, now: now) } }
 
-    private func thin(to share: Double?, _ stream: PublishedStream, now: MonotonicTime) {
+    private func thin(to share: Double?, now: MonotonicTime) {
         guard let share else {
             thinning = nil
             return
         }
-        if thinning == nil { thinning = Thinning(isAlone: !stream.hasOthers) }
+        if thinning == nil { thinning = Thinning() }
         thinning?.setShare(share, now: now)
     }
 
@@ -125,7 +124,7 @@ final class Consumer {
         guard let stream else { return }
         thinning = nil
         stream.remove(self)
-        limit = nil
+        carried = .unknown
         self.stream = nil
         endReplay()
         splice.end()
@@ -157,7 +156,7 @@ final class Consumer {
             return skip(arrived.position, arrived.timestamp, marker: marker, store)
         }
         let wasAwaitingStart = splice.isAwaitingStart
-        if thinning != nil, isLeftOut(arrived, now: now) { return }
+        if thinning != nil, isLeftOut(arrived) { return }
         guard let numbers = splice.take(arrived, now: now) else { return }
         send(payload, of: store, marker: marker, numbers)
         thinning?.sent(bytes: length + RTPHeader.minimumLength + PathRate.packetOverhead)
@@ -165,15 +164,22 @@ final class Consumer {
     }
 
     /// Whether the link has no room for the packet's frame. Then the stream goes on at a later keyframe.
-    private func isLeftOut(_ packet: Splice.Packet, now: MonotonicTime) -> Bool {
-        if thinning?.isPausing == true { return thinning?.resumes(now: now) == false }
-        guard let stream, !splice.isAwaitingStart,
+    private func isLeftOut(_ packet: Splice.Packet) -> Bool {
+        guard let stream else { return false }
+        // A packet of a replay has arrived earlier.
+        let now = peer.loop.now
+        if isPausing { return thinning?.resumes(isAlone: !stream.hasOthers, now: now) == false }
+        guard !splice.isAwaitingStart,
             thinning?.pauses(before: packet.timestamp, isNewest: packet.isNewest, now: now) == true
         else { return false }
         endReplay()
-        splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
+        splice.pause()
+        stream.consumerBegins()
         return true
     }
+
+    /// Whether frames are left out because the link has no room for them. A keyframe would be, too.
+    var isPausing: Bool { thinning?.isPausing == true }
 
     private func skip(_ position: StreamPosition, _ timestamp: RTPTimestamp, marker: Bool, _ store: PacketStore) {
         guard let numbers = splice.leaveOut(position, timestamp: timestamp) else { return }
@@ -239,6 +245,8 @@ final class Consumer {
             pass(
                 index, of: store, length: store.length(of: index), marker: packet.marker, arrived, now: packet.arrival)
         }
+        // The link had no room for the rest.
+        guard self.replay != nil else { return }
         switch outcome {
         case .more(let time):
             self.replay = replay

@@ -160,6 +160,7 @@ final class DownSession {
         // The first probes begin with the stream's sender, and measure what all streams can use.
         streamsChanged(adding: stream)
         consumer.assign(stream)
+        countUnmeasured()
         return Subscribed(
             stream: stream.info.id, mid: consumer.receiver.mid,
             firstSequenceNumber: consumer.nextSequenceNumber.rawValue)
@@ -229,7 +230,7 @@ final class DownSession {
             $1.receiver.media == .audio ? $0 + ($1.stream?.wish ?? Self.unknownAudio) : $0
         }
         var demand = LinkShares.demand(audio: audio, videos: wishes)
-        if let new { demand += new.wish ?? (new.codec.media == .video ? Self.unknownVideo : Self.unknownAudio) }
+        if let new { demand += new.expectedRate ?? (new.codec.media == .video ? Self.unknownVideo : Self.unknownAudio) }
         tellDemand(demand == 0 ? nil : Int(demand))
         let now = settings.loop.now
         let repairs = repairRate(now: now)
@@ -238,9 +239,16 @@ final class DownSession {
         guard target > 0 else { return videos.forEach { $0.hold(now: now) } }
         let shares = LinkShares.shares(of: Double(target), audio: audio + repairs, videos: wishes)
         let isCongested = peer.isCongested
-        for (video, share) in zip(videos, shares) where isCongested || share == nil || video.limit != nil {
-            video.setShare(share, now: now)
+        for (video, share) in zip(videos, shares) {
+            guard let share, isCongested || video.carried.part != nil else { video.setCarried(.all, now: now); continue }
+            video.setCarried(.part(share), now: now)
         }
+    }
+
+    /// A client that reports no arrivals gets everything.
+    private func countUnmeasured() {
+        guard peer.isSecured, !peer.isPaced else { return }
+        for consumer in consumers where consumer.stream != nil { consumer.setCarried(.all, now: settings.loop.now) }
     }
 
     private func isSettling(_ target: Int, now: MonotonicTime) -> Bool {
@@ -300,9 +308,11 @@ final class DownSession {
         case .secured:
             streamsChanged()
             for consumer in consumers { consumer.secured() }
+            countUnmeasured()
             repeatedRequest.arm(at: settings.loop.now + Self.keyframeRepetition)
         case .keyframeRequested(let sender):
-            consumers.first { $0.owns(sender) }?.stream?.requestKeyframe()
+            guard let consumer = consumers.first(where: { $0.owns(sender) }), !consumer.isPausing else { return }
+            consumer.stream?.requestKeyframe()
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its down session."))

@@ -29,11 +29,12 @@ final class PublishedStream {
     @exclusivity(unchecked) private var rate = StreamRate()
     /// The rate before the publisher was told a limit, or a higher one since.
     private var freeRate = 0.0
-    /// The limit that the publisher was told: the most that the link of a consumer or another part of the room carries, in bits per
-    /// second of the path. Nil while one carries all of it.
-    private(set) var limit: Double?
-    private var limitedConsumers = 0
-    private var limitChecked = MonotonicTime.zero
+    /// How much of it the best link carries, as the source was told.
+    private var told = Carried.unknown
+    private var reviewed = MonotonicTime.zero
+    /// The consumers whose links carry all of it.
+    private var freeConsumers = 0
+    private lazy var limitTimer = loop.makeTimer { [weak self] in self?.reviewLimit() }
     /// Of the publisher's changes of the state.
     var statePace = StatePace()
     private var governor = KeyframeGovernor()
@@ -59,8 +60,11 @@ final class PublishedStream {
     /// The rate on the path that it would have without limits, in bits per second. Nil before that is known.
     var wish: Double? {
         guard let current = rate.current(now: loop.now) else { return nil }
-        return limit == nil ? current : max(current, freeRate)
+        return told.part == nil ? current : max(current, freeRate)
     }
+
+    /// The rate on the path that it will have for another consumer. Nil before that is known.
+    var expectedRate: Double? { wish.flatMap { $0 > 0 ? $0 : nil } ?? rate.latest }
 
     /// Whether its packets go anywhere.
     var isWatched: Bool { !consumers.isEmpty || !pipes.isEmpty }
@@ -72,19 +76,17 @@ final class PublishedStream {
     func add(_ pipe: Pipe) {
         pipes.append(pipe)
         consumerBegins()
-        tellLimit()
     }
 
     func remove(_ pipe: Pipe) {
         pipes.removeAll { $0 === pipe }
-        tellLimit()
+        reviewLimit()
     }
 
     func add(_ consumer: Consumer) {
         if consumers.isEmpty { source.begin() }
         consumer.place = consumers.count
         consumers.append(consumer)
-        if limit != nil { tellLimit() }
     }
 
     /// Takes constant time, because hundreds of consumers are removed when a stream ends.
@@ -95,48 +97,41 @@ final class PublishedStream {
             consumers[consumer.place] = last
             last.place = consumer.place
         }
-        if consumer.limit != nil { limitedConsumers -= 1 }
+        if consumer.carried == .all { freeConsumers -= 1 }
         if consumers.isEmpty { source.pause() }
-        if limit != nil || limitedConsumers > 0 { tellLimit() }
+        if consumer.carried != .unknown { reviewLimit() }
     }
 
     // MARK: - Limits
 
-    /// Between two limits of which the second is higher. Links report more often.
-    private static let limitInterval = TimeInterval.milliseconds(200)
+    /// Between two limits. A subscriber must not be able to flood a publisher.
+    private static let limitInterval = TimeInterval.milliseconds(100)
     /// A publisher's video remains recognizable.
     private static let leastLimit = 150_000.0
 
     /// The link of a consumer carries more or less of the stream.
-    func limitChanged(before: Double?, after: Double?) {
-        limitedConsumers += (after == nil ? 0 : 1) - (before == nil ? 0 : 1)
-        // The publisher must know at once that the best link has become narrower, or wide enough.
-        let isUrgent =
-            if let after, let limit { after < limit * 0.95 && (before ?? limit) >= limit * 0.95 } else { true }
-        if isUrgent || loop.now - limitChecked >= Self.limitInterval { tellLimit() }
+    func carriedChanged(from before: Carried, to after: Carried) {
+        freeConsumers += (after == .all ? 1 : 0) - (before == .all ? 1 : 0)
+        reviewLimit()
     }
 
-    /// Another part of the room can take more or less of the stream.
-    func tellLimit() {
-        limitChecked = loop.now
-        let new = highestLimit
-        if let new, let limit, abs(new - limit) * 20 < limit { return }
-        guard new != limit else { return }
-        let current = rate.current(now: loop.now) ?? 0
-        freeRate = limit == nil ? current : max(freeRate, current)
-        limit = new
-        source.limit(bitsPerSecond: new)
-    }
-
-    private var highestLimit: Double? {
-        guard limitedConsumers == consumers.count, isWatched else { return nil }
-        var highest = Self.leastLimit
-        for consumer in consumers { highest = max(highest, consumer.limit ?? highest) }
-        for pipe in pipes {
-            guard let limit = pipe.limit(of: info.id) else { return nil }
-            highest = max(highest, limit)
+    /// Tells the source what the best link carries, if that has changed. Newcomers count once their links are measured.
+    func reviewLimit() {
+        let now = loop.now
+        guard now - reviewed >= Self.limitInterval else { return limitTimer.arm(at: reviewed + Self.limitInterval) }
+        reviewed = now
+        var best = freeConsumers > 0 ? Carried.all : .unknown
+        if best != .all {
+            for consumer in consumers { best = best.joined(with: consumer.carried) }
+            for pipe in pipes { best = best.joined(with: pipe.carried(of: info.id)) }
         }
-        return highest
+        if let rate = best.part { best = .part(max(rate, Self.leastLimit)) }
+        if let new = best.part, let old = told.part, abs(new - old) * 20 < old { return }
+        guard best != told else { return }
+        let current = rate.current(now: now) ?? 0
+        freeRate = told.part == nil ? current : max(freeRate, current)
+        told = best
+        source.carried(best)
     }
 
     /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.
@@ -259,6 +254,7 @@ final class PublishedStream {
     /// ends.
     func end() {
         keyframeTimer.disarm()
+        limitTimer.disarm()
         for pipe in pipes { pipe.ended(self) }
         pipes = []
     }

@@ -15,6 +15,8 @@ struct StreamRate {
     /// - Parameter length: of an RTP packet
     @inline(__always)
     mutating func add(_ length: Int, now: MonotonicTime) {
+        // A pause says nothing about the stream as it flows.
+        if now - newest > Self.silence { since = nil }
         newest = now
         guard let since else {
             self.since = now
@@ -28,15 +30,14 @@ struct StreamRate {
 
     private mutating func end(after elapsed: TimeInterval, _ now: MonotonicTime) {
         let latest = Double(bytes) * 8 / elapsed.seconds
-        // After a pause, the window says nothing about the stream as it flows.
-        rate = rate == 0 || elapsed > Self.silence ? latest : (rate + latest) / 2
+        rate = rate == 0 ? latest : (rate + latest) / 2
         since = now
         bytes = 0
     }
 
-    /// Nil before the first half second.
-    func current(now: MonotonicTime) -> Double? {
-        guard since != nil, rate > 0 else { return nil }
-        return now - newest > Self.silence ? 0 : rate
-    }
+    /// The last rate that was measured, however long ago. Nil before the first half second.
+    var latest: Double? { rate > 0 ? rate : nil }
+
+    /// 0 for a stream that is silent. Nil before the first half second.
+    func current(now: MonotonicTime) -> Double? { latest.map { now - newest > Self.silence ? 0 : $0 } }
 }

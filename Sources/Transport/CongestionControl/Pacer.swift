@@ -14,8 +14,8 @@ public struct Pacer: Sendable {
     }
 
     public static let longestHold = TimeInterval.milliseconds(150)
-    /// The packets of this time may leave together, so that timers are few.
-    static let burst = TimeInterval.milliseconds(5)
+    /// The packets of this time leave together, so that timers and system calls are few.
+    public static let burst = TimeInterval.milliseconds(5)
     /// The longest time that later packets wait for those that left before the rate allowed it.
     static let maximumDebt = TimeInterval.milliseconds(500)
 
@@ -26,6 +26,9 @@ public struct Pacer: Sendable {
     }
 
     private var queues: [Ring<Held>] = PacketKind.allCases.map { _ in Ring(capacity: 8) }
+    private let burst: TimeInterval
+    /// Whether the packets of a burst are leaving. The next one begins when all of it is paid for.
+    private var isOpen = true
     private var rate: DataRate
     private var paddingRate = DataRate.zero
     /// The bytes that were sent and that the rate did not pay for yet.
@@ -38,7 +41,8 @@ public struct Pacer: Sendable {
     public private(set) var queuedBytes = 0
     public private(set) var queuedPackets = 0
 
-    public init(rate: DataRate) { self.rate = rate }
+    /// - Parameter burst: the packets of this time leave together
+    public init(rate: DataRate, burst: TimeInterval = Pacer.burst) { (self.rate, self.burst) = (rate, burst) }
 
     public mutating func setRates(pacing: DataRate, padding: DataRate) {
         rate = max(pacing, DataRate(bitsPerSecond: 1000))
@@ -90,7 +94,7 @@ public struct Pacer: Sendable {
         let start = paidUntil ?? .zero
         if queuedPackets > 0 {
             let paid = start + currentRate(start).time(for: debt)
-            let burst = min(Self.burst, paid - start)
+            let burst = isOpen ? min(burst, paid - start) : .zero
             next = min(next, MonotonicTime(nanoseconds: paid.nanoseconds - UInt64(max(0, burst.nanoseconds))))
             next = min(next, oldest + Self.longestHold)
         } else if paddingRate > .zero {
@@ -103,6 +107,7 @@ public struct Pacer: Sendable {
     public mutating func next(now: MonotonicTime) -> Grant? {
         guard nextTimeout <= now, pendingPadding == nil else { return nil }
         pay(now)
+        if debt < 1 { isOpen = true }
         if let probe = probing.current(now: now), queues[Int(PacketKind.audio.rawValue)].isEmpty {
             if let grant = take(probe: probe.probe, now) { return grant }
             pendingPadding = probe.probe
@@ -142,6 +147,7 @@ public struct Pacer: Sendable {
     private mutating func noteSent(_ bytes: Double, probe: UInt16, isAudio: Bool, _ now: MonotonicTime) {
         if probe != 0 { probing.sent(bytes: bytes, now: now) }
         if !isAudio { debt = min(debt + bytes, rate.bytes(in: Self.maximumDebt)) }
+        if debt >= rate.bytes(in: burst) { isOpen = false }
         paddingDebt = min(paddingDebt + bytes, paddingRate.bytes(in: Self.maximumDebt))
     }
 

@@ -45,7 +45,7 @@ package struct ShareQueue: Sendable {
     }
 
     private mutating func drain(_ now: MonotonicTime) {
-        if let share, let drained { bytes = max(0, bytes - share.rate / 8 * (now - drained).seconds) }
-        drained = now
+        if let share, let drained { bytes = max(0, bytes - share.rate / 8 * max(.zero, now - drained).seconds) }
+        drained = max(now, drained ?? now)
     }
 }

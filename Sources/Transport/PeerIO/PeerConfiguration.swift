@@ -27,6 +27,8 @@ package struct PeerConfiguration: Sendable {
     package var consent = TimeInterval.seconds(30)
     /// Whether to free the DTLS connection once the other end has the keys. Its close is then noticed 20 s later.
     package var releasesHandshake = false
+    /// See `PeerSessionConfiguration.pacingBurst`.
+    package var pacingBurst: TimeInterval?
 
     package init(
         iceRole: ICERole, certificate: Certificate, cname: String, scope: ListeningScope = .loopback,
@@ -58,12 +60,13 @@ extension Peer {
     /// A peer with OpenSSL's DTLS and sockets.
     package convenience init(loop: EventLoop, configuration: PeerConfiguration) throws(TransportError) {
         let library = configuration.srtp
+        var ofSession = PeerSessionConfiguration(
+            cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
+            maximumPacketLength: configuration.maximumPacketLength, silence: configuration.silence,
+            consent: configuration.consent, releasesHandshake: configuration.releasesHandshake)
+        if let burst = configuration.pacingBurst { ofSession.pacingBurst = burst }
         let session = PeerSession(
-            dtls: try OpenSSLDTLS(certificate: configuration.certificate),
-            configuration: PeerSessionConfiguration(
-                cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
-                maximumPacketLength: configuration.maximumPacketLength, silence: configuration.silence,
-                consent: configuration.consent, releasesHandshake: configuration.releasesHandshake),
+            dtls: try OpenSSLDTLS(certificate: configuration.certificate), configuration: ofSession,
             scratch: loop.sessionScratch,
             makeSRTP: { try library.makeEngine(&$0) })
         try self.init(

@@ -240,6 +240,9 @@ package final class Peer: TurnMember {
         session.setDemand(bitsPerSecond: bitsPerSecond, now: loop.now)
     }
 
+    /// See `PeerSession.isPaced`.
+    package var isPaced: Bool { session.isPaced }
+
     /// See `PeerSession.isCongested`.
     package var isCongested: Bool { session.isCongested }
 

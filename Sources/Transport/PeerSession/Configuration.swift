@@ -17,6 +17,11 @@ public struct PeerSessionConfiguration: Sendable {
     /// Whether the DTLS engine is released once the peer has sent an authenticated packet, which saves 30 KiB. The session
     /// then needs 20 s to notice a close_notify, instead of none.
     public var releasesHandshake: Bool
+    /// The packets of this time leave together, if the session is paced. Longer bursts cost fewer system calls, and queue for
+    /// longer on the path.
+    public var pacingBurst = TimeInterval.milliseconds(5)
+    /// Of a server, which sends to many peers.
+    public static let serverPacingBurst = TimeInterval.milliseconds(20)
     /// Largest outgoing RTP packet, without mid, RTX sequence number and SRTP trailer. Our own streams use at most
     /// 1200. The default accepts packets of others that fit into an Ethernet frame.
     public var maximumPacketLength: Int

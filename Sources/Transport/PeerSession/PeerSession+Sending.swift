@@ -22,7 +22,7 @@ extension PeerSession {
     public var isCongested: Bool { control?.isCongested ?? false }
 
     func beginControl(now: MonotonicTime) {
-        if control == nil { control = SendingControl(CongestionController.Settings()) }
+        if control == nil { control = SendingControl(.init(), burst: streams.configuration.pacingBurst) }
         guard phase == .secured else { return }
         control?.begin(canPad: streams.paddingSender != nil, now: now)
         pace(now: now)

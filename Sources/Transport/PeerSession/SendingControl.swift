@@ -49,9 +49,10 @@ final class SendingControl {
     private var asked = MonotonicTime.zero
     private var told: (rate: Int, at: MonotonicTime)?
 
-    init(_ settings: CongestionController.Settings) {
+    /// - Parameter burst: the packets of this time leave together
+    init(_ settings: CongestionController.Settings, burst: TimeInterval) {
         controller = CongestionController(settings)
-        pacer = Pacer(rate: controller.control.pacing)
+        pacer = Pacer(rate: controller.control.pacing, burst: burst)
     }
 
     /// The packets that wait, granted or not.

@@ -36,12 +36,25 @@ import Testing
         #expect(pacer.nextTimeout == .never)
     }
 
-    @Test("Packets leave at the pacing rate, in bursts of 5 ms")
+    @Test("Packets leave at the pacing rate")
     func rate() {
         var pacer = Pacer(rate: .kilobits(1000))
         for handle in 0..<8 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(0)) }
         let times = run(&pacer, until: 200).map(\.at)
-        for (index, time) in times.enumerated() { #expect(abs(time - max(0, Double(index) * 10 - 5)) < 0.1) }
+        for (index, time) in times.enumerated() { #expect(abs(time - Double(index) * 10) < 0.1) }
+    }
+
+    @Test("The packets of a burst leave together, and the next burst when they are paid for")
+    func bursts() {
+        for (burst, packets) in [(5, 1), (20, 4), (40, 8)] {
+            var pacer = Pacer(rate: .kilobits(2000), burst: .milliseconds(Int64(burst)))
+            for handle in 0..<16 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(0)) }
+            let times = run(&pacer, until: 200).map(\.at)
+            #expect(times.count == 16 && Set(times.map { ($0 * 10).rounded() }).count == 16 / packets, "\(times)")
+            for (index, time) in times.enumerated() {
+                #expect(abs(time - Double(index / packets * packets) * 5) < 0.2)
+            }
+        }
     }
 
     @Test("A pause saves up no burst")

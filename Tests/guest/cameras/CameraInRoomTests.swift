@@ -57,7 +57,10 @@ extension GuestTests {
             let (server, publisher, viewer) = call
             #expect(publisher.failure == nil && viewer.failure == nil)
             #expect(viewer.lostParts.isEmpty)
-            #expect(Set(viewer.pictures.all) == ["320x180"])
+            // The size follows the network and the speed of the guest.
+            let sizes = Set(viewer.pictures.all.map { $0.split(separator: "x").compactMap { Double($0) } })
+            #expect(sizes.contains([320, 180]))
+            #expect(sizes.allSatisfy { $0.count == 2 && abs($0[0] / $0[1] - 16 / 9) < 0.05 }, "\(sizes)")
             #expect(zip(viewer.times.all, viewer.times.all.dropFirst()).allSatisfy { $0 < $1 })
             await viewer.pipeline.stop()
             await publisher.pipeline.stop()

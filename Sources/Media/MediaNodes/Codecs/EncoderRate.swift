@@ -62,13 +62,17 @@ struct EncoderRate {
 
     mutating func setWish(_ rate: Int, most: Int? = nil) { (wish, self.most) = (rate, most ?? rate) }
 
-    /// The policy of the newest limit that has one.
-    var policy: Degradation? { limits.last { $0.policy != nil }?.policy }
+    /// The policy of the first consumer that has one. Those of several would undo each other.
+    var policy: Degradation? { limits.first { $0.policy != nil }?.policy }
 
     /// - Parameter source: the consumer. The least limit of all counts.
     mutating func setLimit(_ rate: Int, by source: UInt64, policy: Degradation? = nil, now: MediaTime) {
-        limits.removeAll { $0.source == source }
-        limits.append(Limit(source: source, rate: max(0, rate), until: now + Self.lifetime, policy: policy))
+        let new = Limit(source: source, rate: max(0, rate), until: now + Self.lifetime, policy: policy)
+        if let place = limits.firstIndex(where: { $0.source == source }) {
+            limits[place] = new
+        } else {
+            limits.append(new)
+        }
         update(now: now)
     }
 

@@ -1,5 +1,6 @@
 internal import PeerIO
 internal import PeerLoop
+internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 internal import ServerCore
@@ -23,6 +24,7 @@ extension SessionSettings {
             if scope == .any { configuration.scope = .any(for: place) }
             configuration.port = port
             configuration.releasesHandshake = true
+            configuration.pacingBurst = PeerSessionConfiguration.serverPacingBurst
             configuration.impairment = impairment?()
             do throws(TransportError) {
                 return try Peer(loop: loop, configuration: configuration)

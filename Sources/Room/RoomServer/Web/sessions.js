@@ -97,6 +97,8 @@ export class DownSession extends Session {
 export class UpSession extends Session {
     /** By kind: {transceiver, stream}, with the id of the stream while it is published. */
     #lines = new Map();
+    /** Stream id -> its last limit in bits per second. One may arrive before the answer that names its stream. */
+    #limits = new Map();
 
     constructor(signalling) {
         super("up", signalling);
@@ -131,16 +133,23 @@ export class UpSession extends Session {
         await this.remote({ type: "answer", sdp: published.sdp });
         for (const line of this.#lines.values()) {
             line.stream = published.streams.find(({ mid }) => mid === line.transceiver.mid)?.stream ?? line.stream;
+            await this.#applyLimit(line);
         }
     }
 
     /** The links of those who watch a stream carry so much of it; without a number, all of it. */
     async limit(stream, bitsPerSecond) {
+        this.#limits.set(stream, bitsPerSecond);
         const line = [...this.#lines.values()].find((line) => line.stream === stream);
-        const sender = line?.transceiver.sender;
-        const parameters = sender?.getParameters();
-        if (sender?.track?.kind !== "video" || !parameters.encodings?.length) return;
-        parameters.encodings[0].maxBitrate = Math.min(videoBitrate, bitsPerSecond ?? videoBitrate);
+        if (line) await this.#applyLimit(line);
+    }
+
+    async #applyLimit({ transceiver: { sender }, stream }) {
+        const parameters = sender.getParameters();
+        if (sender.track?.kind !== "video" || !parameters.encodings?.length) return;
+        const rate = Math.min(videoBitrate, this.#limits.get(stream) ?? videoBitrate);
+        if (parameters.encodings[0].maxBitrate === rate) return;
+        parameters.encodings[0].maxBitrate = rate;
         await sender.setParameters(parameters).catch((error) => console.warn("limit not taken:", error));
     }
 
@@ -150,6 +159,7 @@ export class UpSession extends Session {
         if (!line || line.stream === null) return;
         const { transceiver, stream } = line;
         line.stream = null;
+        this.#limits.delete(stream);
         transceiver.direction = "inactive";
         await transceiver.sender.replaceTrack(null);
         await this.signalling.request({ type: "unpublish", streams: [stream] });

@@ -40,8 +40,8 @@ final class Pipe: TurnMember {
     private var taken = 0
     /// This part's streams that the other part wants.
     private var outgoingStreams: [Int: PublishedStream] = [:]
-    /// How much of them it can take, in bits per second of the path.
-    private var limits: [Int: Double] = [:]
+    /// How much of them the best link of its consumers carries.
+    private var carried: [Int: Carried] = [:]
     /// Those of which packets were dropped, until they continue.
     private var interrupted: [Int] = []
     /// The other part's streams, and how often each was interrupted.
@@ -191,12 +191,12 @@ final class Pipe: TurnMember {
             stream.add(self)
             for message in beginning(of: id) { send(message) }
         case .unwanted(let id):
-            limits[id] = nil
+            carried[id] = nil
             outgoingStreams.removeValue(forKey: id)?.remove(self)
-        case .limit(let id, let rate):
+        case .carried(let id, let part):
             guard let stream = outgoingStreams[id] else { return }
-            limits[id] = rate
-            stream.tellLimit()
+            carried[id] = part
+            stream.reviewLimit()
         case .keyframe(let id): outgoingStreams[id]?.requestKeyframe()
         case .interrupted(let id):
             incomingStreams[id]?.interruptions += 1
@@ -208,8 +208,8 @@ final class Pipe: TurnMember {
         }
     }
 
-    /// How much of this part's stream the other part can take, in bits per second of the path. Nil without a limit.
-    func limit(of stream: Int) -> Double? { limits[stream] }
+    /// How much of this part's stream the best link of the other part's consumers carries.
+    func carried(of stream: Int) -> Carried { carried[stream] ?? .unknown }
 
     /// Adds a stream of the other part.
     func addStream(_ info: StreamInfo, of guest: Int) -> PublishedStream? {
@@ -233,7 +233,7 @@ final class Pipe: TurnMember {
     /// A stream of this part has ended.
     func ended(_ stream: PublishedStream) {
         outgoingStreams[stream.info.id] = nil
-        limits[stream.info.id] = nil
+        carried[stream.info.id] = nil
         interrupted.removeAll { $0 == stream.info.id }
     }
 

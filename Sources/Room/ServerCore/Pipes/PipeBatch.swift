@@ -96,9 +96,8 @@ enum PipeMessage: Sendable {
     case wanted(Int)
     case unwanted(Int)
     case keyframe(Int)
-    /// How much of a stream of the receiver the sender's consumers can take, in bits per second of the path. Nil without
-    /// a limit.
-    case limit(Int, Double?)
+    /// How much of a stream of the receiver the best link of the sender's consumers carries.
+    case carried(Int, Carried)
     /// Packets of the stream are missing before the next one.
     case interrupted(Int)
     case clock(Int, SenderClock)

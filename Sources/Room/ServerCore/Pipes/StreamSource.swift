@@ -7,8 +7,8 @@ protocol StreamSource {
     /// Whether a keyframe can be requested. If not, the stream's packets cause the request later.
     var isReady: Bool { get }
     func requestKeyframe()
-    /// Those who receive the stream can take so much of it, in bits per second of the path. Nil without a limit.
-    func limit(bitsPerSecond: Double?)
+    /// The best link of those that the stream takes from here carries so much of it.
+    func carried(_ part: Carried)
     /// The stream has its first consumer.
     func begin()
     /// The stream has lost its last consumer.
@@ -19,12 +19,12 @@ protocol StreamSource {
 struct SessionSource: StreamSource {
     let peer: Peer
     let receiver: ReceiverID
-    /// Tells the publisher the rate of its media.
+    /// Tells the publisher the rate of its media that the best link carries. Nil if that is all of it.
     let tellLimit: (Int?) -> Void
 
     var isReady: Bool { peer.isSecured }
     func requestKeyframe() { peer.requestKeyframe(receiver) }
-    func limit(bitsPerSecond: Double?) { tellLimit(bitsPerSecond.map { Int(PathRate.media(onPath: $0)) }) }
+    func carried(_ part: Carried) { tellLimit(part.part.map { Int(PathRate.media(onPath: $0)) }) }
     func begin() {}
     func pause() {}
 }
@@ -36,7 +36,7 @@ struct PipeSource: StreamSource {
 
     var isReady: Bool { true }
     func requestKeyframe() { pipe.send(.keyframe(stream)) }
-    func limit(bitsPerSecond: Double?) { pipe.send(.limit(stream, bitsPerSecond)) }
+    func carried(_ part: Carried) { pipe.send(.carried(stream, part)) }
     func begin() { pipe.send(.wanted(stream)) }
     func pause() { pipe.send(.unwanted(stream)) }
 }

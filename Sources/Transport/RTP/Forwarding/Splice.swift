@@ -48,6 +48,8 @@ public struct Splice: Sendable {
     static let maximumSkips = NackGenerator.Limits().maximumMissing
 
     private var state = State.idle
+    /// Whether it joins the stream that it has left last.
+    private var keepsTime = false
     private var clockRate: UInt32 = 90000
     /// Nil before the first packet of a source that had sent nothing at `begin`.
     private var epoch: Int?
@@ -90,12 +92,18 @@ public struct Splice: Sendable {
     /// known. A source without an epoch has sent nothing.
     public mutating func begin(clockRate: UInt32, clock: SenderClock?, epoch: Int? = nil) {
         self.clockRate = max(clockRate, 1)
-        state = .joining
+        (state, keepsTime) = (.joining, false)
         self.epoch = epoch
         sourceClock = clock
     }
 
     public mutating func end() { state = .idle }
+
+    /// Goes on at the next keyframe of the same source. Its timestamps stay as they are.
+    public mutating func pause() {
+        guard state == .flowing else { return }
+        (state, keepsTime) = (.joining, true)
+    }
 
     /// Sets the clock of the current source's epoch.
     public mutating func setClock(_ clock: SenderClock) {
@@ -162,7 +170,7 @@ public struct Splice: Sendable {
     private mutating func enter(_ newEpoch: Int) {
         guard epoch != newEpoch else { return }
         if epoch != nil {
-            state = .joining
+            (state, keepsTime) = (.joining, false)
             sourceClock = nil
         }
         epoch = newEpoch
@@ -173,8 +181,10 @@ public struct Splice: Sendable {
         compactor = SequenceCompactor(start: start)
         sequenceOffset = next - start
         if let last {
-            let ticks = max(1, ticks(in: elapsed(since: last, to: packet.timestamp, now)))
-            timestampTicks = last.timestamp.advanced(by: ticks).distance(from: packet.timestamp)
+            if !keepsTime {
+                let ticks = max(1, ticks(in: elapsed(since: last, to: packet.timestamp, now)))
+                timestampTicks = last.timestamp.advanced(by: ticks).distance(from: packet.timestamp)
+            }
             pictureOffset = last.picture.next &- packet.payload.picture
         }
         state = .flowing
