@@ -78,6 +78,15 @@ extension MediaNodesTests {
             #expect(run.isMonotonic && run.events.isEmpty)
         }
 
+        @Test(arguments: ["25/3", "50/7", "1199/50", "10000000/666666"])
+        func `a camera whose rate is no whole number is slower than the wish`(rate: String) async throws {
+            let run = try await RecordedRun(rate: try #require(FrameRate(rate)))
+            try await run.pipeline.start()
+            await eventually("frames") { run.seen.pictures.count > 5 }
+            await run.pipeline.stop()
+            #expect(run.isMonotonic && run.events.isEmpty && run.seen.failures.isEmpty)
+        }
+
         @Test func `padded rows are read by the driver's stride`() async throws {
             // Grey frames with white padding.
             var data = [UInt8](repeating: 255, count: 256 * 48)

@@ -104,6 +104,7 @@ import Testing
         let slow = choice(("MJPG", [(Self.hd, 15)]))
         #expect(slow?.sentence == "publish sends 1280x720 at 15 frames/s: no readable mode has 1280x720 at 30")
         #expect(choice(("MJPG", [(Self.fullHD, 15)]), fps: 10)?.framesPerSecond == 10)
+        #expect(choice(("MJPG", [(Self.hd, 30)]), fps: 15)?.sentence == "publish sends 1280x720 at 15 frames/s")
         #expect(choice(("YUYV", [(Self.hd, 30)]))?.passing == nil)
         // A raw Bayer format.
         #expect(choice(("BA81", [(Self.hd, 30)])) == nil)
@@ -178,8 +179,8 @@ import Testing
         #expect(encoded?.sentence == "publish sends 1280x720 at 30 frames/s")
         #expect(
             found?.sentence(or: encoded)
-                == "publish sends 1920x1080 at 30 frames/s: the camera's own H.264, or 1280x720 encoded here if viewers "
-                + "need not decode its profile")
+                == "publish sends 1920x1080 at 30 frames/s: the camera's own H.264, or 1280x720 encoded here if its "
+                + "profile is not baseline")
         // A rate that the command line states is the highest one.
         #expect(choice(webcam[0], webcam[1], fps: 15)?.passing == nil)
         #expect(choice(webcam[0], webcam[1], size: Self.hd)?.passing?.size == Self.hd)

@@ -22,6 +22,8 @@ struct CaptureChoice: Equatable {
     private var obstacle: String?
     /// The largest mode that is left out.
     private var larger: CaptureMode?
+    /// The rate of the command line, or the usual one.
+    private let wishedRate: Int
     private var isUsual: Bool { (width, height) == (Self.usualSize.width, Self.usualSize.height) }
 
     /// Nil if no node reads any format of the camera.
@@ -30,7 +32,8 @@ struct CaptureChoice: Equatable {
     ///   - size, framesPerSecond: those of the command line, if it states them.
     ///   - mayPass: whether H.264 of the camera may decide the size.
     init?(of offers: [FormatOffer], size: FrameSize? = nil, framesPerSecond: Int? = nil, mayPass: Bool = true) {
-        let rate = FrameRate(framesPerSecond ?? Self.usualRate)
+        wishedRate = framesPerSecond ?? Self.usualRate
+        let rate = FrameRate(wishedRate)
         let readable = Set(offers.map(\.format).filter { $0.bitsPerPixel != nil || $0.isJPEG }.compactMap(\.name))
             .sorted()
         func modes(_ formats: [String], _ size: FrameSize) -> [CaptureMode] {
@@ -79,15 +82,15 @@ struct CaptureChoice: Equatable {
 
     /// - Parameter other: the choice if H.264 does not pass, while its profile is unknown.
     func sentence(or other: CaptureChoice? = nil) -> String {
-        let isBest = isUsual && framesPerSecond == Self.usualRate
+        let isBest = isUsual && framesPerSecond == wishedRate
         var text = "publish sends \(width)x\(height) at \(framesPerSecond) frames/s"
         if passing != nil {
             text += ": the camera's own H.264"
             if let other {
-                text += ", or \(other.width)x\(other.height) encoded here if viewers need not decode its profile"
+                text += ", or \(other.width)x\(other.height) encoded here if its profile is not baseline"
             }
         } else if !isBest, width * height <= Self.usualSize.pixels {
-            text += ": no readable mode has \(Self.usualSize) at \(Self.usualRate)"
+            text += ": no readable mode has \(Self.usualSize) at \(wishedRate)"
         }
         return ([text] + [obstacle, leftOut].compactMap(\.self)).joined(separator: ". ")
     }

@@ -118,7 +118,7 @@ extension CaptureMode {
             ? "image/jpeg"
             : format.isH264 ? "video/x-h264,stream-format=byte-stream,alignment=au" : "video/x-raw,format=\(name)"
         let rate = rate ?? Self.unknownRate
-        return "\(type),width=\(size.width),height=\(size.height),framerate=\(rate.frames)/\(rate.seconds)"
+        return "\(type),width=\(size.width),height=\(size.height),framerate=\(fraction(rate.perSecond))"
     }
 
     /// The properties of `videocrop` with which frames of the mode can be scaled to a size without distortion. Nil if the
