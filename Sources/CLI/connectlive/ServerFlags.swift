@@ -26,6 +26,12 @@ struct ServerFlags: ParsableArguments {
         }
     }
 
+    /// The server that these flags lead to, without its key. Nil if nothing names one.
+    var knownAddress: String? {
+        let given = [server, ProcessInfo.processInfo.environment["CONNECTLIVE_SERVER"]].compactMap(\.self)
+        return given.first { !$0.isEmpty } ?? (try? ServerLocator().locate(needsSecret: false)).map { "\($0.address)" }
+    }
+
     /// Signs in. The SDK finds missing values.
     func signIn() async throws {
         let (code, message) = await ConnectLive.signIn(
