@@ -1,4 +1,5 @@
 import Cameras
+import Dispatch
 import Foundation
 import ICELite
 import MediaGraph
@@ -185,11 +186,11 @@ import Testing
 
     @Test func `a check that hangs is a failure after its limit, and delays no other check`() async {
         let (others, answered) = AsyncStream.makeStream(of: Void.self)
-        let never = AsyncStream<Void>.makeStream()
-        defer { never.continuation.finish() }
+        let driver = DispatchSemaphore(value: 0)
+        defer { driver.signal() }
         let checks = [
-            Check("hung", fixIfSilent: "Plug it in again.") {
-                for await _ in never.stream {}
+            Check.blocking("hung", fixIfSilent: "Plug it in again.") {
+                driver.wait()
                 return [.ok("late")]
             },
             Check("quick", limit: .seconds(7), fixIfSilent: "") {
@@ -274,6 +275,31 @@ import Testing
         #expect(server?.host ?? "" == host && server?.port ?? 0 == port)
     }
 
+    /// A STUN server (RFC 8489) that answers each request with the address of its sender, and before that with an answer to
+    /// another request.
+    private static let stunServer = """
+        import socket, struct
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind(("127.0.0.1", 0))
+        print("port", s.getsockname()[1], flush=True)
+        while True:
+            request, (host, port) = s.recvfrom(2048)
+            value = struct.pack("!BBHI", 0, 1, port ^ 0x2112, struct.unpack("!I", socket.inet_aton(host))[0] ^ 0x2112A442)
+            head = struct.pack("!HHI", 0x0101, len(value) + 4, 0x2112A442)
+            for transaction in [bytes(12), request[8:20]]:
+                s.sendto(head + transaction + struct.pack("!HH", 0x20, len(value)) + value, (host, port))
+        """
+
+    @Test func `a STUN server is asked over UDP`() async throws {
+        let folder = TemporaryFolder()
+        let program = try RunningProgram("/usr/bin/python3", ["-c", Self.stunServer], folder: folder)
+        let line = try program.waitForText("port ")
+        let port = try #require(line.split(separator: " ").last)
+        let server = try #require(STUNServer("127.0.0.1:\(port)"))
+        let address = try await server.ask(server.host, server.port)
+        #expect(address.host == "127.0.0.1" && address.port != 0)
+    }
+
     // MARK: The machine
 
     @Test func `a program is found by its port in the kernel's tables`() {
@@ -327,8 +353,8 @@ import Testing
 
     @Test func `the command checks this machine and a server, and its exit code follows the worst finding`() throws {
         let server = try TestServer()
-        let arguments = ["doctor", "--quick", "--json", "--server", server.url]
-        let result = try CommandLineTool.run(arguments, folder: server.folder, seconds: 120)
+        // The file of the server names it.
+        let result = try CommandLineTool.run(["doctor", "--quick", "--json"], folder: server.folder, seconds: 120)
         let report = try JSONDecoder().decode(Report.self, from: Data(result.output.utf8))
         #expect(result.status == (report.level == "failure" ? 1 : 0), "\(result.output)")
         let texts = report.findings.filter { $0.check == "server" }
