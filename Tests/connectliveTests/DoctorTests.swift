@@ -275,19 +275,19 @@ import Testing
         #expect(server?.host ?? "" == host && server?.port ?? 0 == port)
     }
 
-    /// A STUN server (RFC 8489) that answers each request with the address of its sender, and before that with an answer to
-    /// another request.
+    /// A STUN server (RFC 8489) that answers each request with the address of its sender, and before that with another address
+    /// for another request.
     private static let stunServer = """
         import socket, struct
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         s.bind(("127.0.0.1", 0))
         print("port", s.getsockname()[1], flush=True)
         while True:
-            request, (host, port) = s.recvfrom(2048)
-            value = struct.pack("!BBHI", 0, 1, port ^ 0x2112, struct.unpack("!I", socket.inet_aton(host))[0] ^ 0x2112A442)
-            head = struct.pack("!HHI", 0x0101, len(value) + 4, 0x2112A442)
-            for transaction in [bytes(12), request[8:20]]:
-                s.sendto(head + transaction + struct.pack("!HH", 0x20, len(value)) + value, (host, port))
+            request, sender = s.recvfrom(2048)
+            for transaction, host in [(bytes(12), "192.0.2.9"), (request[8:20], sender[0])]:
+                address = struct.unpack("!I", socket.inet_aton(host))[0] ^ 0x2112A442
+                value = struct.pack("!HHBBHI", 0x20, 8, 0, 1, sender[1] ^ 0x2112, address)
+                s.sendto(struct.pack("!HHI", 0x0101, len(value), 0x2112A442) + transaction + value, sender)
         """
 
     @Test func `a STUN server is asked over UDP`() async throws {
