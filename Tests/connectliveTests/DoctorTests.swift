@@ -67,7 +67,8 @@ import Testing
         #expect(lines.contains("ok       encoder: h264 x264enc: 84 frames/s at 1280x720"), "\(lines)")
         #expect(lines.contains("ok       cameras: serial:A1 (Webcam) can be opened"))
         let names = Set(report.findings.map(\.check))
-        #expect(names == Set(Self.checks(Self.healthy()).map(\.name)))
+        // A machine without libcamera has no line about it.
+        #expect(names == Set(Self.checks(Self.healthy()).map(\.name)).subtracting(["libcamera"]))
     }
 
     @Test func `a machine without a camera is told how to call without one`() async {
@@ -76,6 +77,17 @@ import Testing
             found == [
                 .warning("No camera was found.", fix: "Plug one in, or publish with --file FILE or --test-pattern.")
             ])
+    }
+
+    @Test func `a machine with a camera of libcamera alone has a camera`() async {
+        var machine = Self.healthy()
+        machine.cameras = { [] }
+        machine.libraryCameras = { ["libcamera:imx219"] }
+        let reports = Collected<Finding>()
+        await CheckRunner().run(machine.deviceChecks) { check, findings in
+            if ["cameras", "libcamera"].contains(check.name) { findings.forEach(reports.append) }
+        }
+        #expect(reports.all == [.ok("libcamera:imx219 is present")])
     }
 
     @Test func `a camera that this user may not open is a failure with the group to join`() async {
@@ -320,6 +332,17 @@ import Testing
         let server = try TestServer()
         #expect(await ports.open(.tcp, "127.0.0.1", server.port) == .inUse)
         #expect(ports.user(.tcp, server.port)?.hasPrefix("connectlive (process ") == true)
+    }
+
+    @Test func `each check has a row on the page of problems`() throws {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("docs/troubleshooting.md")
+        let page = try String(contentsOf: file, encoding: .utf8)
+        let server = ServerUnderTest(name: "", health: { 200 }, signIn: {}, join: { "" })
+        let stun = try #require(STUNServer("a"))
+        let checks = Self.checks(Self.healthy()) + [server.check, stun.check(Self.healthy())]
+        let rows = page.split(separator: "\n").filter { $0.hasPrefix("| `") }
+        for name in Set(checks.map(\.name)) { #expect(rows.contains { $0.contains("`\(name)`") }, "\(name)") }
     }
 
     @Test func `each element that is looked for is of a package that setup installs`() throws {

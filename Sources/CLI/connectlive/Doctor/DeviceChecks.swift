@@ -8,6 +8,10 @@ extension Machine {
             .blocking(
                 "cameras", fixIfSilent: "A camera's driver hangs: unplug the camera and plug it in again.",
                 run: camerasFindings),
+            // A check of its own: if libcamera hangs, other cameras are reported all the same.
+            .blocking("libcamera", fixIfSilent: "Restart the machine, or remove gstreamer1.0-libcamera.") {
+                libraryCameras().map { .ok("\($0) is present") }
+            },
             // The sound server has a limit of its own, whose message is more exact.
             .blocking("sound", limit: .seconds(5), fixIfSilent: Self.soundServerFix, run: soundFindings),
             .blocking(
@@ -33,9 +37,7 @@ extension Machine {
             default: return .failure(title + ": " + error.message, fix: "Plug the camera in again.")
             }
         }
-        // They answer only when they are opened.
-        let others = libraryCameras().map { Finding.ok("\($0) is present") }
-        guard findings.isEmpty, others.isEmpty else { return findings + others }
+        guard findings.isEmpty, libraryCameras().isEmpty else { return findings }
         return [.warning("No camera was found.", fix: "Plug one in, or publish with --file FILE or --test-pattern.")]
     }
 

@@ -138,8 +138,13 @@ struct STUNServer: Sendable {
         }
     }
 
+    private struct UnknownHost: Error, CustomStringConvertible {
+        let description = "the host name is unknown"
+    }
+
     private static func address(by host: String, _ port: Int) async throws -> TransportAddress {
-        let server = try await offPool { Result { try SocketAddress.makeAddressResolvingHost(host, port: port) } }.get()
+        let server = try await offPool { try? SocketAddress.makeAddressResolvingHost(host, port: port) }
+        guard let server else { throw UnknownHost() }
         let transaction = STUNTransaction(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
         let request = STUNMessage.bindingRequest(transaction)
         return try await DatagramQuestion.ask(request, at: server) { datagram in
