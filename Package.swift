@@ -107,7 +107,10 @@ let package = Package(
         target("ICELite", on: "Transport", ["RTP"]),
         target(
             "PeerIO", on: "Transport",
-            ["RTP", "ICELite", "PeerSession", "PeerLoop", "CDatagrams", "CGLib", "CNice", "CSRTP", "COpenSSL"]),
+            [
+                "RTP", "ICELite", "PeerSession", "PeerLoop", "CDatagrams", "CLinux", "CGLib", "CNice", "CSRTP",
+                "COpenSSL",
+            ]),
         // Room
         target("RoomProtocol", on: "Room", ["RTP"]),
         target("EmbeddedFiles", on: "Room", ["CEmbeddedFiles"]),
@@ -132,8 +135,9 @@ let package = Package(
         .executableTarget(
             name: "connectlive",
             dependencies: [
-                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph",
-                "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", log,
+                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "ClientCore", "RoomProtocol",
+                "MediaGraph",
+                "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", "PeerIO", "ICELite", "RTP", log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio + kit,
             path: "Sources/CLI/connectlive", swiftSettings: strict,
@@ -262,7 +266,9 @@ let package = Package(
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),
-        tests(of: "connectlive", with: ["Cameras", "TestFixtures", "RoomFixtures", "RoomProtocol"]),
+        tests(
+            of: "connectlive",
+            with: ["Cameras", "ICELite", "MediaGraph", "MediaNodes", "TestFixtures", "RoomFixtures", "RoomProtocol"]),
     ]
 )
 

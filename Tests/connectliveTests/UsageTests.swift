@@ -10,7 +10,7 @@ import TestSupport
     }
 
     @Test(arguments: [
-        "demo", "serve", "publish", "view", "devices", "validate", "graph", "nodes", "schema",
+        "demo", "serve", "publish", "view", "devices", "doctor", "validate", "graph", "nodes", "schema",
         "run", "plan", "top", "apply", "set",
     ])
     func `every command describes each of its options in one line`(command: String) throws {

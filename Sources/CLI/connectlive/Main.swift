@@ -85,7 +85,7 @@ struct ConnectLiveCommand: AsyncParsableCommand {
         version: ConnectLive.version,
         subcommands: [
             DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,
-            CameraCommand.self,
+            CameraCommand.self, DoctorCommand.self,
             RunCommand.self, PlanCommand.self, ValidateCommand.self, GraphCommand.self, NodesCommand.self,
             SchemaCommand.self, TopCommand.self, ApplyCommand.self, SetCommand.self, PluginCommand.self,
         ])

@@ -26,6 +26,13 @@ struct ServerFlags: ParsableArguments {
         }
     }
 
+    /// The server that these flags lead to: a given one, or that of a running `serve`. Nil if nothing names one.
+    var knownAddress: String? {
+        let given = [server, ProcessInfo.processInfo.environment["CONNECTLIVE_SERVER"]].compactMap(\.self)
+        let file = try? ServerFile.read(from: ServerFile.defaultPath())
+        return given.first { !$0.isEmpty } ?? file.flatMap { $0.isRunning ? $0.server : nil }
+    }
+
     /// Signs in. The SDK finds missing values.
     func signIn() async throws {
         let (code, message) = await ConnectLive.signIn(

@@ -111,10 +111,14 @@ enum Serving {
             let wanted = media.buffer.wanted
             lines.append(
                 "The kernel limits the buffers of this port to \(media.buffer.allowed / 1024) KiB, so a busy room may lose "
-                    + "packets. To allow \(wanted >> 20) MiB: sysctl -w net.core.rmem_max=\(wanted) "
-                    + "net.core.wmem_max=\(wanted)")
+                    + "packets. To allow \(wanted >> 20) MiB: \(bufferCommand(wanted))")
         }
         return lines
+    }
+
+    /// Lets the kernel give a socket buffers of so many bytes.
+    static func bufferCommand(_ bytes: Int) -> String {
+        "sysctl -w net.core.rmem_max=\(bytes) net.core.wmem_max=\(bytes)"
     }
 
     /// Each address that a browser can open, and the browser's limits there.

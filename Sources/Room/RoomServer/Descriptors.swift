@@ -46,6 +46,12 @@ extension RoomServer {
     /// Allows the default number of participants.
     package static let usualDescriptorLimit = 4096
 
+    /// The most files that a server may open: the soft limit, raised to the hard one.
+    package static var openFileLimit: Int {
+        Descriptors.raiseLimit()
+        return Descriptors.limit
+    }
+
     /// Raises the soft limit on open files to the hard one. Returns the error if a server cannot start with that.
     package static func raiseDescriptorLimit(threads: Int) -> RoomError? {
         Descriptors.raiseLimit()

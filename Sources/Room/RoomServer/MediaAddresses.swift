@@ -5,6 +5,9 @@ internal import RTP
 internal import RoomProtocol
 
 extension RoomServer {
+    /// The buffer that a media port asks the kernel for in each direction, in bytes.
+    package static let wantedBuffer = MediaPort.wantedBuffer
+
     /// Where clients send media.
     package struct MediaAddresses: Sendable {
         /// One for all threads, or one for each.

@@ -12,6 +12,14 @@ func fuzzSTUN(_ bytes: [UInt8]) {
     let remote = TransportAddress(ipv6: 1, 2, port: 3)
     let local = TransportAddress(ipv4: 4, port: 5)
     var answer = PacketBuffer()
+    if let message = STUNMessage(parsing: bytes.span), let address = message.mappedAddress(in: bytes.span) {
+        // A response with this address has it again.
+        var packet = PacketBuffer()
+        packet.beginSTUN(.success, message.transaction)
+        packet.addMappedAddress(address, message.transaction)
+        let copy = packet.bytes.span.extracting(0..<packet.count)
+        precondition(STUNMessage(parsing: copy)?.mappedAddress(in: copy) == address)
+    }
     for datagram in [bytes, withFingerprint(bytes)] {
         answer.count = 0
         let received = agent.receive(datagram.span, from: remote, to: local, now: .zero, answer: &answer)

@@ -1,8 +1,8 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
-// Functions of Linux that Swift's Glibc module lacks: sealed shared memory, descriptors sent over sockets, epoll(7), and
-// programs that end with the thread that started them. They return the created object, or a negative error number.
+// Functions of Linux that Swift's Glibc module lacks: sealed shared memory, descriptors sent over sockets, epoll(7),
+// programs that end with the thread that started them, and the error of the wall clock. They return the created object, or a negative error number.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +64,8 @@ pid_t clinux_start(
 
 // A descriptor that becomes readable when the process ends.
 int clinux_process_descriptor(pid_t process);
+
+// The largest error of the wall clock in microseconds, by the kernel's estimate. -1 if nothing synchronises it.
+int64_t clinux_wall_clock_error(void);
 
 #endif

@@ -134,6 +134,9 @@ package final class MediaPort: TurnMember, PausedReader {
     /// Makes the kernel give all datagrams of the port to one loop of the group, for tests.
     func steer(to place: Int) { socket.steer(to: place) }
 
+    /// Bytes that a busy server wants the kernel to queue in each direction.
+    package static let wantedBuffer = DatagramSocket.wantedBuffer
+
     /// Bytes that the kernel lets the socket queue for receiving and for sending, and what a busy server wants.
     package var buffers: (receive: Int, send: Int, wanted: Int) {
         (socket.buffers.receive, socket.buffers.send, DatagramSocket.wantedBuffer)

@@ -1,0 +1,157 @@
+internal import ClientCore
+internal import ConnectLiveSDK
+internal import Foundation
+internal import ICELite
+internal import MediaNodes
+internal import NIOCore
+internal import RTP
+internal import RoomClient
+internal import RoomProtocol
+
+/// A room server as the doctor asks it. The functions throw an error whose text is one sentence with the fix.
+struct ServerUnderTest: Sendable {
+    /// The address, for messages.
+    var name: String
+    /// The HTTP status of its health page.
+    var health: @Sendable () async throws -> Int
+    /// Signs in with the service's secret.
+    var signIn: @Sendable () async throws -> Void
+    /// Joins a room of its own, and leaves it. Returns facts about the media connections.
+    var join: @Sendable () async throws -> String
+
+    /// - Throws: 1305 for an address that can never be reached.
+    init(_ flags: ServerFlags, address: String) throws {
+        let place = try ServerAddress(address)
+        name = "\(place)"
+        health = { try await HTTPExchange(.get, Signalling.healthPath).run(at: place).status }
+        signIn = { try await flags.signIn() }
+        join = { try await Self.joinAndLeave() }
+    }
+
+    init(
+        name: String, health: @escaping @Sendable () async throws -> Int,
+        signIn: @escaping @Sendable () async throws -> Void, join: @escaping @Sendable () async throws -> String
+    ) {
+        (self.name, self.health, self.signIn, self.join) = (name, health, signIn, join)
+    }
+
+    var check: Check {
+        // Each request has a limit of its own, whose message is more exact.
+        Check("server", limit: .seconds(45), fixIfSilent: "Restart the server, or use another one.") {
+            var findings: [Finding] = []
+            do {
+                let status = try await health()
+                guard status == 200 else {
+                    return [
+                        .failure(
+                            "\(name) responds with HTTP status \(status), not as a room server.",
+                            fix: "Correct the address in --server.")
+                    ]
+                }
+                findings.append(.ok("\(name) is reachable"))
+                try await signIn()
+                findings.append(.ok("\(name) accepts the service id and secret"))
+                findings.append(.ok("\(name): \(try await join())"))
+                return findings
+            } catch {
+                let fix =
+                    switch findings.count {
+                    case 0: "Start it: connectlive serve"
+                    case 1: "Pass --service-id and --service-secret of that server."
+                    default:
+                        "Allow TCP and UDP port \(ListenAddress.defaultPort), or those of the server, in the firewall."
+                    }
+                return findings + [.failure("\(error)", fix: fix)]
+            }
+        }
+    }
+
+    private static func joinAndLeave() async throws -> String {
+        let (connected, signal) = AsyncStream.makeStream(of: Void.self)
+        let guest = Guest(endsOnProblem: true) { signal.yield() }
+        var config = Config()
+        config.playsRemoteAudio = false
+        let room = ConnectLive.createRoom(config: config, delegate: guest)
+        room.connect(roomId: "doctor-\(UInt32.random(in: .min ... .max))")
+        let end = Task {
+            _ = await Result { try await guest.untilEnded() }
+            signal.finish()
+        }
+        defer { end.cancel() }
+        guard await connected.first(where: { true }) != nil else {
+            try await guest.untilEnded()
+            throw CancellationError()
+        }
+        let statistics = await room.statistics()
+        room.disconnect()
+        try? await guest.untilEnded()
+        let time = statistics.connectMilliseconds.map { " after \(Figures.milliseconds($0))" } ?? ""
+        return "media connected over UDP\(time), with version \(Signalling.versions.max() ?? 0) of the protocol"
+            + (statistics.srtpProfile.map { " and \($0)" } ?? "")
+    }
+}
+
+/// A STUN server, which knows the address from which datagrams of this machine arrive.
+struct STUNServer: Sendable {
+    static let defaultPort = 3478
+
+    let host: String
+    let port: Int
+    /// This machine's address and port as the server sees them.
+    var ask: @Sendable (_ host: String, _ port: Int) async throws -> TransportAddress = {
+        try await address(by: $0, $1)
+    }
+
+    /// Reads `HOST:PORT` or `HOST`. An IPv6 host before a port is in brackets.
+    init?(_ text: String) {
+        guard let url = URLComponents(string: "stun://\(text)"), let host = url.host, !host.isEmpty, url.path.isEmpty,
+            url.query == nil, url.user == nil
+        else { return nil }
+        self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        port = url.port ?? Self.defaultPort
+        guard (1...65535).contains(port) else { return nil }
+    }
+
+    func check(_ machine: Machine) -> Check {
+        let name = "\(ListenAddress.inURL(host)):\(port)"
+        return Check(
+            "public address", limit: .seconds(5),
+            fixIfSilent: "Allow UDP to \(name) in the firewall, or name another server with --stun."
+        ) {
+            do {
+                let address = try await ask(host, port)
+                guard !machine.addresses().contains(address.host) else {
+                    return [.ok("\(address.host) by \(name), without address translation")]
+                }
+                return [
+                    .ok(
+                        "\(address.host) by \(name), behind address translation (NAT). A server here needs "
+                            + "--public-address \(address.host), and its ports forwarded")
+                ]
+            } catch {
+                return [
+                    .failure(
+                        "\(name) cannot be asked: \(error).",
+                        fix: "Check the name and the network, or name another server.")
+                ]
+            }
+        }
+    }
+
+    private struct UnknownHost: Error, CustomStringConvertible {
+        let description = "the host name is unknown"
+    }
+
+    private static func address(by host: String, _ port: Int) async throws -> TransportAddress {
+        let server = try await offPool { try? SocketAddress.makeAddressResolvingHost(host, port: port) }
+        guard let server else { throw UnknownHost() }
+        let transaction = STUNTransaction(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+        let request = STUNMessage.bindingRequest(transaction)
+        return try await DatagramQuestion.ask(request, at: server) { datagram in
+            guard let message = STUNMessage(parsing: datagram.span), message.transaction == transaction else {
+                return nil
+            }
+            return message.mappedAddress(in: datagram.span)
+        }
+    }
+}
