@@ -240,8 +240,8 @@ final class DownSession {
         let shares = LinkShares.shares(of: Double(target), audio: audio + repairs, videos: wishes)
         let isCongested = peer.isCongested
         for (video, share) in zip(videos, shares) {
-            guard let share, isCongested || video.carried.part != nil else { video.setCarried(.all, now: now); continue }
-            video.setCarried(.part(share), now: now)
+            let isLimited = isCongested || video.carried.part != nil
+            video.setCarried(isLimited ? share.map { .part($0) } ?? .all : .all, now: now)
         }
     }
 

@@ -322,7 +322,9 @@ final class UpSession {
             } else if track.isVideo {
                 entry.isEncoded = false
                 entry.framesDroppedForRate = track.gate.dropped
-                if let last = track.gate.lastDrop, loop.now - last < .seconds(2) { entry.limitation = track.isLimitedByRoom ? .subscribers : .network }
+                if let last = track.gate.lastDrop, loop.now - last < .seconds(2) {
+                    entry.limitation = track.isLimitedByRoom ? .subscribers : .network
+                }
                 entry.width = track.offer.track.videoFormat?.width ?? 0
                 entry.height = track.offer.track.videoFormat?.height ?? 0
             }
