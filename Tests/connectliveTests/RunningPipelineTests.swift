@@ -322,9 +322,10 @@ extension TemporaryFolder {
         #expect(report.contains("\"meters\""), "\(report)")
     }
 
-    @Test func `an edit to a camera that is not there is made, with a warning that names the camera`() throws {
+    @Test func `an edit to a camera that is not there or delivers nothing is made, with a warning`() throws {
         let folder = TemporaryFolder()
         let camera = try CameraFile.write([], to: folder)
+        let refused = try CameraFile.write([.init("noBandwidth", at: 0)], to: folder, "refused.json")
         func graph(_ device: String) -> String {
             """
             chains:
@@ -343,6 +344,9 @@ extension TemporaryFolder {
         #expect(result.status == 0 && result.output.contains("replaced front (camera)"), "\(result.error)")
         let line = "warning: front waits for its device: The camera serial:NOPE is not plugged in"
         #expect(result.error.contains(line), "\(result.error)")
+        try folder.write(graph(refused), to: "other.yaml")
+        let silent = try run.command("apply", "other.yaml")
+        #expect(silent.status == 0 && silent.error.contains("warning: front waits for its device: "), "\(silent.error)")
         let returned = try run.command("apply", "graph.yaml")
         #expect(returned.status == 0 && !returned.error.contains("warning"), "\(returned.error)")
         #expect(try run.end().status == 0)

@@ -69,7 +69,7 @@ final class LiveRun: ControlledPipeline {
         let change = try await pipeline.apply(
             whole, bindings: NodeBindings(), within: deadline ?? Self.defaultDeadline)
         let doubts = change.result.sharedCameras + change.result.unknownFailovers
-        let warnings = change.absences + doubts.filter { !former.contains($0) }
+        let warnings = change.absences(in: pipeline.statistics) + doubts.filter { !former.contains($0) }
         return AppliedEdit(changes: change.words, warnings: warnings.isEmpty ? nil : warnings)
     }
 
@@ -116,11 +116,12 @@ extension GraphChange {
             + addedLinks.map(\.link).filter(isNews).map { "linked \($0.from) to \($0.to)" }
     }
 
-    /// One sentence for each new or replaced source whose device is not there. The graph waits for it, also for one whose
-    /// name is misspelt.
-    var absences: [String] {
+    /// One sentence for each new or replaced source whose device is not there, also because its name is misspelt, or
+    /// delivers nothing. The graph waits for it.
+    func absences(in statistics: MediaStatistics) -> [String] {
         added.compactMap { node in
-            node.device?.absence.map { "\(node.name) waits for its \(DeviceWord.of(kind: node.node.kind)): \($0)" }
+            let cause = node.device?.absence.map { "\($0)" } ?? statistics.sources[node.name]?.cause
+            return cause.map { "\(node.name) waits for its \(DeviceWord.of(kind: node.node.kind)): \($0)" }
         }
     }
 
