@@ -71,7 +71,9 @@ extension VideoViewer {
         guard let waiting = waitsForKeyframeSince, simulation.isReadable else { return nil }
         let cut = max(client.lastCut, source.client.lastCut, simulation.server.disturbance.last)
         let loss = max(client.losses.last(of: source.id), source.client.losses.last(of: source.id))
-        let start = max(waiting, max(flowing, source.lastRestart), max(cut, loss))
+        // A link without room for all frames gets none, up to a later keyframe.
+        let leftOut = simulation.server.process?.lastLeftOut(of: stream, for: client) ?? .zero
+        let start = max(waiting, max(flowing, source.lastRestart), max(cut, max(loss, leftOut)))
         guard start < simulation.loop.now else { return nil }
         // A subscription's request and an offer of more receivers come first.
         let signalling = lastShown == nil ? client.longestRoundTrip * 3 : .zero

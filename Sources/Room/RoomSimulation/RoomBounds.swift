@@ -12,8 +12,8 @@ public struct RoomBounds: Sendable, Equatable {
     public var freeze = TimeInterval.seconds(6)
     /// The wait for a keyframe, beyond round trips, while no datagram that it needs is lost: see `docs/simulation.md`. Of all
     /// viewers, on links with any loss. Not with real encryption, which hides the contents of lost datagrams.
-    /// The server may leave frames out for 2 s, if the link has no room for them.
-    public var keyframe = TimeInterval.seconds(3)
+    /// Nor while the server leaves frames out, because the link has no room for them.
+    public var keyframe = TimeInterval.seconds(1)
     /// Since the last frame of each viewer, at the end of the room.
     public var lastFrame = TimeInterval.seconds(3)
     /// The packets that the server holds, as a share of the most that its settings allow for the present streams and

@@ -34,6 +34,11 @@ final class ServerConnection: ClientConnection {
         deliver(.text(Envelope(id: id, message).json()))
     }
 
+    func belongs(to client: SimulatedClient) -> Bool { self.client === client }
+
+    /// See `Rooms.lastLeftOut`.
+    func lastLeftOut(of stream: Int) -> MonotonicTime { rooms?.lastLeftOut(of: stream, for: self) ?? .zero }
+
     func didJoin() { hasJoined = true }
 
     func didNotJoin() {}

@@ -101,6 +101,11 @@ final class ServerProcess {
         return connection
     }
 
+    /// When the server last left a frame of a stream out for a client, because its link had no room. `.zero` if it never did.
+    func lastLeftOut(of stream: Int, for client: SimulatedClient) -> MonotonicTime {
+        connections.last { $0.belongs(to: client) }?.lastLeftOut(of: stream) ?? .zero
+    }
+
     /// Ends the process: connections break, and nothing is sent.
     func kill() {
         for shard in shards { shard.port.isDead = true }

@@ -23,6 +23,8 @@ final class Consumer {
     @exclusivity(unchecked) private(set) var stream: PublishedStream?
     /// Nil while the link carries all of the stream.
     @exclusivity(unchecked) private var thinning: Thinning?
+    /// When a frame was last left out because the link had no room for it. `.zero` if none was.
+    private(set) var lastLeftOut = MonotonicTime.zero
     /// How much of the stream the link carries.
     private(set) var carried = Carried.unknown
     /// Its index among the stream's consumers, which the stream sets.
@@ -168,10 +170,14 @@ final class Consumer {
         guard let stream else { return false }
         // A packet of a replay has arrived earlier.
         let now = peer.loop.now
-        if isPausing { return thinning?.resumes(isAlone: !stream.hasOthers, now: now) == false }
+        if isPausing {
+            lastLeftOut = now
+            return thinning?.resumes(isAlone: !stream.hasOthers, now: now) == false
+        }
         guard !splice.isAwaitingStart,
             thinning?.pauses(before: packet.timestamp, isNewest: packet.isNewest, now: now) == true
         else { return false }
+        lastLeftOut = now
         endReplay()
         splice.pause()
         stream.consumerBegins()

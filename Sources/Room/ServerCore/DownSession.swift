@@ -123,6 +123,11 @@ final class DownSession {
         candidate.isEmpty ? peer.remoteCandidatesEnded() : peer.addRemoteCandidate(candidate)
     }
 
+    /// When a frame of a stream was last left out because the link had no room for it. `.zero` if none was.
+    func lastLeftOut(of stream: Int) -> MonotonicTime {
+        consumers.first { $0.stream?.info.id == stream }?.lastLeftOut ?? .zero
+    }
+
     func receiver(carrying stream: PublishedStream) -> Receiver? {
         consumers.first { $0.stream === stream }?.receiver
     }

@@ -100,6 +100,9 @@ final class Participant: AudioListener {
 
     func publishes(_ stream: PublishedStream) -> Bool { stream.participant == id }
 
+    /// See `DownSession.lastLeftOut`.
+    func lastLeftOut(of stream: Int) -> MonotonicTime { down.lastLeftOut(of: stream) }
+
     func isHearing(_ stream: PublishedStream) -> Bool { down.receiver(carrying: stream) != nil }
 
     func streamEnded(_ stream: PublishedStream) -> Bool { down.streamEnded(stream) }

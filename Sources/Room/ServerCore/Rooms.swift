@@ -70,6 +70,11 @@ package final class Rooms {
         return rooms.values.reduce(into: own) { $0 += $1.pipedMemory }
     }
 
+    /// When a frame of a stream was last left out for the client, because its link had no room. `.zero` if none was.
+    package func lastLeftOut(of stream: Int, for connection: any ClientConnection) -> MonotonicTime {
+        members[ObjectIdentifier(connection)]?.participant.lastLeftOut(of: stream) ?? .zero
+    }
+
     /// When media of the client last arrived. `.zero` if none did.
     package func lastMedia(from connection: any ClientConnection) -> MonotonicTime {
         members[ObjectIdentifier(connection)]?.participant.lastReceived ?? .zero
