@@ -23,6 +23,8 @@ actor LoadClient {
     private let media: StreamMedia
     private let length: Int
     private let reader: LoadReader?
+    /// Whether it accepts transport-wide numbers, so that the server estimates its link and paces.
+    private let reportsArrivals: Bool
     private var up: Peer?
     private var source: PacketSource?
     /// A receiver carries one stream.
@@ -41,9 +43,11 @@ actor LoadClient {
     ///   - length: of whole packets, in bytes.
     ///   - local: the address that it connects from; nil for any.
     ///   - reader: reads its sockets, of which a loop may then have thousands; nil for sockets of libnice.
+    ///   - reportsArrivals: whether it accepts transport-wide numbers, with which the server paces its packets.
     init(
         _ name: String, loop: EventLoop, server: LoadServer, profiles: [SRTPProfile], media: StreamMedia = .video,
-        length: Int = LoadPacket.length, from local: String? = nil, reader: LoadReader? = nil
+        length: Int = LoadPacket.length, from local: String? = nil, reader: LoadReader? = nil,
+        reportsArrivals: Bool = true
     ) async throws {
         self.name = name
         self.loop = loop
@@ -51,6 +55,7 @@ actor LoadClient {
         self.media = media
         self.length = length
         self.reader = reader
+        self.reportsArrivals = reportsArrivals
         line = try await server.connect(from: local)
         certificate = try Certificate(profiles: profiles)
     }
@@ -107,7 +112,8 @@ actor LoadClient {
 
     /// Opens the down session; returns the answer to the server's offer.
     private func answer(_ text: String) throws -> String {
-        let offer = try SessionDescription(parsing: text)
+        var offer = try SessionDescription(parsing: text)
+        if !reportsArrivals { offer.removeTransportNumbers() }
         guard let remote = offer.transport else { throw BenchmarkError("The server's offer has no transport.") }
         let peer = try makePeer(remote.isLite ? .controlling : .controlled)
         down = peer
@@ -118,7 +124,9 @@ actor LoadClient {
             receivers[receiver.mid] = peer.addReceiver(
                 ReceiverConfiguration(
                     ssrc: receiver.ssrc,
-                    retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid, clockRate: wanted.clockRate,
+                    retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
+                    extensions: offer[mid: receiver.mid]?.sentExtensions ?? HeaderExtensionIDs(),
+                    clockRate: wanted.clockRate,
                     payloadTypes: [codec.payloadType],
                     retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
                     nack: media == .video))
@@ -249,5 +257,12 @@ actor LoadClient {
         up?.close()
         down = nil
         up = nil
+    }
+}
+
+extension SessionDescription {
+    /// Makes an offer without transport-wide numbers of it.
+    fileprivate mutating func removeTransportNumbers() {
+        for index in media.indices { media[index].extensions.removeAll { $0.kind == .transportNumber } }
     }
 }

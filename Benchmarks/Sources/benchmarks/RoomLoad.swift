@@ -18,6 +18,8 @@ actor RoomLoad {
         /// The addresses that clients connect from, in turn. Empty for any.
         var addresses: [String]
         var profiles: [SRTPProfile]
+        /// Whether subscribers report arrivals, so that our server paces.
+        var reportsArrivals: Bool
     }
 
     private struct Room {
@@ -60,7 +62,7 @@ actor RoomLoad {
         made += 1
         return try await LoadClient(
             name, loop: loop, server: server, profiles: shape.profiles, media: shape.codec.media,
-            length: shape.length, from: local, reader: reader)
+            length: shape.length, from: local, reader: reader, reportsArrivals: shape.reportsArrivals)
     }
 
     /// Runs the closure for numbers from 0, some at once.

@@ -82,6 +82,7 @@ struct RoomLoadCommand: AsyncParsableCommand {
     @Flag(help: "Print a line before and after each measurement, and wait for one, so that a program can count.")
     var paced = false
     @Flag(help: "Offer SRTP AES128_CM_SHA1_80 alone.") var aesCM = false
+    @Flag(help: "Refuse transport-wide numbers, so that our server neither estimates nor paces.") var unpaced = false
 
     /// Threads of our server that carry media.
     private static let mediaThreads = "rooms"
@@ -123,7 +124,7 @@ struct RoomLoadCommand: AsyncParsableCommand {
             shape: RoomLoad.Shape(
                 rooms: Self.firstRoom..<Self.firstRoom + rooms, publishers: publishers, codec: audio ? .opus : .vp8,
                 length: length, addresses: from?.split(separator: ",").map(String.init) ?? [],
-                profiles: aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM]))
+                profiles: aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM], reportsArrivals: !unpaced))
         var (steps, joining): ([RoomLoadStep], [Double]) = ([], [])
         for (index, count) in counts.enumerated() {
             let start = EventLoop.now

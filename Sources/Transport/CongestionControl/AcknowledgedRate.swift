@@ -69,11 +69,14 @@ struct AcknowledgedRate: Sendable {
     }
 
     private func rate(from start: Int) -> DataRate? {
-        guard window.count - start >= Self.neededPackets, let last = window.last else { return nil }
+        guard window.count - start >= Self.neededPackets else { return nil }
         let first = window[start]
         var (gap, secondGap) = (TimeInterval.zero, TimeInterval.zero)
         var arrived = 0.0
         var before = first.arrival
+        var sent = Sent()
+        // Packets that were sent before one of the removed ones do not belong to the time of sending.
+        let from = start == 0 ? newestRemoved ?? .zero : .zero
         for index in start..<window.count {
             let sample = window[index]
             arrived += sample.bytes
@@ -84,28 +87,33 @@ struct AcknowledgedRate: Sendable {
             } else if since > secondGap {
                 secondGap = since
             }
+            if sample.sent >= from { sent.add(sample) }
         }
         // The first packet came at the beginning of the time, so it does not belong to it. The same for the last sent.
-        let arrivalTime = max(last.arrival - first.arrival - gap + secondGap, .milliseconds(1))
+        let arrivalTime = max(before - first.arrival - gap + secondGap, .milliseconds(1))
         let receiving = DataRate(bytes: arrived - first.bytes, in: arrivalTime)
-        return min(receiving, sendingRate(from: start) ?? .unlimited)
+        return min(receiving, sent.rate ?? .unlimited)
     }
 
-    /// Nil if too few packets were sent after the newest of the removed ones.
-    private func sendingRate(from start: Int) -> DataRate? {
-        var sent = 0.0
-        var count = 0
-        var first: MonotonicTime?
-        var last: (time: MonotonicTime, bytes: Double)?
-        for index in start..<window.count {
-            let sample = window[index]
-            if start == 0, let newestRemoved, sample.sent < newestRemoved { continue }
-            sent += sample.bytes
+    /// Packets by when they were sent.
+    private struct Sent {
+        private var bytes = 0.0
+        private var count = 0
+        private var first = MonotonicTime.never
+        private var last = MonotonicTime.zero
+        private var lastBytes = 0.0
+
+        mutating func add(_ sample: Sample) {
+            bytes += sample.bytes
             count += 1
-            first = min(first ?? sample.sent, sample.sent)
-            if sample.sent > (last?.time ?? .zero) { last = (sample.sent, sample.bytes) }
+            first = min(first, sample.sent)
+            if sample.sent > last { (last, lastBytes) = (sample.sent, sample.bytes) }
         }
-        guard count >= Self.neededPackets, let first, let last else { return nil }
-        return DataRate(bytes: sent - last.bytes, in: max(last.time - first, .milliseconds(1)))
+
+        /// Nil for too few packets.
+        var rate: DataRate? {
+            guard count >= AcknowledgedRate.neededPackets, last > .zero else { return nil }
+            return DataRate(bytes: bytes - lastBytes, in: max(last - first, .milliseconds(1)))
+        }
     }
 }

@@ -3,9 +3,9 @@ public import RTP
 /// Estimates how much a path carries, and decides how fast to send and when to probe for more: Google congestion
 /// control (draft-ietf-rmcat-gcc-02) with the refinements of libwebrtc. docs/congestion-control.md explains how.
 ///
-/// A value without clock, timers or packets. Its owner calls it for each packet and each feedback, and at
-/// `nextTimeout`. After the histories have grown to the path's needs, a packet allocates nothing.
-public struct CongestionController: Sendable {
+/// Without clock, timers or packets. Its owner calls it for each packet and each feedback, and at `nextTimeout`. After the
+/// histories have grown to the path's needs, a packet allocates nothing. One owner, one thread.
+public final class CongestionController {
     public struct Settings: Sendable, Equatable {
         public var minimum: DataRate
         public var start: DataRate
@@ -62,34 +62,36 @@ public struct CongestionController: Sendable {
     static let probeAfterOutage = 0.85
     static let rememberedProbes = 8
 
-    public private(set) var settings: Settings
-    public private(set) var path = PathDelay()
-    private var history = PacketHistory()
-    private var acknowledged = AcknowledgedRate()
-    private var delayBased: DelayBasedEstimate
-    private var lossBased: LossBasedEstimate
-    private var lossReports = LossReports()
-    private var feedbackTimeout = FeedbackTimeout()
-    private var planner: ProbePlanner
-    private var probeResults = ProbeResults()
-    private var application: ApplicationLimit
-    private var window = CongestionWindow()
+    @exclusivity(unchecked) public private(set) var settings: Settings
+    @exclusivity(unchecked) public private(set) var path = PathDelay()
+    @exclusivity(unchecked) private var history = PacketHistory()
+    @exclusivity(unchecked) private var acknowledged = AcknowledgedRate()
+    @exclusivity(unchecked) private var delayBased: DelayBasedEstimate
+    @exclusivity(unchecked) private var lossBased: LossBasedEstimate
+    @exclusivity(unchecked) private var lossReports = LossReports()
+    @exclusivity(unchecked) private var feedbackTimeout = FeedbackTimeout()
+    @exclusivity(unchecked) private var planner: ProbePlanner { didSet { probeTimeout = planner.nextTimeout } }
+    /// The planner's. Each packet asks for it.
+    @exclusivity(unchecked) private var probeTimeout = MonotonicTime.never
+    @exclusivity(unchecked) private var probeResults = ProbeResults()
+    @exclusivity(unchecked) private var application: ApplicationLimit
+    @exclusivity(unchecked) private var window = CongestionWindow()
     /// The newest probes, by which their results are judged.
-    private var probes = Ring<ProbeCluster>(capacity: 16)
+    @exclusivity(unchecked) private var probes = Ring<ProbeCluster>(capacity: 16)
     /// The rate by delay and loss, within the limits of the settings.
-    private var current: DataRate
-    private var delayLimit = DataRate.unlimited
-    private var receiverLimit = DataRate.unlimited
-    private var pushedBack: DataRate
-    private var firstFeedback: MonotonicTime?
-    private var newestFeedback: MonotonicTime?
+    @exclusivity(unchecked) private var current: DataRate
+    @exclusivity(unchecked) private var delayLimit = DataRate.unlimited
+    @exclusivity(unchecked) private var receiverLimit = DataRate.unlimited
+    @exclusivity(unchecked) private var pushedBack: DataRate
+    @exclusivity(unchecked) private var firstFeedback: MonotonicTime?
+    @exclusivity(unchecked) private var newestFeedback: MonotonicTime?
     /// The rate before the last outage, until a probe of it.
-    private var rateBeforeOutage: DataRate?
+    @exclusivity(unchecked) private var rateBeforeOutage: DataRate?
     /// Losses of packets sent before say nothing about the path: it was out.
-    private var lossFrom = MonotonicTime.zero
-    private var nextTick = MonotonicTime.never
-    private var results: [PacketResult] = []
-    private var arrived: [PacketResult] = []
+    @exclusivity(unchecked) private var lossFrom = MonotonicTime.zero
+    @exclusivity(unchecked) private var nextTick = MonotonicTime.never
+    @exclusivity(unchecked) private var results: [PacketResult] = []
+    @exclusivity(unchecked) private var arrived: [PacketResult] = []
 
     public init(_ settings: Settings) {
         self.settings = settings
@@ -131,7 +133,7 @@ extension CongestionController {
 
     /// When to call `handleTimeout`. `.never` while nothing is on its way and no probe is planned.
     public var nextTimeout: MonotonicTime {
-        min(planner.nextTimeout, history.inFlight > 0 ? nextTick : .never)
+        min(probeTimeout, history.inFlight > 0 ? nextTick : .never)
     }
 
     private var isPaused: Bool {
@@ -140,7 +142,7 @@ extension CongestionController {
     }
 
     /// The next probe for the pacer, until nil. Call it after each call that takes the time.
-    public mutating func takeProbe() -> ProbeCluster? {
+    public func takeProbe() -> ProbeCluster? {
         guard let probe = planner.takePending() else { return nil }
         probes.append(probe)
         if probes.count > Self.rememberedProbes { probes.removeFirst() }
@@ -151,21 +153,21 @@ extension CongestionController {
 // The reports of its owner.
 extension CongestionController {
     /// The path can carry packets: the first probes begin.
-    public mutating func begin(now: MonotonicTime) { planner.begin(start: estimate, now: now) }
+    public func begin(now: MonotonicTime) { planner.begin(start: estimate, now: now) }
 
     /// The number of the next packet, for its header extension.
     public var nextNumber: SequenceNumber { history.nextNumber }
 
     /// A packet with `nextNumber` is sent.
     /// - Parameter bytes: its length with the headers of UDP and IP
-    public mutating func sent(bytes: Int, probe: UInt16 = 0, now: MonotonicTime) {
+    public func sent(bytes: Int, probe: UInt16 = 0, now: MonotonicTime) {
         if history.inFlight == 0 { nextTick = now + Self.interval }
         history.sent(bytes: bytes, probe: probe, now: now)
         application.sent(bytes: bytes, now: now)
         feedbackTimeout.sent(now: now)
     }
 
-    public mutating func received(_ feedback: TransportFeedback, now: MonotonicTime) {
+    public func received(_ feedback: TransportFeedback, now: MonotonicTime) {
         results.removeAll(keepingCapacity: true)
         history.received(feedback, into: &results)
         guard !results.isEmpty else { return }
@@ -193,7 +195,7 @@ extension CongestionController {
     }
 
     /// REMB.
-    public mutating func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
+    public func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
         let rate = DataRate(bitsPerSecond: Double(estimate.bitsPerSecond))
         receiverLimit = rate > .zero ? rate : .unlimited
         // Without transport-wide feedback, nothing else lifts the rate.
@@ -202,7 +204,7 @@ extension CongestionController {
     }
 
     /// A receiver report, from a peer without transport-wide feedback.
-    public mutating func reportedLoss(_ lost: Int, of packets: Int, roundTrip: TimeInterval, now: MonotonicTime) {
+    public func reportedLoss(_ lost: Int, of packets: Int, roundTrip: TimeInterval, now: MonotonicTime) {
         guard firstFeedback == nil else { return }
         let rate = lossReports.add(lost: lost, of: packets, target: estimate, roundTrip: roundTrip, now: now)
         current = min(max(rate, settings.minimum), settings.maximum)
@@ -210,7 +212,7 @@ extension CongestionController {
     }
 
     /// This process stood still until now, and read no feedback meanwhile.
-    public mutating func stalled(for time: TimeInterval, now: MonotonicTime) {
+    public func stalled(for time: TimeInterval, now: MonotonicTime) {
         path.stalled(now: now)
         delayBased.stalled(for: time)
         feedbackTimeout.stalled(for: time)
@@ -218,9 +220,9 @@ extension CongestionController {
     }
 
     /// The rate that all streams together can use. Nil before there is media: then probes go up to the maximum.
-    public mutating func setDemand(_ rate: DataRate?, now: MonotonicTime) { planner.setDemand(rate, now: now) }
+    public func setDemand(_ rate: DataRate?, now: MonotonicTime) { planner.setDemand(rate, now: now) }
 
-    public mutating func setLimits(minimum: DataRate, maximum: DataRate, now: MonotonicTime) {
+    public func setLimits(minimum: DataRate, maximum: DataRate, now: MonotonicTime) {
         settings = Settings(minimum: minimum, start: settings.start, maximum: maximum)
         delayBased.setMinimum(minimum)
         lossBased.setLimits(minimum: minimum, maximum: settings.maximum)
@@ -231,7 +233,7 @@ extension CongestionController {
 
     /// Packets take another way. The estimate starts again, at the acknowledged rate or the start rate if that is lower,
     /// and probes begin immediately.
-    public mutating func routeChanged(now: MonotonicTime) {
+    public func routeChanged(now: MonotonicTime) {
         history.routeChanged()
         let start = max(settings.minimum, min(settings.start, acknowledged.rate ?? estimate))
         delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
@@ -249,7 +251,7 @@ extension CongestionController {
         begin(now: now)
     }
 
-    public mutating func handleTimeout(now: MonotonicTime) {
+    public func handleTimeout(now: MonotonicTime) {
         guard nextTimeout <= now else { return }
         nextTick = now + Self.interval
         // Without reports, a pause would last until the next packet.
@@ -263,7 +265,7 @@ extension CongestionController {
 
 extension CongestionController {
     /// The packets that arrived, in the order of their arrivals. They are seldom in another order.
-    private mutating func sortArrivals() {
+    private func sortArrivals() {
         arrived.removeAll(keepingCapacity: true)
         var isSorted = true
         for packet in results {
@@ -275,7 +277,7 @@ extension CongestionController {
     }
 
     /// The result of a probe among the packets that arrived.
-    private mutating func probeResult(_ acknowledged: DataRate?) -> ProbeResults.Result? {
+    private func probeResult(_ acknowledged: DataRate?) -> ProbeResults.Result? {
         var result: ProbeResults.Result?
         for packet in arrived where packet.probe != 0 {
             guard let probe = probe(packet.probe) else { continue }
@@ -289,7 +291,7 @@ extension CongestionController {
 
     /// The delays and losses of an outage say nothing about the path after it. So the estimate starts again, at half the
     /// rate.
-    private mutating func noteOutage(now: MonotonicTime) {
+    private func noteOutage(now: MonotonicTime) {
         defer { newestFeedback = now }
         guard let newestFeedback, let oldest = results.first?.sent else { return }
         let silence = now - max(newestFeedback, oldest)
@@ -304,7 +306,7 @@ extension CongestionController {
         lossFrom = now
     }
 
-    private mutating func returnAfterOutage(now: MonotonicTime) {
+    private func returnAfterOutage(now: MonotonicTime) {
         guard let before = rateBeforeOutage, path.queue < ProbePlanner.explorationQueue else { return }
         rateBeforeOutage = nil
         planner.probe(before * Self.probeAfterOutage, now: now)
@@ -315,7 +317,7 @@ extension CongestionController {
         return nil
     }
 
-    private mutating func setDelayBased(_ estimate: DataRate, isProbe: Bool) {
+    private func setDelayBased(_ estimate: DataRate, isProbe: Bool) {
         if isProbe { current = min(max(estimate, settings.minimum), settings.maximum) }
         delayLimit = estimate
         current = limited(current)
@@ -325,7 +327,7 @@ extension CongestionController {
         max(settings.minimum, min(rate, delayLimit, settings.maximum))
     }
 
-    private mutating func update(now: MonotonicTime) {
+    private func update(now: MonotonicTime) {
         if feedbackTimeout.isExceeded {
             current = limited(feedbackTimeout.lowered(current, now: now))
         } else if let rate = lossBased.estimate {
@@ -337,7 +339,7 @@ extension CongestionController {
         }
     }
 
-    private mutating func conclude(now: MonotonicTime) {
+    private func conclude(now: MonotonicTime) {
         application.setEstimate(estimate)
         let isCongested =
             delayBased.usage != .normal || lossBased.state != .unlimited || feedbackTimeout.isExceeded

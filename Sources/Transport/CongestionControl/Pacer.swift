@@ -4,7 +4,7 @@ public import RTP
 ///
 /// It knows lengths and handles of packets, not their bytes. Audio is never held. Then come retransmissions, video and
 /// padding. No packet is held longer than 150 ms: with more than that to send, the rate rises.
-public struct Pacer: Sendable {
+public final class Pacer {
     /// A packet to send, or room for padding.
     public enum Grant: Sendable, Equatable {
         /// - Parameter probe: the cluster that it belongs to, 0 for none
@@ -19,43 +19,71 @@ public struct Pacer: Sendable {
     /// The longest time that later packets wait for those that left before the rate allowed it.
     static let maximumDebt = TimeInterval.milliseconds(500)
 
+    private struct Limits {
+        var burst = 0.0
+        var debt = 0.0
+        var paddingDebt = 0.0
+    }
+
     private struct Held {
         var handle: Int
         var bytes: Int
         var since: MonotonicTime
     }
 
-    private var queues: [Ring<Held>] = PacketKind.allCases.map { _ in Ring(capacity: 8) }
+    @exclusivity(unchecked) private var queues: [Ring<Held>] = PacketKind.allCases.map { _ in Ring(capacity: 8) }
     private let burst: TimeInterval
     /// Whether the packets of a burst are leaving. The next one begins when all of it is paid for.
-    private var isOpen = true
-    private var rate: DataRate
-    private var paddingRate = DataRate.zero
+    @exclusivity(unchecked) private var isOpen = true
+    @exclusivity(unchecked) private var rate: DataRate
+    @exclusivity(unchecked) private var paddingRate = DataRate.zero
+    /// The bytes of a burst, and the most that stay unpaid, at these rates.
+    @exclusivity(unchecked) private var limits = Limits()
     /// The bytes that were sent and that the rate did not pay for yet.
-    private var debt = 0.0
-    private var paddingDebt = 0.0
-    private var paidUntil: MonotonicTime?
-    private var probing = ProbePacing()
+    @exclusivity(unchecked) private var debt = 0.0
+    @exclusivity(unchecked) private var paddingDebt = 0.0
+    @exclusivity(unchecked) private var paidUntil: MonotonicTime?
+    @exclusivity(unchecked) private var probing = ProbePacing()
     /// The padding that was granted and not reported.
-    private var pendingPadding: UInt16?
-    public private(set) var queuedBytes = 0
-    public private(set) var queuedPackets = 0
+    @exclusivity(unchecked) private var pendingPadding: UInt16?
+    @exclusivity(unchecked) public private(set) var queuedBytes = 0
+    @exclusivity(unchecked) public private(set) var queuedPackets = 0
 
     /// - Parameter burst: the packets of this time leave together
-    public init(rate: DataRate, burst: TimeInterval = Pacer.burst) { (self.rate, self.burst) = (rate, burst) }
-
-    public mutating func setRates(pacing: DataRate, padding: DataRate) {
-        rate = max(pacing, DataRate(bitsPerSecond: 1000))
-        paddingRate = min(padding, rate)
+    public init(rate: DataRate, burst: TimeInterval = Pacer.burst) {
+        (self.rate, self.burst) = (rate, burst)
+        setRates(pacing: rate, padding: .zero)
     }
 
-    public mutating func add(_ probe: ProbeCluster) { probing.add(probe) }
+    public func setRates(pacing: DataRate, padding: DataRate) {
+        rate = max(pacing, DataRate(bitsPerSecond: 1000))
+        paddingRate = min(padding, rate)
+        limits = Limits(
+            burst: rate.bytes(in: burst), debt: rate.bytes(in: Self.maximumDebt),
+            paddingDebt: paddingRate.bytes(in: Self.maximumDebt))
+    }
+
+    public func add(_ probe: ProbeCluster) { probing.add(probe) }
+
+    /// Whether a packet may leave now. Otherwise `enqueue` it. The result is that of `enqueue` and `next`, at less cost.
+    /// - Parameter bytes: its length with the headers of UDP and IP
+    public func admit(bytes: Int, kind: PacketKind, now: MonotonicTime) -> Bool {
+        guard probing.isIdle, pendingPadding == nil else { return false }
+        let isAudio = kind == .audio
+        guard queuedPackets == 0 || (isAudio && queues[Int(PacketKind.audio.rawValue)].isEmpty) else { return false }
+        pay(now)
+        if debt < 1 { isOpen = true }
+        // A lower rate can have made a debt of an open burst too large.
+        guard isAudio || (isOpen && debt <= limits.burst) else { return false }
+        noteSent(Double(bytes), probe: 0, isAudio: isAudio, now)
+        return true
+    }
 
     /// Adds a packet to send.
     /// - Parameters:
     ///   - handle: returned with the grant. The pacer does not use it.
     ///   - bytes: its length with the headers of UDP and IP
-    public mutating func enqueue(handle: Int, bytes: Int, kind: PacketKind, now: MonotonicTime) {
+    public func enqueue(handle: Int, bytes: Int, kind: PacketKind, now: MonotonicTime) {
         pay(now)
         queues[Int(kind.rawValue)].append(Held(handle: handle, bytes: bytes, since: now))
         queuedBytes += bytes
@@ -63,7 +91,7 @@ public struct Pacer: Sendable {
     }
 
     /// Removes the packets whose handle the closure names: their stream ended, or a keyframe replaces them.
-    public mutating func remove(where isObsolete: (Int) -> Bool) {
+    public func remove(where isObsolete: (Int) -> Bool) {
         for index in queues.indices {
             for _ in 0..<queues[index].count {
                 guard let held = queues[index].removeFirst() else { break }
@@ -78,7 +106,7 @@ public struct Pacer: Sendable {
     }
 
     /// This process stood still: packets that waited meanwhile were not held by the pacer.
-    public mutating func stalled(for time: TimeInterval, now: MonotonicTime) {
+    public func stalled(for time: TimeInterval, now: MonotonicTime) {
         for index in queues.indices {
             for place in 0..<queues[index].count {
                 queues[index][place].since = min(now, queues[index][place].since + time)
@@ -89,10 +117,10 @@ public struct Pacer: Sendable {
 
     /// When to call `next` again. `.never` while nothing waits.
     public var nextTimeout: MonotonicTime {
-        if !queues[Int(PacketKind.audio.rawValue)].isEmpty { return .zero }
         var next = probing.due
         let start = paidUntil ?? .zero
         if queuedPackets > 0 {
+            if !queues[Int(PacketKind.audio.rawValue)].isEmpty { return .zero }
             let paid = start + currentRate(start).time(for: debt)
             let burst = isOpen ? min(burst, paid - start) : .zero
             next = min(next, MonotonicTime(nanoseconds: paid.nanoseconds - UInt64(max(0, burst.nanoseconds))))
@@ -104,7 +132,7 @@ public struct Pacer: Sendable {
     }
 
     /// The next packet or padding to send now. Call it until nil.
-    public mutating func next(now: MonotonicTime) -> Grant? {
+    public func next(now: MonotonicTime) -> Grant? {
         guard nextTimeout <= now, pendingPadding == nil else { return nil }
         pay(now)
         if debt < 1 { isOpen = true }
@@ -121,7 +149,7 @@ public struct Pacer: Sendable {
     }
 
     /// Reports the padding sent for a grant. With 0, there was nothing to send: a probe ends.
-    public mutating func paddingSent(bytes: Int, now: MonotonicTime) {
+    public func paddingSent(bytes: Int, now: MonotonicTime) {
         guard let probe = pendingPadding else { return }
         pendingPadding = nil
         if bytes > 0 {
@@ -133,7 +161,8 @@ public struct Pacer: Sendable {
         }
     }
 
-    private mutating func take(probe: UInt16, _ now: MonotonicTime) -> Grant? {
+    private func take(probe: UInt16, _ now: MonotonicTime) -> Grant? {
+        guard queuedPackets > 0 else { return nil }
         for kind in PacketKind.allCases {
             guard let held = queues[Int(kind.rawValue)].removeFirst() else { continue }
             queuedBytes -= held.bytes
@@ -144,14 +173,14 @@ public struct Pacer: Sendable {
         return nil
     }
 
-    private mutating func noteSent(_ bytes: Double, probe: UInt16, isAudio: Bool, _ now: MonotonicTime) {
+    private func noteSent(_ bytes: Double, probe: UInt16, isAudio: Bool, _ now: MonotonicTime) {
         if probe != 0 { probing.sent(bytes: bytes, now: now) }
-        if !isAudio { debt = min(debt + bytes, rate.bytes(in: Self.maximumDebt)) }
-        if debt >= rate.bytes(in: burst) { isOpen = false }
-        paddingDebt = min(paddingDebt + bytes, paddingRate.bytes(in: Self.maximumDebt))
+        if !isAudio { debt = min(debt + bytes, limits.debt) }
+        if debt >= limits.burst { isOpen = false }
+        paddingDebt = min(paddingDebt + bytes, limits.paddingDebt)
     }
 
-    private mutating func pay(_ now: MonotonicTime) {
+    private func pay(_ now: MonotonicTime) {
         let since = now - (paidUntil ?? now)
         paidUntil = max(now, paidUntil ?? now)
         guard since > .zero else { return }

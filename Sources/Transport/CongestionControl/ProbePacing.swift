@@ -23,8 +23,10 @@ struct ProbePacing: Sendable {
         clusters.append(cluster)
     }
 
+    @inline(__always) var isIdle: Bool { clusters.isEmpty }
+
     /// When the next packet of a probe is due. `.never` without a probe.
-    var due: MonotonicTime {
+    @inline(__always) var due: MonotonicTime {
         guard let cluster = clusters.first else { return .never }
         guard let began else { return .zero }
         return burst > 0 ? began : began + cluster.rate.time(for: bytes)

@@ -1,10 +1,18 @@
-/// A queue whose memory is reused: after it has grown to the length that it needs, it allocates nothing.
+/// A queue whose memory is reused: after it has grown to the length that it needs, it allocates nothing. Before the first
+/// element, it has no memory. Removed elements stay in it until others take their place.
 struct Ring<Element>: Sendable where Element: Sendable {
-    private var slots: [Element?]
+    /// Their number is a power of two.
+    private var slots: [Element] = []
+    private let capacity: Int
     private var head = 0
     private(set) var count = 0
 
-    init(capacity: Int = 8) { slots = [Element?](repeating: nil, count: max(1, capacity)) }
+    /// - Parameter capacity: of its first memory, rounded up to a power of two
+    init(capacity: Int = 8) {
+        var rounded = 1
+        while rounded < capacity { rounded *= 2 }
+        self.capacity = rounded
+    }
 
     var isEmpty: Bool { count == 0 }
     var first: Element? { count == 0 ? nil : slots[head] }
@@ -14,8 +22,7 @@ struct Ring<Element>: Sendable where Element: Sendable {
     subscript(index: Int) -> Element {
         get {
             precondition(index < count)
-            guard let element = slots[place(index)] else { preconditionFailure("an element is missing") }
-            return element
+            return slots[place(index)]
         }
         set {
             precondition(index < count)
@@ -24,15 +31,15 @@ struct Ring<Element>: Sendable where Element: Sendable {
     }
 
     mutating func append(_ element: Element) {
-        if count == slots.count { double() }
+        if count == slots.count { grow(element) }
         slots[place(count)] = element
         count += 1
     }
 
     /// Puts an element in front of all others.
     mutating func prepend(_ element: Element) {
-        if count == slots.count { double() }
-        head = head == 0 ? slots.count - 1 : head - 1
+        if count == slots.count { grow(element) }
+        head = (head - 1) & (slots.count - 1)
         slots[head] = element
         count += 1
     }
@@ -40,24 +47,20 @@ struct Ring<Element>: Sendable where Element: Sendable {
     @discardableResult
     mutating func removeFirst() -> Element? {
         guard count > 0 else { return nil }
-        let element = slots[head]
-        slots[head] = nil
-        head = head + 1 == slots.count ? 0 : head + 1
-        count -= 1
-        return element
+        defer {
+            head = place(1)
+            count -= 1
+        }
+        return slots[head]
     }
 
-    mutating func removeAll() {
-        while count > 0 { removeFirst() }
-    }
+    mutating func removeAll() { (head, count) = (0, 0) }
 
-    private func place(_ index: Int) -> Int {
-        let place = head + index
-        return place < slots.count ? place : place - slots.count
-    }
+    private func place(_ index: Int) -> Int { (head + index) & (slots.count - 1) }
 
-    private mutating func double() {
-        var larger = [Element?](repeating: nil, count: slots.count * 2)
+    /// - Parameter filler: fills the memory that has no element yet
+    private mutating func grow(_ filler: Element) {
+        var larger = [Element](repeating: filler, count: max(capacity, slots.count * 2))
         for index in 0..<count { larger[index] = self[index] }
         (slots, head) = (larger, 0)
     }

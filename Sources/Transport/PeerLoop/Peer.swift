@@ -301,7 +301,7 @@ package final class Peer: TurnMember {
     package func endTurn() {
         let hasOnlyPackets = pending == .packets
         pending = .nothing
-        if hasOnlyPackets, state == .started, !session.isPaced, session.nextReport >= wakes { return flush() }
+        if hasOnlyPackets, state == .started, session.onlySends(before: wakes) { return flush() }
         guard state != .closed else {
             counters.candidatesIgnored = path?.ignoredCandidates ?? 0
             path?.close()

@@ -11,6 +11,8 @@ struct EventQueue {
         }
     }
 
+    var isEmpty: Bool { waiting.isEmpty }
+
     mutating func pop() -> PeerSessionEvent? { waiting.isEmpty ? nil : waiting.removeFirst() }
 }
 

@@ -40,10 +40,10 @@ extension PeerSession {
     // MARK: Sending
 
     func hold(_ packet: SentPacket, of stream: OutgoingStream, _ control: SendingControl, now: MonotonicTime) {
-        control.enqueue(
+        let isGranted = control.enqueue(
             PacedPacket(sender: stream.id, packet: packet, role: .media), length: stream.length(of: packet),
             kind: stream.configuration.isAudio ? .audio : .video, now: now)
-        pace(now: now)
+        if !isGranted { pace(now: now) }
     }
 
     /// Lets the packets leave that may.
@@ -78,10 +78,11 @@ extension PeerSession {
             let planned = stream.planRepeat(
                 of: number, roundTrip: streams.roundTrip, now: now, hasRoom: control.hasRoomToRepeat)
             guard let packet = planned else { return }
-            control.enqueue(
+            let isGranted = control.enqueue(
                 PacedPacket(sender: stream.id, packet: packet, role: .repeated),
                 length: stream.length(of: packet, isRepeat: true), kind: .retransmission, now: now)
-            return pace(now: now)
+            if !isGranted { pace(now: now) }
+            return
         }
         guard let packet = stream.planRepeat(of: number, roundTrip: streams.roundTrip, now: now) else { return }
         let isSealed = stream.writeRepeat(of: packet, in: &scratch.head) { head, rest in

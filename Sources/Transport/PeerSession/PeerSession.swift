@@ -460,6 +460,11 @@ public final class PeerSession {
         }
     }
 
+    /// Whether a turn that only sent packets changed nothing else: there are no events, and no timeout before `time`.
+    package func onlySends(before time: MonotonicTime) -> Bool {
+        nextReport >= time && (control.map { $0.nextTimeout >= time } ?? true) && streams.events.isEmpty
+    }
+
     /// Handles everything that is due. Early calls do nothing.
     public func handleTimeout(now: MonotonicTime) {
         guard phase == .handshaking || phase == .secured else { return }

@@ -36,18 +36,20 @@ final class SendingControl {
     /// The highest estimate, relative to what the streams can use.
     private static let headroom = 1.5
 
-    private(set) var controller: CongestionController
-    private var pacer: Pacer
-    private var held: [PacedPacket?] = []
-    private var free: [Int] = []
+    let controller: CongestionController
+    private let pacer: Pacer
+    @exclusivity(unchecked) private var held: [PacedPacket?] = []
+    @exclusivity(unchecked) private var free: [Int] = []
     /// Packets that may leave now, in the order of sending.
-    private(set) var granted: [PacedPacket] = []
-    private var (hasBegun, hasProbed) = (false, false)
-    private var demand = DataRate.zero
-    private var lastSent = MonotonicTime.zero
+    @exclusivity(unchecked) private(set) var granted: [PacedPacket] = []
+    @exclusivity(unchecked) private var (hasBegun, hasProbed) = (false, false)
+    @exclusivity(unchecked) private var demand = DataRate.zero
+    @exclusivity(unchecked) private var lastSent = MonotonicTime.zero
     /// When the pacer was last asked.
-    private var asked = MonotonicTime.zero
-    private var told: (rate: Int, at: MonotonicTime)?
+    @exclusivity(unchecked) private var asked = MonotonicTime.zero
+    /// The pacer has the rates of an earlier decision of the controller.
+    @exclusivity(unchecked) private var isStale = true
+    @exclusivity(unchecked) private var told: (rate: Int, at: MonotonicTime)?
 
     /// - Parameter burst: the packets of this time leave together
     init(_ settings: CongestionController.Settings, burst: TimeInterval) {
@@ -67,11 +69,19 @@ final class SendingControl {
 
     // MARK: Packets
 
+    /// Grants a packet that may leave now, or holds it. Returns whether it is granted; otherwise call `release`.
+    ///
     /// - Parameter length: of the whole RTP packet, without SRTP's tag
-    func enqueue(_ packet: PacedPacket, length: Int, kind: PacketKind, now: MonotonicTime) {
+    func enqueue(_ packet: PacedPacket, length: Int, kind: PacketKind, now: MonotonicTime) -> Bool {
+        if hasBegun, !isStale, pacer.admit(bytes: length + Self.overhead, kind: kind, now: now) {
+            asked = now
+            granted.append(packet)
+            return true
+        }
         let handle = free.popLast() ?? held.count
         if handle == held.count { held.append(packet) } else { held[handle] = packet }
         pacer.enqueue(handle: handle, bytes: length + Self.overhead, kind: kind, now: now)
+        return false
     }
 
     /// Whether a repeat of this length leaves in time at the pacing rate. After an outage, the peer requests everything at
@@ -88,7 +98,7 @@ final class SendingControl {
     func release(now: MonotonicTime, padding: (Int) -> (packet: PacedPacket, length: Int)?) {
         guard hasBegun else { return }
         asked = now
-        apply()
+        if isStale { apply() }
         while let grant = pacer.next(now: now) {
             switch grant {
             case .packet(let handle, _, _, let probe):
@@ -106,7 +116,7 @@ final class SendingControl {
                 pacer.paddingSent(bytes: length, now: now)
             }
         }
-        if controller.control.isPaused, granted.isEmpty, now - lastSent >= Self.keepAlive, let (packet, _) = padding(1)
+        if now - lastSent >= Self.keepAlive, granted.isEmpty, controller.control.isPaused, let (packet, _) = padding(1)
         {
             granted.append(packet)
         }
@@ -150,16 +160,26 @@ final class SendingControl {
     func begin(canPad: Bool, now: MonotonicTime) {
         if !hasBegun { asked = now }
         hasBegun = true
+        isStale = true
         guard canPad, !hasProbed else { return }
         hasProbed = true
         controller.begin(now: now)
     }
 
-    func handleTimeout(now: MonotonicTime) { controller.handleTimeout(now: now) }
+    func handleTimeout(now: MonotonicTime) {
+        controller.handleTimeout(now: now)
+        isStale = true
+    }
 
-    func received(_ feedback: TransportFeedback, now: MonotonicTime) { controller.received(feedback, now: now) }
+    func received(_ feedback: TransportFeedback, now: MonotonicTime) {
+        controller.received(feedback, now: now)
+        isStale = true
+    }
 
-    func received(_ estimate: ReceiverEstimate, now: MonotonicTime) { controller.received(estimate, now: now) }
+    func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
+        controller.received(estimate, now: now)
+        isStale = true
+    }
 
     /// - Parameter bitsPerSecond: that all streams together can use. Nil before there is media.
     func setDemand(_ bitsPerSecond: Int?, now: MonotonicTime) {
@@ -171,6 +191,7 @@ final class SendingControl {
         }
         controller.setDemand(demand, now: now)
         self.demand = demand ?? .zero
+        isStale = true
     }
 
     /// This process stood still until now.
@@ -213,6 +234,7 @@ final class SendingControl {
     }
 
     private func apply() {
+        isStale = false
         let control = controller.control
         // More than the streams can use need not be tested for as long as losses limit the rate.
         pacer.setRates(pacing: control.pacing, padding: min(control.padding, demand))

@@ -81,8 +81,8 @@ final class CallSimulation {
     func changeForward(_ change: (inout SimulatedLink.Settings) -> Void) { change(&forward.settings) }
     func changeBack(_ change: (inout SimulatedLink.Settings) -> Void) { change(&back.settings) }
 
-    func controller(_ index: Int, _ body: (inout CongestionController, MonotonicTime) -> Void) {
-        body(&senders[index].controller, Self.time(now))
+    func controller(_ index: Int, _ body: (CongestionController, MonotonicTime) -> Void) {
+        body(senders[index].controller, Self.time(now))
         wake(index)
     }
 

@@ -3,14 +3,14 @@ import RTP
 import TestSupport
 
 /// One sender of a simulated call: the controller and the pacer as an application would wire them.
-struct SimulatedSender {
+final class SimulatedSender {
     /// UDP, IP, RTP with its extension, and the tag of SRTP.
     static let overhead = 28.0 + 20 + 16
     static let payload = 1100.0
 
     var flow: CallSimulation.Flow
-    var controller: CongestionController
-    var pacer: Pacer
+    let controller: CongestionController
+    let pacer: Pacer
     var plannedWake = Double.infinity
     var knowsStall = false
     private var queuedAt: [Int: MonotonicTime] = [:]
@@ -26,7 +26,7 @@ struct SimulatedSender {
 
     private var audioRate: Double { flow.audio.map { $0 + Self.overhead * 8 * 50 / 1000 } ?? 0 }
 
-    mutating func queueFrame(_ random: inout Seeded, _ now: MonotonicTime) {
+    func queueFrame(_ random: inout Seeded, _ now: MonotonicTime) {
         let control = controller.control
         controller.setDemand(.kilobits((flow.video?.maximum ?? 0) + audioRate), now: now)
         guard !control.isPaused, var source = flow.video else { return }
@@ -36,19 +36,19 @@ struct SimulatedSender {
         for _ in 0..<packets { queue(bytes: bytes / Double(packets), kind: .video, now) }
     }
 
-    mutating func queueAudio(_ now: MonotonicTime) {
+    func queueAudio(_ now: MonotonicTime) {
         if flow.video == nil { controller.setDemand(.kilobits(audioRate), now: now) }
         queue(bytes: (flow.audio ?? 0) * 125 / 50 + Self.overhead, kind: .audio, now)
     }
 
-    private mutating func queue(bytes: Double, kind: PacketKind, _ now: MonotonicTime) {
+    private func queue(bytes: Double, kind: PacketKind, _ now: MonotonicTime) {
         nextHandle += 1
         queuedAt[nextHandle] = now
         pacer.enqueue(handle: nextHandle, bytes: Int(bytes), kind: kind, now: now)
     }
 
     /// Runs due timers, and calls the closure for each packet to send: its number, bytes, kind, and how long it was held.
-    mutating func run(_ now: MonotonicTime, send: (SequenceNumber, Double, PacketKind, Double) -> Void) {
+    func run(_ now: MonotonicTime, send: (SequenceNumber, Double, PacketKind, Double) -> Void) {
         controller.handleTimeout(now: now)
         apply()
         while let grant = pacer.next(now: now) {
@@ -74,7 +74,7 @@ struct SimulatedSender {
         }
     }
 
-    private mutating func apply() {
+    private func apply() {
         let control = controller.control
         pacer.setRates(pacing: control.pacing, padding: control.padding)
         while let probe = controller.takeProbe() { pacer.add(probe) }

@@ -13,7 +13,7 @@ import Testing
 
     @Test("The first target is the start rate, and the first probes are at 3 and 6 times of it")
     func start() {
-        var controller = CongestionController(.init(start: .kilobits(400)))
+        let controller = CongestionController(.init(start: .kilobits(400)))
         controller.begin(now: at(0))
         #expect(controller.control.target == .kilobits(400))
         #expect(controller.control.pacing == .kilobits(1000))
@@ -33,7 +33,7 @@ import Testing
 
     @Test("Nothing is due for an idle path after the first seconds")
     func idle() {
-        var controller = CongestionController(.init())
+        let controller = CongestionController(.init())
         #expect(controller.nextTimeout == .never)
         controller.begin(now: at(0))
         while controller.nextTimeout < at(60_000) {
@@ -45,7 +45,7 @@ import Testing
 
     @Test("REMB caps the target, and without transport-wide feedback it raises it")
     func receiverEstimate() {
-        var controller = CongestionController(.init(start: .kilobits(300), maximum: .kilobits(2000)))
+        let controller = CongestionController(.init(start: .kilobits(300), maximum: .kilobits(2000)))
         controller.received(ReceiverEstimate(sender: SSRC(1), bitsPerSecond: 800_000, sources: []), now: at(0))
         #expect(controller.control.target == .kilobits(800))
         controller.received(ReceiverEstimate(sender: SSRC(1), bitsPerSecond: 200_000, sources: []), now: at(100))
@@ -57,7 +57,7 @@ import Testing
 
     @Test("Without transport-wide feedback, loss in receiver reports lowers the target")
     func lossReports() {
-        var controller = CongestionController(.init(start: .kilobits(500)))
+        let controller = CongestionController(.init(start: .kilobits(500)))
         controller.reportedLoss(30, of: 100, roundTrip: .milliseconds(50), now: at(1000))
         #expect(abs(controller.control.target.kilobits - 425) < 1)
     }
@@ -108,7 +108,7 @@ import Testing
 
     @Test("Feedback that a peer makes up never traps, and the target stays within its limits")
     func hostile() {
-        var controller = CongestionController(.init())
+        let controller = CongestionController(.init())
         controller.begin(now: at(0))
         for index in 0..<5000 {
             let now = at(Double(index) * 7)
