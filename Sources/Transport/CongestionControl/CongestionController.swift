@@ -309,7 +309,7 @@ extension CongestionController {
     private func returnAfterOutage(now: MonotonicTime) {
         guard let before = rateBeforeOutage, path.queue < ProbePlanner.explorationQueue else { return }
         rateBeforeOutage = nil
-        planner.probe(before * Self.probeAfterOutage, now: now)
+        planner.returned(before * Self.probeAfterOutage, now: now)
     }
 
     private func probe(_ id: UInt16) -> ProbeCluster? {

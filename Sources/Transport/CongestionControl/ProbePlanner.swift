@@ -19,6 +19,8 @@ struct ProbePlanner: Sendable {
     static let explorationDuration = TimeInterval.milliseconds(40)
     /// The interval doubles after each exploration in vain, between these.
     static let explorationIntervals = TimeInterval.seconds(3)...TimeInterval.seconds(6)
+    /// From the probe after an outage to the next exploration.
+    static let firstExploration = TimeInterval.seconds(1)
     /// With a longer queue, exploration waits.
     static let explorationQueue = TimeInterval.milliseconds(30)
     static let duration = TimeInterval.milliseconds(15)
@@ -166,10 +168,12 @@ struct ProbePlanner: Sendable {
         request([estimate * Self.explorationScale], goesOn: true, explored: estimate, now)
     }
 
-    /// Probes a rate that the path carried before, if it exceeds the estimate.
-    mutating func probe(_ rate: DataRate, now: MonotonicTime) {
+    /// The path is back after an outage. Probes a rate that it carried before, if that exceeds the estimate, and soon
+    /// explores whether it carries more. The probe does not go on: a short one of twice the rate measures too little.
+    mutating func returned(_ rate: DataRate, now: MonotonicTime) {
+        (explorationInterval, exploredFrom) = (Self.firstExploration, nil)
         guard rate > estimate else { return }
-        request([rate], goesOn: true, now)
+        request([rate], goesOn: false, now)
     }
 
     private var mayExplore: Bool {
