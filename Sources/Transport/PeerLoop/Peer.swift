@@ -283,6 +283,12 @@ package final class Peer: TurnMember {
         return path?.selectedPair
     }
 
+    /// How media travels. Nil before `.connected`.
+    package var route: MediaRoute? {
+        loop.preconditionOnLoop()
+        return path?.route
+    }
+
     // MARK: - The turn
 
     /// Requests `endTurn`, which sends and reports the results of this turn.
@@ -417,6 +423,9 @@ package final class Peer: TurnMember {
             } else {
                 isUnreachable = true
             }
+        case .impossible(let error):
+            guard !isConnected, state == .new || state == .started else { return }
+            waiting.append(.failed(error))
         }
         touch()
     }
@@ -483,11 +492,13 @@ package final class Peer: TurnMember {
     }
 
     private func giveUpConnecting() {
+        if !isConnected, let problem = path?.relayProblem { return fail(problem) }
         if isUnreachable, !isConnected {
             return fail(
                 TransportError(
                     code: "transport.unreachable",
-                    message: "No address of the peer could be reached. Check whether a firewall blocks UDP."))
+                    message: "No address of the peer could be reached. Check whether a firewall blocks UDP, or use a "
+                        + "TURN server."))
         }
         let reached =
             isConnected
