@@ -32,7 +32,8 @@ struct TURNTests {
         let refusal = response(.error, [(0x0009, [0, 0, 4, 1]), (0x0014, Array("realm".utf8)), (0x0015, [7, 8])])
         let challenge = TURN.Challenge(realm: Array("realm".utf8), nonce: [7, 8])
         #expect(TURN.response(refusal, to: transaction, method: TURN.allocate) == .refused(code: 401, challenge))
-        let request = TURN.allocate(transaction, (user: Array("ada".utf8), challenge: challenge, key: NoKey(password: [])))
+        let request = TURN.allocate(
+            transaction, (user: Array("ada".utf8), challenge: challenge, key: NoKey(password: [])))
         let message = STUNMessage(parsing: request.span)
         #expect(message?.method == TURN.allocate)
         #expect(message?.username.map { Array(request[$0]) } == Array("ada".utf8))
@@ -49,14 +50,16 @@ struct TURNTests {
             TURN.response(response(.success, []), to: transaction, method: TURN.allocate) == .done)
     }
 
-    @Test func `a realm, nonce and user of the greatest lengths fit into a request, and longer ones are no challenge`() {
+    @Test func `a realm, nonce and user of the greatest lengths fit into a request, and longer ones are no challenge`()
+    {
         let longest = [UInt8](repeating: 65, count: TURN.textLimit)
         let refusal = response(.error, [(0x0009, [0, 0, 4, 1]), (0x0014, longest), (0x0015, longest)])
         guard case .refused(401, let challenge?) = TURN.response(refusal, to: transaction, method: TURN.allocate) else {
             Issue.record("no challenge")
             return
         }
-        #expect(TURN.allocate(transaction, (user: longest, challenge: challenge, key: NoKey(password: []))).count > 1536)
+        #expect(
+            TURN.allocate(transaction, (user: longest, challenge: challenge, key: NoKey(password: []))).count > 1536)
         let longer = response(.error, [(0x0009, [0, 0, 4, 1]), (0x0014, longest + [65]), (0x0015, [1])])
         #expect(TURN.response(longer, to: transaction, method: TURN.allocate) == .refused(code: 401, nil))
     }

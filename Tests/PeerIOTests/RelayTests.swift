@@ -84,7 +84,9 @@ struct RelayTests {
         }
     }
 
-    @Test func `a TURN server that does not exist, and one with a foreign certificate, are reported as such`() async throws {
+    @Test func `a TURN server that does not exist, and one with a foreign certificate, are reported as such`()
+        async throws
+    {
         let turn = try TURNServer()
         let tls = turn.tls
         var stranger = try named(tls, turn)
@@ -97,14 +99,16 @@ struct RelayTests {
         let gone = try [turn.udp, turn.tcp, tls].map { try named($0, turn) }
         turn.end()
         for server in gone {
-            #expect { try RelayTest.run(server, seconds: 1) } throws: { ($0 as? TransportError)?.code == "turn.unreachable" }
+            #expect { try RelayTest.run(server, seconds: 1) } throws: {
+                ($0 as? TransportError)?.code == "turn.unreachable"
+            }
         }
     }
 
     @Test func `a trial of a TURN server returns its relayed address, and frees the allocation`() throws {
         let turn = try TURNServer()
         for (count, url) in [turn.udp, turn.tcp, turn.tls].enumerated() {
-            #expect(try RelayTest.run(try named(url, turn)).host == "127.0.0.1", "\(url)")
+            #expect(try RelayTest.run(try named(url, turn)).relay.host == "127.0.0.1", "\(url)")
             #expect(turn.freed == count + 1, "\(url)")
         }
     }

@@ -23,9 +23,12 @@ struct ICEServerTests {
     }
 
     @Test(arguments: [
-        "", "turn", "turn:", "turn::3478", "http://turn.example.org", "turn://turn.example.org", "turn:a:0", "turn:a:65536",
-        "turn:a:b", "turn:a:+1", "turn:a b", "turn:a\r\nb", "turn:user@host", "turn:a?transport=sctp", "stun:a?transport=udp",
-        "turns:a?transport=udp", "turn:2001:db8::1", "turn:[2001:db8::1", "turn:[::1]x", "turn:a/b", "turn:é", "stuns:a",
+        "", "turn", "turn:", "turn::3478", "http://turn.example.org", "turn://turn.example.org", "turn:a:0",
+        "turn:a:65536",
+        "turn:a:b", "turn:a:+1", "turn:a b", "turn:a\r\nb", "turn:user@host", "turn:a?transport=sctp",
+        "stun:a?transport=udp",
+        "turns:a?transport=udp", "turn:2001:db8::1", "turn:[2001:db8::1", "turn:[::1]x", "turn:a/b", "turn:é",
+        "stuns:a",
         "turn:" + String(repeating: "a", count: 254), "turn:a?" + String(repeating: "a", count: 600),
     ])
     func `other texts are refused with a code and the form to write`(url: String) {

@@ -35,7 +35,10 @@ public final class TURNServer {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/turnserver")
         process.arguments =
             ["-n", "--listening-ip", "127.0.0.1", "--relay-ip", "127.0.0.1", "--listening-port", "\(port)"]
-            + ["--tls-listening-port", "\(tlsPort)", "--allow-loopback-peers", "--no-cli", "--no-dtls", "--realm", "test"]
+            + [
+                "--tls-listening-port", "\(tlsPort)", "--allow-loopback-peers", "--no-cli", "--no-dtls", "--realm",
+                "test",
+            ]
             + ["--cert", certificate, "--pkey", folder.file("key.pem"), "--pidfile", folder.file("pid")]
             + ["--db", folder.file("db"), "--log-file", folder.file("log"), "--simple-log", "--verbose"]
             + (secret.map { ["--use-auth-secret", "--static-auth-secret", $0] }

@@ -14,7 +14,7 @@ package enum TURN {
     private static let relayedAddress: UInt16 = 0x0016
     private static let requestedTransport: UInt16 = 0x0019
 
-    /// What a server told about itself in its first refusal, for the requests that follow (RFC 8489, section 9.2).
+    /// The realm and nonce of a server's first refusal, for the requests that follow (RFC 8489, section 9.2).
     package struct Challenge: Sendable, Equatable {
         package let realm: [UInt8]
         package let nonce: [UInt8]
@@ -83,7 +83,9 @@ package enum TURN {
             guard let value = message.value(of: relayedAddress, in: bytes) else { return .done }
             return message.address(at: value, in: bytes).map { .allocated($0) }
         case .error:
-            guard let error = message.value(of: STUNAttribute.errorCode, in: bytes), error.count >= 4 else { return nil }
+            guard let error = message.value(of: STUNAttribute.errorCode, in: bytes), error.count >= 4 else {
+                return nil
+            }
             let code = Int(bytes[error.lowerBound + 2] & 7) * 100 + Int(bytes[error.lowerBound + 3])
             guard let realm = message.value(of: realm, in: bytes), let nonce = message.value(of: nonce, in: bytes),
                 realm.count <= textLimit, nonce.count <= textLimit

@@ -32,7 +32,7 @@ package struct ICEServer: Sendable, Hashable {
     package var authorities: String?
     package var origin = Origin.configured
 
-    /// Who named the server.
+    /// The end that named the server.
     package enum Origin: Sendable, Hashable {
         /// This end's user, who may name any server.
         case configured
@@ -47,7 +47,8 @@ package struct ICEServer: Sendable, Hashable {
         func refusal(_ reason: String) -> TransportError {
             TransportError(
                 code: "transport.ice-server",
-                message: "The ICE server \"\(url.prefix(80).filter { !$0.isNewline })\" cannot be used: \(reason). Write "
+                message:
+                    "The ICE server \"\(url.prefix(80).filter { !$0.isNewline })\" cannot be used: \(reason). Write "
                     + "turn:HOST:PORT?transport=udp, turn:HOST:PORT?transport=tcp, turns:HOST:PORT or stun:HOST:PORT.")
         }
         guard url.utf8.count <= Self.maximumLength, username.utf8.count <= Self.maximumLength,
@@ -76,7 +77,9 @@ package struct ICEServer: Sendable, Hashable {
             throw refusal("a TURN server needs a user and a password")
         }
         // A zero byte would end the text in C.
-        guard !username.utf8.contains(0), !credential.utf8.contains(0) else { throw refusal("its user has a zero byte") }
+        guard !username.utf8.contains(0), !credential.utf8.contains(0) else {
+            throw refusal("its user has a zero byte")
+        }
     }
 
     /// `host:port`, `host`, or either with an IPv6 address in brackets.

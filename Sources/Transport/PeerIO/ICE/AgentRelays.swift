@@ -150,7 +150,7 @@ final class AgentRelays {
 
     // MARK: - Names and TLS
 
-    /// What a server needs before libnice can use it.
+    /// The addresses of a server, or a connection to it, which libnice needs before it can use the server.
     private enum Prepared: Sendable {
         case addresses([String])
         case secured(RelayStream)
@@ -180,7 +180,9 @@ final class AgentRelays {
         case .addresses(let all):
             // libnice asks a server from each own address of the same family.
             for isSix in [false, true] {
-                if let address = all.first(where: { $0.contains(":") == isSix }) { add(server, at: address, server.port) }
+                if let address = all.first(where: { $0.contains(":") == isSix }) {
+                    add(server, at: address, server.port)
+                }
             }
         case .secured(let stream):
             if let tunnel = RelayTunnel(to: stream, on: loop) {

@@ -62,7 +62,8 @@ final class ICEAgent: PeerPath, PausedReader {
     /// Events and datagrams arrive on the loop, inside of calls of libnice, so the closures must not close the agent.
     init(
         loop: EventLoop, role: ICERole, scope: ListeningScope, ports: ClosedRange<UInt16>?,
-        servers: ICEServers = ICEServers(), events: @escaping (ICEEvent) -> Void, datagrams: @escaping (Span<UInt8>) -> Void
+        servers: ICEServers = ICEServers(), events: @escaping (ICEEvent) -> Void,
+        datagrams: @escaping (Span<UInt8>) -> Void
     ) throws(TransportError) {
         loop.preconditionOnLoop()
         guard
@@ -249,7 +250,7 @@ final class ICEAgent: PeerPath, PausedReader {
         g_main_context_pop_thread_default(loop.context)
     }
 
-    /// What an agent that has closed still needs to free its allocations.
+    /// The stream and the tunnels that an agent still needs after its end, to free its allocations.
     fileprivate final class Farewell {
         let stream: guint
         let tunnels: [RelayTunnel]

@@ -186,7 +186,8 @@ final class RelayStream: @unchecked Sendable {
     /// Sends all bytes. Returns false if the connection has ended.
     func send(_ bytes: [UInt8]) -> Bool {
         var written: gsize = 0
-        return g_output_stream_write_all(g_io_stream_get_output_stream(stream), bytes, gsize(bytes.count), &written, nil, nil)
+        return g_output_stream_write_all(
+            g_io_stream_get_output_stream(stream), bytes, gsize(bytes.count), &written, nil, nil)
             != 0
     }
 

@@ -8,10 +8,19 @@ package import RTP
 
 /// A trial of a TURN server: an allocation that ends at once.
 package enum RelayTest {
-    /// The relayed address that the server gives. Blocks, up to a few times `seconds`.
+    /// The relayed address that a server gave.
+    package struct Outcome: Sendable {
+        package var relay: TransportAddress
+        /// Whether the server is on the Internet, but its relayed address is not.
+        package var isHidden: Bool
+
+        package init(relay: TransportAddress, isHidden: Bool) { (self.relay, self.isHidden) = (relay, isHidden) }
+    }
+
+    /// Blocks, up to a few times `seconds`.
     ///
     /// Throws `turn.unauthorized`, `turn.unreachable`, `turn.certificate` or `turn.refused`, with the fix.
-    package static func run(_ server: ICEServer, seconds: UInt32 = 3) throws(TransportError) -> TransportAddress {
+    package static func run(_ server: ICEServer, seconds: UInt32 = 3) throws(TransportError) -> Outcome {
         guard let transport = server.relayTransport else {
             throw TransportError(code: "turn.refused", message: "\(server.url) is no TURN server. Name one.")
         }
@@ -21,7 +30,9 @@ package enum RelayTest {
             case .tcp, .tls: StreamExchange(try RelayAccess.connect(to: server, seconds: seconds))
             }
         defer { exchange.close() }
-        return try allocate(at: server, over: exchange)
+        let relay = try allocate(at: server, over: exchange)
+        let isPublic = try RelayAccess.addresses(of: server).allSatisfy { AddressScope($0) == .global }
+        return Outcome(relay: relay, isHidden: isPublic && AddressScope(relay.host) != .global)
     }
 
     private static func allocate(
@@ -43,13 +54,15 @@ package enum RelayTest {
 
     private static func refusal(_ response: TURN.Response, by server: ICEServer) -> TransportError {
         guard case .refused(let code, _) = response else {
-            return RelayAccess.problem("turn.refused", server, "its response is not that of a TURN server. Check the port")
+            return RelayAccess.problem(
+                "turn.refused", server, "its response is not that of a TURN server. Check the port")
         }
         switch code {
         case 401, 441:
             return RelayAccess.problem(
                 "turn.unauthorized", server,
-                "it rejects the user \"\(server.username)\" and the password. Correct both; those of a room server expire")
+                "it rejects the user \"\(server.username)\" and the password. Correct both; those of a room server expire"
+            )
         case 486, 508:
             return RelayAccess.problem(
                 "turn.refused", server, "it has no free relay (error \(code)). Raise its limits, or try later")
