@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Logging
+internal import RoomClient
 internal import RoomProtocol
 internal import RoomServer
 
@@ -45,6 +46,15 @@ struct ServeCommand: AsyncParsableCommand {
     var publicAddress: [String] = []
 
     @Option(
+        name: .customLong("turn"),
+        help: ArgumentHelp(
+            "A TURN or STUN server for clients, such as turns:turn.example.org:443. Repeat it for up to "
+                + "\(ICEServerInfo.urlLimit). CONNECTLIVE_TURN_SECRET is coturn's static-auth-secret (default: "
+                + "CONNECTLIVE_TURN).",
+            valueName: "url"))
+    var relays: [String] = []
+
+    @Option(
         help: ArgumentHelp(
             "Threads that forward media. The default is one for each core but one.",
             valueName: "count"))
@@ -86,6 +96,7 @@ struct ServeCommand: AsyncParsableCommand {
                 "--public-address \"\(address)\" needs a --listen address of its own family, such as "
                     + (address.contains(":") ? "[::]." : "0.0.0.0."))
         }
+        _ = try relayService()
         // Plugins that are loaded later would meet the limit in the middle of their work.
         if let error = RoomServer.raiseDescriptorLimit(threads: threads) { throw error }
     }
@@ -112,6 +123,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.mediaPorts = udpPort
         let publicAddresses = try publicAddresses()
         configuration.publicAddresses = publicAddresses
+        configuration.relays = try relayService()
         configuration.threads = threads
         configuration.roomLoopSize = roomLoopSize
         let server = try await RoomServer.start(configuration)
@@ -161,6 +173,28 @@ struct ServeCommand: AsyncParsableCommand {
     private static func address(_ publicAddresses: [String], _ listen: ListenAddress) -> String? {
         if listen.isLoopback { return nil }
         return (publicAddresses.first(where: listen.serves) ?? listen.reachable.first).map(ListenAddress.inURL)
+    }
+
+    /// The STUN and TURN servers for clients. Nil without any.
+    private func relayService() throws -> RelayService? {
+        let variables = ProcessInfo.processInfo.environment
+        let named = (variables[TURNSettings.urls] ?? "").split(separator: ",").map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }
+        let urls = relays.isEmpty ? named.filter { !$0.isEmpty } : relays
+        guard !urls.isEmpty else { return nil }
+        func value(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
+        var key: RelayService.Key?
+        if let secret = value("CONNECTLIVE_TURN_SECRET") {
+            key = .secret(secret)
+        } else if let user = value(TURNSettings.user), let password = value(TURNSettings.password) {
+            key = .fixed(user: user, password: password)
+        }
+        do throws(RoomError) {
+            return try RelayService(urls: urls, key: key)
+        } catch {
+            throw ValidationError("\(error.message)")
+        }
     }
 
     private func service() throws(RoomError) -> ServiceKey {
