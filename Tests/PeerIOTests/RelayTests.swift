@@ -60,13 +60,17 @@ struct RelayTests {
         }
     }
 
-    @Test func `with a TURN server, a direct way is used if there is one`() async throws {
+    @Test func `a direct way is used if there is one, and costs no allocation on a TURN server`() async throws {
         let turn = try TURNServer()
-        try await withPort { port, _ in
+        try await withPort { port, loop in
             let call = try await relayedCall(port, [try named(turn.udp, turn)]) { $0.offererServers.policy = .all }
             try #require(await call.isSecured(within: 30))
             #expect(await eventually { await routeOf(call)?.local == .host })
+            #expect(await eventually { await onLoop(loop) { call.offerer.value.peer.local.endOfCandidates } })
             await call.close()
+            // Another client, whose allocation is logged after any of the first one's.
+            _ = try RelayTest.run(try named(turn.udp, turn))
+            #expect(turn.allocated == 1)
         }
     }
 

@@ -68,11 +68,15 @@ public final class TURNServer {
         process.waitUntilExit()
     }
 
-    /// How many allocations clients have freed.
-    public var freed: Int {
-        let log = (try? String(contentsOfFile: folder.file("log"), encoding: .utf8)) ?? ""
-        return log.split(separator: "\n").count { $0.contains("refreshed") && $0.contains("lifetime=0") }
+    private var log: [Substring] {
+        ((try? String(contentsOfFile: folder.file("log"), encoding: .utf8)) ?? "").split(separator: "\n")
     }
+
+    /// How many allocations clients have got.
+    public var allocated: Int { log.count { $0.contains(": new, realm=") } }
+
+    /// How many allocations clients have freed.
+    public var freed: Int { log.count { $0.contains("refreshed") && $0.contains("lifetime=0") } }
 
     public var udp: String { "turn:127.0.0.1:\(port)?transport=udp" }
     public var tcp: String { "turn:127.0.0.1:\(port)?transport=tcp" }

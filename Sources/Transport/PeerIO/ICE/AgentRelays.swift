@@ -7,10 +7,13 @@ internal import RTP
 /// only.
 ///
 /// libnice keeps the first relayed address that it gets, so the servers come in stages: UDP, then TCP, then TLS. A stage
-/// begins if the ones before have given nothing in time, and the agent is not connected by then.
+/// begins if the ones before have given nothing in time, and the agent is not connected by then. So a direct way costs no
+/// allocation.
 ///
 /// Names, TLS and trials of servers block, so they have threads of their own.
 final class AgentRelays {
+    /// How long a direct way may take before the first stage, if one is allowed.
+    private static let headStart = TimeInterval.milliseconds(300)
     /// From one stage to the next.
     private static let stage = TimeInterval.milliseconds(400)
     /// How long libnice may take for an allocation before this end asks the server for the reason.
@@ -34,6 +37,8 @@ final class AgentRelays {
     private var tunnels: [RelayTunnel] = []
     private var preparing = 0
     private var stages: [[ICEServer]] = []
+    /// Whether the direct way still has its head start.
+    private var isWaiting = false
     private var hasBegun = false
     private var isConnected = false
     private var isTested = false
@@ -71,7 +76,12 @@ final class AgentRelays {
         hasBegun = true
         stages = ICEServer.Transport.allCases.map { transport in servers.filter { $0.relayTransport == transport } }
             .filter { !$0.isEmpty }
-        beginStage()
+        guard policy == .all, !stages.isEmpty else { return beginStage() }
+        isWaiting = true
+        timer = loop.schedule(after: Self.headStart) { [weak self] in
+            self?.isWaiting = false
+            self?.beginStage()
+        }
     }
 
     /// Whether no further server is needed.
@@ -195,7 +205,7 @@ final class AgentRelays {
     }
 
     private func endIfSettled() {
-        guard isOpen, preparing == 0, hasGathered || added.isEmpty else { return }
+        guard isOpen, preparing == 0, hasGathered || added.isEmpty, !isWaiting || isConnected else { return }
         if !isEnough, !stages.isEmpty { return beginStage() }
         onEnd()
         if !isEnough { test() }
