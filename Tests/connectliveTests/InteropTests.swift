@@ -92,6 +92,22 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect(try publisher.finish(seconds: 20).status == 0)
     }
 
+    @Test func `a browser that may not use UDP sees and is seen over the TCP port of the server`() throws {
+        let server = try TestServer(["--tcp-port", "0"])
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
+        _ = try publisher.waitForText("publishing")
+        let seen = try run(
+            "chromium.py",
+            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected"]
+                + ["--flag=--webrtc-ip-handling-policy=disable_non_proxied_udp"]
+                + ["--expect-video-from-others", "1", "--expect-publishing", "10"])
+        let sessions = try #require(seen["sessions"] as? [[String: Any]])
+        #expect(sessions.map { $0["protocol"] as? String } == ["tcp", "tcp"], "\(seen)")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 20).status == 0)
+    }
+
     @Test(arguments: [
         (["--open"], [], "-11004", "a proxy has to forward the Host header"),
         (

@@ -101,6 +101,17 @@ private func path(in file: String) throws -> String? {
         #expect(result.error.contains("CONNECTLIVE_TURN_SECRET"), "\(result.error)")
     }
 
+    @Test(arguments: [
+        (["--listen", "127.0.0.1:7880", "--tcp-port", "7880"], "the port of signalling"),
+        (["--ice", "full", "--tcp-port", "7881"], "--ice lite"),
+        (["--tcp-port", "7881", "--threads", "2", "--udp-port", "7880-7881"], "one port in --udp-port"),
+    ])
+    func `serve refuses a TCP port for media that it cannot use`(flags: [String], sentence: String) throws {
+        let result = try CommandLineTool.run(["serve"] + flags, folder: TemporaryFolder())
+        #expect(result.status != 0)
+        #expect(result.error.contains(sentence), "\(result.error)")
+    }
+
     @Test func `the doctor tries TURN servers over UDP, TCP and TLS`() async throws {
         let turn = try TURNServer()
         func findings(_ url: String, password: String = TURNServer.password) async throws -> [Finding] {

@@ -41,6 +41,13 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "A TCP port for the media of browsers whose network blocks UDP, such as 7881. 0 means any free port (default: "
+                + "none).",
+            valueName: "port"))
+    var tcpPort: UInt16?
+
+    @Option(
+        help: ArgumentHelp(
             "The address at which clients reach a server behind a 1:1 NAT. Repeat it for IPv4 and IPv6.",
             valueName: "address"))
     var publicAddress: [String] = []
@@ -75,8 +82,15 @@ struct ServeCommand: AsyncParsableCommand {
         false
 
     func validate() throws {
-        guard ice == .lite || udpPort == nil && publicAddress.isEmpty else {
-            throw ValidationError("--udp-port and --public-address need --ice lite.")
+        guard ice == .lite || udpPort == nil && tcpPort == nil && publicAddress.isEmpty else {
+            throw ValidationError("--udp-port, --tcp-port and --public-address need --ice lite.")
+        }
+        guard tcpPort == nil || (udpPort?.count ?? 1) == 1 else {
+            throw ValidationError("--tcp-port needs one port in --udp-port, for all threads.")
+        }
+        guard tcpPort == nil || tcpPort == 0 || tcpPort.map({ Int($0) }) != listen.port else {
+            throw ValidationError(
+                "--tcp-port \(listen.port) is the port of signalling. Choose another one, such as 7881.")
         }
         guard (1...RoomServer.threadLimit).contains(threads) else {
             throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
@@ -121,6 +135,7 @@ struct ServeCommand: AsyncParsableCommand {
         var configuration = Serving.configuration(listen, service: try service(), isOpen: open, isVerbose: verbose)
         configuration.ice = ice
         configuration.mediaPorts = udpPort
+        configuration.tcpPort = tcpPort
         let publicAddresses = try publicAddresses()
         configuration.publicAddresses = publicAddresses
         configuration.relays = try relayService()

@@ -31,6 +31,8 @@ package final class RoomServer: Sendable {
         /// The UDP port of all media, or more of them: one for each of the `threads`. 0 means any free port. Nil means the
         /// number of `port` if it is free, else any.
         package var mediaPorts: ClosedRange<UInt16>?
+        /// The TCP port of media, for clients whose network blocks UDP. 0 means any free port. Nil means none.
+        package var tcpPort: UInt16?
         package var ice = ICE.lite
         /// How many threads forward media, 1...`threadLimit`.
         package var threads = RoomServer.defaultThreads
