@@ -139,6 +139,14 @@ final class BareClient {
         for index in 0..<batch.count { send(Array(batch[index])) }
     }
 
+    /// Handles one datagram of those that wait.
+    func exchangeOne() {
+        guard let datagram = nextDatagram() else { return }
+        var buffer = PacketBuffer()
+        _ = buffer.assign(datagram)
+        if case .media = session.receive(&buffer, now: EventLoop.now) { received += 1 }
+    }
+
     /// Waits until so many media packets packets have arrived in all. Returns whether they have.
     func receives(_ count: Int) async -> Bool {
         await eventually {
