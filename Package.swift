@@ -137,7 +137,8 @@ let package = Package(
             dependencies: [
                 "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "ClientCore", "RoomProtocol",
                 "MediaGraph",
-                "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", "PeerIO", "ICELite", "RTP", log,
+                "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", "PeerIO", "PeerLoop", "ICELite",
+                "RTP", log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio + kit,
             path: "Sources/CLI/connectlive", swiftSettings: strict,
@@ -268,7 +269,10 @@ let package = Package(
             path: "Tests/PluginTestTests", swiftSettings: strict),
         tests(
             of: "connectlive",
-            with: ["Cameras", "ICELite", "MediaGraph", "MediaNodes", "TestFixtures", "RoomFixtures", "RoomProtocol"]),
+            with: [
+                "Cameras", "ICELite", "PeerIO", "PeerLoop", "RTP", "MediaGraph", "MediaNodes", "TestFixtures",
+                "RoomFixtures", "RoomProtocol",
+            ]),
     ]
 )
 

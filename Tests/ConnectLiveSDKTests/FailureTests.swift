@@ -56,6 +56,36 @@ extension SDKTests {
             }
         }
 
+        @Test func `an ICE server that cannot be used ends the connection with its reason`() async throws {
+            try await onStage { _ in
+                for (server, sentence) in [
+                    (IceServer(urls: ["http://a"]), "turn:HOST:PORT"),
+                    (IceServer(urls: ["turn:a"], username: "u"), "without a password"),
+                ] {
+                    var config = silent()
+                    config.iceServers = [server]
+                    let client = Client(config: config)
+                    client.room.connect(roomId: "ice")
+                    let error = try await client.listener.waitForError()
+                    #expect(error.code == 2021)
+                    #expect(error.message.contains(sentence), "\(error.message)")
+                    let reason = try await client.listener.waitForDisconnected()
+                    #expect(reason == .disconnected)
+                }
+            }
+        }
+
+        @Test func `relays alone without a TURN server end the connection with what is missing`() async throws {
+            try await onStage { _ in
+                var config = silent()
+                config.iceTransportPolicy = .relay
+                let client = Client(config: config)
+                client.room.connect(roomId: "ice")
+                let error = try await client.listener.waitForError()
+                #expect(error.code == 2045)
+            }
+        }
+
         @Test func `an unreachable server is named immediately`() async throws {
             let relay = try await Relay.start(to: nil)
             await relay.kill()

@@ -71,6 +71,7 @@ struct Call: Sendable {
         var connectTimeout = TimeInterval.seconds(15)
         var silence = TimeInterval.seconds(5)
         var consent = TimeInterval.seconds(30)
+        var offererServers = ICEServers()
         /// The answerer's port. Nil gives it an ICE agent.
         var answererPort: LoopBound<MediaPort>?
     }
@@ -96,7 +97,7 @@ struct Call: Sendable {
         started = EventLoop.now
         func end(
             _ role: ICERole, _ certificate: Certificate?, _ impairment: Impairment?,
-            port: LoopBound<MediaPort>? = nil
+            port: LoopBound<MediaPort>? = nil, servers: ICEServers = ICEServers()
         ) throws -> End {
             var configuration = PeerConfiguration(
                 iceRole: role, certificate: try certificate ?? Certificate(), cname: "test", scope: options.scope,
@@ -105,9 +106,11 @@ struct Call: Sendable {
             configuration.silence = options.silence
             configuration.consent = options.consent
             configuration.port = port
+            configuration.servers = servers
             return try End(loop: loop, configuration: configuration)
         }
-        let offerer = try end(.controlling, options.offererCertificate, options.offererImpairment)
+        let offerer = try end(
+            .controlling, options.offererCertificate, options.offererImpairment, servers: options.offererServers)
         let answerer = try end(.controlled, options.answererCertificate, nil, port: options.answererPort)
         self.loop = loop
         self.offerer = LoopBound(offerer, loop: loop)

@@ -57,6 +57,13 @@ struct CandidateTests {
         #expect(try CandidateAttribute("candidate:1 1 udp 1 2001:db8::1 80 typ host").port == 80)
     }
 
+    @Test(arguments: ["fe80::1%eth0", "fe80::1%25eth0", "10.0.0.1%lo"])
+    func `an address with the zone of another machine is malformed`(address: String) {
+        #expect(throws: CandidateAttribute.Refusal.malformed) {
+            try CandidateAttribute("candidate:1 1 udp 1 \(address) 5000 typ host")
+        }
+    }
+
     @Test(
         "an address is tried only from within its scope",
         arguments: [

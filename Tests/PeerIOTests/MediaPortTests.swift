@@ -23,6 +23,22 @@ struct MediaPortTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a peer whose candidates are names of multicast DNS is found by its checks`(isLite: Bool) async throws {
+        try await withPort { port, loop in
+            var options = Call.Options(answererPort: isLite ? port : nil)
+            // As a browser without permission for camera or microphone hides its addresses.
+            options.route = { text, isOfferer in
+                isOfferer ? text.replacing("127.0.0.1", with: "1f4712db-ea17-4bcf-a596-105139dfd8bf.local") : text
+            }
+            let call = try await Call.begin(on: loop, options)
+            try #require(await call.isSecured(within: 30))
+            await call.sendVideo(20)
+            #expect(await eventually { await call.videoReceived() == Array(0..<20) })
+            await call.close()
+        }
+    }
+
     @Test func `all peers of a port share its socket, and each receives its own packets`() async throws {
         try await withPort { port, loop in
             let first = try await begin(on: port)

@@ -45,6 +45,8 @@ final class BareClient {
     static let password = "0123456789012345678901"
 
     let socket: Attacker
+    /// The connection to use instead of the socket.
+    var stream: FramedStream?
     /// The end on the port.
     let server: LoopBound<End>
     let local: TransportDescription
@@ -100,7 +102,11 @@ final class BareClient {
             priority: priority, transaction: transactions)
     }
 
-    func send(_ datagram: [UInt8]) { socket.send(datagram, to: port) }
+    func send(_ datagram: [UInt8]) {
+        if let stream { stream.send(datagram) } else { socket.send(datagram, to: port) }
+    }
+
+    private func nextDatagram() -> [UInt8]? { stream.map { $0.receive() } ?? socket.receive()?.0 }
 
     /// Encrypts reports and feedback, and sends them.
     func say(_ packets: [RTCPPacket]) {
@@ -119,7 +125,7 @@ final class BareClient {
     /// Handles the datagrams that wait, and sends what is due.
     func exchange() {
         let now = EventLoop.now
-        while let (datagram, _) = socket.receive() {
+        while let datagram = nextDatagram() {
             datagrams.append(datagram)
             guard let first = datagram.first, first > 3 else { continue }
             var buffer = PacketBuffer()
@@ -131,6 +137,14 @@ final class BareClient {
         var batch = DatagramBatch()
         session.drain(into: &batch)
         for index in 0..<batch.count { send(Array(batch[index])) }
+    }
+
+    /// Handles one datagram of those that wait.
+    func exchangeOne() {
+        guard let datagram = nextDatagram() else { return }
+        var buffer = PacketBuffer()
+        _ = buffer.assign(datagram)
+        if case .media = session.receive(&buffer, now: EventLoop.now) { received += 1 }
     }
 
     /// Waits until so many media packets packets have arrived in all. Returns whether they have.

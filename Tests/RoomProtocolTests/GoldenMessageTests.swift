@@ -70,6 +70,18 @@ import Testing
                 + #""type":"joined","version":1}"#,
             .joined(Joined(version: 1, participant: "p", participants: [ParticipantInfo(id: "q", streams: [away])]))
         ),
+        (
+            #"{"iceServers":[{"credential":"c","urls":["turn:a"],"username":"u"}],"id":1,"participant":"p","#
+                + #""participants":[],"type":"joined","version":1}"#,
+            .joined(
+                Joined(
+                    version: 1, participant: "p", participants: [],
+                    iceServers: [ICEServerInfo(urls: ["turn:a"], username: "u", credential: "c")]))
+        ),
+        (
+            #"{"iceServers":[{"urls":["stun:a"]}],"id":1,"type":"iceServers"}"#,
+            .iceServers(ICEServersRenewed(iceServers: [ICEServerInfo(urls: ["stun:a"])]))
+        ),
         (#"{"id":1,"streams":[7,8],"type":"unpublished"}"#, .unpublished(StreamReferences(streams: [7, 8]))),
         (#"{"id":1,"stream":7,"type":"streamStateSet"}"#, .streamStateSet(StreamReference(stream: 7))),
         (#"{"id":1,"mid":"4","stream":7,"type":"subscribed"}"#, .subscribed(Subscribed(stream: 7, mid: "4"))),

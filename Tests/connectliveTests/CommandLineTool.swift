@@ -35,9 +35,10 @@ final class TestServer {
     let tool: CommandLineTool
     let url: String
 
-    init(_ arguments: [String] = []) throws {
+    init(_ arguments: [String] = [], environment: [String: String] = [:]) throws {
         folder = TemporaryFolder()
-        tool = try CommandLineTool(["serve", "--listen", "127.0.0.1:0"] + arguments, folder: folder)
+        tool = try CommandLineTool(
+            ["serve", "--listen", "127.0.0.1:0"] + arguments, folder: folder, environment: environment)
         let line = try tool.waitForText("Serving rooms at ws://")
         url = String(line.split(separator: " ").last ?? "")
         _ = try tool.waitForText("In a browser")

@@ -385,7 +385,7 @@ import Testing
         #expect(result.status == (report.level == "failure" ? 1 : 0), "\(result.output)")
         let texts = report.findings.filter { $0.check == "server" }
         #expect(texts.map(\.level) == ["ok", "ok", "ok"], "\(texts)")
-        #expect(texts.last?.text.contains("media connected over UDP") == true)
+        #expect(texts.last?.text.contains("media connected directly over UDP") == true)
         #expect(report.findings.allSatisfy { $0.level == "ok" || $0.fix?.isEmpty == false })
         #expect(report.findings.contains { $0.check == "GStreamer" && $0.level == "ok" })
     }

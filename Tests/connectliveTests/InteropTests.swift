@@ -74,6 +74,40 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect(sound.allSatisfy { ($0["audioSecondsRendered"] as? Double ?? 0) > 0.2 }, "\(sound)")
     }
 
+    @Test func `a browser that may use relays alone sees and is seen through the TURN server of the room server`()
+        throws
+    {
+        let turn = try TURNServer(secret: "both know it")
+        let server = try TestServer(
+            ["--turn", turn.udp, "--turn", turn.tcp], environment: ["CONNECTLIVE_TURN_SECRET": "both know it"])
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
+        _ = try publisher.waitForText("publishing")
+        let seen = try run(
+            "chromium.py",
+            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected", "--relay"]
+                + ["--expect-video-from-others", "1", "--expect-publishing", "10"])
+        #expect((seen["sessions"] as? [Any])?.count == 2, "\(seen)")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 20).status == 0)
+    }
+
+    @Test func `a browser that may not use UDP sees and is seen over the TCP port of the server`() throws {
+        let server = try TestServer(["--tcp-port", "0"])
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
+        _ = try publisher.waitForText("publishing")
+        let seen = try run(
+            "chromium.py",
+            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected"]
+                + ["--flag=--webrtc-ip-handling-policy=disable_non_proxied_udp"]
+                + ["--expect-video-from-others", "1", "--expect-publishing", "10"])
+        let sessions = try #require(seen["sessions"] as? [[String: Any]])
+        #expect(sessions.map { $0["protocol"] as? String } == ["tcp", "tcp"], "\(seen)")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 20).status == 0)
+    }
+
     @Test(arguments: [
         (["--open"], [], "-11004", "a proxy has to forward the Host header"),
         (

@@ -14,6 +14,14 @@ import TestSupport
         try expect("a_network_with_ipv6_alone_carries_a_room")
     }
 
+    @Test func `where UDP is blocked, media goes through a TURN server over TCP`() throws {
+        try expect("where_udp_is_blocked_media_goes_through_turn_over_tcp")
+    }
+
+    @Test func `without UDP and a TURN server, a sentence says how to get through`() throws {
+        try expect("without_udp_and_turn_a_sentence_says_what_to_do")
+    }
+
     @Test func `a server on one address announces only that address`() throws {
         try expect("a_server_on_one_address_gives_that_address_alone")
     }

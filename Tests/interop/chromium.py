@@ -28,6 +28,13 @@ window.RTCPeerConnection = class extends RTCPeerConnection {
 };
 """
 
+# Runs after that: lets media through TURN servers alone.
+RELAY_ALONE = """
+window.RTCPeerConnection = class extends RTCPeerConnection {
+    constructor(configuration, ...more) { super({ ...configuration, iceTransportPolicy: 'relay' }, ...more); }
+};
+"""
+
 # One sample of the page: its state, each tile with a hash of its pixels, and the statistics of both sessions.
 LOOK = """
 const done = arguments[arguments.length - 1];
@@ -86,6 +93,8 @@ def arguments():
     parser.add_argument("--expect-problem", metavar="CODE", help="the page shows this problem with a message")
     parser.add_argument("--expect-waiting", metavar="TEXT", help="a tile shows this text, and then it is gone")
     parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
+    parser.add_argument("--relay", action="store_true",
+                        help="send and receive through TURN servers alone, and expect that")
     parser.add_argument("--expect-capture-times", type=int, default=0, metavar="N",
                         help="packets of N streams of others carry recent capture times, by the clock of this machine")
     parser.add_argument("--then-refuse", action="store_true",
@@ -125,6 +134,8 @@ def start(options, folder):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
     browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REMEMBER_PEERS})
+    if options.relay:
+        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": RELAY_ALONE})
     return browser
 
 
@@ -184,6 +195,8 @@ class Observation:
                     sends = any(s["type"] == "outbound-rtp" for s in stats)
                     sessions.append({
                         "session": "up" if sends else "down", "srtp": r.get("srtpCipher"), "dtls": r.get("tlsVersion"),
+                        "candidate": by_id.get(pair.get("localCandidateId"), {}).get("candidateType"),
+                        "protocol": by_id.get(pair.get("localCandidateId"), {}).get("protocol"),
                         "dtlsState": r.get("dtlsState"), "roundTripMs": pair.get("currentRoundTripTime", 0) * 1000})
         video, audio = outbound("video"), outbound("audio")
         return {
@@ -238,6 +251,9 @@ def missing(options, seen, result):
     recent = [c for c in seen.last.get("captures", {}).values() if c["offset"] == 0 and 0 <= age(c) < 30_000]
     if len(recent) < options.expect_capture_times:
         return f"Expected capture times of {options.expect_capture_times}, got {seen.last.get('captures')}."
+    ways = [session["candidate"] for session in result["sessions"]]
+    if options.relay and not (ways and all(way == "relay" for way in ways)):
+        return f"Expected sessions through a relay, found {ways}."
     profiles = [str(session["srtp"]) for session in result["sessions"]]
     if options.expect_srtp and not (profiles and all(options.expect_srtp in profile for profile in profiles)):
         return f"Expected SRTP {options.expect_srtp}, found {profiles}."

@@ -8,12 +8,17 @@ final class LastingView: Sendable {
     private let roomName: String
     private let participant: String?
     private let server: ServerFlags
+    private let config: Config
     private let screen: Screen
     private let lasting: LastingStay
     private let latest = Mutex(RoomStatistics())
 
-    init(roomName: String, participant: String?, server: ServerFlags, screen: Screen, manager: ServiceManager?) {
+    init(
+        roomName: String, participant: String?, server: ServerFlags, config: Config, screen: Screen,
+        manager: ServiceManager?
+    ) {
         (self.roomName, self.participant, self.server, self.screen) = (roomName, participant, server, screen)
+        self.config = config
         lasting = LastingStay(manager)
     }
 
@@ -34,7 +39,7 @@ final class LastingView: Sendable {
             lasting.hasEntered()
             Console.line("Connected to the room \(roomName).")
         }
-        let room = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
+        let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: roomName)
         let result = await Result {
             try await lasting.present(in: room, status: { StatusLine.viewing(await room.statistics()) }) {

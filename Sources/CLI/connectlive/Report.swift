@@ -62,6 +62,8 @@ struct Report: Encodable {
     var packetsRecovered: Int
     var roundTripMs: Double?
     var srtpProfile: String?
+    /// How media travels: `directly over UDP`, or `via TURN over TCP at HOST:PORT`.
+    var path: String?
     var streams: [Stream]
 
     init(viewer: RoomStatistics, publisher: RoomStatistics? = nil) {
@@ -87,6 +89,7 @@ struct Report: Encodable {
         packetsRecovered = first?.packetsRecovered ?? 0
         roundTripMs = viewer.roundTripMilliseconds
         srtpProfile = viewer.srtpProfile
+        path = viewer.path.map { "\($0)" }
         streams = viewer.received.map(Stream.init)
     }
 }

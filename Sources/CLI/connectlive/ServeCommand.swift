@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Logging
+internal import RoomClient
 internal import RoomProtocol
 internal import RoomServer
 
@@ -40,9 +41,25 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "A TCP port for the media of browsers whose network blocks UDP, such as 7881. 0 means any free port (default: "
+                + "none).",
+            valueName: "port"))
+    var tcpPort: UInt16?
+
+    @Option(
+        help: ArgumentHelp(
             "The address at which clients reach a server behind a 1:1 NAT. Repeat it for IPv4 and IPv6.",
             valueName: "address"))
     var publicAddress: [String] = []
+
+    @Option(
+        name: .customLong("turn"),
+        help: ArgumentHelp(
+            "A TURN or STUN server for clients, such as turns:turn.example.org:443. Repeat it for up to "
+                + "\(ICEServerInfo.urlLimit). CONNECTLIVE_TURN_SECRET is coturn's static-auth-secret (default: "
+                + "CONNECTLIVE_TURN).",
+            valueName: "url"))
+    var relays: [String] = []
 
     @Option(
         help: ArgumentHelp(
@@ -65,8 +82,15 @@ struct ServeCommand: AsyncParsableCommand {
         false
 
     func validate() throws {
-        guard ice == .lite || udpPort == nil && publicAddress.isEmpty else {
-            throw ValidationError("--udp-port and --public-address need --ice lite.")
+        guard ice == .lite || udpPort == nil && tcpPort == nil && publicAddress.isEmpty else {
+            throw ValidationError("--udp-port, --tcp-port and --public-address need --ice lite.")
+        }
+        guard tcpPort == nil || (udpPort?.count ?? 1) == 1 else {
+            throw ValidationError("--tcp-port needs one port in --udp-port, for all threads.")
+        }
+        guard tcpPort == nil || tcpPort == 0 || tcpPort.map({ Int($0) }) != listen.port else {
+            throw ValidationError(
+                "--tcp-port \(listen.port) is the port of signalling. Choose another one, such as 7881.")
         }
         guard (1...RoomServer.threadLimit).contains(threads) else {
             throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
@@ -86,6 +110,7 @@ struct ServeCommand: AsyncParsableCommand {
                 "--public-address \"\(address)\" needs a --listen address of its own family, such as "
                     + (address.contains(":") ? "[::]." : "0.0.0.0."))
         }
+        _ = try relayService()
         // Plugins that are loaded later would meet the limit in the middle of their work.
         if let error = RoomServer.raiseDescriptorLimit(threads: threads) { throw error }
     }
@@ -110,8 +135,10 @@ struct ServeCommand: AsyncParsableCommand {
         var configuration = Serving.configuration(listen, service: try service(), isOpen: open, isVerbose: verbose)
         configuration.ice = ice
         configuration.mediaPorts = udpPort
+        configuration.tcpPort = tcpPort
         let publicAddresses = try publicAddresses()
         configuration.publicAddresses = publicAddresses
+        configuration.relays = try relayService()
         configuration.threads = threads
         configuration.roomLoopSize = roomLoopSize
         let server = try await RoomServer.start(configuration)
@@ -161,6 +188,28 @@ struct ServeCommand: AsyncParsableCommand {
     private static func address(_ publicAddresses: [String], _ listen: ListenAddress) -> String? {
         if listen.isLoopback { return nil }
         return (publicAddresses.first(where: listen.serves) ?? listen.reachable.first).map(ListenAddress.inURL)
+    }
+
+    /// The STUN and TURN servers for clients. Nil without any.
+    private func relayService() throws -> RelayService? {
+        let variables = ProcessInfo.processInfo.environment
+        let named = (variables[TURNSettings.urls] ?? "").split(separator: ",").map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }
+        let urls = relays.isEmpty ? named.filter { !$0.isEmpty } : relays
+        guard !urls.isEmpty else { return nil }
+        func value(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
+        var key: RelayService.Key?
+        if let secret = value("CONNECTLIVE_TURN_SECRET") {
+            key = .secret(secret)
+        } else if let user = value(TURNSettings.user), let password = value(TURNSettings.password) {
+            key = .fixed(user: user, password: password)
+        }
+        do throws(RoomError) {
+            return try RelayService(urls: urls, key: key)
+        } catch {
+            throw ValidationError("\(error.message)")
+        }
     }
 
     private func service() throws(RoomError) -> ServiceKey {

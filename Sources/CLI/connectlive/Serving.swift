@@ -97,6 +97,9 @@ enum Serving {
             return ["Media uses UDP \(numbers), but this machine has no address that another machine could reach."]
         }
         var lines = ["Media uses UDP \(numbers) of \(media.addresses.joined(separator: ", "))."]
+        if let tcpPort = media.tcpPort {
+            lines.append("Browsers whose network blocks UDP use TCP port \(tcpPort) of these addresses.")
+        }
         if let busy = media.busyPort {
             lines.append(
                 "Another program uses UDP port \(busy). Open port \(ports.lowerBound) in the firewall instead, or choose one "

@@ -56,7 +56,7 @@ struct StatusLine {
         ] + work + limitation(of: video, statistics) + [
             "loss \(percent(video.packetsLost, of: video.packetsSent))",
             roundTrip(statistics),
-        ]
+        ] + relay(statistics)
     }
 
     /// Size and rate of the outgoing video, and why they are not better. Nil before its first frame, and for video that is
@@ -108,6 +108,7 @@ struct StatusLine {
             let median = number(latency.medianMilliseconds, 0)
             parts.append("capture to render \(latency.isMeasured ? "" : "about ")\(median) ms")
         }
+        parts += relay(statistics)
         if videos.count > 1 { parts.append("and \(videos.count - 1) more") }
         return parts.joined(separator: " | ")
     }
@@ -122,6 +123,11 @@ struct StatusLine {
 
     private static func roundTrip(_ statistics: RoomStatistics) -> String {
         statistics.roundTripMilliseconds.map { "round trip \(number($0, 1)) ms" } ?? "round trip not measured yet"
+    }
+
+    /// The TURN server that media passes through, if there is one.
+    private static func relay(_ statistics: RoomStatistics) -> [String] {
+        statistics.path.map { $0.relay == nil ? [] : ["\($0)"] } ?? []
     }
 
     private static func bitrate(_ bitsPerSecond: Double) -> String { "\(number(bitsPerSecond / 1000, 0)) kbit/s" }

@@ -31,6 +31,13 @@ struct ViewCommand: AsyncParsableCommand {
     var forever = false
 
     @OptionGroup var server: ServerFlags
+    @OptionGroup var network: NetworkFlags
+
+    private var config: Config {
+        var config = Config()
+        network.apply(to: &config)
+        return config
+    }
 
     func validate() throws {
         let endings = [".png", ".jpg", ".jpeg"]
@@ -46,7 +53,7 @@ struct ViewCommand: AsyncParsableCommand {
         try await server.signIn()
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
         let audience = Audience(screen: screen, only: participant)
-        let room = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
+        let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: self.room.room)
         let status = Task { await StatusLine.run { StatusLine.viewing(await room.statistics()) } }
         let ended = await Result {
@@ -87,7 +94,7 @@ struct ViewCommand: AsyncParsableCommand {
         try server.checkAddress()
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
         let view = LastingView(
-            roomName: room.room, participant: participant, server: server, screen: screen,
+            roomName: room.room, participant: participant, server: server, config: config, screen: screen,
             manager: await ServiceManager.connect())
         let viewing = Task { await view.run() }
         await interruption.wait(seconds: length.seconds)

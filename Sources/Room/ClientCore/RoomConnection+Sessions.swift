@@ -64,7 +64,7 @@ extension RoomConnection {
         }
         return PeerRequest(
             session: session, role: role, cname: participant.isEmpty ? "client" : participant,
-            server: link?.remoteAddress, impairment: impairment, seed: random.next())
+            server: link?.remoteAddress, servers: servers, impairment: impairment, seed: random.next())
     }
 
     private func handle(_ event: DownSession.Event) {
@@ -101,6 +101,10 @@ extension RoomConnection {
 extension RoomError {
     /// Media cannot flow to or from the server, because of a transport error.
     fileprivate init(_ error: TransportError, session: SessionDirection) {
+        guard !error.code.hasPrefix("turn.") else {
+            self.init(.init(wireName: error.code), error.message)
+            return
+        }
         self.init(
             error.code == "transport.connection-lost" ? .connectionLost : .mediaConnectionFailed,
             "The \(session.rawValue) session with the server failed: "

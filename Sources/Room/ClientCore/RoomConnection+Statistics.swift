@@ -26,6 +26,7 @@ extension RoomConnection {
         statistics.sendingBitsPerSecond = sending.map { Double($0.targetBitsPerSecond) }
         statistics.sendingQueueMilliseconds = sending?.queue.milliseconds
         statistics.messagesIgnored = signalling?.ignoredMessages ?? 0
+        statistics.path = (up?.peer.route ?? down?.route).map { RoomStatistics.Path($0) }
         statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue
         statistics.connectMilliseconds = connectedAt.map { ($0 - connectStarted).milliseconds }
         if let first = statistics.received.compactMap(\.firstFrameMilliseconds).min() {
@@ -33,5 +34,14 @@ extension RoomConnection {
         }
         statistics.firstFrameMilliseconds = firstFrame
         return statistics
+    }
+}
+
+extension RoomStatistics.Path {
+    fileprivate init(_ route: MediaRoute) {
+        self.init(
+            local: Candidate(rawValue: route.local.rawValue) ?? .host,
+            remote: Candidate(rawValue: route.remote.rawValue) ?? .host, transport: route.transport.rawValue,
+            relay: route.relay)
     }
 }

@@ -41,6 +41,8 @@ package final class RoomConnection {
     var down: DownSession?
     var up: UpSession?
     var publishing = PublishQueue()
+    /// For the sessions that begin from now on.
+    private(set) var servers: ICEServers
 
     package internal(set) var participant = ""
     /// In order of arrival.
@@ -64,6 +66,7 @@ package final class RoomConnection {
         self.options = options
         self.environment = environment
         self.onEvent = onEvent
+        servers = options.servers
         random = RandomSource(seed: environment.seed)
     }
 
@@ -144,7 +147,14 @@ package final class RoomConnection {
     private func joined(_ joined: Joined) {
         participant = joined.participant
         others = joined.participants
+        use(joined.iceServers ?? [])
         onEvent(.connecting(percent: 33))
+    }
+
+    /// Uses the servers that the room server names, if this end has none of its own.
+    private func use(_ list: [ICEServerInfo]) {
+        guard options.servers.servers.isEmpty else { return }
+        servers = ICEServers(list, namedByEndAt: link?.remoteAddress, policy: options.servers.policy)
     }
 
     func secured() {
@@ -290,6 +300,7 @@ package final class RoomConnection {
         case .streamUnpublished(let body): unpublished(body)
         case .streamChanged(let body): changed(body)
         case .receiverAssigned(let body): assigned(body)
+        case .iceServers(let body): use(body.iceServers)
         case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, of: body.stream)
         case .closed(let closing):
             end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))

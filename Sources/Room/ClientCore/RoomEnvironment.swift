@@ -8,6 +8,8 @@ package struct ConnectionOptions: Sendable {
     package var receivers: ReceiverPool
     /// From `begin` to the secured down session.
     package var connectDeadline: TimeInterval
+    /// STUN and TURN servers. Without any, those that the server names.
+    package var servers: ICEServers
     /// Loss at the sockets of the up and the down session, for tests of bad networks.
     package var impairment: LinkImpairment?
 
@@ -16,9 +18,10 @@ package struct ConnectionOptions: Sendable {
 
     package init(
         receivers: ReceiverPool = ReceiverPool(), connectDeadline: TimeInterval = standardDeadline,
-        impairment: LinkImpairment? = nil
+        servers: ICEServers = ICEServers(), impairment: LinkImpairment? = nil
     ) {
         self.receivers = receivers
+        self.servers = servers
         self.connectDeadline = connectDeadline
         self.impairment = impairment
     }
@@ -73,6 +76,7 @@ package struct PeerRequest {
     package var cname: String
     /// The literal address of the server's signalling, which tells where media has to go. Nil if it is unknown.
     package var server: String?
+    package var servers = ICEServers()
     package var impairment: Impairment?
     /// For the random numbers of a peer that has to be reproducible. Not for secrets.
     package var seed: UInt64

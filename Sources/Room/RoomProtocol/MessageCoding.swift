@@ -154,6 +154,7 @@ extension Envelope where Message == ServerMessage {
             case .streamChanged(let body): flatten("streamChanged", id, body)
             case .receiverAssigned(let body): flatten("receiverAssigned", id, body)
             case .streamLimit(let body): flatten("streamLimit", id, body)
+            case .iceServers(let body): flatten("iceServers", id, body)
             case .closed(let body): flatten("closed", id, body)
             }
         return encodeJSON(value)
@@ -181,6 +182,7 @@ extension Envelope where Message == ServerMessage {
             case "streamChanged": .streamChanged(try decodeBody(StreamChanged.self, head, json))
             case "receiverAssigned": .receiverAssigned(try decodeBody(ReceiverAssigned.self, head, json))
             case "streamLimit": .streamLimit(try decodeBody(StreamLimit.self, head, json))
+            case "iceServers": .iceServers(try decodeBody(ICEServersRenewed.self, head, json))
             case "closed": .closed(try decodeBody(Closing.self, head, json))
             default: throw unknown(head)
             }

@@ -219,11 +219,16 @@ package struct Joined: Codable, Sendable, Equatable {
     package var version: Int
     package var participant: String
     package var participants: [ParticipantInfo]
+    /// Nil without any.
+    package var iceServers: [ICEServerInfo]?
 
-    package init(version: Int, participant: String, participants: [ParticipantInfo]) {
+    package init(
+        version: Int, participant: String, participants: [ParticipantInfo], iceServers: [ICEServerInfo] = []
+    ) {
         self.version = version
         self.participant = participant
         self.participants = participants
+        self.iceServers = iceServers.isEmpty ? nil : iceServers
     }
 }
 
@@ -388,6 +393,7 @@ package enum ServerMessage: Sendable, Equatable {
     case streamChanged(StreamChanged)
     case receiverAssigned(ReceiverAssigned)
     case streamLimit(StreamLimit)
+    case iceServers(ICEServersRenewed)
     /// The server ends the connection: `destroyed`, `kicked` or `disconnected`, with the reason as an error.
     case closed(Closing)
 }

@@ -71,6 +71,11 @@ extension RoomError.Code {
     public static let settingInvalid = Self(name: "setting.invalid", number: 2021)
     public static let media = Self(name: "media", number: 2031)
     public static let packetTooLong = Self(name: "media.packet-too-long", number: 2032)
+    public static let turnUnauthorized = Self(name: "turn.unauthorized", number: 2041)
+    public static let turnUnreachable = Self(name: "turn.unreachable", number: 2042)
+    public static let turnCertificate = Self(name: "turn.certificate", number: 2043)
+    public static let turnRefused = Self(name: "turn.refused", number: 2044)
+    public static let turnMissing = Self(name: "turn.missing", number: 2045)
 
     /// The code with this name on the wire. An unknown name is kept.
     public init(wireName: String) {
@@ -80,6 +85,7 @@ extension RoomError.Code {
             let known: [Self] = [
                 .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .listenFailed, .portInUse,
                 .serverFull, .tooManyRequests, .streamRefused, .settingInvalid, .media, .packetTooLong,
+                .turnUnauthorized, .turnUnreachable, .turnCertificate, .turnRefused, .turnMissing,
             ]
             self = known.first { $0.name == wireName } ?? Self(name: wireName, number: 2000)
         }

@@ -15,6 +15,8 @@ extension RoomServer {
         /// The port that another program uses, so that any free one was taken instead.
         package fileprivate(set) var busyPort: Int?
         package let addresses: [String]
+        /// The TCP port for clients whose network blocks UDP. Nil without one.
+        package let tcpPort: Int?
         /// Whether clients of other networks may reach one of the addresses.
         package let isPublic: Bool
         /// The smaller of the socket's two buffers, and the size that a busy server needs, in bytes.
@@ -28,6 +30,9 @@ extension RoomServer {
         guard configuration.ice == .lite else { return nil }
         let chosen = configuration.mediaPorts
         let group = chosen.map { $0.count > 1 } == true ? nil : PortGroup(loops.count)
+        guard configuration.tcpPort == nil || group != nil else {
+            throw RoomError(.listenFailed, "A TCP port for media needs one UDP port for all threads. Give one of each.")
+        }
         var opened: [OpenedPort] = []
         for (place, loop) in loops.enumerated() {
             let numbers: [UInt16] =
@@ -40,8 +45,11 @@ extension RoomServer {
                     // Another server may have the number that signalling uses here.
                     [UInt16(clamping: configuration.port), 0]
                 }
+            // The other loops tell clients the port at which the first one listens.
+            let tcpPort = opened.first?.addresses.tcpPort.map { UInt16($0) } ?? configuration.tcpPort
             let result = await perform(on: loop) {
-                open(numbers, at: address, configuration, on: loop, group, group == nil ? 0 : place)
+                open(
+                    numbers, at: address, configuration, tcpPort: tcpPort, on: loop, group, group == nil ? 0 : place)
             }
             switch result {
             case .success(let port): opened.append(port)
@@ -72,7 +80,7 @@ extension RoomServer {
 
     /// Opens the first of these ports that is free. On the loop.
     private static func open(
-        _ numbers: [UInt16], at address: String, _ configuration: Configuration, on loop: EventLoop,
+        _ numbers: [UInt16], at address: String, _ configuration: Configuration, tcpPort: UInt16?, on loop: EventLoop,
         _ group: PortGroup?, _ place: Int
     ) -> Result<OpenedPort, TransportError> {
         var failure: TransportError?
@@ -80,7 +88,7 @@ extension RoomServer {
             if let failure, failure.code != "transport.port-busy" { break }
             do throws(TransportError) {
                 let port = try MediaPort(
-                    loop: loop, address: address, port: number,
+                    loop: loop, address: address, port: number, tcpPort: tcpPort,
                     publicAddresses: configuration.publicAddresses, group: group, place: place)
                 let isLoopback = isLoopback(address)
                 let buffers = port.buffers
@@ -90,7 +98,7 @@ extension RoomServer {
                         MediaAddresses(
                             ports: Int(port.number)...Int(port.number),
                             busyPort: failure == nil ? nil : numbers.first.map { Int($0) },
-                            addresses: port.addresses(within: .anyButLoopback),
+                            addresses: port.addresses(within: .anyButLoopback), tcpPort: port.tcpNumber.map { Int($0) },
                             isPublic: isLoopback || port.isPublic,
                             buffer: (min(buffers.receive, buffers.send), buffers.wanted))
                     ))

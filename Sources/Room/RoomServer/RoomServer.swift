@@ -31,6 +31,8 @@ package final class RoomServer: Sendable {
         /// The UDP port of all media, or more of them: one for each of the `threads`. 0 means any free port. Nil means the
         /// number of `port` if it is free, else any.
         package var mediaPorts: ClosedRange<UInt16>?
+        /// The TCP port of media, for clients whose network blocks UDP. 0 means any free port. Nil means none.
+        package var tcpPort: UInt16?
         package var ice = ICE.lite
         /// How many threads forward media, 1...`threadLimit`.
         package var threads = RoomServer.defaultThreads
@@ -38,6 +40,8 @@ package final class RoomServer: Sendable {
         package var roomLoopSize = RoomServer.defaultRoomLoopSize
         /// Addresses at which clients reach the media port, besides those of this machine: of a 1:1 NAT, for example.
         package var publicAddresses: [String] = []
+        /// STUN and TURN servers that clients are told.
+        package var relays: RelayService?
         package var service: ServiceKey
         /// Whether browsers on other machines get a token from the page without a secret.
         package var isOpen = false
@@ -136,6 +140,7 @@ package final class RoomServer: Sendable {
         let address = try? SocketAddress.makeAddressResolvingHost(configuration.host, port: 0)
         let isLoopback = address?.isLoopback ?? false
         let impairment = configuration.impairment
+        let relays = configuration.relays
         let tokens = AccessTokens()
         let loops = (0..<configuration.threads).map {
             EventLoop(name: $0 == 0 ? "rooms" : "rooms \($0 + 1)", turnClock: configuration.turnClock)
@@ -151,10 +156,13 @@ package final class RoomServer: Sendable {
             ) { loop in
                 SessionSettings(
                     loop: loop, certificate: certificate, scope: scope(of: address), port: media?.ports[place],
-                    impairment: impairment)
+                    relays: relays, impairment: impairment)
             }
         }
-        for host in hosts { await host.connect(to: hosts) }
+        for host in hosts {
+            await host.connect(to: hosts)
+            if let renewal = relays?.renewal { await host.renewICEServers(eachSeconds: renewal) }
+        }
         let directory = RoomDirectory(hosts: hosts, seats: seats, tokens: tokens)
         let routes = Routes(
             service: configuration.service, tokens: tokens,

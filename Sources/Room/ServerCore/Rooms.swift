@@ -231,7 +231,10 @@ package final class Rooms {
         // Its next message may be there before this returns.
         connection.didJoin()
         connection.send(
-            .joined(Joined(version: version, participant: participant.id, participants: others)),
+            .joined(
+                Joined(
+                    version: version, participant: participant.id, participants: others,
+                    iceServers: settings.iceServers(participant.id))),
             answering: id)
         for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
@@ -240,6 +243,14 @@ package final class Rooms {
         room.enter(participant)
         if present == nil { room.begin() }
         note(Note(member, "joined"))
+    }
+
+    /// Sends all participants the STUN and TURN servers again, before their credentials expire.
+    package func renewICEServers() {
+        for member in inOrder {
+            let servers = settings.iceServers(member.participant.id)
+            if !servers.isEmpty { member.connection.send(.iceServers(ICEServersRenewed(iceServers: servers))) }
+        }
     }
 
     private func makePart(of room: RoomName) -> Room {

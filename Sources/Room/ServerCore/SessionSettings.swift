@@ -9,6 +9,8 @@ package final class SessionSettings {
     package static let cname = "server"
     /// Makes the media connection of a session.
     package let makePeer: (ICERole, ClientPlace) throws(RoomError) -> Peer
+    /// The STUN and TURN servers for a participant, with credentials of its own.
+    let iceServers: (_ participant: String) -> [ICEServerInfo]
     /// Sends one message to many connections of this server.
     let broadcast: (ServerMessage, [any ClientConnection]) -> Void
     /// All random numbers of the rooms, none of which is a secret.
@@ -23,11 +25,13 @@ package final class SessionSettings {
     package init(
         loop: Loop, random: any RandomNumberGenerator = SystemRandomNumberGenerator(),
         broadcast: ((ServerMessage, [any ClientConnection]) -> Void)? = nil,
+        iceServers: @escaping (_ participant: String) -> [ICEServerInfo] = { _ in [] },
         makePeer: @escaping (ICERole, ClientPlace) throws(RoomError) -> Peer
     ) {
         self.loop = loop
         self.random = random
         self.makePeer = makePeer
+        self.iceServers = iceServers
         self.broadcast = broadcast ?? { message, connections in for each in connections { each.send(message) } }
         usedSSRCs = 0
         usedSSRCs = UInt32.random(in: 0x1000...0x7fff_ffff, using: &self.random)

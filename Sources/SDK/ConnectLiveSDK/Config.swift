@@ -1,4 +1,5 @@
 public import MediaGraph
+internal import PeerLoop
 internal import RoomClient
 internal import RoomProtocol
 
@@ -14,6 +15,11 @@ public struct Config: Sendable {
     public var videoReceiverGrowthRate = 1
     /// Whether to play remote audio on the loudspeaker, if there is one. It is decoded either way. (Linux)
     public var playsRemoteAudio = true
+    /// STUN and TURN servers, at most 8 URLs. Without any, those of the environment (`CONNECTLIVE_TURN`) count, and
+    /// otherwise those that the room's server names. An unusable one ends `connect` with `setting.invalid`. (Linux)
+    public var iceServers: [IceServer] = []
+    /// Whether media may go directly, or through TURN servers alone. (Linux)
+    public var iceTransportPolicy: IceTransportPolicy?
 
     public init() {}
 
@@ -23,6 +29,56 @@ public struct Config: Sendable {
             initial: min(max(0, videoReceiverInitialCount), maximum), maximum: maximum,
             growth: max(1, videoReceiverGrowthRate))
     }
+
+    var servers: Result<ICEServers, RoomError> {
+        Result { () throws(RoomError) in
+            let policy = iceTransportPolicy.flatMap { ICEPolicy(rawValue: $0.rawValue) }
+            guard !iceServers.isEmpty else {
+                var settings = TURNSettings()
+                settings.policy = policy
+                return try settings.servers()
+            }
+            var all = ICEServers(policy: policy ?? .all)
+            for server in iceServers {
+                var settings = TURNSettings(environment: [:])
+                settings.urls = server.urls
+                (settings.user, settings.password) = (server.username, server.credential)
+                settings.authorities = server.certificateAuthorities
+                all.servers += try settings.servers().servers
+            }
+            guard all.servers.count <= ICEServer.limit else {
+                throw RoomError(.settingInvalid, "The ICE servers have more than \(ICEServer.limit) URLs. Name fewer.")
+            }
+            return all
+        }
+    }
+}
+
+/// STUN and TURN servers with one user and password, as `RTCIceServer` of browsers. (Linux)
+public struct IceServer: Sendable, Hashable {
+    /// `stun:HOST:PORT`, `turn:HOST:PORT?transport=udp`, `turn:HOST:PORT?transport=tcp` or `turns:HOST:PORT`.
+    public var urls: [String]
+    public var username: String
+    public var credential: String
+    /// A PEM file with the authorities that sign the certificates of `turns` servers. Nil means those of the system.
+    public var certificateAuthorities: String?
+
+    public init(
+        urls: [String], username: String = "", credential: String = "", certificateAuthorities: String? = nil
+    ) {
+        self.urls = urls
+        self.username = username
+        self.credential = credential
+        self.certificateAuthorities = certificateAuthorities
+    }
+}
+
+/// The ways that media may take. (Linux)
+public enum IceTransportPolicy: String, Sendable, Hashable {
+    /// The best one that works.
+    case all
+    /// Only through a TURN server, which hides the addresses of this machine from the room's server.
+    case relay
 }
 
 /// A video source.

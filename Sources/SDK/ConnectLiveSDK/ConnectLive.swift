@@ -123,10 +123,10 @@ public final class ConnectLive: Sendable {
         config: Config?, delegate: any RoomDelegate, impairment: LinkImpairment?
     ) -> any Room {
         let config = config ?? Config()
-        return RoomSession(
-            options: RoomOptions(
-                receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment),
-            delegate: delegate)
+        var options = RoomOptions(
+            receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment)
+        options.servers = config.servers
+        return RoomSession(options: options, delegate: delegate)
     }
 
     /// Local media with options that are not public, such as a test pattern of limited length.

@@ -12,3 +12,7 @@ static inline void nice_agent_set_flag(NiceAgent *agent, const char *property, g
 static inline void nice_agent_set_number(NiceAgent *agent, const char *property, guint value) {
     g_object_set(agent, property, value, NULL);
 }
+
+static inline void nice_agent_set_text(NiceAgent *agent, const char *property, const char *value) {
+    g_object_set(agent, property, value, NULL);
+}

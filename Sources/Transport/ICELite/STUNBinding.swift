@@ -25,7 +25,7 @@ extension STUNMessage {
         return nil
     }
 
-    private func address(at value: Range<Int>, in datagram: Span<UInt8>) -> TransportAddress? {
+    func address(at value: Range<Int>, in datagram: Span<UInt8>) -> TransportAddress? {
         guard value.count >= 4 else { return nil }
         let port = datagram.uint16(at: value.lowerBound + 2) ^ UInt16(Self.magicCookie >> 16)
         let start = value.lowerBound + 4

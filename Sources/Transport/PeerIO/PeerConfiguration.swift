@@ -14,6 +14,8 @@ package struct PeerConfiguration: Sendable {
     package var impairment: Impairment?
     /// The port to use, of the peer's loop, instead of an ICE agent. The other end then controls ICE.
     package var port: LoopBound<MediaPort>?
+    /// STUN and TURN servers, without a `port`.
+    package var servers = ICEServers()
     /// The library that encrypts packets.
     package var srtp = SRTPLibrary.openSSL
     /// The longest outgoing RTP packet in bytes, without the MID extension.
@@ -78,7 +80,7 @@ extension Peer {
             }
             return try ICEAgent(
                 loop: loop, role: configuration.iceRole, scope: configuration.scope, ports: configuration.ports,
-                events: events, datagrams: datagrams)
+                servers: configuration.servers, events: events, datagrams: datagrams)
         }
     }
 }

@@ -28,6 +28,8 @@ package final class Peer: TurnMember {
     /// When the session's timer fires.
     @exclusivity(unchecked) private var wakes = MonotonicTime.never
     private var isRemoteSet = false
+    /// That of the first pair.
+    private var lastRoute: MediaRoute?
     private var isConnected = false
     /// The path has tried all candidate pairs without success. A check of the other end may still arrive.
     private var isUnreachable = false
@@ -283,6 +285,12 @@ package final class Peer: TurnMember {
         return path?.selectedPair
     }
 
+    /// How media travels. Nil before `.connected`.
+    package var route: MediaRoute? {
+        loop.preconditionOnLoop()
+        return path?.route
+    }
+
     // MARK: - The turn
 
     /// Requests `endTurn`, which sends and reports the results of this turn.
@@ -344,7 +352,7 @@ package final class Peer: TurnMember {
             case .sendingRate(let rate): report(.sendingRate(bitsPerSecond: rate))
             case .silent: report(.disconnected)
             case .heard: report(.connected)
-            case .consentLost: fail(Self.lost(after: session.consent))
+            case .consentLost: fail(lost(after: session.consent))
             }
         }
     }
@@ -405,6 +413,7 @@ package final class Peer: TurnMember {
         case .connected:
             guard !isConnected else { return }
             isConnected = true
+            lastRoute = path?.route
             session.transportConnected(now: loop.now)
             receiveEarly()
             waiting.append(.connected)
@@ -413,10 +422,13 @@ package final class Peer: TurnMember {
             // Before the first pair, `connectTimeout` decides: checks through a relay or a slow network may arrive
             // late, and the path then continues.
             if isConnected {
-                waiting.append(.failed(Self.lost(after: path?.consent ?? .zero)))
+                waiting.append(.failed(lost(after: path?.consent ?? .zero)))
             } else {
                 isUnreachable = true
             }
+        case .impossible(let error):
+            guard !isConnected, state == .new || state == .started else { return }
+            waiting.append(.failed(error))
         }
         touch()
     }
@@ -483,11 +495,13 @@ package final class Peer: TurnMember {
     }
 
     private func giveUpConnecting() {
+        if !isConnected, let problem = path?.relayProblem { return fail(problem) }
         if isUnreachable, !isConnected {
             return fail(
                 TransportError(
                     code: "transport.unreachable",
-                    message: "No address of the peer could be reached. Check whether a firewall blocks UDP."))
+                    message: "No address of the peer could be reached. Check whether a firewall blocks UDP, or use a "
+                        + "TURN server."))
         }
         let reached =
             isConnected
@@ -499,8 +513,15 @@ package final class Peer: TurnMember {
                 message: "The peer did not connect within \(Int(connectTimeout.seconds)) s: \(reached)."))
     }
 
-    private static func lost(after silence: TimeInterval) -> TransportError {
-        TransportError(
+    private func lost(after silence: TimeInterval) -> TransportError {
+        if let relay = (path?.route ?? lastRoute)?.relay {
+            return TransportError(
+                code: "transport.connection-lost",
+                message:
+                    "The connection through the TURN server \(relay) was lost: the server ended it, or the peer has "
+                    + "not responded for \(Int(silence.seconds)) s. Check that the TURN server runs.")
+        }
+        return TransportError(
             code: "transport.connection-lost",
             message: "The connection to the peer was lost: it has not responded for \(Int(silence.seconds)) s.")
     }

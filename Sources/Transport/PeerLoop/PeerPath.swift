@@ -16,6 +16,10 @@ package protocol PeerPath: AnyObject {
     var consent: TimeInterval { get }
     /// The local and the remote address in use, as `address:port`.
     var selectedPair: (local: String, remote: String)? { get }
+    /// How datagrams travel. Nil before there is a pair.
+    var route: MediaRoute? { get }
+    /// Why a TURN server cannot be used, as far as it is known.
+    var relayProblem: TransportError? { get }
 
     /// Opens the sockets. The candidates follow as events.
     func gather() throws(TransportError)
@@ -33,6 +37,8 @@ package protocol PeerPath: AnyObject {
 
 extension PeerPath {
     package var ignoredCandidates: Int { 0 }
+    package var route: MediaRoute? { selectedPair == nil ? nil : MediaRoute(local: .host, remote: .host) }
+    package var relayProblem: TransportError? { nil }
     /// A lite end sends no checks, so it needs no candidates.
     package func addRemoteCandidate(_ attribute: String) {}
     package func remoteCandidatesEnded() {}
@@ -44,6 +50,8 @@ package enum ICEEvent: Sendable {
     case gatheringDone
     case connected
     case failed
+    /// The path can never connect, for this reason.
+    case impossible(TransportError)
 }
 
 /// Which end selects the pair of addresses (RFC 8445, section 6.1.1). The controlling end made the offer, or talks to an

@@ -20,6 +20,15 @@ func fuzzSTUN(_ bytes: [UInt8]) {
         let copy = packet.bytes.span.extracting(0..<packet.count)
         precondition(STUNMessage(parsing: copy)?.mappedAddress(in: copy) == address)
     }
+    if let message = STUNMessage(parsing: bytes.span) {
+        // A challenge of any realm and nonce has a request that is a message.
+        let response = TURN.response(bytes, to: message.transaction, method: message.method)
+        if case .refused(_, let challenge?) = response {
+            let credentials = (user: Array("user".utf8), challenge: challenge, key: OpenKey(password: []))
+            let request = TURN.allocate(message.transaction, credentials)
+            precondition(STUNMessage(parsing: request.span)?.method == TURN.allocate)
+        }
+    }
     for datagram in [bytes, withFingerprint(bytes)] {
         answer.count = 0
         let received = agent.receive(datagram.span, from: remote, to: local, now: .zero, answer: &answer)

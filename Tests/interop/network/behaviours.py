@@ -105,6 +105,46 @@ def a_network_with_ipv6_alone_carries_a_room(network):
     return f"{report['framesRendered']} frames"
 
 
+def turn_server(host, secret):
+    """coturn at the address of a host, with the secret of credentials that expire."""
+    program = host.start_other("turnserver", "-n", "--listening-ip", host.address, "--relay-ip", host.address, "--no-cli",
+                               "--no-tls", "--no-dtls", "--realm", "test", "--use-auth-secret",
+                               "--static-auth-secret", secret, "--pidfile", os.path.join(host.folder, "pid"),
+                               "--db", os.path.join(host.folder, "db"), "--log-file", os.path.join(host.folder, "log"))
+    wait_for(lambda: is_reachable(host, host.address, 3478), 20, "turnserver")
+    return program
+
+
+def where_udp_is_blocked_media_goes_through_turn_over_tcp(network):
+    server, publisher, viewer = three_hosts(network)
+    turn = turn_server(server, SECRET)
+    place = f"{server.address}:3478"
+    server.start("serve", "--listen", f"0.0.0.0:{PORT}", "--turn", f"turn:{place}?transport=udp", "--turn",
+                 f"turn:{place}?transport=tcp", **KEY | {"CONNECTLIVE_TURN_SECRET": SECRET}
+                 ).wait_for_line("Serving rooms at ws://")
+    server.block_udp_from(publisher)
+    publishing, viewing = publish(publisher, server), view(viewer, server)
+    publishing.wait_for_line(f"via TURN over TCP at {place}", 30)
+    viewing.wait_for_pictures(RATE * 0.6)
+    viewing.interrupt()
+    report = read_report(viewer)
+    expect(report["path"] == "directly over UDP", f"the viewer's media went {report['path']}")
+    publishing.interrupt()
+    turn.kill()
+    return f"{report['framesRendered']} frames of the publisher over TCP"
+
+
+def without_udp_and_turn_a_sentence_says_what_to_do(network):
+    server, publisher, _ = three_hosts(network)
+    serve(server, "--listen", f"0.0.0.0:{PORT}")
+    server.block_udp_from(publisher)
+    publishing = publish(publisher, server)
+    took = publishing.expect_failure(1411, 20)
+    sentence = publishing.sentences()[0]
+    expect("TURN" in sentence, f"the sentence does not name a way out: {sentence}")
+    return f"after {took:.1f} s: {sentence}"
+
+
 def a_server_on_one_address_gives_that_address_alone(network):
     server, viewer = network.host("server"), network.host("viewer")
     server.add_address("10.77.1.1")
@@ -310,6 +350,8 @@ def the_demo_names_each_address_a_browser_elsewhere_can_open(network):
 BEHAVIOURS = [
     a_server_on_all_addresses_is_used_from_other_machines,
     a_network_with_ipv6_alone_carries_a_room,
+    where_udp_is_blocked_media_goes_through_turn_over_tcp,
+    without_udp_and_turn_a_sentence_says_what_to_do,
     a_server_on_one_address_gives_that_address_alone,
     a_server_on_loopback_stays_on_its_machine,
     a_page_elsewhere_has_a_token_only_of_an_open_server,

@@ -124,6 +124,15 @@ class Host:
             ip("address", "add", f"{address}/64", "dev", "eth0", "nodad")
         return address
 
+    def block_udp_from(self, other):
+        """Drops the UDP of another host that arrives here, as a firewall of that host that lets TCP alone out."""
+        with self:
+            # Before the rule for the host's own addresses, which is the first one.
+            ip("rule", "add", "preference", "10", "lookup", "local")
+            ip("rule", "delete", "preference", "0", "lookup", "local")
+            ip("rule", "add", "preference", "5", "iif", "eth0", "from", other.address, "ipproto", "udp",
+               "blackhole")
+
     def set_distance(self, milliseconds):
         """Makes TCP retransmit as late as on a path with this round trip. The path itself stays as fast as before."""
         with self:
@@ -139,11 +148,31 @@ class Host:
             line = next(line for line in table if line.split(":")[0].strip() == self.port)
         return int(line.split(":")[1].split()[8])
 
+    def start_other(self, *command):
+        """Runs another program than connectlive. It ends with the network."""
+        with self:
+            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], cwd=self.folder,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        program = OtherProgram(process)
+        self.network.programs.append(program)
+        return program
+
     def start(self, *arguments, **environment):
         """Runs connectlive in a folder of this host, without any server file of another."""
         program = Program(self, arguments, environment)
         self.network.programs.append(program)
         return program
+
+
+class OtherProgram:
+    """A running program that is not connectlive."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
 
 class Program:

@@ -1,5 +1,7 @@
 internal import ArgumentParser
+internal import ConnectLiveSDK
 internal import Foundation
+internal import PeerLoop
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -22,6 +24,7 @@ struct DoctorCommand: AsyncParsableCommand {
     var stun: String?
 
     @OptionGroup var server: ServerFlags
+    @OptionGroup var network: NetworkFlags
 
     func validate() throws {
         if let stun, STUNServer(stun) == nil {
@@ -33,8 +36,14 @@ struct DoctorCommand: AsyncParsableCommand {
         let machine = Machine()
         var checks = machine.codecChecks.filter { !quick || $0.stage != .alone } + machine.deviceChecks
         checks += machine.systemChecks
-        if let address = server.knownAddress { checks.append(try ServerUnderTest(server, address: address).check) }
+        var config = Config()
+        network.apply(to: &config)
+        if let address = server.knownAddress {
+            checks.append(try ServerUnderTest(server, address: address, config: config).check)
+        }
         if let stun = stun.flatMap(STUNServer.init) { checks.append(stun.check(machine)) }
+        let relays = (try? network.servers().servers) ?? []
+        checks += relays.filter { $0.relayTransport != nil }.map { RelayUnderTest(server: $0).check }
         var report = DoctorReport()
         await CheckRunner().run(checks) { check, findings in
             let lines = report.add(findings, of: check.name)

@@ -20,12 +20,12 @@ struct ServerUnderTest: Sendable {
     var join: @Sendable () async throws -> String
 
     /// - Throws: 1305 for an address that can never be reached.
-    init(_ flags: ServerFlags, address: String) throws {
+    init(_ flags: ServerFlags, address: String, config: Config = Config()) throws {
         let place = try ServerAddress(address)
         name = "\(place)"
         health = { try await HTTPExchange(.get, Signalling.healthPath).run(at: place).status }
         signIn = { try await flags.signIn() }
-        join = { try await Self.joinAndLeave() }
+        join = { try await Self.joinAndLeave(config) }
     }
 
     init(
@@ -66,10 +66,10 @@ struct ServerUnderTest: Sendable {
         }
     }
 
-    private static func joinAndLeave() async throws -> String {
+    private static func joinAndLeave(_ config: Config) async throws -> String {
         let (connected, signal) = AsyncStream.makeStream(of: Void.self)
         let guest = Guest(endsOnProblem: true) { signal.yield() }
-        var config = Config()
+        var config = config
         config.playsRemoteAudio = false
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         room.connect(roomId: "doctor-\(UInt32.random(in: .min ... .max))")
@@ -86,7 +86,8 @@ struct ServerUnderTest: Sendable {
         room.disconnect()
         try? await guest.untilEnded()
         let time = statistics.connectMilliseconds.map { " after \(Figures.milliseconds($0))" } ?? ""
-        return "media connected over UDP\(time), with version \(Signalling.versions.max() ?? 0) of the protocol"
+        let way = statistics.path.map { "\($0)" } ?? "over UDP"
+        return "media connected \(way)\(time), with version \(Signalling.versions.max() ?? 0) of the protocol"
             + (statistics.srtpProfile.map { " and \($0)" } ?? "")
     }
 }

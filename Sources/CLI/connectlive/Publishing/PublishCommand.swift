@@ -14,6 +14,7 @@ struct PublishCommand: AsyncParsableCommand {
     @OptionGroup var source: SourceFlags
     @OptionGroup var encoding: EncodingFlags
     @OptionGroup var server: ServerFlags
+    @OptionGroup var network: NetworkFlags
 
     @OptionGroup var length: SecondsFlag
 
@@ -41,6 +42,7 @@ struct PublishCommand: AsyncParsableCommand {
 
     func run() async throws {
         var config = Config()
+        network.apply(to: &config)
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
         let choice = choice

@@ -124,6 +124,9 @@ final class DownSession {
 
     private func slot(carrying stream: Int) -> ReceiverSlot? { slots.first { $0.assignment?.stream.id == stream } }
 
+    /// How media travels. Nil before there is a way.
+    var route: MediaRoute? { peer.route }
+
     func cut(_ isCut: Bool) { peer.impairment = isCut ? .cut : nil }
 
     /// When media or RTCP last arrived.

@@ -141,6 +141,30 @@ public struct RoomStatistics: Sendable {
         public var encoderKeepsUp = true
     }
 
+    /// The way of media between this machine and the server.
+    public struct Path: Sendable, Hashable, CustomStringConvertible {
+        /// The type of an ICE candidate (RFC 8445, section 5.1.1).
+        public enum Candidate: String, Sendable {
+            case host, srflx, prflx, relay
+        }
+
+        public var local: Candidate
+        public var remote: Candidate
+        /// `UDP`, `TCP` or `TLS`: to the TURN server, or without one to the server itself.
+        public var transport: String
+        /// The TURN server, as `HOST:PORT`. Nil if media goes directly.
+        public var relay: String?
+
+        package init(local: Candidate, remote: Candidate, transport: String, relay: String?) {
+            (self.local, self.remote, self.transport, self.relay) = (local, remote, transport, relay)
+        }
+
+        /// `directly over UDP`, or `via TURN over TCP at HOST:PORT`.
+        public var description: String {
+            relay.map { "via TURN over \(transport) at \($0)" } ?? "directly over \(transport)"
+        }
+    }
+
     public var received: [Received] = []
     public var published: [Published] = []
     /// Round trip to the server in milliseconds, once measured: of the up session if there is one, otherwise of the
@@ -153,6 +177,8 @@ public struct RoomStatistics: Sendable {
     public var sendingQueueMilliseconds: Double?
     /// Messages of a server of a later version, which this client does not know.
     public var messagesIgnored = 0
+    /// How media travels: that of the up session if there is one, otherwise that of the down session. Nil before it does.
+    public var path: Path?
     /// `AEAD_AES_128_GCM` or `AES128_CM_SHA1_80`, once the down session is secured.
     public var srtpProfile: String?
     /// From `connect` to a joined room with a secured down session.

@@ -12,6 +12,8 @@ package actor RoomEngine {
     let loop: EventLoop
     let connection: RoomConnection
     private let sinks: SinkMaker
+    /// Why this engine can never connect.
+    private let refusal: RoomError?
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -22,7 +24,8 @@ package actor RoomEngine {
         let connection = RoomConnection(
             loop: loop,
             options: ConnectionOptions(
-                receivers: options.receivers, connectDeadline: options.connectDeadline, impairment: options.impairment),
+                receivers: options.receivers, connectDeadline: options.connectDeadline,
+                servers: (try? options.servers.get()) ?? ICEServers(), impairment: options.impairment),
             environment: RoomEnvironment(
                 seed: .random(in: UInt64.min...UInt64.max),
                 makePeer: { request throws(TransportError) in try RoomLoop.makePeer(request) },
@@ -33,6 +36,7 @@ package actor RoomEngine {
         sinks.connection = connection
         self.loop = loop
         self.sinks = sinks
+        refusal = if case .failure(let error) = options.servers { error } else { nil }
         self.connection = connection
         ReceivingGraph.warmUp()
     }
@@ -62,6 +66,7 @@ package actor RoomEngine {
     ) {
         post { engine in
             guard engine.connection.begin() else { return }
+            if let refusal = engine.refusal { return engine.connection.fail(refusal) }
             Task { await engine.join(room, token) }
         }
     }

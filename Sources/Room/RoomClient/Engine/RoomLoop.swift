@@ -16,6 +16,11 @@ enum RoomLoop {
             scope: .reaching(request.server),
             impairment: request.impairment)
         configuration.connectTimeout = request.connectTimeout
+        configuration.servers = request.servers
+        // The relay may be elsewhere than a server on this machine.
+        if configuration.scope == .loopback, request.servers.servers.contains(where: { $0.host != "127.0.0.1" }) {
+            configuration.scope = .any
+        }
         return try Peer(loop: shared, configuration: configuration)
     }
 }

@@ -1,4 +1,5 @@
 package import ClientCore
+package import PeerLoop
 package import RTP
 package import RoomProtocol
 
@@ -10,6 +11,9 @@ package struct RoomOptions: Sendable {
     package var sound: @Sendable (_ participant: String, _ stream: Int) -> StreamDestination?
     /// From `connect` to the secured down session.
     package var connectDeadline = ConnectionOptions.standardDeadline
+    /// STUN and TURN servers, or the reason why they cannot be used. Without any, those that the server names. By default
+    /// those of the environment.
+    package var servers: Result<ICEServers, RoomError>
     /// Loss at the sockets of the up and the down session, for tests of bad networks.
     package var impairment: LinkImpairment?
 
@@ -18,6 +22,7 @@ package struct RoomOptions: Sendable {
         self.receivers = receivers
         sound = { _, _ in .sound(isAudible: playsSound) }
         self.impairment = impairment
+        servers = Result { () throws(RoomError) in try TURNSettings().servers() }
     }
 }
 

@@ -42,6 +42,17 @@ actor RoomHost {
     /// Lets rooms spread over these hosts, in the order of their places. Call before the first participant joins.
     func connect(to hosts: [RoomHost]) { self.hosts = hosts }
 
+    /// Sends all participants the STUN and TURN servers again and again, with new credentials.
+    func renewICEServers(eachSeconds seconds: Int) {
+        loop.schedule(after: .seconds(Int64(seconds))) { [weak self] in
+            guard let self else { return }
+            assumeIsolated { host in
+                host.rooms.renewICEServers()
+                host.renewICEServers(eachSeconds: seconds)
+            }
+        }
+    }
+
     private var links: LoopLinks {
         LoopLinks(
             place: place, others: { [seats] in seats.loops(of: $0) },

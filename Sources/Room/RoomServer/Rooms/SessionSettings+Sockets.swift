@@ -11,9 +11,11 @@ extension SessionSettings {
     /// - Parameter port: the port of all sessions. Nil gives each session an ICE agent and sockets of its own.
     convenience init(
         loop: EventLoop, certificate: Certificate, scope: ListeningScope, port: LoopBound<MediaPort>? = nil,
-        impairment: (@Sendable () -> Impairment?)?
+        relays: RelayService? = nil, impairment: (@Sendable () -> Impairment?)?
     ) {
-        self.init(loop: loop, broadcast: SignallingConnection.broadcast) { role, place throws(RoomError) in
+        self.init(
+            loop: loop, broadcast: SignallingConnection.broadcast, iceServers: { relays?.servers(for: $0) ?? [] }
+        ) { role, place throws(RoomError) in
             guard port != nil || Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
                 throw RoomError(
                     .serverFull,

@@ -23,6 +23,7 @@ export class Room {
     #signalling;
     #down;
     #up = null;
+    #iceServers = [];
     #publishing = Promise.resolve();
     #over = false;
 
@@ -50,7 +51,14 @@ export class Room {
     async #join(name, token) {
         const joined = await this.#signalling.request({ type: "join", version, token, room: name, receivers });
         this.id = joined.participant;
+        this.#useServers(joined.iceServers);
         for (const participant of joined.participants) this.#enter(participant);
+    }
+
+    /** Uses STUN and TURN servers for the sessions that have not begun. */
+    #useServers(iceServers) {
+        this.#iceServers = iceServers ?? [];
+        this.#down.use(this.#iceServers);
     }
 
     /** The live track that carries a stream, or null while none does. */
@@ -74,6 +82,7 @@ export class Room {
         return this.#inTurn(async () => {
             if (!this.#up) {
                 this.#up = new UpSession(this.#signalling);
+                this.#up.use(this.#iceServers);
                 this.#up.onfailed = (problem) => this.#end(problem);
             }
             try {
@@ -142,6 +151,9 @@ export class Room {
         case "receiverAssigned":
             this.#assigned(message.mid, message.stream);
             break;
+        case "iceServers":
+            this.#useServers(message.iceServers);
+            return;
         case "streamLimit":
             this.#up?.limit(message.stream, message.bitsPerSecond);
             return;

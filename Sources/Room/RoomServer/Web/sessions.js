@@ -23,6 +23,16 @@ class Session {
         this.peer.onconnectionstatechange = () => this.#changed(this.peer.connectionState);
     }
 
+    /** Sets the STUN and TURN servers. Later ones are for a session that begins to look for a way. */
+    use(iceServers) {
+        if (this.peer.signalingState === "closed") return;
+        try {
+            this.peer.setConfiguration({ ...this.peer.getConfiguration(), iceServers });
+        } catch (error) {
+            console.warn("ICE servers not taken:", error);
+        }
+    }
+
     #found(candidate) {
         if (this.#noMore) return;
         this.#noMore = candidate === "";

@@ -4,7 +4,8 @@ internal import Glibc
 internal import PeerLoop
 internal import RTP
 
-/// One ICE agent of libnice with one component, UDP only, trickling (RFC 8445, RFC 8838). On its loop only.
+/// One ICE agent of libnice with one component, UDP only, trickling (RFC 8445, RFC 8838), and with relays over UDP, TCP
+/// and TLS (RFC 8656). On its loop only.
 ///
 /// libnice owns the sockets and replies to all STUN. It passes on other datagrams only from addresses that passed an
 /// authenticated connectivity check, and drops the rest.
@@ -45,6 +46,8 @@ final class ICEAgent: PeerPath, PausedReader {
     private var remoteCandidates: [String: Int] = [:]
     private let scopes: Set<AddressScope>
     private var isOpen = true
+    private var relays: AgentRelays?
+    private var hasReportedEnd = false
     private var hasRemoteCredentials = false
     private var remoteHasEnded = false
     /// Candidates that arrived before the credentials. libnice would check them without credentials, which fails their
@@ -59,7 +62,8 @@ final class ICEAgent: PeerPath, PausedReader {
     /// Events and datagrams arrive on the loop, inside of calls of libnice, so the closures must not close the agent.
     init(
         loop: EventLoop, role: ICERole, scope: ListeningScope, ports: ClosedRange<UInt16>?,
-        events: @escaping (ICEEvent) -> Void, datagrams: @escaping (Span<UInt8>) -> Void
+        servers: ICEServers = ICEServers(), events: @escaping (ICEEvent) -> Void,
+        datagrams: @escaping (Span<UInt8>) -> Void
     ) throws(TransportError) {
         loop.preconditionOnLoop()
         guard
@@ -79,6 +83,8 @@ final class ICEAgent: PeerPath, PausedReader {
         nice_agent_set_flag(agent, "controlling-mode", role == .controlling ? 1 : 0)
         nice_agent_set_number(agent, "stun-pacing-timer", Self.pacing)
         nice_agent_set_number(agent, "stun-initial-timeout", Self.checkTimeout)
+        nice_agent_set_flag(agent, "force-relay", servers.policy == .relay ? 1 : 0)
+        Self.setReflector(agent, servers.servers)
         let stream = nice_agent_add_stream(agent, 1)
         var ufrag: UnsafeMutablePointer<gchar>?
         var password: UnsafeMutablePointer<gchar>?
@@ -107,6 +113,22 @@ final class ICEAgent: PeerPath, PausedReader {
         connect("candidate-gathering-done", to: unsafeBitCast(gatheringDone, to: GCallback.self), this)
         connect("component-state-changed", to: unsafeBitCast(stateChanged, to: GCallback.self), this)
         attach()
+        relays = AgentRelays(
+            servers, loop: loop, agent: agent, stream: stream, onEnd: { [unowned self] in reportEnd() },
+            onProblem: { [unowned self] in self.events(.impossible($0)) })
+    }
+
+    /// Sets the STUN server that tells this end its public address. libnice has one.
+    private static func setReflector(_ agent: OpaquePointer, _ servers: [ICEServer]) {
+        let usable = servers.first { server in
+            guard server.kind == .stun else { return false }
+            // libnice resolves names itself, and only this end's user may name any host.
+            return server.origin == .configured
+                || AddressScope(server.host).map { RelayAccess.isOpen($0, to: server.origin) } == true
+        }
+        guard let usable else { return }
+        nice_agent_set_text(agent, "stun-server", usable.host)
+        nice_agent_set_number(agent, "stun-server-port", guint(usable.port))
     }
 
     deinit {
@@ -115,6 +137,7 @@ final class ICEAgent: PeerPath, PausedReader {
 
     /// Opens the sockets. The candidates follow as events. Throws if it cannot listen on any address.
     func gather() throws(TransportError) {
+        try relays?.begin()
         guard nice_agent_gather_candidates(agent, stream) != 0 else {
             throw TransportError(
                 code: "transport.no-address",
@@ -180,16 +203,59 @@ final class ICEAgent: PeerPath, PausedReader {
         return (Self.text(of: &local.pointee.addr), Self.text(of: &remote.pointee.addr))
     }
 
+    var relayProblem: TransportError? { relays?.hasRelay == false ? relays?.problem : nil }
+
+    var route: MediaRoute? {
+        var local: UnsafeMutablePointer<NiceCandidate>?
+        var remote: UnsafeMutablePointer<NiceCandidate>?
+        guard isOpen, nice_agent_get_selected_pair(agent, stream, Self.component, &local, &remote) != 0, let local,
+            let remote
+        else { return nil }
+        let kind = Self.kind(of: local.pointee.type)
+        let server = kind == .relayed ? relays?.server(ofPriority: local.pointee.priority) : nil
+        return MediaRoute(
+            local: kind, remote: Self.kind(of: remote.pointee.type), transport: server?.relayTransport ?? .udp,
+            relay: server?.place)
+    }
+
+    private static func kind(of type: NiceCandidateType) -> MediaRoute.Kind {
+        switch type {
+        case NICE_CANDIDATE_TYPE_SERVER_REFLEXIVE: .serverReflexive
+        case NICE_CANDIDATE_TYPE_PEER_REFLEXIVE: .peerReflexive
+        case NICE_CANDIDATE_TYPE_RELAYED: .relayed
+        default: .host
+        }
+    }
+
     /// Closes the sockets. Must not be called inside of the closures passed to init.
     func close() {
         guard isOpen else { return }
         isOpen = false
+        let hasRelay = relays?.hasRelay == true
+        let tunnels = relays?.close() ?? []
+        relays = nil
         events = { _ in }
         datagrams = { _ in }
         for handler in handlers { g_signal_handler_disconnect(UnsafeMutableRawPointer(agent), handler) }
         nice_agent_attach_recv(agent, stream, Self.component, loop.context, nil, nil)
-        nice_agent_remove_stream(agent, stream)
-        g_object_unref(UnsafeMutableRawPointer(agent))
+        guard hasRelay || !tunnels.isEmpty else {
+            nice_agent_remove_stream(agent, stream)
+            g_object_unref(UnsafeMutableRawPointer(agent))
+            return
+        }
+        // Frees the allocations first, for which libnice needs the agent: a round trip, or some seconds to a dead server.
+        let farewell = Unmanaged.passRetained(Farewell(stream: stream, tunnels: tunnels)).toOpaque()
+        g_main_context_push_thread_default(loop.context)
+        nice_agent_close_async(agent, hasFreed, farewell)
+        g_main_context_pop_thread_default(loop.context)
+    }
+
+    /// The stream and the tunnels that an agent still needs after its end, to free its allocations.
+    fileprivate final class Farewell {
+        let stream: guint
+        let tunnels: [RelayTunnel]
+
+        init(stream: guint, tunnels: [RelayTunnel]) { (self.stream, self.tunnels) = (stream, tunnels) }
     }
 
     // MARK: - Local addresses
@@ -253,11 +319,19 @@ final class ICEAgent: PeerPath, PausedReader {
         guard let line = nice_agent_generate_local_candidate_sdp(agent, candidate) else { return }
         defer { g_free(line) }
         let text = String(cString: line)
+        if candidate.pointee.type == NICE_CANDIDATE_TYPE_RELAYED { relays?.found() }
         events(.localCandidate(text.hasPrefix("a=") ? String(text.dropFirst(2)) : text))
     }
 
     fileprivate func gathered() {
         loop.preconditionOnLoop()
+        relays?.gathered()
+    }
+
+    /// libnice may find more addresses when a TURN server's own is known.
+    private func reportEnd() {
+        guard !hasReportedEnd else { return }
+        hasReportedEnd = true
         events(.gatheringDone)
     }
 
@@ -268,6 +342,7 @@ final class ICEAgent: PeerPath, PausedReader {
             // libnice would wake up at every `pacing` for five more seconds to check whether a component has failed,
             // which is pointless with a pair in use.
             nice_agent_set_number(agent, "idle-timeout", Self.idleTimeout)
+            relays?.connected()
             events(.connected)
         case NICE_COMPONENT_STATE_FAILED: events(.failed)
         default: break
@@ -323,6 +398,14 @@ private let gatheringDone: @convention(c) (OpaquePointer?, guint, gpointer?) -> 
 private let stateChanged: @convention(c) (OpaquePointer?, guint, guint, guint, gpointer?) -> Void = {
     _, _, _, state, data in
     agent(data)?.changed(to: NiceComponentState(rawValue: state))
+}
+
+private let hasFreed: GAsyncReadyCallback = { agent, _, data in
+    guard let agent, let data else { return }
+    let farewell = Unmanaged<ICEAgent.Farewell>.fromOpaque(data).takeRetainedValue()
+    nice_agent_remove_stream(OpaquePointer(agent), farewell.stream)
+    g_object_unref(UnsafeMutableRawPointer(agent))
+    for tunnel in farewell.tunnels { tunnel.close() }
 }
 
 private func datagramReceived(

@@ -29,6 +29,10 @@ package final class MediaPort: TurnMember, PausedReader {
     private var isPaused = false
     private var pausedTurn = 0
     private var expiry: LoopTimer?
+    /// The connections of clients whose network blocks UDP. Nil without a TCP port.
+    private var streams: StreamListener?
+    /// The TCP port that clients are told. Nil without one.
+    package let tcpNumber: UInt16?
     private let group: PortGroup?
     /// This loop's place in the group.
     private let place: Int
@@ -56,10 +60,13 @@ package final class MediaPort: TurnMember, PausedReader {
     /// - Parameters:
     ///   - port: 0 means any free one.
     ///   - publicAddresses: literal addresses at which others reach this port.
+    ///   - tcpPort: the TCP port for clients whose network blocks UDP. Nil for none; 0 means any free one. The loop at place
+    ///     0 listens. With several loops, it needs a group.
     ///   - group: the loops that share the port. The loop at place 0 opens it first; the others then give its number.
     package init(
-        loop: EventLoop, address: String, port: UInt16, publicAddresses: [String] = [],
-        consent: TimeInterval = MediaPort.consent, group: PortGroup? = nil, place: Int = 0
+        loop: EventLoop, address: String, port: UInt16, tcpPort: UInt16? = nil, publicAddresses: [String] = [],
+        consent: TimeInterval = MediaPort.consent, proofTime: TimeInterval = StreamListener.proofTime,
+        group: PortGroup? = nil, place: Int = 0
     ) throws(TransportError) {
         loop.preconditionOnLoop()
         guard let own = TransportAddress(literal: address, port: port) else {
@@ -90,6 +97,11 @@ package final class MediaPort: TurnMember, PausedReader {
                     "The public address \(other) is IPv4, but the port at \(address) has only IPv6. Listen on [::].")
         }
         if place == 0, loops > 1 { try socket.share() }
+        (streams, tcpNumber) = try Self.openStreams(
+            tcpPort, at: socket.address, loop: loop, consent: consent, proofTime: proofTime, place: place)
+        streams?.receive = { [unowned self] in receiveStream($0, on: $1) }
+        streams?.transfer = { [group] transfer, place in group?.pass(transfer, to: place) }
+        if streams != nil { group?.join(LoopBound(self, loop: loop), at: place) }
         source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in becomeReady()
         }
         expiry = loop.makeTimer { [unowned self] in expire() }
@@ -99,6 +111,17 @@ package final class MediaPort: TurnMember, PausedReader {
                 receive(fromSocket: false)
             }
         }
+    }
+
+    private static func openStreams(
+        _ port: UInt16?, at address: TransportAddress, loop: EventLoop, consent: TimeInterval, proofTime: TimeInterval,
+        place: Int
+    ) throws(TransportError) -> (StreamListener?, UInt16?) {
+        guard let port else { return (nil, nil) }
+        let streams = StreamListener(loop: loop, consent: consent, proofTime: proofTime)
+        guard place == 0 else { return (streams, port) }
+        try streams.listen(at: TransportAddress(ipv6: address.high, address.low, port: port, transport: .tcp))
+        return (streams, streams.number)
     }
 
     /// An IPv6 socket at :: has IPv4 as well, unless the kernel lacks IPv6.
@@ -117,6 +140,8 @@ package final class MediaPort: TurnMember, PausedReader {
     /// Closes the socket. Close the peers before.
     package func close() {
         loop.preconditionOnLoop()
+        group?.leave(place)
+        streams?.close()
         for source in [source, bell] { source?.remove() }
         source = nil
         bell = nil
@@ -128,7 +153,8 @@ package final class MediaPort: TurnMember, PausedReader {
         MediaPortStatistics(
             ignored: ICEIgnored.allCases.reduce(0) { $0 + agent.count(of: $1) } + socket.tooLong,
             overflowed: socket.overflows, refused: socket.refused, handedOver: handedOver,
-            notTakenOver: group?.inboxes[place].dropped ?? 0, unsent: socket.unsent)
+            notTakenOver: group?.inboxes[place].dropped ?? 0, unsent: socket.unsent,
+            streams: streams?.count ?? 0, streamsRefused: streams?.dropped ?? 0)
     }
 
     /// Makes the kernel give all datagrams of the port to one loop of the group, for tests.
@@ -252,6 +278,39 @@ package final class MediaPort: TurnMember, PausedReader {
         }
     }
 
+    // MARK: TCP
+
+    /// Handles a datagram of a TCP connection.
+    private func receiveStream(_ datagram: UnsafeRawBufferPointer, on pair: AddressPair) -> StreamListener.Verdict {
+        let bytes = datagram.bindMemory(to: UInt8.self)
+        let now = loop.readClock()
+        loop.countDatagram()
+        switch agent.receive(bytes.span, from: pair.remote, to: pair.local, now: now, answer: &answer) {
+        case .media(let session):
+            paths[session.index]?.received(bytes.span)
+            return .useful
+        case .check(let session, let isSelected):
+            answer.bytes.withUnsafeBytes {
+                let response = UnsafeRawBufferPointer(rebasing: $0[..<answer.count])
+                _ = streams?.send(on: pair) { $0.append(response) }
+            }
+            if isSelected, let path = agent.path(of: session) { paths[session.index]?.selected(path.pair) }
+            if agent.nextTimeout < expiry?.deadline ?? .never { expiry?.arm(at: agent.nextTimeout) }
+            return .useful
+        case .elsewhere(let other): return .elsewhere(other)
+        case .ignored: return .useless
+        }
+    }
+
+    /// Takes over a connection that the loop at place 0 has accepted.
+    func adopt(_ transfer: StreamListener.Transfer) {
+        guard let streams, source != nil else {
+            StreamListener.refuse(transfer)
+            return
+        }
+        streams.adopt(transfer)
+    }
+
     // MARK: Loops of a group
 
     /// Handles the next datagram that another loop handed over.
@@ -297,11 +356,16 @@ package final class MediaPort: TurnMember, PausedReader {
     @inline(__always)
     @discardableResult
     func send(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> Int {
+        if pair.remote.transport == .tcp { return sendStream(on: pair, fill) }
         if !isTouched {
             isTouched = true
             loop.atEndOfTurn(self)
         }
         return socket.send(on: pair, fill)
+    }
+
+    private func sendStream(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> Int {
+        streams?.send(on: pair, fill) ?? loop.refuse(fill).sent
     }
 
     package func sendEarly() { flush() }
@@ -343,11 +407,20 @@ package final class MediaPort: TurnMember, PausedReader {
 
     /// The candidates of the port for a peer within this scope (RFC 8839, section 5.1).
     func candidates(within scope: ListeningScope) -> [String] {
-        addresses(within: scope).enumerated().map { place, address in
+        let addresses = addresses(within: scope)
+        let datagrams = addresses.enumerated().map { place, address in
             // Type preference of a host candidate, local preference, component 1 (RFC 8445, section 5.1.2.1).
             let priority = 126 << 24 | (65535 - place) << 8 | 255
             return "candidate:\(place + 1) 1 udp \(priority) \(address) \(number) typ host"
         }
+        guard let tcpNumber else { return datagrams }
+        // Less than UDP, and the direction preference of a passive host candidate (RFC 6544, sections 4.2 and 4.5).
+        return datagrams
+            + addresses.enumerated().map { place, address in
+                let priority = 90 << 24 | (4 << 13 | (8191 - place)) << 8 | 255
+                return "candidate:\(addresses.count + place + 1) 1 tcp \(priority) \(address) \(tcpNumber) typ host "
+                    + "tcptype passive"
+            }
     }
 }
 
@@ -365,4 +438,8 @@ package struct MediaPortStatistics: Sendable {
     package var notTakenOver: Int
     /// Runs of datagrams that wait now, because the kernel's queue is full.
     package var unsent: Int
+    /// TCP connections that are open now.
+    package var streams: Int
+    /// Outgoing datagrams that a TCP connection did not take.
+    package var streamsRefused: Int
 }

@@ -12,6 +12,8 @@ package final class PortGroup: Sendable {
     package static let limit = ICECredentials.places
 
     let inboxes: [PortInbox]
+    /// The ports with TCP, by place.
+    private let ports = Mutex<[Int: LoopBound<MediaPort>]>([:])
 
     /// - Parameter count: how many loops share the port, 1...`limit`.
     package init(_ count: Int) {
@@ -19,6 +21,17 @@ package final class PortGroup: Sendable {
     }
 
     var count: Int { inboxes.count }
+
+    func join(_ port: LoopBound<MediaPort>, at place: Int) { ports.withLock { $0[place] = port } }
+
+    func leave(_ place: Int) { ports.withLock { _ = $0.removeValue(forKey: place) } }
+
+    /// Passes a TCP connection on to the loop of its session. On any thread.
+    func pass(_ transfer: StreamListener.Transfer, to place: Int) {
+        let port = ports.withLock { $0[place] }
+        let isTaken = port.map { port in port.loop.execute { port.value.adopt(transfer) } } ?? false
+        if !isTaken { StreamListener.refuse(transfer) }
+    }
 }
 
 /// Datagrams that pass from one loop to another, in order.

@@ -1,0 +1,63 @@
+internal import ArgumentParser
+internal import ConnectLiveSDK
+internal import Foundation
+internal import PeerLoop
+internal import RoomClient
+internal import RoomProtocol
+
+extension ICEPolicy: ExpressibleByArgument {}
+
+/// The STUN and TURN servers of a command. A password is never an argument, because every user of the machine can read
+/// those.
+struct NetworkFlags: ParsableArguments {
+    @Option(
+        name: .customLong("turn"),
+        help: ArgumentHelp(
+            "A TURN or STUN server, such as turns:turn.example.org:443 or turn:HOST:PORT?transport=tcp. Repeat it for more. "
+                + "CONNECTLIVE_TURN_PASSWORD is the password (default: CONNECTLIVE_TURN, else those that the room server "
+                + "names).",
+            valueName: "url"))
+    var urls: [String] = []
+
+    @Option(help: ArgumentHelp("User of the TURN servers (default: CONNECTLIVE_TURN_USER).", valueName: "user"))
+    var turnUser: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "File with the certificates of the authorities that sign those of turns servers (default: "
+                + "CONNECTLIVE_TURN_CA, else those of the system).",
+            valueName: "pem"))
+    var turnCa: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "relay sends media through TURN servers alone (default: CONNECTLIVE_ICE_POLICY, else all).",
+            valueName: "all|relay"))
+    var icePolicy: ICEPolicy?
+
+    /// Throws for servers that can never be used.
+    func validate() throws {
+        do throws(RoomError) {
+            _ = try servers()
+        } catch {
+            throw ValidationError(error.message)
+        }
+    }
+
+    func servers() throws(RoomError) -> ICEServers {
+        var settings = TURNSettings()
+        (settings.urls, settings.user, settings.authorities) = (urls, turnUser, turnCa)
+        settings.policy = icePolicy
+        return try settings.servers()
+    }
+
+    func apply(to config: inout Config) {
+        config.iceTransportPolicy = icePolicy.flatMap { IceTransportPolicy(rawValue: $0.rawValue) }
+        guard let found = try? servers() else { return }
+        config.iceServers = found.servers.map {
+            IceServer(
+                urls: [$0.url], username: $0.username, credential: $0.credential, certificateAuthorities: $0.authorities
+            )
+        }
+    }
+}

@@ -1,0 +1,21 @@
+internal import PeerLoop
+internal import RTP
+internal import RoomProtocol
+
+extension ICEServers {
+    /// The usable servers of a room server's list, as far as the limit on them. Later versions may name other kinds.
+    ///
+    /// - Parameter end: the literal address of the room server, which limits where its servers may be.
+    init(_ list: [ICEServerInfo], namedByEndAt end: String?, policy: ICEPolicy) {
+        self.init(policy: policy)
+        for info in list {
+            for url in info.urls where servers.count < ICEServerInfo.urlLimit {
+                let server = try? ICEServer(
+                    url: url, username: info.username ?? "", credential: info.credential ?? "")
+                guard var server else { continue }
+                server.origin = .named(byEndAt: end)
+                servers.append(server)
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+internal import Foundation
+package import PeerLoop
+internal import RTP
+package import RoomProtocol
+
+/// The STUN and TURN servers that a user names: by a caller's values, then by the environment.
+package struct TURNSettings: Sendable {
+    /// URLs, each with a comma behind it in one variable.
+    package static let urls = "CONNECTLIVE_TURN"
+    package static let user = "CONNECTLIVE_TURN_USER"
+    package static let password = "CONNECTLIVE_TURN_PASSWORD"
+    /// A PEM file with the authorities of the servers' certificates.
+    package static let authorities = "CONNECTLIVE_TURN_CA"
+    /// `all` or `relay`.
+    package static let policy = "CONNECTLIVE_ICE_POLICY"
+
+    package var urls: [String] = []
+    package var user: String?
+    package var password: String?
+    package var authorities: String?
+    package var policy: ICEPolicy?
+    private let environment: [String: String]
+
+    package init(environment: [String: String] = ProcessInfo.processInfo.environment) {
+        self.environment = environment
+    }
+
+    private func value(_ given: String?, _ variable: String) -> String? {
+        [given, environment[variable]].compactMap(\.self).first { !$0.isEmpty }
+    }
+
+    /// Throws `setting.invalid` for a URL that cannot be used, and for a TURN server without user or password.
+    package func servers() throws(RoomError) -> ICEServers {
+        let named = environment[Self.urls].map {
+            $0.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+        let urls = urls.isEmpty ? (named ?? []).filter { !$0.isEmpty } : urls
+        guard urls.count <= ICEServer.limit else {
+            throw RoomError(.settingInvalid, "\(urls.count) ICE servers are named. Name at most \(ICEServer.limit).")
+        }
+        let (user, password) = (value(user, Self.user), value(password, Self.password))
+        let needsUser = urls.contains { $0.lowercased().hasPrefix("turn") }
+        if needsUser, user == nil || password == nil {
+            throw RoomError(
+                .settingInvalid,
+                "A TURN server is named without \(user == nil ? "a user" : "a password"). Set \(Self.user) and "
+                    + "\(Self.password).")
+        }
+        var policy = policy
+        if policy == nil, let text = value(nil, Self.policy) {
+            policy = ICEPolicy(rawValue: text)
+            guard policy != nil else {
+                throw RoomError(.settingInvalid, "\(Self.policy) is \"\(text)\". Set it to all or relay.")
+            }
+        }
+        var servers: [ICEServer] = []
+        for url in urls {
+            do throws(TransportError) {
+                var server = try ICEServer(url: url, username: user ?? "", credential: password ?? "")
+                server.authorities = value(authorities, Self.authorities)
+                servers.append(server)
+            } catch {
+                throw RoomError(.settingInvalid, error.message)
+            }
+        }
+        return ICEServers(servers, policy: policy ?? .all)
+    }
+}

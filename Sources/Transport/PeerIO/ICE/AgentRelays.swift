@@ -1,0 +1,242 @@
+internal import CNice
+internal import Dispatch
+internal import PeerLoop
+internal import RTP
+
+/// The TURN servers of one ICE agent: finds their addresses, gives them to libnice, and knows why none works. On the loop
+/// only.
+///
+/// libnice keeps the first relayed address that it gets, so the servers come in stages: UDP, then TCP, then TLS. A stage
+/// begins if the ones before have given nothing in time, and the agent is not connected by then. So a direct way costs no
+/// allocation.
+///
+/// Names, TLS and trials of servers block, so they have threads of their own.
+final class AgentRelays {
+    /// How long a direct way may take before the first stage, if one is allowed.
+    private static let headStart = TimeInterval.milliseconds(300)
+    /// From one stage to the next.
+    private static let stage = TimeInterval.milliseconds(400)
+    /// How long libnice may take for an allocation before this end asks the server for the reason.
+    private static let patience = TimeInterval.seconds(3)
+    /// The limit of each step of a connection in seconds.
+    private static let stepLimit: UInt32 = 3
+    private static let threads = DispatchQueue(label: "turn", attributes: .concurrent)
+
+    let policy: ICEPolicy
+    /// Why no server works.
+    private(set) var problem: TransportError?
+    /// Whether libnice has got a relayed address.
+    private(set) var hasRelay = false
+
+    private let loop: EventLoop
+    private let agent: OpaquePointer
+    private let stream: UInt32
+    private let servers: [ICEServer]
+    /// The servers that libnice has, in its order.
+    private var added: [ICEServer] = []
+    private var tunnels: [RelayTunnel] = []
+    private var preparing = 0
+    private var stages: [[ICEServer]] = []
+    /// Whether the direct way still has its head start.
+    private var isWaiting = false
+    private var hasBegun = false
+    private var isConnected = false
+    private var isTested = false
+    private var isOpen = true
+    private var timer: LoopTimer?
+    /// Whether libnice has ended its search, as far as it has the servers.
+    private var hasGathered = false
+    private let onEnd: () -> Void
+    private let onProblem: (TransportError) -> Void
+
+    /// - Parameters:
+    ///   - onEnd: called when all addresses of this end are known.
+    ///   - onProblem: called if there is no relay, and nothing else to use.
+    init(
+        _ servers: ICEServers, loop: EventLoop, agent: OpaquePointer, stream: UInt32, onEnd: @escaping () -> Void,
+        onProblem: @escaping (TransportError) -> Void
+    ) {
+        self.servers = servers.servers.filter { $0.kind != .stun }
+        policy = servers.policy
+        self.loop = loop
+        self.agent = agent
+        self.stream = stream
+        self.onEnd = onEnd
+        self.onProblem = onProblem
+    }
+
+    /// Adds the first servers, before libnice gathers. Throws if only relays are allowed, and there is none.
+    func begin() throws(TransportError) {
+        guard !servers.isEmpty || policy == .all else {
+            throw TransportError(
+                code: "turn.missing",
+                message: "Only TURN servers may be used, but none is known. Name one, or let the room server name one.")
+        }
+        guard !hasBegun else { return }
+        hasBegun = true
+        stages = ICEServer.Transport.allCases.map { transport in servers.filter { $0.relayTransport == transport } }
+            .filter { !$0.isEmpty }
+        guard policy == .all, !stages.isEmpty else { return beginStage() }
+        isWaiting = true
+        timer = loop.schedule(after: Self.headStart) { [weak self] in
+            self?.isWaiting = false
+            self?.beginStage()
+        }
+    }
+
+    /// Whether no further server is needed.
+    private var isEnough: Bool { hasRelay || isConnected }
+
+    /// Adds the servers of the next stage. Asks for the reason if there is none.
+    private func beginStage() {
+        guard isOpen, !isEnough, !stages.isEmpty else { return }
+        let next = stages.removeFirst()
+        for server in next {
+            if let address = AddressScope.canonical(server.host), server.relayTransport != .tls {
+                do throws(TransportError) {
+                    _ = try RelayAccess.addresses(of: server)
+                    add(server, at: address, server.port)
+                } catch {
+                    note(error)
+                }
+            } else {
+                preparing += 1
+                prepare(server)
+            }
+        }
+        timer?.disarm()
+        timer = loop.schedule(after: stages.isEmpty ? Self.patience : Self.stage) { [weak self] in
+            guard let self else { return }
+            if stages.isEmpty { test() } else { beginStage() }
+        }
+    }
+
+    /// The agent has a pair, with or without a relay.
+    func connected() {
+        isConnected = true
+        timer?.disarm()
+        endIfSettled()
+    }
+
+    /// libnice has ended its search for addresses.
+    func gathered() {
+        hasGathered = true
+        endIfSettled()
+    }
+
+    /// libnice has got a relayed address.
+    func found() {
+        hasRelay = true
+        timer?.disarm()
+    }
+
+    /// Ends the work of these servers, except for the tunnels, which it returns: libnice still frees its allocations
+    /// through them.
+    func close() -> [RelayTunnel] {
+        isOpen = false
+        timer?.disarm()
+        defer { tunnels = [] }
+        return tunnels
+    }
+
+    /// The server of a relayed candidate, by the place in libnice's list that its priority has (bits 6 to 8 of the local
+    /// preference).
+    func server(ofPriority priority: UInt32) -> ICEServer? {
+        let place = Int(priority >> 14 & 7)
+        return added.indices.contains(place) ? added[place] : nil
+    }
+
+    private func add(_ server: ICEServer, at address: String, _ port: UInt16) {
+        let type = server.relayTransport == .udp ? NICE_RELAY_TYPE_TURN_UDP : NICE_RELAY_TYPE_TURN_TCP
+        guard added.count < ICEServer.limit,
+            nice_agent_set_relay_info(
+                agent, stream, ICEAgent.component, address, UInt32(port), server.username, server.credential, type) != 0
+        else { return }
+        added.append(server)
+        hasGathered = false
+    }
+
+    private func note(_ error: TransportError) { problem = problem ?? error }
+
+    // MARK: - Names and TLS
+
+    /// The addresses of a server, or a connection to it, which libnice needs before it can use the server.
+    private enum Prepared: Sendable {
+        case addresses([String])
+        case secured(RelayStream)
+        case failed(TransportError)
+    }
+
+    private func prepare(_ server: ICEServer) {
+        let this = LoopBound(self, loop: loop)
+        Self.threads.async {
+            var result: Prepared
+            do throws(TransportError) {
+                result =
+                    server.relayTransport == .tls
+                    ? .secured(try RelayAccess.connect(to: server, seconds: Self.stepLimit))
+                    : .addresses(try RelayAccess.addresses(of: server))
+            } catch {
+                result = .failed(error)
+            }
+            this.loop.execute { [result] in this.value.prepared(server, result) }
+        }
+    }
+
+    private func prepared(_ server: ICEServer, _ result: Prepared) {
+        guard isOpen else { return }
+        preparing -= 1
+        switch result {
+        case .addresses(let all):
+            // libnice asks a server from each own address of the same family.
+            for isSix in [false, true] {
+                if let address = all.first(where: { $0.contains(":") == isSix }) {
+                    add(server, at: address, server.port)
+                }
+            }
+        case .secured(let stream):
+            if let tunnel = RelayTunnel(to: stream, on: loop) {
+                tunnels.append(tunnel)
+                add(server, at: "127.0.0.1", tunnel.port)
+            }
+        case .failed(let error): note(error)
+        }
+        endIfSettled()
+    }
+
+    private func endIfSettled() {
+        guard isOpen, preparing == 0, hasGathered || added.isEmpty, !isWaiting || isConnected else { return }
+        if !isEnough, !stages.isEmpty { return beginStage() }
+        onEnd()
+        if !isEnough { test() }
+    }
+
+    // MARK: - Reasons
+
+    /// Asks a server why it gives no relay.
+    private func test() {
+        timer?.disarm()
+        guard isOpen, !isEnough, !isTested, !servers.isEmpty else { return }
+        isTested = true
+        if problem != nil, added.isEmpty { return report() }
+        guard let server = added.first ?? servers.first else { return }
+        let this = LoopBound(self, loop: loop)
+        Self.threads.async {
+            var found: TransportError?
+            do throws(TransportError) {
+                _ = try RelayTest.run(server, seconds: Self.stepLimit)
+            } catch {
+                found = error
+            }
+            this.loop.execute { [found] in
+                if let found { this.value.note(found) }
+                this.value.report()
+            }
+        }
+    }
+
+    private func report() {
+        guard isOpen, !hasRelay, let problem, policy == .relay else { return }
+        onProblem(problem)
+    }
+}

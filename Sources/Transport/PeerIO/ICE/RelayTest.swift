@@ -1,0 +1,184 @@
+internal import CGLib
+internal import CNice
+internal import COpenSSL
+internal import Glibc
+package import ICELite
+package import PeerLoop
+package import RTP
+
+/// A trial of a TURN server: an allocation that ends at once.
+package enum RelayTest {
+    /// The relayed address that a server gave.
+    package struct Outcome: Sendable {
+        package var relay: TransportAddress
+        /// Whether the server is on the Internet, but its relayed address is not.
+        package var isHidden: Bool
+
+        package init(relay: TransportAddress, isHidden: Bool) { (self.relay, self.isHidden) = (relay, isHidden) }
+    }
+
+    /// Blocks, up to a few times `seconds`.
+    ///
+    /// Throws `turn.unauthorized`, `turn.unreachable`, `turn.certificate` or `turn.refused`, with the fix.
+    package static func run(_ server: ICEServer, seconds: UInt32 = 3) throws(TransportError) -> Outcome {
+        guard let transport = server.relayTransport else {
+            throw TransportError(code: "turn.refused", message: "\(server.url) is no TURN server. Name one.")
+        }
+        let exchange: any Exchange =
+            switch transport {
+            case .udp: try DatagramExchange(to: server, seconds: seconds)
+            case .tcp, .tls: StreamExchange(try RelayAccess.connect(to: server, seconds: seconds))
+            }
+        defer { exchange.close() }
+        let relay = try allocate(at: server, over: exchange)
+        let isPublic = try RelayAccess.addresses(of: server).allSatisfy { AddressScope($0) == .global }
+        return Outcome(relay: relay, isHidden: isPublic && AddressScope(relay.host) != .global)
+    }
+
+    private static func allocate(
+        at server: ICEServer, over exchange: any Exchange
+    ) throws(TransportError) -> TransportAddress {
+        let silent = RelayAccess.problem(
+            "turn.unreachable", server, "it does not answer. Check its port and the firewall")
+        let none: (user: [UInt8], challenge: TURN.Challenge, key: OpenSSLSTUNKey)? = nil
+        let first = exchange.ask(TURN.allocate) { TURN.allocate($0, none) }
+        guard let first else { throw silent }
+        guard case .refused(_, let challenge?) = first else { throw refusal(first, by: server) }
+        let key = OpenSSLSTUNKey(password: longTermKey(server, challenge.realm))
+        let credentials = (user: Array(server.username.utf8), challenge: challenge, key: key)
+        guard let second = exchange.ask(TURN.allocate, { TURN.allocate($0, credentials) }) else { throw silent }
+        guard case .allocated(let address) = second else { throw refusal(second, by: server) }
+        _ = exchange.ask(TURN.refresh) { TURN.release($0, credentials) }
+        return address
+    }
+
+    private static func refusal(_ response: TURN.Response, by server: ICEServer) -> TransportError {
+        guard case .refused(let code, _) = response else {
+            return RelayAccess.problem(
+                "turn.refused", server, "its response is not that of a TURN server. Check the port")
+        }
+        switch code {
+        case 401, 441:
+            return RelayAccess.problem(
+                "turn.unauthorized", server,
+                "it rejects the user \"\(server.username)\" and the password. Correct both; those of a room server expire"
+            )
+        case 486, 508:
+            return RelayAccess.problem(
+                "turn.refused", server, "it has no free relay (error \(code)). Raise its limits, or try later")
+        default:
+            return RelayAccess.problem(
+                "turn.refused", server, "it refuses the allocation with error \(code). Check its log and settings")
+        }
+    }
+
+    /// MD5 of user, realm and password (RFC 8489, section 9.2.2).
+    private static func longTermKey(_ server: ICEServer, _ realm: [UInt8]) -> [UInt8] {
+        let text = Array("\(server.username):".utf8) + realm + Array(":\(server.credential)".utf8)
+        var sum = [UInt8](repeating: 0, count: 16)
+        EVP_Digest(text, text.count, &sum, nil, EVP_md5(), nil)
+        return sum
+    }
+}
+
+/// Requests and their responses on one connection to a TURN server.
+private protocol Exchange {
+    /// Sends a request, and returns its response. Nil if none arrives in time.
+    func ask(_ method: UInt16, _ request: (STUNTransaction) -> [UInt8]) -> TURN.Response?
+    func close()
+}
+
+extension Exchange {
+    fileprivate func newTransaction() -> STUNTransaction {
+        STUNTransaction(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+    }
+}
+
+private struct StreamExchange: Exchange {
+    let stream: RelayStream
+
+    init(_ stream: RelayStream) { self.stream = stream }
+
+    func ask(_ method: UInt16, _ request: (STUNTransaction) -> [UInt8]) -> TURN.Response? {
+        let transaction = newTransaction()
+        guard stream.send(request(transaction)) else { return nil }
+        var bytes: [UInt8] = []
+        // A response has a header of 20 bytes, with the length of the rest, and ends where it says (RFC 8489, section 6.2.2).
+        while true {
+            let total = bytes.count < 20 ? 20 : 20 + Int(bytes[2]) << 8 + Int(bytes[3])
+            if bytes.count == total {
+                if let response = TURN.response(bytes, to: transaction, method: method) { return response }
+                bytes = []
+                continue
+            }
+            guard let more = stream.receive(atMost: total - bytes.count) else { return nil }
+            bytes += more
+        }
+    }
+
+    func close() { stream.close() }
+}
+
+private final class DatagramExchange: Exchange {
+    private let socket: Int32
+    private let milliseconds: Int
+
+    init(to server: ICEServer, seconds: UInt32) throws(TransportError) {
+        milliseconds = Int(seconds) * 1000
+        var opened: Int32 = -1
+        for address in try RelayAccess.addresses(of: server) where opened < 0 {
+            opened = Self.open(to: address, server.port)
+        }
+        guard opened >= 0 else {
+            throw RelayAccess.problem(
+                "turn.unreachable", server, "this machine has no route to it. Check the network")
+        }
+        socket = opened
+    }
+
+    private static func open(to address: String, _ port: UInt16) -> Int32 {
+        let place = g_inet_socket_address_new_from_string(address, guint(port))
+        defer { g_object_unref(place) }
+        var name = sockaddr_storage()
+        let size = MemoryLayout<sockaddr_storage>.size
+        let length = g_socket_address_get_native_size(place)
+        guard length > 0, g_socket_address_to_native(place, &name, gsize(size), nil) != 0 else { return -1 }
+        let socket = Glibc.socket(Int32(name.ss_family), Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let isConnected = withUnsafePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, socklen_t(length)) == 0 }
+        }
+        guard isConnected else {
+            Glibc.close(socket)
+            return -1
+        }
+        return socket
+    }
+
+    /// Repeats the request after 250 ms, then twice as long, and so on (RFC 8489, section 6.2.1).
+    func ask(_ method: UInt16, _ request: (STUNTransaction) -> [UInt8]) -> TURN.Response? {
+        let transaction = newTransaction()
+        let bytes = request(transaction)
+        var (pause, left) = (250, milliseconds)
+        var datagram = [UInt8](repeating: 0, count: PacketBuffer.capacity)
+        while left > 0 {
+            // A port that is closed reports itself at the next call.
+            _ = Glibc.send(socket, bytes, bytes.count, 0)
+            let end = EventLoop.now + .milliseconds(Int64(min(pause, left)))
+            while true {
+                let rest = (end - EventLoop.now).nanoseconds / 1_000_000
+                var entry = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+                guard rest > 0, poll(&entry, 1, Int32(rest)) > 0 else { break }
+                let length = recv(socket, &datagram, datagram.count, 0)
+                guard length > 0 else { break }
+                if let response = TURN.response(Array(datagram[..<length]), to: transaction, method: method) {
+                    return response
+                }
+            }
+            left -= pause
+            pause *= 2
+        }
+        return nil
+    }
+
+    func close() { Glibc.close(socket) }
+}

@@ -1,0 +1,45 @@
+import PeerLoop
+import RoomClient
+import RoomProtocol
+import Testing
+
+struct TURNSettingsTests {
+    @Test func `the environment names servers with a user and password, and a caller's values come first`() throws {
+        var settings = TURNSettings(environment: [
+            "CONNECTLIVE_TURN": "turn:a, turns:b:443,,", "CONNECTLIVE_TURN_USER": "ada",
+            "CONNECTLIVE_TURN_PASSWORD": "lovelace", "CONNECTLIVE_TURN_CA": "/ca.pem",
+            "CONNECTLIVE_ICE_POLICY": "relay",
+        ])
+        var servers = try settings.servers()
+        #expect(servers.servers.map(\.host) == ["a", "b"])
+        #expect(servers.servers.allSatisfy { $0.username == "ada" && $0.credential == "lovelace" })
+        #expect(servers.servers.allSatisfy { $0.authorities == "/ca.pem" && $0.origin == .configured })
+        #expect(servers.policy == .relay)
+        (settings.urls, settings.user, settings.policy) = (["turn:c"], "grace", .all)
+        servers = try settings.servers()
+        #expect(servers.servers.map(\.host) == ["c"])
+        #expect(servers.servers.first?.username == "grace")
+        #expect(servers.policy == .all)
+    }
+
+    @Test func `nothing is named by an empty environment, and a STUN server needs no user`() throws {
+        #expect(try TURNSettings(environment: [:]).servers() == ICEServers())
+        #expect(try TURNSettings(environment: ["CONNECTLIVE_TURN": "stun:a"]).servers().servers.count == 1)
+    }
+
+    @Test func `an unusable setting is refused without its password`() {
+        for environment in [
+            ["CONNECTLIVE_TURN": "turn:a"], ["CONNECTLIVE_TURN": "turn:a", "CONNECTLIVE_TURN_USER": "u"],
+            ["CONNECTLIVE_TURN": "a", "CONNECTLIVE_TURN_USER": "u", "CONNECTLIVE_TURN_PASSWORD": "hidden"],
+            ["CONNECTLIVE_ICE_POLICY": "none"],
+            ["CONNECTLIVE_TURN": Array(repeating: "stun:a", count: 9).joined(separator: ",")],
+        ] {
+            #expect {
+                try TURNSettings(environment: environment).servers()
+            } throws: {
+                let error = $0 as? RoomError
+                return error?.code == .settingInvalid && error?.message.contains("hidden") == false
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import ICELite
+import PeerIO
+import PeerLoop
+import Testing
+import TestSupport
+
+@testable import connectlive
+
+private let key = ["CONNECTLIVE_TURN_USER": TURNServer.user, "CONNECTLIVE_TURN_PASSWORD": TURNServer.password]
+private let pattern = ["publish", "--room", "r", "--test-pattern", "--size", "320x240", "--fps", "15"]
+
+private func path(in file: String) throws -> String? {
+    let report = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: file)))
+    return (report as? [String: Any])?["path"] as? String
+}
+
+@Suite(.serialized) struct RelayTests {
+    @Test func `programs use the TURN server that the room server names, with passwords of their own`() throws {
+        let turn = try TURNServer(secret: "both know it")
+        let server = try TestServer(["--turn", turn.udp], environment: ["CONNECTLIVE_TURN_SECRET": "both know it"])
+        let publisher = try CommandLineTool(pattern + ["--ice-policy", "relay"], folder: server.folder)
+        let line = try publisher.waitForText("via TURN", seconds: 30)
+        #expect(line.contains("via TURN over UDP at 127.0.0.1:\(turn.port)"), "\(line)")
+        let viewer = try CommandLineTool.run(
+            ["view", "--room", "r", "--seconds", "3", "--ice-policy", "relay", "--report", "r.json"],
+            folder: server.folder, seconds: 40)
+        #expect(viewer.status == 0, "\(viewer.error)")
+        #expect(try path(in: server.folder.file("r.json")) == "via TURN over UDP at 127.0.0.1:\(turn.port)")
+        // Without the policy, the direct way is the better one.
+        let other = try CommandLineTool.run(
+            ["view", "--room", "r", "--seconds", "3", "--report", "o.json"], folder: server.folder, seconds: 40)
+        #expect(other.status == 0, "\(other.error)")
+        #expect(try path(in: server.folder.file("o.json")) == "directly over UDP")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 20).status == 0)
+    }
+
+    @Test(arguments: ["TCP", "TLS"])
+    func `a program reaches the room through a TURN server of its own over TCP and TLS`(transport: String) throws {
+        let turn = try TURNServer()
+        let server = try TestServer()
+        let viewer = try CommandLineTool(pattern, folder: server.folder)
+        _ = try viewer.waitForText("Connected")
+        let url = transport == "TCP" ? turn.tcp : turn.tls
+        let result = try CommandLineTool.run(
+            ["view", "--room", "r", "--seconds", "3", "--ice-policy", "relay", "--report", "r.json", "--turn", url]
+                + ["--turn-ca", turn.certificate],
+            folder: server.folder, environment: key, seconds: 40)
+        #expect(result.status == 0, "\(result.error)")
+        let place = transport == "TCP" ? "127.0.0.1:\(turn.port)" : "localhost:\(turn.tlsPort)"
+        #expect(try path(in: server.folder.file("r.json")) == "via TURN over \(transport) at \(place)")
+    }
+
+    @Test func `a wrong password is one sentence with its code`() throws {
+        let turn = try TURNServer()
+        let server = try TestServer()
+        let result = try CommandLineTool.run(
+            pattern + ["--ice-policy", "relay", "--turn", turn.udp], folder: server.folder,
+            environment: key.merging(["CONNECTLIVE_TURN_PASSWORD": "wrong"]) { $1 })
+        #expect(result.status == 1)
+        let said = result.error.split(separator: "\n").filter { $0.hasPrefix("connectlive: ") }
+        #expect(said.count == 1 && said.first?.hasSuffix("[turn.unauthorized]") == true, "\(result.error)")
+        #expect(said.first?.contains("127.0.0.1:\(turn.port)") == true)
+        #expect(!result.error.contains("wrong"))
+    }
+
+    @Test func `a TURN server that ends during a call ends it with a sentence that names the server`() throws {
+        let turn = try TURNServer()
+        let server = try TestServer()
+        let publisher = try CommandLineTool(
+            pattern + ["--ice-policy", "relay", "--turn", turn.tcp], folder: server.folder, environment: key)
+        _ = try publisher.waitForText("via TURN", seconds: 30)
+        turn.end()
+        let result = try publisher.finish(seconds: 45)
+        #expect(result.status == 1)
+        #expect(result.error.contains("through the TURN server 127.0.0.1:\(turn.port) was lost"), "\(result.error)")
+        #expect(result.error.contains("[1312]"), "\(result.error)")
+    }
+
+    @Test(arguments: [
+        (["--turn", "http://a"], [:], "turn:HOST:PORT"),
+        (["--turn", "turn:a"], [:], "without a user"),
+        (["--turn", "turn:a", "--turn-user", "ada"], [:], "without a password"),
+        ([], ["CONNECTLIVE_TURN": "turn:a, turn:b"], "without a user"),
+        ([], ["CONNECTLIVE_ICE_POLICY": "none"], "all or relay"),
+    ])
+    func `servers that can never be used are refused before anything starts`(
+        flags: [String], environment: [String: String], sentence: String
+    ) throws {
+        let folder = TemporaryFolder()
+        let result = try CommandLineTool.run(pattern + flags, folder: folder, environment: environment)
+        #expect(result.status != 0)
+        #expect(result.error.contains(sentence), "\(result.error)")
+    }
+
+    @Test func `serve refuses a TURN server without a secret`() throws {
+        let folder = TemporaryFolder()
+        let result = try CommandLineTool.run(["serve", "--listen", "127.0.0.1:0", "--turn", "turn:a"], folder: folder)
+        #expect(result.status != 0)
+        #expect(result.error.contains("CONNECTLIVE_TURN_SECRET"), "\(result.error)")
+    }
+
+    @Test(arguments: [
+        (["--listen", "127.0.0.1:7880", "--tcp-port", "7880"], "the port of signalling"),
+        (["--ice", "full", "--tcp-port", "7881"], "--ice lite"),
+        (["--tcp-port", "7881", "--threads", "2", "--udp-port", "7880-7881"], "one port in --udp-port"),
+    ])
+    func `serve refuses a TCP port for media that it cannot use`(flags: [String], sentence: String) throws {
+        let result = try CommandLineTool.run(["serve"] + flags, folder: TemporaryFolder())
+        #expect(result.status != 0)
+        #expect(result.error.contains(sentence), "\(result.error)")
+    }
+
+    @Test func `the doctor tries TURN servers over UDP, TCP and TLS`() async throws {
+        let turn = try TURNServer()
+        func findings(_ url: String, password: String = TURNServer.password) async throws -> [Finding] {
+            var server = try ICEServer(url: url, username: TURNServer.user, credential: password)
+            server.authorities = turn.certificate
+            return await RelayUnderTest(server: server).check.run()
+        }
+        for (url, transport) in [(turn.udp, "UDP"), (turn.tcp, "TCP"), (turn.tls, "TLS")] {
+            let found = try await findings(url)
+            #expect(found.map(\.level) == [.ok], "\(found)")
+            #expect(found.first?.text.contains("over \(transport) relays at 127.0.0.1:") == true, "\(found)")
+        }
+        let refused = try await findings(turn.tcp, password: "wrong")
+        #expect(refused.map(\.level) == [.failure])
+        #expect(refused.first?.fix?.contains("CONNECTLIVE_TURN_PASSWORD") == true, "\(refused)")
+        let udp = turn.udp
+        turn.end()
+        let gone = try await findings(udp)
+        #expect(gone.first?.text.contains("does not answer") == true, "\(gone)")
+        #expect(gone.first?.fix?.contains("open UDP port \(turn.port)") == true, "\(gone)")
+    }
+
+    @Test func `the doctor warns of a public TURN server whose relays are not public`() async throws {
+        let server = try ICEServer(url: "turn:203.0.113.7", username: "u", credential: "p")
+        let test = RelayUnderTest(server: server) { _ in
+            RelayTest.Outcome(relay: TransportAddress(ipv4: 0x0a00_0005, port: 5000), isHidden: true)
+        }
+        let found = await test.check.run()
+        #expect(found.map(\.level) == [.warning])
+        #expect(found.first?.fix?.contains("external-ip") == true, "\(found)")
+    }
+}
