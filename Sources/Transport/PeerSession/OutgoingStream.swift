@@ -20,6 +20,7 @@ final class OutgoingStream {
     private var paddingStep = 0
     @exclusivity(unchecked) private var newestTimestamp = RTPTimestamp(0)
     @exclusivity(unchecked) private let mid: [UInt8]
+    @exclusivity(unchecked) private let rid: [UInt8]
     /// Ids of the header extensions that the peer accepts.
     @exclusivity(unchecked) var extensions: HeaderExtensionIDs
     /// Whether the peer has reported on this SSRC and no longer needs the mid.
@@ -39,6 +40,8 @@ final class OutgoingStream {
         repeatSequence = SequenceNumber(UInt16.random(in: 0..<0x8000, using: &random))
         let mid = Array((configuration.mid ?? "").utf8)
         self.mid = mid.count > 16 ? [] : mid
+        let rid = Array((configuration.rid ?? "").utf8)
+        self.rid = rid.count > Simulcast.maximumLength ? [] : rid
         extensions = configuration.extensions
     }
 
@@ -184,7 +187,7 @@ final class OutgoingStream {
         fields.write(to: &scratch)
         scratch.bytes[0] |= 0x20
         let offset = writeExtensions(
-            of: packet, from: nil, hasMid: true, transportNumber: transportNumber, to: &scratch)
+            of: packet, from: nil, hasMid: true, isRepeat: true, transportNumber: transportNumber, to: &scratch)
         for index in 0..<Int(bytes) { scratch.bytes[offset + index] = 0 }
         scratch.bytes[offset + Int(bytes) - 1] = bytes
         scratch.count = offset + Int(bytes)
@@ -203,6 +206,9 @@ final class OutgoingStream {
     /// The length of a packet without its payload.
     private func headLength(of packet: SentPacket, hasMid: Bool, isRepeat: Bool) -> Int {
         var elements = hasMid && extensions.mid != nil && !mid.isEmpty ? 1 + mid.count : 0
+        if hasMid, !rid.isEmpty, (isRepeat ? extensions.repairedStreamID : extensions.streamID) != nil {
+            elements += 1 + rid.count
+        }
         if extensions.transportNumber != nil { elements += 1 + TransportSequence.length }
         if extensions.captureTime != nil, let payload = packet.payload, let store {
             let length = store.captureTimeLength(of: payload)
@@ -214,13 +220,17 @@ final class OutgoingStream {
     /// Writes the header extensions that the peer accepts. Returns the length of the header.
     @inline(__always)
     private func writeExtensions(
-        of packet: SentPacket, from store: PacketStore?, hasMid: Bool, transportNumber: SequenceNumber?,
+        of packet: SentPacket, from store: PacketStore?, hasMid: Bool, isRepeat: Bool, transportNumber: SequenceNumber?,
         to scratch: inout PacketBuffer
     ) -> Int {
         var writer = HeaderExtensionWriter()
         if hasMid, let id = extensions.mid, !mid.isEmpty {
             let place = writer.element(id, length: mid.count, in: &scratch)
             for index in mid.indices { scratch.bytes[place + index] = mid[index] }
+        }
+        if hasMid, !rid.isEmpty, let id = isRepeat ? extensions.repairedStreamID : extensions.streamID {
+            let place = writer.element(id, length: rid.count, in: &scratch)
+            for index in rid.indices { scratch.bytes[place + index] = rid[index] }
         }
         if let number = transportNumber, let id = extensions.transportNumber {
             writer.write(number, as: id, to: &scratch)
@@ -244,7 +254,7 @@ final class OutgoingStream {
             ssrc: repeated ?? configuration.ssrc)
         fields.write(to: &scratch)
         var offset = writeExtensions(
-            of: packet, from: store, hasMid: hasMid, transportNumber: transportNumber, to: &scratch)
+            of: packet, from: store, hasMid: hasMid, isRepeat: repeated != nil, transportNumber: transportNumber, to: &scratch)
         if repeated != nil {
             scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2
