@@ -176,8 +176,12 @@ package final class Rooms {
         case .candidate(let candidate): participant.addCandidate(candidate)
         case .subscribe(let reference):
             let stream = try member.room.video(reference.stream, for: participant)
-            let subscribed = try participant.subscribe(stream)
+            try reference.view.validate()
+            let subscribed = try participant.subscribe(stream, reference.view)
             connection.send(.subscribed(subscribed), answering: request.id)
+        case .setView(let body):
+            try set(body, member)
+            connection.send(.viewSet(StreamReference(stream: body.stream)), answering: request.id)
         case .unsubscribe(let reference):
             try unsubscribe(reference, member)
             connection.send(.unsubscribed(reference), answering: request.id)
@@ -203,6 +207,18 @@ package final class Rooms {
         let stream = try member.room.video(reference.stream, for: member.participant)
         guard member.participant.unsubscribe(stream) else {
             throw RoomError(.notSubscribed, "Stream \(reference.stream) is not subscribed.")
+        }
+    }
+
+    /// Accepts a stream that ended meanwhile, which has no view any longer.
+    private func set(_ body: ViewOfStream, _ member: Membership) throws(RoomError) {
+        try body.view.validate()
+        let hasGone = numbers.hasIssued(body.stream) && !member.room.hasStream(body.stream)
+        guard !hasGone else { return }
+        let stream = try member.room.video(body.stream, for: member.participant)
+        guard member.participant.setView(body.view, of: stream) else {
+            throw RoomError(
+                .notSubscribed, "Stream \(body.stream) is not subscribed. Subscribe before you set its view.")
         }
     }
 

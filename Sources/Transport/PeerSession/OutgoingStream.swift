@@ -254,7 +254,8 @@ final class OutgoingStream {
             ssrc: repeated ?? configuration.ssrc)
         fields.write(to: &scratch)
         var offset = writeExtensions(
-            of: packet, from: store, hasMid: hasMid, isRepeat: repeated != nil, transportNumber: transportNumber, to: &scratch)
+            of: packet, from: store, hasMid: hasMid, isRepeat: repeated != nil, transportNumber: transportNumber,
+            to: &scratch)
         if repeated != nil {
             scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2
