@@ -97,6 +97,27 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect("\(seen)".contains(sentence), "\(seen)")
     }
 
+    /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.
+    @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() async throws {
+        let server = try TestServer()
+        let page = "\(server.page)?room=r&join=1"
+        async let publisher = run(
+            "chromium.py",
+            [
+                "--page", page + "&size=960x540", "--seconds", "60", "--expect-publishing", "100", "--window",
+                "1280x1000",
+            ], seconds: 150)
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", page, "--seconds", "30", "--until-expected", "--expect-video-from-others", "1",
+                "--then-resize", "150:240,600:960,300:480", "--window", "1280x1000",
+            ], seconds: 150)
+        let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
+        #expect(frames == [240, 960, 480], "\(seen)")
+        _ = try await publisher
+    }
+
     @Test(arguments: ["freeze", "slate"])
     func `a browser decodes a camera's own H264 without a pause while that is unplugged and back`(away: String) throws {
         let server = try TestServer()
