@@ -94,6 +94,46 @@ import TestSupport
         #expect(got == [[0, 0], [1, 1], [], [3, 3]])
     }
 
+    @Test func `packets of the layer before are repaired after a change to another one`() throws {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        var (rtx, known) = (
+            ReceiverConfiguration(
+                ssrc: SSRC(5), retransmissionSSRC: SSRC(6), mid: "v0", clockRate: 90000, payloadTypes: [96], nack: true),
+            0
+        )
+        rtx.retransmissionPayloadTypes = [96: 97]
+        let receiver = call.b.addReceiver(rtx)
+        let sender = call.a.addSender(
+            SenderConfiguration(
+                ssrc: SSRC(5), retransmissionSSRC: SSRC(6), clockRate: 90000, retransmissionPayloadTypes: [96: 97]),
+            now: call.now)
+        let stores = [PacketStore(), PacketStore()]
+        var wrong = 0
+        call.onMedia = { _, _, header, packet in
+            known += 1
+            // Each payload has the number of its packet.
+            if packet.uint16(at: header.payloadOffset) != header.sequenceNumber.rawValue { wrong += 1 }
+        }
+        call.every(.milliseconds(5), count: 600) { round in
+            var packet = PacketBuffer()
+            guard packet.assign(rtp([UInt8(round >> 8), UInt8(round & 0xff)])) else { return }
+            // Another layer each 100 ms.
+            let store = stores[round / 20 % 2]
+            let index = store.add(packet, 12..<14, timestamp: RTPTimestamp(9), marker: true, now: call.now)
+            call.a.forward(
+                index, of: store,
+                rewrite: Rewrite(
+                    payloadType: 96, sequenceNumber: SequenceNumber(UInt16(round)), timestamp: RTPTimestamp(9),
+                    marker: true),
+                via: sender, now: call.now)
+        }
+        call.run(for: .seconds(4))
+        let statistics = try #require(call.b.statistics(of: receiver))
+        #expect(wrong == 0)
+        #expect(known >= 598 && statistics.recovered >= 40, "\(known) \(statistics)")
+    }
+
     @Test("The mid is sent until the peer has reported on the stream")
     func midStamping() throws {
         let call = Call()

@@ -103,6 +103,32 @@ struct LayerTests {
         #expect(report.missingNumbers == 0)
     }
 
+    @Test(arguments: 1...3 as ClosedRange<UInt64>, [1, 2])
+    func `layers survive lossy links, changing rates and views, on one loop and on two`(seed: UInt64, loops: Int) throws
+    {
+        let stage = Stage(seed: seed, loops: loops, [.cellular, Self.link(600_000), .wired])
+        let (viewers, simulation) = (stage.viewers, stage.simulation)
+        stage.begin { video in
+            for round in 0..<8 {
+                try await simulation.sleep(for: .seconds(3))
+                try await viewers[0].setView(of: video, profile: round % 2 == 0 ? .low : .high)
+                viewers[1].setLink(Self.link(round % 2 == 0 ? 3_000_000 : 250_000))
+                try await viewers[2].setView(of: video, width: [160, 320, 640][round % 3], height: 90)
+                if round == 5 { stage.ada.setLayer(2, isDelivered: false) }
+                if round == 6 { stage.ada.setLayer(2, isDelivered: true) }
+            }
+            for viewer in viewers { viewer.heal() }
+            for viewer in viewers { try await viewer.setView(of: video, profile: .mid) }
+        }
+        let before = try stage.run(40)
+        let report = try stage.run(3)
+        for (old, viewer) in zip(before.viewers, report.viewers) {
+            #expect(viewer.shown - old.shown > 55, "\(viewer)")
+            #expect(viewer.longestFreeze < .seconds(4), "\(viewer)")
+        }
+        #expect(stage.layers(in: report)[2] == 1)
+    }
+
     @Test func `a layer that nobody watches is paused at its publisher, and comes back when it is wanted`() throws {
         let stage = Stage()
         let (ada, viewer, simulation) = (stage.ada, stage.viewers[0], stage.simulation)

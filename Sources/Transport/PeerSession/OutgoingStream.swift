@@ -14,6 +14,8 @@ final class OutgoingStream {
     private var repeats = RepeatTimes()
     /// Where the payloads of the sent packets are.
     @exclusivity(unchecked) private var store: PacketStore?
+    /// The store before, with the packets that were sent from it: another layer of the same video.
+    private var former: (history: SentHistory, store: PacketStore)?
     private var own: PacketStore?
     @exclusivity(unchecked) private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
@@ -48,6 +50,7 @@ final class OutgoingStream {
     /// Without a store of others.
     var memory: PacketMemory {
         var memory = history.memory
+        if let former { memory += former.history.memory }
         if let own { memory += own.memory }
         return memory
     }
@@ -56,10 +59,7 @@ final class OutgoingStream {
 
     /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs.
     func note(_ payload: Int?, of store: PacketStore, _ rewrite: Rewrite) -> SentPacket {
-        if !sends(from: store) {
-            forgetSent()
-            self.store = store
-        }
+        if !sends(from: store) { change(to: store) }
         let packet = SentPacket(payload: payload, rewrite)
         history.insert(packet, of: store)
         newestTimestamp = packet.timestamp
@@ -71,6 +71,23 @@ final class OutgoingStream {
     }
 
     func sends(from store: PacketStore) -> Bool { self.store === store }
+
+    /// Goes on with the payloads of another store. Those sent from the last one can still be sent again.
+    private func change(to new: PacketStore) {
+        former = store.map { (history, $0) }
+        history = SentHistory(capacity: history.capacity)
+        store = new
+    }
+
+    private func store(of packet: SentPacket) -> PacketStore? { packet.isFormer ? former?.store : store }
+
+    /// A sent packet whose payload is still there.
+    private func sentPacket(_ number: SequenceNumber) -> SentPacket? {
+        if let packet = store.flatMap({ history.packet(number, of: $0) }) { return packet }
+        guard let former, var packet = former.history.packet(number, of: former.store) else { return nil }
+        packet.isFormer = true
+        return packet
+    }
 
     /// The store of packets that the stream does not forward from elsewhere.
     func ownStore() -> PacketStore {
@@ -102,7 +119,7 @@ final class OutgoingStream {
         of number: SequenceNumber, roundTrip: TimeInterval?, now: MonotonicTime, hasRoom: (Int) -> Bool = { _ in true }
     ) -> SentPacket? {
         guard configuration.retransmissionSSRC != nil,
-            let packet = store.flatMap({ history.packet(number, of: $0) }),
+            let packet = sentPacket(number),
             configuration.retransmissionPayloadTypes[packet.payloadType] != nil
         else {
             statistics.retransmissionsMissed += 1
@@ -198,10 +215,12 @@ final class OutgoingStream {
     // MARK: Writing
 
     private func hasPayload(of packet: SentPacket) -> Bool {
-        packet.payload.map { store?.contains($0) ?? false } ?? true
+        packet.payload.map { store(of: packet)?.contains($0) ?? false } ?? true
     }
 
-    private func payloadLength(of packet: SentPacket) -> Int { packet.payload.flatMap { store?.length(of: $0) } ?? 0 }
+    private func payloadLength(of packet: SentPacket) -> Int {
+        packet.payload.flatMap { store(of: packet)?.length(of: $0) } ?? 0
+    }
 
     /// The length of a packet without its payload.
     private func headLength(of packet: SentPacket, hasMid: Bool, isRepeat: Bool) -> Int {
@@ -210,7 +229,7 @@ final class OutgoingStream {
             elements += 1 + rid.count
         }
         if extensions.transportNumber != nil { elements += 1 + TransportSequence.length }
-        if extensions.captureTime != nil, let payload = packet.payload, let store {
+        if extensions.captureTime != nil, let payload = packet.payload, let store = store(of: packet) {
             let length = store.captureTimeLength(of: payload)
             if length > 0 { elements += 1 + length }
         }
@@ -248,7 +267,7 @@ final class OutgoingStream {
         transportNumber: SequenceNumber?, _ scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
-        guard hasPayload(of: packet), let store else { return nil }
+        guard hasPayload(of: packet), let store = store(of: packet) else { return nil }
         let fields = RTPFields(
             payloadType: type, marker: packet.marker, sequenceNumber: number, timestamp: packet.timestamp,
             ssrc: repeated ?? configuration.ssrc)
@@ -275,8 +294,9 @@ final class OutgoingStream {
     /// Stops sender reports until the next `setClock`.
     func clearClock() { clock = nil }
 
-    /// Forgets the sent packets, so that none is resent, and releases their store.
+    /// Forgets the sent packets, so that none is resent, and releases their stores.
     func forgetSent() {
+        former = nil
         history.removeAll()
         repeats.removeAll()
         store = nil
