@@ -1,6 +1,8 @@
 import RTP
-import RoomSimulation
+import RoomProtocol
 import Testing
+
+@testable import RoomSimulation
 
 /// Simulcast: which layer each viewer gets, and that it sees one seamless video. Each viewer also checks timestamps.
 struct LayerTests {
@@ -101,6 +103,18 @@ struct LayerTests {
         #expect(seen.longestFreeze < .milliseconds(150), "\(seen)")
         #expect(seen.shown > 25 * 42, "\(seen)")
         #expect(report.missingNumbers == 0)
+    }
+
+    @Test func `the server's statistics count layers, their subscribers and their rates`() throws {
+        let stage = Stage([Self.link(200_000), .wired, .wired])
+        stage.begin()
+        _ = try stage.run(8)
+        let layers = try #require(stage.simulation.world.server.process?.layers.first)
+        #expect(layers.map(\.streams) == [1, 1, 1])
+        #expect(layers.map(\.subscribers) == [1, 0, 2])
+        #expect(layers.map(\.watched) == [1, 0, 1] && layers.map(\.delivered) == [1, 0, 1])
+        #expect(layers[1].bitsPerSecond == 0)
+        #expect(abs(layers[0].bitsPerSecond - 113_000) < 10_000 && abs(layers[2].bitsPerSecond - 1_700_000) < 150_000)
     }
 
     @Test(arguments: 1...3 as ClosedRange<UInt64>, [1, 2])

@@ -63,9 +63,9 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect(ended.error.contains(" waits: camera unplugged."), "\(ended.error)")
         #expect(ended.error.contains(" is live again."), "\(ended.error)")
         let videos = try rendered("video", in: server.folder.file("r.json"))
-        // The browser's camera, and the same again after the page lost it. A browser that does not know its link yet may
-        // begin with smaller frames.
-        let cameras = videos.filter { [480, 640].contains($0["width"] as? Int) }
+        // The browser's camera, and the same again after the page lost it, in one of its layers.
+        let cameras = videos.filter { $0["participant"] as? String == seen["participant"] as? String }
+        #expect(cameras.allSatisfy { [320, 480, 640].contains($0["width"] as? Int) }, "\(videos)")
         #expect(cameras.count == 2, "\(videos)")
         #expect(cameras.allSatisfy { ($0["framesRendered"] as? Int ?? 0) > 40 }, "\(videos)")
         let sound = try rendered("audio", in: server.folder.file("r.json"))

@@ -224,6 +224,20 @@ final class PublishedStream {
         ranking = layers.indices.sorted { measured[$0] < measured[$1] }
     }
 
+    /// Adds its layers to those of other streams, by rank.
+    func count(into all: inout [ServerStatistics.Layer]) {
+        while all.count < layers.count { all.append(ServerStatistics.Layer()) }
+        for rank in layers.indices {
+            let layer = layer(rank: rank)
+            let isDelivered = loop.now - layer.lastPacket < LayerDelivery.silence && layer.lastPacket > .zero
+            all[rank].streams += 1
+            all[rank].delivered += isDelivered ? 1 : 0
+            all[rank].watched += layer.consumers.isEmpty && layer.pipes.isEmpty ? 0 : 1
+            all[rank].subscribers += layer.consumers.count
+            all[rank].bitsPerSecond += isDelivered ? Int(layer.knownRate ?? 0) : 0
+        }
+    }
+
     private func reviewDelivery() {
         let now = loop.now
         let newest = layers.map(\.lastPacket).max() ?? .zero

@@ -1,6 +1,6 @@
 internal import PeerLoop
 package import RTP
-internal import RoomProtocol
+package import RoomProtocol
 
 /// The rooms of one loop, as a state machine that is told the time by its loop. It has no socket, thread or clock.
 ///
@@ -68,6 +68,15 @@ package final class Rooms {
     package var memory: PacketMemory {
         let own = members.values.reduce(into: PacketMemory()) { $0 += $1.participant.memory }
         return rooms.values.reduce(into: own) { $0 += $1.pipedMemory }
+    }
+
+    /// The layers of the streams with simulcast that participants of this loop publish, by rank.
+    package var layers: [ServerStatistics.Layer] {
+        var all: [ServerStatistics.Layer] = []
+        for member in members.values {
+            for stream in member.participant.streams where stream.hasLayers { stream.count(into: &all) }
+        }
+        return all
     }
 
     /// When a frame of a stream was last left out for the client, because its link had no room. `.zero` if none was.
