@@ -26,7 +26,7 @@ extension SignallingSession.Output {
 
 @Test func `a reply is matched to its request, whatever arrives in between`() throws {
     var session = session()
-    let (first, text) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    let (first, text) = try session.request(.subscribe(ViewOfStream(stream: 7)), now: at(0))
     let (second, _) = try session.request(.leave, now: at(0))
     #expect(text == #"{"id":\#(first),"stream":7,"type":"subscribe"}"#)
     #expect(first != second)
@@ -46,7 +46,7 @@ extension SignallingSession.Output {
 
 @Test func `a refusal keeps the server's code and message`() throws {
     var session = session()
-    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    let (id, _) = try session.request(.subscribe(ViewOfStream(stream: 7)), now: at(0))
     let outputs = session.receive(
         #"{"type":"error","id":\#(id),"code":"1328","message":"No such stream."}"#, now: at(0))
     #expect(outputs == [.answer(id: id, .failure(RoomError(.noSuchStream, "No such stream.")))])
@@ -54,7 +54,7 @@ extension SignallingSession.Output {
 
 @Test func `a malformed reply fails its request`() throws {
     var session = session()
-    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    let (id, _) = try session.request(.subscribe(ViewOfStream(stream: 7)), now: at(0))
     let outputs = session.receive(#"{"type":"subscribed","id":\#(id)}"#, now: at(0))
     #expect(outputs.first?.failure?.code == .messageMalformed)
 }
@@ -65,7 +65,7 @@ extension SignallingSession.Output {
     #expect(session.ignoredMessages == 1)
     #expect(!session.hasEnded)
     // As an answer it fails its request.
-    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    let (id, _) = try session.request(.subscribe(ViewOfStream(stream: 7)), now: at(0))
     let outputs = session.receive(#"{"type":"sparkle","id":\#(id)}"#, now: at(0))
     #expect(outputs.first?.failure?.code == .messageUnknown)
 }
@@ -91,7 +91,7 @@ extension SignallingSession.Output {
 
 @Test func `a silence of five seconds is survived`() throws {
     var session = session()
-    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(1))
+    let (id, _) = try session.request(.subscribe(ViewOfStream(stream: 7)), now: at(1))
     for second in [2.0, 4, 6] { _ = session.handleTimeout(now: at(second)) }
     #expect(!session.hasEnded)
     let answer = #"{"type":"subscribed","id":\#(id),"stream":7,"mid":"4"}"#
@@ -157,7 +157,7 @@ extension SignallingSession.Output {
 
 @Test func `a reply delayed by a network cut is accepted`() throws {
     var session = session()
-    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    let (id, _) = try session.request(.subscribe(ViewOfStream(stream: 7)), now: at(0))
     for second in 1..<15 {
         session.heardMedia(at: at(Double(second)))
         _ = session.handleTimeout(now: at(Double(second)))

@@ -94,6 +94,46 @@ import TestSupport
         #expect(got == [[0, 0], [1, 1], [], [3, 3]])
     }
 
+    @Test func `packets of the layer before are repaired after a change to another one`() throws {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        var (rtx, known) = (
+            ReceiverConfiguration(
+                ssrc: SSRC(5), retransmissionSSRC: SSRC(6), mid: "v0", clockRate: 90000, payloadTypes: [96], nack: true),
+            0
+        )
+        rtx.retransmissionPayloadTypes = [96: 97]
+        let receiver = call.b.addReceiver(rtx)
+        let sender = call.a.addSender(
+            SenderConfiguration(
+                ssrc: SSRC(5), retransmissionSSRC: SSRC(6), clockRate: 90000, retransmissionPayloadTypes: [96: 97]),
+            now: call.now)
+        let stores = [PacketStore(), PacketStore()]
+        var wrong = 0
+        call.onMedia = { _, _, header, packet in
+            known += 1
+            // Each payload has the number of its packet.
+            if packet.uint16(at: header.payloadOffset) != header.sequenceNumber.rawValue { wrong += 1 }
+        }
+        call.every(.milliseconds(5), count: 600) { round in
+            var packet = PacketBuffer()
+            guard packet.assign(rtp([UInt8(round >> 8), UInt8(round & 0xff)])) else { return }
+            // Another layer each 100 ms.
+            let store = stores[round / 20 % 2]
+            let index = store.add(packet, 12..<14, timestamp: RTPTimestamp(9), marker: true, now: call.now)
+            call.a.forward(
+                index, of: store,
+                rewrite: Rewrite(
+                    payloadType: 96, sequenceNumber: SequenceNumber(UInt16(round)), timestamp: RTPTimestamp(9),
+                    marker: true),
+                via: sender, now: call.now)
+        }
+        call.run(for: .seconds(4))
+        let statistics = try #require(call.b.statistics(of: receiver))
+        #expect(wrong == 0)
+        #expect(known >= 598 && statistics.recovered >= 40, "\(known) \(statistics)")
+    }
+
     @Test("The mid is sent until the peer has reported on the stream")
     func midStamping() throws {
         let call = Call()
@@ -140,6 +180,101 @@ import TestSupport
         #expect(got.map(\.1) == [10, 11, 10, 12])
         #expect(got.map(\.2) == [[2], [3], [4], [5]])
         #expect(call.b.statistics(of: second)?.ssrc == SSRC(51))
+    }
+
+    /// With the mid under id 4, and another element.
+    private func names(_ mid: String, _ id: UInt8, _ rid: String) -> [UInt8] {
+        precondition(mid.utf8.count == 2 && rid.utf8.count == 1)
+        return [0xbe, 0xde, 0, 2, 0x41] + Array(mid.utf8) + [id << 4] + Array(rid.utf8) + [0, 0, 0]
+    }
+
+    /// A receiver of a layer. Rids have the id 5, and those of repaired packets 6.
+    private func layer(_ rid: String, of mid: String = "v0") -> ReceiverConfiguration {
+        var layer = receiver(mid)
+        layer.rid = rid
+        layer.extensions = HeaderExtensionIDs(mid: 4, streamID: 5, repairedStreamID: 6)
+        return layer
+    }
+
+    @Test func `layers of one m-line are bound by their rids, and their RTX by the repaired rid`() throws {
+        let call = Call()
+        call.secure()
+        let layers = ["q", "h"].map { call.b.addReceiver(layer($0)) }
+        var got: [(ReceiverID, [UInt8])] = []
+        call.onMedia = { _, id, header, packet in
+            got.append((id, Array(packet.bytes[header.payloadOffset..<header.payloadEnd])))
+        }
+        let voice = try Voice(call, to: .b)
+        // RTX before the media of its layer has nothing to repeat.
+        voice.send(rtp([0, 9, 0], type: 97, ssrc: 62, head: 0x90, extra: names("v0", 6, "h")))
+        #expect(call.b.statistics.dropped.unknownSSRC == 1)
+        voice.send(rtp([1], ssrc: 51, head: 0x90, extra: names("v0", 5, "q")))
+        voice.send(rtp([2], ssrc: 52, head: 0x90, extra: names("v0", 5, "h")))
+        voice.send(rtp([3], number: 11, ssrc: 51))
+        voice.send(rtp([0, 12, 4], type: 97, ssrc: 61, head: 0x90, extra: names("v0", 6, "q")))
+        voice.send(rtp([0, 13, 5], type: 97, number: 11, ssrc: 62))
+        // A bound SSRC keeps its layer, whatever its packets say then.
+        voice.send(rtp([6], number: 12 + 2, ssrc: 51, head: 0x90, extra: names("v0", 5, "h")))
+        #expect(got.map(\.0) == [0, 1, 0, 0, 1, 0].map { layers[$0] })
+        #expect(got.map(\.1) == [[1], [2], [3], [4], [5], [6]])
+    }
+
+    @Test func `packets with an unknown rid, another mid or no rid bind no layer`() throws {
+        let call = Call()
+        call.secure()
+        for rid in ["q", "h"] { _ = call.b.addReceiver(layer(rid)) }
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp([1], ssrc: 51, head: 0x90, extra: names("v0", 5, "x")))
+        voice.send(rtp([1], ssrc: 52, head: 0x90, extra: names("v1", 5, "q")))
+        voice.send(rtp([1], ssrc: 53, head: 0x90, extra: midExtension("v0")))
+        voice.send(rtp([1], ssrc: 54))
+        // The repaired rid names no media, and the rid no RTX.
+        voice.send(rtp([1], ssrc: 55, head: 0x90, extra: names("v0", 6, "q")))
+        voice.send(rtp([0, 1, 1], type: 97, ssrc: 56, head: 0x90, extra: names("v0", 5, "q")))
+        #expect(call.b.statistics.dropped.unknownSSRC == 6 && call.positions.isEmpty)
+    }
+
+    @Test func `a thousand SSRCs with one rid leave the session with one layer, and the others intact`() throws {
+        let call = Call()
+        call.secure()
+        let layers = ["q", "h"].map { call.b.addReceiver(layer($0)) }
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp([1], ssrc: 5, head: 0x90, extra: names("v0", 5, "h")))
+        for ssrc: UInt32 in 1000..<2000 {
+            voice.send(rtp([1], number: 20, ssrc: ssrc, head: 0x90, extra: names("v0", 5, "q")))
+        }
+        voice.send(rtp([2], number: 11, ssrc: 5))
+        #expect(call.b.statistics(of: layers[1])?.packets == 2)
+        #expect(call.b.statistics(of: layers[0])?.ssrc == SSRC(1999))
+        #expect(call.b.statistics(of: layers[0])?.packets == 1000)
+    }
+
+    @Test func `a sender writes its rid with the mid, and the repaired rid into RTX`() throws {
+        let call = Call(path: Path(loss: 0.05))
+        call.secure()
+        let ids = HeaderExtensionIDs(mid: 4, streamID: 5, repairedStreamID: 6)
+        let senders = [("q", SSRC(70)), ("h", SSRC(80))].map { rid, ssrc in
+            call.a.addSender(
+                SenderConfiguration(
+                    ssrc: ssrc, retransmissionSSRC: SSRC(ssrc.rawValue + 1), clockRate: 90000,
+                    retransmissionPayloadTypes: [96: 97], mid: "v0", rid: rid, extensions: ids),
+                now: call.now)
+        }
+        let layers = ["q", "h"].map { call.b.addReceiver(layer($0)) }
+        call.every(.milliseconds(20), count: 200) { round in
+            var packet = PacketBuffer()
+            for sender in senders {
+                guard packet.assign(rtp([UInt8(round % 256)])), let header = RTPHeader(parsing: packet) else { return }
+                var rewrite = Rewrite(keeping: header)
+                rewrite.sequenceNumber = SequenceNumber(UInt16(round))
+                call.a.send(packet, header: header, rewrite: rewrite, via: sender, now: call.now)
+            }
+        }
+        call.run(for: .seconds(6))
+        for layer in layers {
+            let got = try #require(call.b.statistics(of: layer))
+            #expect(got.packets >= 199 && got.recovered > 0, "\(got)")
+        }
     }
 
     @Test("A stream with another SSRC or other numbers begins a new epoch; losses and repairs do not")

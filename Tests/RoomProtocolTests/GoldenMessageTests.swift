@@ -49,7 +49,12 @@ import Testing
             #"{"candidate":"candidate:1","id":1,"session":"up","type":"candidate"}"#,
             .candidate(Candidate(session: .up, candidate: "candidate:1"))
         ),
-        (#"{"id":1,"stream":3,"type":"subscribe"}"#, .subscribe(StreamReference(stream: 3))),
+        (#"{"id":1,"stream":3,"type":"subscribe"}"#, .subscribe(ViewOfStream(stream: 3))),
+        (
+            #"{"height":90,"id":1,"priority":2,"profile":"low","stream":3,"type":"setView","width":160}"#,
+            .setView(
+                ViewOfStream(stream: 3, view: StreamView(profile: .low, width: 160, height: 90, priority: 2)))
+        ),
         (#"{"id":1,"stream":3,"type":"unsubscribe"}"#, .unsubscribe(StreamReference(stream: 3))),
         (#"{"id":1,"type":"ping"}"#, .ping),
         (#"{"id":1,"type":"leave"}"#, .leave),
@@ -84,6 +89,11 @@ import Testing
         ),
         (#"{"id":1,"streams":[7,8],"type":"unpublished"}"#, .unpublished(StreamReferences(streams: [7, 8]))),
         (#"{"id":1,"stream":7,"type":"streamStateSet"}"#, .streamStateSet(StreamReference(stream: 7))),
+        (#"{"id":1,"stream":7,"type":"viewSet"}"#, .viewSet(StreamReference(stream: 7))),
+        (
+            #"{"bitsPerSecond":340000,"id":1,"layers":["q","h"],"stream":7,"type":"streamLimit"}"#,
+            .streamLimit(StreamLimit(stream: 7, bitsPerSecond: 340_000, layers: ["q", "h"]))
+        ),
         (#"{"id":1,"mid":"4","stream":7,"type":"subscribed"}"#, .subscribed(Subscribed(stream: 7, mid: "4"))),
         (
             #"{"firstSequenceNumber":65535,"id":1,"mid":"4","stream":7,"type":"subscribed"}"#,

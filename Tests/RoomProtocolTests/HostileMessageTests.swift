@@ -31,7 +31,7 @@ import Testing
         let json = #"{"type":"subscribe","type":"leave","id":1,"id":2,"stream":5,"stream":6}"#
         #expect(
             try Envelope<ClientMessage>(json: Data(json.utf8))
-                == Envelope(id: 1, .subscribe(StreamReference(stream: 5))))
+                == Envelope(id: 1, .subscribe(ViewOfStream(stream: 5))))
     }
 
     @Test(arguments: [

@@ -47,7 +47,10 @@ import TestSupport
         var batch = PipeBatch(room: try RoomName("kitchen"), from: PartID(loop: 0, number: 0), to: nil)
         let packet = vp8(1)
         guard let header = RTPHeader(parsing: packet) else { return }
-        for number in 0..<100 { batch.append(packet, header, at: StreamPosition(epoch: 0, number: number), of: 1) }
+        for number in 0..<100 {
+            batch.append(
+                packet, header, at: StreamPosition(epoch: 0, number: number), of: StreamLayerID(stream: 1))
+        }
         #expect(batch.size >= batch.bytes.count + batch.packets.count * MemoryLayout<PipeBatch.Packet>.stride)
     }
 }

@@ -170,8 +170,8 @@ import TestSupport
             for epoch in 0..<beginnings {
                 let clock = await onLoop(loop) {
                     call.value.forward(vp8(1, keyframe: true), 1, epoch: epoch, on: stream.value)
-                    let clock = stream.value.clock
-                    stream.value.setClock(
+                    let clock = stream.value.layers[0].clock
+                    stream.value.layers[0].setClock(
                         SenderClock(
                             ntp: NTPTime(rawValue: UInt64(epoch + 1) << 32), rtp: RTPTimestamp(3000), at: loop.now,
                             clockRate: 90000))
@@ -238,7 +238,7 @@ private final class Downlink {
         return PublishedStream(
             StreamInfo(id: streams, media: codec.media, codec: codec.rawValue, extraValue: ""), codec: codec,
             participant: "p-1", loop: publisher.loop,
-            source: SessionSource(peer: publisher, receiver: receiver) { _ in })
+            sources: [SessionSource(peer: publisher, receiver: receiver) { _, _ in }])
     }
 
     func forward(
@@ -247,7 +247,7 @@ private final class Downlink {
     ) {
         guard var header = RTPHeader(parsing: packet) else { return }
         header.captureTime = captured
-        stream.forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
+        stream.layers[0].forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
     }
 
     func close() {

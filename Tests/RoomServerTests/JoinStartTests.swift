@@ -202,7 +202,7 @@ import TestSupport
             let (up, streams) = try await publisher.publish()
             #expect(await eventually { await onLoop(loop) { up.value.isSecured } })
             let viewer = try MediaClient(server, grant, loop: loop)
-            viewer.raw.sendMessage(.subscribe(StreamReference(stream: streams[0])))
+            viewer.raw.sendMessage(.subscribe(ViewOfStream(stream: streams[0])))
             #expect(await eventually { await onLoop(loop) { up.value.keyframeRequests == 1 } })
             let down = try await viewer.answer()
             // The newest is young enough, however long the handshake takes.
@@ -325,7 +325,7 @@ private final class JoinStage {
     func forward(_ number: Int, keyframe: Bool = false, epoch: Int = 0, stream: Int = 0) {
         let packet = vp8(number, keyframe: keyframe)
         guard let header = RTPHeader(parsing: packet) else { return }
-        streams[stream].forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
+        streams[stream].layers[0].forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
     }
 
     /// Forwards a keyframe and 19 more packets for each request.

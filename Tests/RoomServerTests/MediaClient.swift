@@ -260,7 +260,7 @@ final class MediaClient {
     }
 
     func subscribe(_ stream: Int) throws {
-        #expect(try raw.refusal(of: .subscribe(StreamReference(stream: stream)), id: 2000 + stream) == nil)
+        #expect(try raw.refusal(of: .subscribe(ViewOfStream(stream: stream)), id: 2000 + stream) == nil)
     }
 
     func close() async {

@@ -58,7 +58,7 @@ import TestSupport
         let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
         let start = EventLoop.now
-        await onLoop(loop) { for _ in 0..<100 { call.value.stream.requestKeyframe() } }
+        await onLoop(loop) { for _ in 0..<100 { call.value.stream.layers[0].requestKeyframe() } }
         #expect(await eventually { await onLoop(loop) { call.value.client.keyframeRequests == 2 } })
         #expect(EventLoop.now - start >= KeyframeGovernor.interval)
         await onLoop(loop) { call.value.close() }
@@ -71,7 +71,7 @@ import TestSupport
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
         let requests: Int = await withCheckedContinuation { done in
             loop.execute {
-                for _ in 0..<2 { call.value.stream.requestKeyframe() }
+                for _ in 0..<2 { call.value.stream.layers[0].requestKeyframe() }
                 call.value.client.send(1..<2, keyframe: true)
                 loop.schedule(after: KeyframeGovernor.interval + .milliseconds(100)) {
                     done.resume(returning: call.value.client.keyframeRequests)
@@ -92,7 +92,7 @@ import TestSupport
             for epoch in 0...1 {
                 call.value.forward(1, epoch: epoch)
                 // The first is sent immediately, the second after a second.
-                for _ in 0..<2 { call.value.stream.requestKeyframe() }
+                for _ in 0..<2 { call.value.stream.layers[0].requestKeyframe() }
             }
         }
         #expect(await eventually { await onLoop(loop) { call.value.client.keyframeRequests == 3 } })
@@ -108,7 +108,7 @@ import TestSupport
             let source = await onLoop(loop) { LoopBound(FrameSource(up.value, loop: loop, first: 0), loop: loop) }
             let viewer = try MediaClient(server, grant, loop: loop)
             // Before its session is secured.
-            viewer.raw.sendMessage(.subscribe(StreamReference(stream: streams[0])))
+            viewer.raw.sendMessage(.subscribe(ViewOfStream(stream: streams[0])))
             // The first keyframe is lost, and so are all of the viewer's reports.
             _ = try await viewer.answer(losesMedia: true)
             #expect(await eventually { await onLoop(loop) { up.value.keyframeRequests >= 2 } })
@@ -237,7 +237,7 @@ private final class Uplink {
     func forward(_ number: Int, epoch: Int) {
         let packet = vp8(number)
         guard let header = RTPHeader(parsing: packet) else { return }
-        stream.forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
+        stream.layers[0].forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
     }
 
     func close() {

@@ -54,7 +54,7 @@ import TestSupport
             let client = try RawClient(port: server.port)
             #expect(try client.openWebSocket(port: server.port) == 101)
             #expect(try client.refusal(of: .join(Join(token: "none", room: "kitchen")), id: 1) == "-11005")
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: 1)), id: 2) == "protocol.out-of-order")
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: 1)), id: 2) == "protocol.out-of-order")
             #expect(try client.refusal(of: .join(Join(token: grant.accessToken, room: "hall")), id: 3) == nil)
             #expect(server.directory.seats.taken == [1, 1])
             let again = Join(token: grant.accessToken, room: "kitchen")

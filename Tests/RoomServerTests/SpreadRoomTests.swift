@@ -20,7 +20,7 @@ import TestSupport
                 clients.append(viewer)
                 downs.append(try await viewer.watch())
                 // The first participant of a loop gets to know those of the other one a moment later.
-                while try viewer.raw.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 5) == "1328" {}
+                while try viewer.raw.refusal(of: .subscribe(ViewOfStream(stream: streams[0])), id: 5) == "1328" {}
             }
             #expect(server.directory.seats.taken == [2, 2])
             let isFlowing = await eventually {

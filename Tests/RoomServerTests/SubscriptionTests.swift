@@ -56,21 +56,21 @@ import Testing
             client.sendMessage(.join(Join(token: grant.accessToken, room: "kitchen", receivers: pool)), id: 1)
             let first = try client.message { if case .offer = $0.message { true } else { false } }
             for (index, stream) in streams.prefix(2).enumerated() {
-                client.sendMessage(.subscribe(StreamReference(stream: stream)), id: 10 + index)
+                client.sendMessage(.subscribe(ViewOfStream(stream: stream)), id: 10 + index)
                 let answer = try client.message { $0.id == 10 + index }
                 #expect(place(of: stream, answer) == String(4 + index))
             }
-            client.sendMessage(.subscribe(StreamReference(stream: streams[2])), id: 12)
+            client.sendMessage(.subscribe(ViewOfStream(stream: streams[2])), id: 12)
             let second = try client.message { if case .offer = $0.message { true } else { false } }
             #expect(place(of: streams[2], try client.message { $0.id == 12 }) == "6")
             guard case .offer(let before) = first.message, case .offer(let after) = second.message else { return }
             #expect(after.revision == before.revision + 1)
             let mids = try [before, after].map { try SessionDescription(parsing: $0.sdp).media.map(\.mid) }
             #expect(mids[1] == mids[0] + ["6"])
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[3])), id: 13) == "1322")
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[3])), id: 13) == "1322")
             client.sendMessage(.unsubscribe(StreamReference(stream: streams[0])), id: 14)
             #expect(try client.message { $0.id == 14 }.message == .unsubscribed(StreamReference(stream: streams[0])))
-            client.sendMessage(.subscribe(StreamReference(stream: streams[3])), id: 15)
+            client.sendMessage(.subscribe(ViewOfStream(stream: streams[3])), id: 15)
             #expect(place(of: streams[3], try client.message { $0.id == 15 }) == "4")
         }
     }
@@ -81,12 +81,12 @@ import Testing
             let streams = try publisher.publish([.vp8, .opus])
             let (client, joined) = try join(server, grant.accessToken)
             #expect(joined.participants.first?.streams.map(\.id) == streams)
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: 999)), id: 2) == "1328")
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[1])), id: 3) == "1328")
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: 999)), id: 2) == "1328")
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[1])), id: 3) == "1328")
             #expect(try client.refusal(of: .unsubscribe(StreamReference(stream: streams[0])), id: 4) == "1327")
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 5) == nil)
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 6) == "1321")
-            #expect(try publisher.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 7) == "1328")
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[0])), id: 5) == nil)
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[0])), id: 6) == "1321")
+            #expect(try publisher.refusal(of: .subscribe(ViewOfStream(stream: streams[0])), id: 7) == "1328")
         }
     }
 
@@ -98,7 +98,7 @@ import Testing
             let streams = try publisher.publish([.h264, .h264])
             let (client, _) = try join(server, grant.accessToken)
             guard case .offer(let offer) = try client.message(where: { $0.isOffer }).message else { return }
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 2) == nil)
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[0])), id: 2) == nil)
             client.sendMessage(.answer(try answer(to: offer, without: .h264)))
             let withdrawn = try client.message { if case .receiverAssigned = $0.message { true } else { false } }
             guard case .receiverAssigned(let freed) = withdrawn.message else { return }
@@ -106,7 +106,7 @@ import Testing
             let refused = try client.message { if case .error = $0.message { true } else { false } }
             guard case .error(let problem) = refused.message else { return }
             #expect(problem.code == "1322")
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[1])), id: 3) == "1322")
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[1])), id: 3) == "1322")
         }
     }
 
@@ -115,7 +115,7 @@ import Testing
             let (publisher, _) = try join(server, grant.accessToken)
             let streams = try publisher.publish([.vp8])
             let (client, _) = try join(server, grant.accessToken)
-            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 2) == nil)
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[0])), id: 2) == nil)
             publisher.sendMessage(.leave, id: 3)
             _ = try client.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(try client.refusal(of: .unsubscribe(StreamReference(stream: streams[0])), id: 4) == nil)

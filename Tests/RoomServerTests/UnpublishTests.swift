@@ -13,7 +13,7 @@ import TestSupport
             let (publisher, me) = try join(server, grant.accessToken)
             let streams = try publisher.publish([.vp8, .opus])
             let (viewer, _) = try join(server, grant.accessToken)
-            #expect(try viewer.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 2) == nil)
+            #expect(try viewer.refusal(of: .subscribe(ViewOfStream(stream: streams[0])), id: 2) == nil)
             publisher.sendMessage(.unpublish(StreamReferences(streams: [streams[0]])), id: 3)
             #expect(
                 try publisher.message { $0.id == 3 }.message == .unpublished(StreamReferences(streams: [streams[0]])))
@@ -24,7 +24,7 @@ import TestSupport
             #expect(empty.stream == nil)
             let next = try viewer.message { _ in true }.message
             #expect(next == .streamUnpublished(StreamUnpublished(participant: me.participant, stream: streams[0])))
-            #expect(try viewer.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 4) == "1328")
+            #expect(try viewer.refusal(of: .subscribe(ViewOfStream(stream: streams[0])), id: 4) == "1328")
             #expect(try viewer.refusal(of: .unsubscribe(StreamReference(stream: streams[0])), id: 5) == nil)
             let (_, late) = try join(server, grant.accessToken)
             #expect(late.participants.first { $0.id == me.participant }?.streams.map(\.id) == [streams[1]])

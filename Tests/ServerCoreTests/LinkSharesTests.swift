@@ -5,7 +5,8 @@ import Testing
 struct LinkSharesTests {
     @Test func `a link that carries everything with headroom limits nothing`() {
         #expect(LinkShares.shares(of: 2_000_000, audio: 100_000, videos: [500_000, 1_000_000]) == [nil, nil])
-        #expect(LinkShares.demand(audio: 100_000, videos: [500_000, 1_000_000]) == 1_975_000)
+        #expect(
+            LinkShares.demand(audio: 100_000, videos: [500_000, 1_000_000].map { .init(rates: [$0]) }) == 1_975_000)
     }
 
     @Test func `audio comes first, and large videos share what small ones leave`() {
@@ -26,7 +27,9 @@ struct LinkSharesTests {
             let target = Double.random(in: 1e4...1e7, using: &random)
             let shares = LinkShares.shares(of: target, audio: 0, videos: wishes)
             let given = zip(shares, wishes).map { $0 ?? $1 * LinkShares.headroom }
-            #expect(given.reduce(0, +) <= max(target, LinkShares.demand(audio: 0, videos: wishes)) * 1.000001)
+            #expect(
+                given.reduce(0, +) <= max(
+                    target, LinkShares.demand(audio: 0, videos: wishes.map { .init(rates: [$0]) })) * 1.000001)
             for case let share? in shares { #expect(given.allSatisfy { $0 <= share * 1.000001 }) }
         }
     }

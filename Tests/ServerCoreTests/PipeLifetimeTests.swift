@@ -43,12 +43,12 @@ import Testing
                         room: room.name, from: pipe.other, to: nil,
                         [
                             .clock(
-                                7,
+                                StreamLayerID(stream: 7),
                                 SenderClock(
                                     ntp: NTPTime(unixNanoseconds: 0), rtp: RTPTimestamp(0),
                                     at: MonotonicTime(nanoseconds: milliseconds * 1_000_000), clockRate: 90000))
                         ]))
-                return stream.clock?.at
+                return stream.layers[0].clock?.at
             }
             let first = clock(at: 1000)
             #expect(first != nil)

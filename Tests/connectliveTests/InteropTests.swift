@@ -63,9 +63,9 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect(ended.error.contains(" waits: camera unplugged."), "\(ended.error)")
         #expect(ended.error.contains(" is live again."), "\(ended.error)")
         let videos = try rendered("video", in: server.folder.file("r.json"))
-        // The browser's camera, and the same again after the page lost it. A browser that does not know its link yet may
-        // begin with smaller frames.
-        let cameras = videos.filter { [480, 640].contains($0["width"] as? Int) }
+        // The browser's camera, and the same again after the page lost it, in one of its layers.
+        let cameras = videos.filter { $0["participant"] as? String == seen["participant"] as? String }
+        #expect(cameras.allSatisfy { [320, 480, 640].contains($0["width"] as? Int) }, "\(videos)")
         #expect(cameras.count == 2, "\(videos)")
         #expect(cameras.allSatisfy { ($0["framesRendered"] as? Int ?? 0) > 40 }, "\(videos)")
         let sound = try rendered("audio", in: server.folder.file("r.json"))
@@ -129,6 +129,27 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             ["--page", "http://127.0.0.1:\(port)/?room=r&join=1", "--seconds", "30", "--until-expected"]
                 + ["--expect-problem", code])
         #expect("\(seen)".contains(sentence), "\(seen)")
+    }
+
+    /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.
+    @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() async throws {
+        let server = try TestServer()
+        let page = "\(server.page)?room=r&join=1"
+        async let publisher = run(
+            "chromium.py",
+            [
+                "--page", page + "&size=960x540", "--seconds", "60", "--expect-publishing", "100", "--window",
+                "1280x1000",
+            ], seconds: 150)
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", page, "--seconds", "30", "--until-expected", "--expect-video-from-others", "1",
+                "--then-resize", "150:240,600:960,300:480", "--window", "1280x1000",
+            ], seconds: 150)
+        let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
+        #expect(frames == [240, 960, 480], "\(seen)")
+        _ = try await publisher
     }
 
     @Test(arguments: ["freeze", "slate"])

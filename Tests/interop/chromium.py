@@ -103,6 +103,9 @@ def arguments():
                         help="end the camera's track afterwards, then turn the camera on again")
     parser.add_argument("--then-watch", type=float, default=0, metavar="SECONDS",
                         help="report afterwards how evenly the videos of others are decoded")
+    parser.add_argument("--then-resize", metavar="WIDTH:FRAME,...", default="",
+                        help="make the only tile of others so wide, one after another, and report the width of its "
+                             "frames once it is the second number")
     parser.add_argument("--screenshot", metavar="PNG")
     parser.add_argument("--window", default="1280x800", metavar="WxH")
     parser.add_argument("--flag", action="append", default=[], help="one more for Chromium, as in --flag=--lang=de")
@@ -183,7 +186,8 @@ class Observation:
     def result(self):
         codecs = {r["id"]: r["mimeType"] for r in self.reports("codec")}
         def outbound(media):
-            return next(iter(self.reports("outbound-rtp", media)), {})
+            # Of several layers, the one that has sent most.
+            return max(self.reports("outbound-rtp", media), key=lambda r: r.get("framesSent", 0), default={})
         def total(kind, media, field):
             return sum(r.get(field, 0) for r in self.reports(kind, media))
         sessions = []
@@ -197,7 +201,8 @@ class Observation:
                         "session": "up" if sends else "down", "srtp": r.get("srtpCipher"), "dtls": r.get("tlsVersion"),
                         "candidate": by_id.get(pair.get("localCandidateId"), {}).get("candidateType"),
                         "protocol": by_id.get(pair.get("localCandidateId"), {}).get("protocol"),
-                        "dtlsState": r.get("dtlsState"), "roundTripMs": pair.get("currentRoundTripTime", 0) * 1000})
+                        "dtlsState": r.get("dtlsState"), "roundTripMs": pair.get("currentRoundTripTime", 0) * 1000,
+                        "availableBitrate": pair.get("availableOutgoingBitrate")})
         video, audio = outbound("video"), outbound("audio")
         return {
             "states": self.states, "problem": self.last.get("problem"), "words": self.last.get("words", []),
@@ -215,6 +220,9 @@ class Observation:
                       "concealedSamples": total("inbound-rtp", "audio", "concealedSamples"),
                       "soundButton": self.last.get("soundButton")},
             "publishing": {"kinds": self.last.get("publishing"), "framesSent": video.get("framesSent", 0),
+                           "layers": [{key: r.get(key) for key in (
+                               "rid", "active", "framesSent", "frameWidth", "targetBitrate", "qualityLimitationReason",
+                               "keyFramesEncoded")} for r in self.reports("outbound-rtp", "video")],
                            "width": video.get("frameWidth"), "height": video.get("frameHeight"),
                            "codec": codecs.get(video.get("codecId")), "plis": video.get("pliCount", 0),
                            "nacks": video.get("nackCount", 0), "audioPackets": audio.get("packetsSent", 0),
@@ -339,6 +347,25 @@ def watch(options, browser):
     return {"ssrcs": sorted(ssrcs), "framesDecoded": (decoded or 0) - first, "longestPause": longest}
 
 
+# Makes the tile of somebody else so wide, as a smaller window would.
+RESIZE = """
+const tile = document.querySelector('.tile:not([data-self])');
+Object.assign(tile.style, { width: arguments[0] + 'px', minWidth: '0', height: arguments[0] * 3 / 4 + 'px' });
+"""
+WIDTH = "return document.querySelector('.tile:not([data-self]) video').videoWidth"
+
+
+def resize(options, browser):
+    """The width of the frames in a tile of each width, as soon as it is the expected one, or after 20 s."""
+    seen = []
+    for step in options.then_resize.split(","):
+        width, expected = map(int, step.split(":"))
+        browser.execute_script(RESIZE, width)
+        wait_for(browser, f"{WIDTH} === {expected}", 20)
+        seen.append({"tile": width, "frame": browser.execute_script(WIDTH)})
+    return seen
+
+
 def own_processes(folder):
     """Ids of our descendants, and of what has our folder (which nobody else uses) in its command line."""
     parents, found = {}, set()
@@ -393,6 +420,8 @@ def main():
         result, sentence = observe(options, browser, opens=True)
         if options.then_watch and sentence is None:
             result["watched"] = watch(options, browser)
+        if options.then_resize and sentence is None:
+            result["resized"] = resize(options, browser)
         if options.then_lose_camera and sentence is None:
             options.expect_publishing += result["publishing"]["framesSent"]
             sentence = lose_camera(options, browser)

@@ -52,7 +52,7 @@ final class SignallingLine: RoomSignalling {
     func subscribe(to streams: [Int], answering: Answering) async throws -> [String] {
         var mids: [String] = []
         for stream in streams {
-            guard case .subscribed(let answer) = try await request(.subscribe(StreamReference(stream: stream))) else {
+            guard case .subscribed(let answer) = try await request(.subscribe(ViewOfStream(stream: stream))) else {
                 throw BenchmarkError("The server did not answer 'subscribe'.")
             }
             mids.append(answer.mid)

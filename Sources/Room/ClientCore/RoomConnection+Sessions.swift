@@ -57,6 +57,9 @@ extension RoomConnection {
         }
     }
 
+    /// The request for the peer of an up session that the caller runs itself.
+    package func upRequest() -> PeerRequest { peerRequest(.up, .controlling) }
+
     private func peerRequest(_ session: SessionDirection, _ role: ICERole) -> PeerRequest {
         let salt: UInt64 = session == .down ? 1 : 2
         let impairment = options.impairment.map {

@@ -2,20 +2,38 @@ package import RoomProtocol
 
 extension RoomConnection {
     /// Subscribes to a video stream, and passes its packets to the sinks. Calls `then` when the server has replied.
+    ///
+    /// - Parameter view: what the server chooses the stream's layer by.
     package func subscribe(
-        _ id: Int, to makeSink: @escaping SinkSource, then: @escaping (Result<Void, RoomError>) -> Void
+        _ id: Int, view: StreamView = StreamView(), to makeSink: @escaping SinkSource,
+        then: @escaping (Result<Void, RoomError>) -> Void
     ) {
         do throws(RoomError) {
             try requireSubscribable(id)
+            try view.validate()
         } catch {
             return then(.failure(error))
         }
         subscriptions[id] = makeSink
         // The reply is handled before the next message, so the first packets find their sink.
-        request(.subscribe(StreamReference(stream: id))) { [weak self] result in
+        request(.subscribe(ViewOfStream(stream: id, view: view))) { [weak self] result in
             guard let self else { return }
             then(subscribed(id, result))
         }
+    }
+
+    /// Sets what the server chooses the layer of a subscribed stream by. Calls `then` when the server has replied.
+    package func setView(_ view: StreamView, of id: Int, then: @escaping (Result<Void, RoomError>) -> Void) {
+        guard state == .connected else { return then(.failure(Self.notConnected(id))) }
+        guard subscriptions[id] != nil else {
+            return then(.failure(RoomError(.notSubscribed, "Video \(id) is not subscribed.")))
+        }
+        do throws(RoomError) {
+            try view.validate()
+        } catch {
+            return then(.failure(error))
+        }
+        request(.setView(ViewOfStream(stream: id, view: view))) { then($0.map { _ in }) }
     }
 
     /// Ends a subscription. Calls `then` when the server has replied.

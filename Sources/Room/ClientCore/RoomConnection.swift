@@ -54,6 +54,9 @@ package final class RoomConnection {
     var connectedAt: MonotonicTime?
     var firstFrame: Double?
     var finalStatistics: RoomStatistics?
+    /// Gets each message of the server that is not a response, before the connection handles it: for a program with an up
+    /// session of its own.
+    package var onServerMessage: ((ServerMessage) -> Void)?
 
     /// Callable on any thread.
     ///
@@ -231,7 +234,7 @@ package final class RoomConnection {
     ///
     /// Returns whether it was sent.
     @discardableResult
-    func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) -> Bool {
+    package func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) -> Bool {
         do throws(RoomError) {
             guard signalling != nil, let link else {
                 throw RoomError(.roomReleased, "No room is connected.")
@@ -247,7 +250,7 @@ package final class RoomConnection {
         }
     }
 
-    func send(_ message: ClientMessage) {
+    package func send(_ message: ClientMessage) {
         link?.send(Envelope(message).json())
     }
 
@@ -287,6 +290,7 @@ package final class RoomConnection {
     }
 
     func handle(_ message: ServerMessage) {
+        onServerMessage?(message)
         switch message {
         case .offer(let description): answer(description)
         case .candidate(let candidate):
@@ -304,7 +308,9 @@ package final class RoomConnection {
         case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, of: body.stream)
         case .closed(let closing):
             end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
-        case .joined, .published, .unpublished, .streamStateSet, .subscribed, .unsubscribed, .pong, .left, .error: break
+        case .joined, .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .pong, .left,
+            .error:
+            break
         }
     }
 }

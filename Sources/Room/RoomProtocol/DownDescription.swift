@@ -95,13 +95,20 @@ extension MediaDescription {
 
     /// The header extensions of this offered m-line that an answer accepts.
     var acceptableExtensions: [HeaderExtension] {
-        extensions.acceptable.filter { $0.kind != .transportNumber || reportsTransportNumbers }
+        extensions.acceptable.filter { one in
+            switch one.kind {
+            case .transportNumber: reportsTransportNumbers
+            case .streamID, .repairedStreamID: simulcast != nil
+            default: true
+            }
+        }
     }
 
     /// The ids of the header extensions that the end with this description sends.
     package var sentExtensions: HeaderExtensionIDs {
         var ids = HeaderExtensionIDs(extensions.sent)
         if !reportsTransportNumbers { ids.transportNumber = nil }
+        if simulcast == nil { (ids.streamID, ids.repairedStreamID) = (nil, nil) }
         return ids
     }
 

@@ -36,7 +36,7 @@ private func flatten(_ type: String, _ id: Int?, _ body: some Encodable) -> any 
 private func encodeJSON(_ value: any Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Strings, integers and booleans only: encoding them cannot fail.
+    // Strings, integers, booleans and finite numbers only: encoding them cannot fail.
     guard let data = try? encoder.encode(value) else { preconditionFailure("a signalling message did not encode") }
     return String(decoding: data, as: UTF8.self)
 }
@@ -104,6 +104,7 @@ extension Envelope where Message == ClientMessage {
             case .answer(let body): flatten("answer", id, body)
             case .candidate(let body): flatten("candidate", id, body)
             case .subscribe(let body): flatten("subscribe", id, body)
+            case .setView(let body): flatten("setView", id, body)
             case .unsubscribe(let body): flatten("unsubscribe", id, body)
             case .ping: flatten("ping", id, NoBody())
             case .leave: flatten("leave", id, NoBody())
@@ -122,7 +123,8 @@ extension Envelope where Message == ClientMessage {
             case "setStreamState": .setStreamState(try decodeBody(SetStreamState.self, head, json))
             case "answer": .answer(try decodeBody(Description.self, head, json))
             case "candidate": .candidate(try decodeBody(Candidate.self, head, json))
-            case "subscribe": .subscribe(try decodeBody(StreamReference.self, head, json))
+            case "subscribe": .subscribe(try decodeBody(ViewOfStream.self, head, json))
+            case "setView": .setView(try decodeBody(ViewOfStream.self, head, json))
             case "unsubscribe": .unsubscribe(try decodeBody(StreamReference.self, head, json))
             case "ping": .ping
             case "leave": .leave
@@ -140,6 +142,7 @@ extension Envelope where Message == ServerMessage {
             case .published(let body): flatten("published", id, body)
             case .unpublished(let body): flatten("unpublished", id, body)
             case .streamStateSet(let body): flatten("streamStateSet", id, body)
+            case .viewSet(let body): flatten("viewSet", id, body)
             case .subscribed(let body): flatten("subscribed", id, body)
             case .unsubscribed(let body): flatten("unsubscribed", id, body)
             case .pong: flatten("pong", id, NoBody())
@@ -168,6 +171,7 @@ extension Envelope where Message == ServerMessage {
             case "published": .published(try decodeBody(Published.self, head, json))
             case "unpublished": .unpublished(try decodeBody(StreamReferences.self, head, json))
             case "streamStateSet": .streamStateSet(try decodeBody(StreamReference.self, head, json))
+            case "viewSet": .viewSet(try decodeBody(StreamReference.self, head, json))
             case "subscribed": .subscribed(try decodeBody(Subscribed.self, head, json))
             case "unsubscribed": .unsubscribed(try decodeBody(StreamReference.self, head, json))
             case "pong": .pong

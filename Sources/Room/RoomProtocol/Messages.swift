@@ -27,9 +27,14 @@ package struct StreamInfo: Codable, Sendable, Equatable {
     package var codec: String
     /// Free text of the publisher.
     package var extraValue: String
+    /// How many layers of simulcast it has. 1 without simulcast.
+    package var layers: Int
     package var state: StreamState
 
-    package init(id: Int, media: StreamMedia, codec: String, extraValue: String, state: StreamState = .live) {
+    package init(
+        id: Int, media: StreamMedia, codec: String, extraValue: String, layers: Int = 1, state: StreamState = .live
+    ) {
+        self.layers = layers
         self.id = id
         self.media = media
         self.codec = codec
@@ -37,7 +42,7 @@ package struct StreamInfo: Codable, Sendable, Equatable {
         self.state = state
     }
 
-    private enum CodingKeys: String, CodingKey { case id, media, codec, extraValue }
+    private enum CodingKeys: String, CodingKey { case id, media, codec, extraValue, layers }
 
     package init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: CodingKeys.self)
@@ -45,6 +50,7 @@ package struct StreamInfo: Codable, Sendable, Equatable {
         media = try fields.decode(StreamMedia.self, forKey: .media)
         codec = try fields.decode(String.self, forKey: .codec)
         extraValue = try fields.decode(String.self, forKey: .extraValue)
+        layers = try fields.decodeIfPresent(Int.self, forKey: .layers) ?? 1
         state = try StreamState(from: decoder)
     }
 
@@ -54,6 +60,7 @@ package struct StreamInfo: Codable, Sendable, Equatable {
         try fields.encode(media, forKey: .media)
         try fields.encode(codec, forKey: .codec)
         try fields.encode(extraValue, forKey: .extraValue)
+        if layers != 1 { try fields.encode(layers, forKey: .layers) }
         try state.encode(to: encoder)
     }
 }
@@ -171,6 +178,82 @@ package struct StreamReference: Codable, Sendable, Equatable {
     package init(stream: Int) { self.stream = stream }
 }
 
+/// A subscriber's view of a stream: it gets the smallest layer that suffices.
+package struct StreamView: Sendable, Hashable {
+    /// A cap by the order of the layers.
+    package enum Profile: String, Codable, Sendable { case low, mid, high }
+
+    package var profile: Profile?
+    /// The size of the view in pixels. Nil for one that is not known.
+    package var width: Int?
+    package var height: Int?
+    /// How much of the link its higher layers get, relative to other videos. Nil is 1.
+    package var priority: Double?
+
+    package init(profile: Profile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil) {
+        self.profile = profile
+        self.width = width
+        self.height = height
+        self.priority = priority
+    }
+
+    /// The largest size of a view, in pixels.
+    package static let maximumSize = 32768
+    package static let priorities = 0.01...100.0
+
+    /// Throws if a value is out of range.
+    package func validate() throws(RoomError) {
+        for size in [width, height].compactMap(\.self) where !(0...Self.maximumSize).contains(size) {
+            throw RoomError(
+                .messageMalformed,
+                "A view of \(size) pixels is out of range. Send a width and a height of 0 to \(Self.maximumSize).")
+        }
+        if let priority, !Self.priorities.contains(priority) {
+            throw RoomError(
+                .messageMalformed,
+                "A view's priority is out of range. Send \(Self.priorities.lowerBound) to \(Self.priorities.upperBound)."
+            )
+        }
+    }
+}
+
+/// The fields of a view, among those of the message that has the view. A profile of a later version counts as `high`.
+extension StreamView: Codable {
+    private enum CodingKeys: String, CodingKey { case profile, width, height, priority }
+
+    package init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        profile = try fields.decodeIfPresent(String.self, forKey: .profile).flatMap(Profile.init)
+        width = try fields.decodeIfPresent(Int.self, forKey: .width)
+        height = try fields.decodeIfPresent(Int.self, forKey: .height)
+        priority = try fields.decodeIfPresent(Double.self, forKey: .priority)
+    }
+}
+
+/// `subscribe` and `setView`.
+package struct ViewOfStream: Codable, Sendable, Equatable {
+    package var stream: Int
+    package var view: StreamView
+
+    package init(stream: Int, view: StreamView = StreamView()) {
+        self.stream = stream
+        self.view = view
+    }
+
+    private enum CodingKeys: String, CodingKey { case stream }
+
+    package init(from decoder: any Decoder) throws {
+        stream = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .stream)
+        view = try StreamView(from: decoder)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encode(stream, forKey: .stream)
+        try view.encode(to: encoder)
+    }
+}
+
 package struct StreamReferences: Codable, Sendable, Equatable {
     package var streams: [Int]
 
@@ -207,7 +290,8 @@ package enum ClientMessage: Sendable, Equatable {
     case setStreamState(SetStreamState)
     case answer(Description)
     case candidate(Candidate)
-    case subscribe(StreamReference)
+    case subscribe(ViewOfStream)
+    case setView(ViewOfStream)
     case unsubscribe(StreamReference)
     case ping
     case leave
@@ -342,10 +426,13 @@ package struct StreamLimit: Codable, Sendable, Equatable {
     package var stream: Int
     /// The most that any of them carries, without headers. Nil if one carries all of it.
     package var bitsPerSecond: Int?
+    /// The rids of the layers that anyone may watch. Nil means all.
+    package var layers: [String]?
 
-    package init(stream: Int, bitsPerSecond: Int?) {
+    package init(stream: Int, bitsPerSecond: Int?, layers: [String]? = nil) {
         self.stream = stream
         self.bitsPerSecond = bitsPerSecond
+        self.layers = layers
     }
 }
 
@@ -378,6 +465,7 @@ package enum ServerMessage: Sendable, Equatable {
     case published(Published)
     case unpublished(StreamReferences)
     case streamStateSet(StreamReference)
+    case viewSet(StreamReference)
     case subscribed(Subscribed)
     case unsubscribed(StreamReference)
     case pong

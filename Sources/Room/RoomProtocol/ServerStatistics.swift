@@ -23,11 +23,14 @@ package struct ServerStatistics: Codable, Sendable, Equatable {
         package var turns: Turns
         package var drops: Drops
         package var queues: Queues
+        /// The layers of all streams with simulcast whose publishers are on this loop, lowest first. Nil from older servers.
+        package var layers: [Layer]?
 
         package init(
             rooms: Int, participants: Int, streams: Int, received: Int, sent: Int, handedOver: Int, turns: Turns,
-            drops: Drops, queues: Queues
+            drops: Drops, queues: Queues, layers: [Layer]? = nil
         ) {
+            self.layers = layers
             self.rooms = rooms
             self.participants = participants
             self.streams = streams
@@ -38,6 +41,22 @@ package struct ServerStatistics: Codable, Sendable, Equatable {
             self.drops = drops
             self.queues = queues
         }
+    }
+
+    /// The layers of one rank, of all streams with simulcast together.
+    package struct Layer: Codable, Sendable, Equatable {
+        /// Streams that have such a layer.
+        package var streams = 0
+        /// Those of them of which it arrives.
+        package var delivered = 0
+        /// Those of them of which somebody gets it.
+        package var watched = 0
+        /// Subscribers on the loop that get it.
+        package var subscribers = 0
+        /// The rates of those that arrive, in bits per second of the path.
+        package var bitsPerSecond = 0
+
+        package init() {}
     }
 
     /// A turn lasts from a wakeup until the loop waits again, or begins the next turn.

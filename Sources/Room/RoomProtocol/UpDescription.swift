@@ -24,7 +24,10 @@ package struct OfferedStream: Sendable, Equatable {
     package var negotiated: NegotiatedCodec
     package var ssrc: SSRC?
     package var retransmissionSSRC: SSRC?
-    /// The header extensions that the answer accepts. The MID identifies the stream if the offer has no SSRC.
+    /// The rids of its layers, lowest quality first. Empty without simulcast.
+    package var layers: [String] = []
+    /// The header extensions that the answer accepts. The MID identifies the stream if the offer has no SSRC, and the rids its
+    /// layers.
     package var extensions: HeaderExtensionIDs
 }
 
@@ -75,9 +78,35 @@ package enum UpDescription {
                     + (media.kind == .audio
                         ? "opus." : "VP8, or H264 of the baseline profile up to level 5.2 with packetization mode 1."))
         }
+        let layers = try layers(of: media)
+        // The SSRCs of layers are those of their rids.
         return OfferedStream(
-            mid: mid, negotiated: negotiated, ssrc: media.ssrcs.first, retransmissionSSRC: media.retransmissionSSRC,
+            mid: mid, negotiated: negotiated, ssrc: layers.isEmpty ? media.ssrcs.first : nil,
+            retransmissionSSRC: layers.isEmpty ? media.retransmissionSSRC : nil, layers: layers,
             extensions: media.sentExtensions)
+    }
+
+    /// The most layers of a stream.
+    package static let maximumLayers = 3
+
+    private static func layers(of media: MediaDescription) throws(RoomError) -> [String] {
+        guard let simulcast = media.simulcast, simulcast.isSending else { return [] }
+        let count = simulcast.rids.count
+        guard count <= maximumLayers, media.kind == .video else {
+            throw RoomError(
+                .publishRefused,
+                "The m-line '\(media.mid)' offers simulcast of \(count) layers. Offer video with at most \(maximumLayers)."
+            )
+        }
+        let ids = media.sentExtensions
+        guard ids.mid != nil, ids.streamID != nil else {
+            throw RoomError(
+                .publishRefused,
+                "The m-line '\(media.mid)' offers simulcast without the header extensions that name the layer of a packet. "
+                    + "Add 'a=extmap' lines for \(HeaderExtension.Kind.mid.rawValue) and "
+                    + "\(HeaderExtension.Kind.streamID.rawValue).")
+        }
+        return simulcast.rids
     }
 
     /// An answer that accepts the given streams. Of the other m-lines, it keeps those that do not send for a later stream,
@@ -97,10 +126,14 @@ package enum UpDescription {
                 else {
                     return media.rejected(transport)
                 }
-                return MediaDescription(
+                var answered = MediaDescription(
                     kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,
                     formats: formats(of: negotiated, reported: media.reportsTransportNumbers),
                     extensions: media.acceptableExtensions, transport: transport)
+                if let layers = stream?.layers, !layers.isEmpty {
+                    answered.simulcast = Simulcast(isSending: false, rids: layers)
+                }
+                return answered
             })
         if offer.bundle == nil { answer.bundle = [] }
         return answer

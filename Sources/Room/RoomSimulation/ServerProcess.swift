@@ -101,6 +101,9 @@ final class ServerProcess {
         return connection
     }
 
+    /// See `Rooms.layers`, for each loop.
+    var layers: [[ServerStatistics.Layer]] { shards.map(\.rooms.layers) }
+
     /// When the server last left a frame of a stream out for a client, because its link had no room. `.zero` if it never did.
     func lastLeftOut(of stream: Int, for client: SimulatedClient) -> MonotonicTime {
         connections.last { $0.belongs(to: client) }?.lastLeftOut(of: stream) ?? .zero

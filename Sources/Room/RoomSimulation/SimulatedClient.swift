@@ -36,6 +36,7 @@ public final class SimulatedClient: @unchecked Sendable {
     private(set) var listeners: [AudioListener] = []
     private(set) var sources: [VideoSource] = []
     private var microphones: [AudioSource] = []
+    private var camera: LayeredCamera?
     private(set) var keyframesSent = 0
     private(set) var losses = KeyframeLosses()
     /// By cuts alone, and by all faults.
@@ -196,6 +197,52 @@ public final class SimulatedClient: @unchecked Sendable {
         sources.append(source)
         return stream
     }
+
+    /// Publishes a video with simulcast: up to three layers, lowest first. Returns the id of its stream.
+    @discardableResult
+    public func publish(layers: [VideoLayer]) async throws -> Int {
+        guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
+        let peer = try makePeer(connection.upRequest())
+        let camera = LayeredCamera(layers, of: self, on: connection, peer: peer, in: simulation)
+        self.camera = camera
+        var stream = 0
+        try await suspend { suspension in
+            camera.publish { result in
+                stream = (try? result.get()) ?? 0
+                suspension.finish(result.map { _ in })
+            }
+        }
+        simulation.published(stream, by: camera)
+        return stream
+    }
+
+    /// Stops a layer of its video with simulcast, as a browser does while bandwidth or processor time is short, or continues
+    /// it.
+    public func setLayer(_ layer: Int, isDelivered: Bool) { camera?.setDelivered(isDelivered, layer: layer) }
+
+    /// The rids of the layers that the server wants of its video with simulcast, of `q`, `h` and `f`. Nil means all.
+    public var wantedLayers: [String]? { camera?.asked }
+
+    /// Frames that each layer of its video with simulcast has sent.
+    public var layerFrames: [Int] { camera?.frames ?? [] }
+
+    /// Sets what the server chooses a subscribed video's layer by.
+    public func setView(
+        of stream: Int, profile: ViewProfile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil
+    ) async throws {
+        guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
+        let view = StreamView(
+            profile: profile.flatMap { StreamView.Profile(rawValue: $0.rawValue) }, width: width, height: height,
+            priority: priority)
+        try await suspend { suspension in
+            connection.setView(view, of: stream) { result in
+                suspension.finish(result)
+            }
+        }
+    }
+
+    /// A cap by the order of a video's layers.
+    public enum ViewProfile: String, Sendable { case low, mid, high }
 
     /// Publishes audio, a packet every 20 ms. Returns the id of its stream. The server assigns it to the clients that have
     /// a free slot.
@@ -475,6 +522,7 @@ public final class SimulatedClient: @unchecked Sendable {
     private func endMedia() {
         for source in sources { source.end() }
         for microphone in microphones { microphone.end() }
+        camera?.end()
         for viewer in viewers { viewer.end() }
         for listener in listeners { listener.end() }
         sources = []

@@ -24,6 +24,10 @@ public struct SimulationReport: Sendable {
         public var largestLatencyError: TimeInterval
         /// The frames whose latency round trips measured.
         public var measuredFrames: Int
+        /// The layer of the newest frame, 0 for the lowest one. Nil without simulcast, and before the first frame.
+        public var layer: Int?
+        /// How often it went on with another layer.
+        public var switches: Int
         /// A sum over its frames and the times at which it showed them. Equal for equal views.
         public var digest: UInt64
     }

@@ -44,13 +44,19 @@ struct FramePart {
     var count: UInt8
 
     static let length = 4 + 4 + 2 + 4 + 1 + 1 + 1
+    private static let sizeLength = 9
 
-    func write(pictureID: UInt16, payload: Int, into bytes: inout [UInt8]) {
+    /// - Parameter size: a keyframe's, for its header
+    func write(pictureID: UInt16, payload: Int, size: VideoLayer? = nil, into bytes: inout [UInt8]) {
         let start = bytes.count
         // Extended, start of the first partition; a picture id of 15 bits follows.
         bytes += [index == 0 ? 0x90 : 0x80, 0x80, UInt8(0x80 | pictureID >> 8 & 0x7f), UInt8(pictureID & 0xff)]
         // The first bit of VP8's own header is 0 for a keyframe (RFC 6386, section 9.1).
         bytes.append(isKeyframe ? 0 : 1)
+        if let size {
+            bytes += [0, 0, 0x9d, 0x01, 0x2a]
+            for side in [size.width, size.height] { bytes += [UInt8(side & 0xff), UInt8(side >> 8)] }
+        }
         for shift in stride(from: 24, through: 0, by: -8) {
             bytes.append(UInt8(truncatingIfNeeded: source >> UInt32(shift)))
         }
@@ -74,16 +80,19 @@ struct FramePart {
     /// Nil for an empty packet, which replaces one that was omitted.
     init?(payload: Span<UInt8>) {
         guard payload.count >= Self.length else { return nil }
+        // Behind the size of a keyframe (RFC 6386, section 9.1). Ids of sources are too small to look like it.
+        let shift = payload[7] == 0x9d && payload[8] == 0x01 ? Self.sizeLength : 0
+        guard payload.count >= Self.length + shift else { return nil }
         func number(_ offset: Int, _ count: Int) -> UInt64 {
             var value: UInt64 = 0
             for index in offset..<(offset + count) { value = value << 8 | UInt64(payload[index]) }
             return value
         }
         isKeyframe = payload[4] & 1 == 0
-        source = UInt32(number(5, 4))
-        generation = UInt16(number(9, 2))
-        frame = UInt32(number(11, 4))
-        index = payload[15]
-        count = payload[16]
+        source = UInt32(number(5 + shift, 4))
+        generation = UInt16(number(9 + shift, 2))
+        frame = UInt32(number(11 + shift, 4))
+        index = payload[15 + shift]
+        count = payload[16 + shift]
     }
 }

@@ -32,7 +32,11 @@ final class VideoViewer: IncomingSink {
     private var next: Int?
     private var highest = 0
     private var parts: [FramePart] = []
-    private var last: (generation: UInt16, frame: UInt32)?
+    private var last: (part: FramePart, rtp: RTPTimestamp)?
+    private var camera: LayeredCamera? { simulation.camera(of: stream) }
+    /// The layer of the newest frame. Nil without simulcast.
+    private(set) var layer: Int?
+    private var switches = 0
     /// Since when it waits for a keyframe.
     private(set) var waitsForKeyframeSince: MonotonicTime?
     private var needsKeyframe: Bool { waitsForKeyframeSince != nil }
@@ -73,7 +77,7 @@ final class VideoViewer: IncomingSink {
         let part = FramePart(payload: packet.extracting(Contents.payloadStart(of: packet)..<packet.count))
         let rtp = RTPTimestamp((4..<8).reduce(0) { $0 << 8 | UInt32(packet[$1]) })
         if source == nil { source = simulation.videoSource(of: stream)?.id }
-        if let part, part.source != source {
+        if let part, part.source != source, camera?.layer(of: part) == nil {
             // A packet of the next stream may overtake the message that assigns it.
             let isEarlier = earlier.contains {
                 $0 != stream && !client.awaited.contains($0) && simulation.videoSource(of: $0)?.id == part.source
@@ -148,17 +152,36 @@ final class VideoViewer: IncomingSink {
         guard let part else { return }
         if part.index == 0 { parts = [] }
         guard part.index == UInt8(parts.count),
-            parts.allSatisfy({ $0.frame == part.frame && $0.generation == part.generation })
+            parts.allSatisfy({
+                $0.frame == part.frame && $0.generation == part.generation && $0.source == part.source
+            })
         else { return lose() }
         parts.append(part)
         guard parts.count == Int(part.count) else { return }
         parts = []
-        let follows = last.map { $0.generation == part.generation && $0.frame &+ 1 == part.frame } ?? false
+        let before = last?.part
+        let follows =
+            before.map {
+                $0.source == part.source && $0.generation == part.generation && $0.frame &+ 1 == part.frame
+            } ?? false
         guard part.isKeyframe || follows && !needsKeyframe else { return waitForKeyframe() }
-        if let last, last.generation == part.generation, part.frame <= last.frame {
-            return simulation.fail("\(name) would show frame \(part.frame) of stream \(stream) after \(last.frame).")
+        if let before, before.source == part.source, before.generation == part.generation, part.frame <= before.frame {
+            return simulation.fail("\(name) would show frame \(part.frame) of stream \(stream) after \(before.frame).")
         }
+        if camera != nil { checkSeam(before: part, rtp) }
         show(part, rtp)
+    }
+
+    /// The timestamps of a stream with simulcast go on with the captures, from whichever layer a frame comes.
+    private func checkSeam(before part: FramePart, _ rtp: RTPTimestamp) {
+        guard let last else { return }
+        let frames = Int(part.frame) - Int(last.part.frame)
+        let interval = 90000 / LayeredCamera.framesPerSecond
+        let ticks = rtp.distance(from: last.rtp)
+        if ticks <= 0 || abs(ticks - frames * interval) > interval {
+            simulation.fail(
+                "\(name) got frame \(part.frame) of stream \(stream) \(ticks) ticks after frame \(last.part.frame).")
+        }
     }
 
     private func show(_ part: FramePart, _ rtp: RTPTimestamp) {
@@ -166,7 +189,11 @@ final class VideoViewer: IncomingSink {
         let now = simulation.loop.now
         waitsForKeyframeSince = nil
         trace.add(part, at: now)
-        latency = simulation.videoSource(of: stream)?.captureTime(of: part).map {
+        let layer = camera?.layer(of: part)
+        if self.layer != nil, layer != self.layer { switches += 1 }
+        self.layer = layer
+        let captured = camera?.captureTime(of: part) ?? simulation.videoSource(of: stream)?.captureTime(of: part)
+        latency = captured.map {
             (clock?.age(of: rtp, at: now, wallClock: client.wallClock), now - $0)
         }
         if let latency, let age = latency.measured, age.comparison == .roundTrips {
@@ -174,7 +201,7 @@ final class VideoViewer: IncomingSink {
             largestLatencyError = max(largestLatencyError, max(error, .zero - error))
             measuredFrames += 1
         }
-        last = (part.generation, part.frame)
+        last = (part, rtp)
         shown += 1
         if let lastShown { longestFreeze = max(longestFreeze, now - lastShown) }
         if firstShown == nil { firstShown = now }
@@ -205,7 +232,7 @@ final class VideoViewer: IncomingSink {
             firstFrame: firstShown.map { $0 - since }, longestFreeze: longestFreeze,
             latency: latency?.measured?.time, trueLatency: latency?.actual,
             hasCaptureTimes: latency?.measured?.source == .captureTime, largestLatencyError: largestLatencyError,
-            measuredFrames: measuredFrames,
+            measuredFrames: measuredFrames, layer: layer, switches: switches,
             digest: trace.digest)
     }
 }

@@ -20,6 +20,7 @@ final class World: @unchecked Sendable {
     var random: RandomSource
     private var sourceCount: UInt32 = 0
     private var sources: [Int: VideoSource] = [:]
+    private var cameras: [Int: LayeredCamera] = [:]
     private var audioSources: [Int: UInt32] = [:]
     private var events = EventQueue()
     private var idle: [Datagram] = []
@@ -295,6 +296,11 @@ final class World: @unchecked Sendable {
     }
 
     func published(_ stream: Int, by source: VideoSource) { sources[stream] = source }
+
+    func published(_ stream: Int, by camera: LayeredCamera) { cameras[stream] = camera }
+
+    /// The camera with simulcast that publishes a stream.
+    func camera(of stream: Int) -> LayeredCamera? { cameras[stream] }
 
     func published(_ stream: Int, by source: AudioSource) { audioSources[stream] = source.id }
 

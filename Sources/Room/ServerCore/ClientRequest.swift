@@ -14,14 +14,14 @@ package struct ClientRequest: Sendable {
         switch message {
         case .publish(let body): description = Self.parse(body.sdp, .offerRefused)
         case .answer(let body): description = Self.parse(body.sdp, .answerRefused)
-        case .join, .unpublish, .setStreamState, .candidate, .subscribe, .unsubscribe, .ping, .leave: break
+        case .join, .unpublish, .setStreamState, .candidate, .subscribe, .setView, .unsubscribe, .ping, .leave: break
         }
     }
 
     /// Whether the rooms respond to the message even if it is valid.
     package var hasResponse: Bool {
         switch message {
-        case .join, .publish, .unpublish, .setStreamState, .subscribe, .unsubscribe, .ping, .leave: true
+        case .join, .publish, .unpublish, .setStreamState, .subscribe, .setView, .unsubscribe, .ping, .leave: true
         case .answer, .candidate: false
         }
     }

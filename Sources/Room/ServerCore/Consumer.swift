@@ -14,6 +14,8 @@ final class Consumer {
     @exclusivity(unchecked) private var sender: SenderID?
     @exclusivity(unchecked) private var splice: Splice
     @exclusivity(unchecked) private var payloadType: UInt8 = 0
+    /// Whether a packet of the stream was sent.
+    private var hasBegun = false
     /// Nil once live packets are forwarded directly.
     @exclusivity(unchecked) private var replay: Replay?
     private lazy var replayTimer = peer.loop.makeTimer { [weak self] in self?.continueReplay() }
@@ -21,14 +23,24 @@ final class Consumer {
     private(set) var accepted: [NegotiatedCodec]?
     private var extensions = HeaderExtensionIDs()
     @exclusivity(unchecked) private(set) var stream: PublishedStream?
+    /// The layer of the stream that it forwards.
+    @exclusivity(unchecked) private(set) var layer: StreamLayer?
+    /// The layer with which it goes on at the next keyframe. Nil if that is the present one.
+    private(set) var next: StreamLayer?
+    private var nextSince = MonotonicTime.zero
+    /// The client's view of the stream.
+    var view = StreamView()
+    /// How the link's estimates let it choose among the layers.
+    var choice = LayerChoice()
     /// Nil while the link carries all of the stream.
     @exclusivity(unchecked) private var thinning: Thinning?
     /// When a frame was last left out because the link had no room for it. `.zero` if none was.
     private(set) var lastLeftOut = MonotonicTime.zero
     /// How much of the stream the link carries.
     private(set) var carried = Carried.unknown
-    /// Its index among the stream's consumers, which the stream sets.
+    /// Its index among the consumers of the layer and of the stream, which those set.
     var place = 0
+    var streamPlace = 0
 
     /// - Parameter replays: shared by the consumers of one client.
     init(
@@ -86,12 +98,62 @@ final class Consumer {
     /// Whether the client can decode the codec. True before its answer.
     func canCarry(_ codec: Codec) -> Bool { accepted.map { $0.contains { $0.codec == codec } } ?? true }
 
-    func assign(_ stream: PublishedStream) {
+    /// Whether the session can send it anything.
+    var hasSender: Bool { sender != nil }
+
+    /// Begins with the lowest layer of a stream, until the link is measured.
+    func assign(_ stream: PublishedStream, view: StreamView = StreamView()) {
         release()
         self.stream = stream
+        self.view = view
+        choice = LayerChoice()
         stream.add(self)
+        begin(stream.layer(rank: 0))
+    }
+
+    private func begin(_ new: StreamLayer) {
+        layer = new
+        new.add(self)
         // The keyframe can then be there before the session is secured, which takes several round trips.
-        if !beginIfPossible() { _ = stream.replay() }
+        if !beginIfPossible() { _ = new.replay() }
+    }
+
+    // MARK: - Layers
+
+    /// Goes on with another layer of the stream: at its next keyframe, so that nothing is missing until then.
+    func follow(_ wanted: StreamLayer) {
+        guard let layer, wanted !== next ?? layer else { return }
+        next?.removeJoining(self)
+        next = nil
+        guard wanted !== layer else { return }
+        guard hasBegun else {
+            endReplay()
+            layer.remove(self)
+            return begin(wanted)
+        }
+        next = wanted
+        nextSince = peer.loop.now
+        wanted.addJoining(self)
+    }
+
+    /// How long it waits for the clock of another layer, after which arrivals tell the time between the two.
+    private static let clockTimeout = TimeInterval.seconds(2)
+
+    /// Whether the timestamps can go on with another layer, which is exact if the publisher has reported on both.
+    func canJoin(_ new: StreamLayer) -> Bool {
+        splice.clock == nil || new.clock != nil || peer.loop.now - nextSince >= Self.clockTimeout
+    }
+
+    /// A keyframe of the layer that it waits for begins.
+    func join(_ new: StreamLayer) {
+        endReplay()
+        layer?.remove(self)
+        layer = new
+        next = nil
+        new.add(self)
+        thinning = nil
+        splice.begin(clockRate: new.codec.clockRate, clock: new.clock, epoch: new.epoch)
+        new.consumerBegins()
     }
 
     /// Sets how much of the stream the link carries.
@@ -106,6 +168,9 @@ final class Consumer {
 
     /// Sends nothing for now.
     func hold(now: MonotonicTime) { if stream != nil { thin(to: 0, now: now) } }
+
+    /// Keeps within a rate until it goes on with a lower layer.
+    func leaveFramesOut(beyond share: Double, now: MonotonicTime) { thin(to: share, now: now) }
 
     private func thin(to share: Double?, now: MonotonicTime) {
         guard let share else {
@@ -125,8 +190,13 @@ final class Consumer {
     func release() {
         guard let stream else { return }
         thinning = nil
+        next?.removeJoining(self)
+        next = nil
+        layer?.remove(self)
+        layer = nil
         stream.remove(self)
         carried = .unknown
+        hasBegun = false
         self.stream = nil
         endReplay()
         splice.end()
@@ -162,17 +232,20 @@ final class Consumer {
         guard let numbers = splice.take(arrived, now: now) else { return }
         send(payload, of: store, marker: marker, numbers)
         thinning?.sent(bytes: length + RTPHeader.minimumLength + PathRate.packetOverhead)
-        if wasAwaitingStart { passClockOn() }
+        if wasAwaitingStart {
+            hasBegun = true
+            passClockOn()
+        }
     }
 
     /// Whether the link has no room for the packet's frame. Then the stream goes on at a later keyframe.
     private func isLeftOut(_ packet: Splice.Packet) -> Bool {
-        guard let stream else { return false }
+        guard let layer else { return false }
         // A packet of a replay has arrived earlier.
         let now = peer.loop.now
         if isPausing {
             lastLeftOut = now
-            return thinning?.resumes(isAlone: !stream.hasOthers, now: now) == false
+            return thinning?.resumes(isAlone: !layer.hasOthers, now: now) == false
         }
         guard !splice.isAwaitingStart,
             thinning?.pauses(before: packet.timestamp, isNewest: packet.isNewest, now: now) == true
@@ -180,7 +253,7 @@ final class Consumer {
         lastLeftOut = now
         endReplay()
         splice.pause()
-        stream.consumerBegins()
+        layer.consumerBegins()
         return true
     }
 
@@ -220,14 +293,14 @@ final class Consumer {
     /// Returns false before the session is secured and the client has accepted the stream's codec.
     @discardableResult
     private func beginIfPossible() -> Bool {
-        guard peer.isSecured, let stream, let accepted,
-            let negotiated = accepted.first(where: { $0.codec == stream.codec })
+        guard peer.isSecured, let layer, let accepted,
+            let negotiated = accepted.first(where: { $0.codec == layer.codec })
         else { return false }
         if sender == nil { sender = makeSender(accepted) }
         payloadType = negotiated.payloadType
-        splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
-        stream.consumerBegins()
-        replay = replays.replay(of: stream)
+        splice.begin(clockRate: layer.codec.clockRate, clock: layer.clock, epoch: layer.epoch)
+        layer.consumerBegins()
+        replay = replays.replay(of: layer)
         // Not now: the message that assigns the stream has the first sequence number, and is not written yet.
         if replay != nil { replayTimer.arm(at: peer.loop.now) }
         return true
@@ -235,14 +308,14 @@ final class Consumer {
 
     /// Begins at a keyframe whose first packet arrived after others, because it was overtaken or repaired.
     func beginAtRepairedKeyframe() {
-        guard isAwaitingStart, peer.isSecured, let stream else { return }
-        replay = replays.replay(of: stream)
+        guard isAwaitingStart, peer.isSecured, let layer else { return }
+        replay = replays.replay(of: layer)
         if replay != nil { replayTimer.arm(at: peer.loop.now) }
     }
 
     private func continueReplay() {
-        guard let stream, var replay else { return }
-        let outcome = stream.run(&replay) { index, store, packet in
+        guard let layer, var replay else { return }
+        let outcome = layer.run(&replay) { index, store, packet in
             guard let payload = packet.payload else {
                 return skip(packet.position, packet.timestamp, marker: packet.marker, store)
             }
@@ -261,8 +334,8 @@ final class Consumer {
         case .overtaken:
             // The same start again would end in the same way.
             self.replay = nil
-            splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
-            stream.requestKeyframe()
+            splice.begin(clockRate: layer.codec.clockRate, clock: layer.clock, epoch: layer.epoch)
+            layer.requestKeyframe()
         }
     }
 

@@ -23,7 +23,7 @@ final class DownSession {
     /// The client's transport, once it is connected.
     private var remote: TransportDescription?
     private lazy var repeatedRequest = settings.loop.makeTimer { [unowned self] in
-        for consumer in consumers where !consumer.isKnownToClient { consumer.stream?.requestKeyframe() }
+        for consumer in consumers where !consumer.isKnownToClient { consumer.layer?.requestKeyframe() }
     }
 
     /// The rate of the link in bits per second: 0 while nothing arrives, nil before the first estimate.
@@ -133,14 +133,14 @@ final class DownSession {
     }
 
     /// Assigns a video to a free receiver, growing the pool up to its maximum.
-    func subscribe(_ stream: PublishedStream) throws(RoomError) -> Subscribed {
+    func subscribe(_ stream: PublishedStream, _ view: StreamView) throws(RoomError) -> Subscribed {
         if let consumer = consumers.first(where: { $0.stream === stream }) {
             throw RoomError(
                 .alreadySubscribed,
                 "The stream \(stream.info.id) is already subscribed on the receiver '\(consumer.receiver.mid)'.")
         }
         if let consumer = freeConsumer(for: stream) {
-            return assign(stream, to: consumer)
+            return assign(stream, view, to: consumer)
         }
         // A client accepts the same codecs for further receivers as for the first ones.
         let answered = consumers.filter { $0.receiver.media == .video && $0.accepted != nil }
@@ -158,17 +158,26 @@ final class DownSession {
         guard let consumer = freeConsumer(for: stream) else {
             throw Self.notTaken(stream)
         }
-        return assign(stream, to: consumer)
+        return assign(stream, view, to: consumer)
     }
 
-    private func assign(_ stream: PublishedStream, to consumer: Consumer) -> Subscribed {
+    private func assign(_ stream: PublishedStream, _ view: StreamView, to consumer: Consumer) -> Subscribed {
         // The first probes begin with the stream's sender, and measure what all streams can use.
         streamsChanged(adding: stream)
-        consumer.assign(stream)
+        consumer.assign(stream, view: view)
         countUnmeasured()
+        if stream.hasLayers { reviewLayers() }
         return Subscribed(
             stream: stream.info.id, mid: consumer.receiver.mid,
             firstSequenceNumber: consumer.nextSequenceNumber.rawValue)
+    }
+
+    /// Sets the client's view of a stream. Returns false if the stream is not subscribed.
+    func setView(_ view: StreamView, of stream: PublishedStream) -> Bool {
+        guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
+        consumer.view = view
+        if stream.hasLayers { share() }
+        return true
     }
 
     /// Frees the receiver of a stream. Returns false if the stream was not subscribed.
@@ -202,6 +211,7 @@ final class DownSession {
 
     func close() {
         repeatedRequest.disarm()
+        layerTimer.disarm()
         for consumer in consumers { consumer.release() }
         peer.close()
     }
@@ -230,30 +240,50 @@ final class DownSession {
         guard peer.isSecured else { return }
         let receiving = consumers.filter { $0.stream != nil }
         let videos = receiving.filter { $0.receiver.media == .video }
-        let wishes = videos.map { $0.stream?.wish ?? Self.unknownVideo }
+        let wishes = videos.map { $0.linkWish(unknown: Self.unknownVideo) }
         let audio = receiving.reduce(0) {
-            $1.receiver.media == .audio ? $0 + ($1.stream?.wish ?? Self.unknownAudio) : $0
+            $1.receiver.media == .audio ? $0 + ($1.stream?.wish() ?? Self.unknownAudio) : $0
         }
         var demand = LinkShares.demand(audio: audio, videos: wishes)
         if let new { demand += new.expectedRate ?? (new.codec.media == .video ? Self.unknownVideo : Self.unknownAudio) }
         tellDemand(demand == 0 ? nil : Int(demand))
         let now = settings.loop.now
         let repairs = repairRate(now: now)
-        guard let target, !isSettling(target, now: now) else { return }
+        guard let target, !isSettling(target, now: now) else { return keepLayers(of: videos, wishes) }
         // Nothing arrives at the client. The publisher goes on for the other subscribers, and for the time after that.
         guard target > 0 else { return videos.forEach { $0.hold(now: now) } }
-        let shares = LinkShares.shares(of: Double(target), audio: audio + repairs, videos: wishes)
+        let choices = LinkShares.choices(of: Double(target), audio: audio + repairs, videos: wishes)
         let isCongested = peer.isCongested
-        for (video, share) in zip(videos, shares) {
-            let isLimited = isCongested || video.carried.part != nil
-            video.setCarried(isLimited ? share.map { .part($0) } ?? .all : .all, now: now)
+        for (index, video) in videos.enumerated() {
+            video.choose(choices[index], among: wishes[index], isCongested: isCongested, now: now)
         }
     }
 
-    /// A client that reports no arrivals gets everything.
+    /// Follows changes of views and layers alone, as long as the link is not measured.
+    private func keepLayers(of videos: [Consumer], _ wishes: [LinkShares.Video]) {
+        for (video, wish) in zip(videos, wishes) { video.keepLayer(atMost: wish.rates.count - 1) }
+    }
+
+    /// Between two choices of all layers. Each estimate of the link causes one, too.
+    private static let layerInterval = TimeInterval.milliseconds(250)
+    private lazy var layerTimer = settings.loop.makeTimer { [unowned self] in reviewLayers() }
+
+    /// Chooses layers as long as there are some to choose from: their rates change, and publishers stop some.
+    private func reviewLayers() {
+        guard consumers.contains(where: { $0.stream?.hasLayers == true }) else { return }
+        layerTimer.arm(at: settings.loop.now + Self.layerInterval)
+        share()
+        countUnmeasured()
+    }
+
+    /// A client that reports no arrivals gets everything. Its first sender shows whether it does.
     private func countUnmeasured() {
-        guard peer.isSecured, !peer.isPaced else { return }
-        for consumer in consumers where consumer.stream != nil { consumer.setCarried(.all, now: settings.loop.now) }
+        guard peer.isSecured, !peer.isPaced, consumers.contains(where: \.hasSender) else { return }
+        for consumer in consumers {
+            guard let stream = consumer.stream else { continue }
+            consumer.setCarried(.all, now: settings.loop.now)
+            if stream.hasLayers { consumer.follow(stream.layer(rank: stream.highestRank(for: consumer.view))) }
+        }
     }
 
     private func isSettling(_ target: Int, now: MonotonicTime) -> Bool {
@@ -267,10 +297,28 @@ final class DownSession {
 
     /// Each change may cause probes, so small ones do not count.
     private func tellDemand(_ demand: Int?) {
-        if let demand, let told, abs(demand - told) * 10 <= told { return }
+        let now = settings.loop.now
+        if let demand, let told, abs(demand - told) * 10 <= told { return tellAgain(told, now) }
         guard demand != told else { return }
-        told = demand
+        if demand ?? 0 > told ?? 0 { raised = now }
+        (told, toldAt) = (demand, now)
         peer.setDemand(bitsPerSecond: demand)
+    }
+
+    /// For so long after the demand rose, the session is asked again to measure whether the link carries the next layers.
+    private static let eagerness = TimeInterval.seconds(6)
+    private static let askingInterval = TimeInterval.seconds(1)
+    private var raised = MonotonicTime.zero
+    private var toldAt = MonotonicTime.zero
+
+    /// A session probes for a demand when it changes, and not before it has seen that the application sends less than the
+    /// link carries.
+    private func tellAgain(_ demand: Int, _ now: MonotonicTime) {
+        guard let target, target < demand, now - raised < Self.eagerness, now - toldAt >= Self.askingInterval,
+            consumers.contains(where: { $0.stream?.hasLayers == true })
+        else { return }
+        (told, toldAt) = (demand ^ 1, now)
+        peer.setDemand(bitsPerSecond: demand ^ 1)
     }
 
     /// The rate of retransmissions over the last half second or more, in bits per second of the path.
@@ -317,7 +365,7 @@ final class DownSession {
             repeatedRequest.arm(at: settings.loop.now + Self.keyframeRepetition)
         case .keyframeRequested(let sender):
             guard let consumer = consumers.first(where: { $0.owns(sender) }), !consumer.isPausing else { return }
-            consumer.stream?.requestKeyframe()
+            consumer.layer?.requestKeyframe()
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its down session."))

@@ -90,7 +90,12 @@ final class Participant: AudioListener {
         }
     }
 
-    func subscribe(_ stream: PublishedStream) throws(RoomError) -> Subscribed { try down.subscribe(stream) }
+    func subscribe(_ stream: PublishedStream, _ view: StreamView) throws(RoomError) -> Subscribed {
+        try down.subscribe(stream, view)
+    }
+
+    /// Returns false if the stream is not subscribed.
+    func setView(_ view: StreamView, of stream: PublishedStream) -> Bool { down.setView(view, of: stream) }
 
     func unsubscribe(_ stream: PublishedStream) -> Bool { down.unsubscribe(stream) }
 

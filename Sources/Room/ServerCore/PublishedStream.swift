@@ -2,31 +2,19 @@ internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
 
-/// One published stream: its source, and the consumers and pipes to forward it to. On the loop only.
+/// One published stream: its layers, and the limits of all its consumers. On the loop only.
 final class PublishedStream {
-    @exclusivity(unchecked) private(set) var info: StreamInfo
+    private(set) var info: StreamInfo
     let codec: Codec
     let participant: String
-    /// In any order.
-    @exclusivity(unchecked) private(set) var consumers: [Consumer] = []
-    /// To the other parts of the room that have consumers of it.
-    private var pipes: [Pipe] = []
-    /// Ties the timestamps of the current epoch to the publisher's wall clock.
-    private(set) var clock: SenderClock?
-    /// Nil before the first packet.
-    var epoch: Int? { newest?.epoch }
-    /// The newest packets, from which all consumers send and resend.
-    private let store = PacketStore()
-    /// The same packets, for consumers that begin at the last keyframe. Only of video.
-    @exclusivity(unchecked) private var recent = RecentPackets()
+    /// In the order of the offer. At least one.
+    let layers: [StreamLayer]
+    /// The indexes of the layers, lowest quality first. One that is not measured yet has its place of the offer.
+    private(set) var ranking: [Int]
+    /// Its subscribers, whichever layer they follow.
+    private var consumers: [Consumer] = []
     private let loop: Loop
     private let source: any StreamSource
-    @exclusivity(unchecked) private var newest: StreamPosition?
-    /// The last capture time of the current epoch, with the timestamp of its packet.
-    @exclusivity(unchecked) private var captured: (time: AbsoluteCaptureTime, rtp: RTPTimestamp)?
-    /// Whether a consumer or a pipe began after the last packet with a capture time.
-    @exclusivity(unchecked) private var needsCaptureTime = false
-    @exclusivity(unchecked) private var rate = StreamRate()
     /// The rate before the publisher was told a limit, or a higher one since.
     private var freeRate = 0.0
     /// How much of it the best link carries, as the source was told.
@@ -37,68 +25,130 @@ final class PublishedStream {
     private lazy var limitTimer = loop.makeTimer { [weak self] in self?.reviewLimit() }
     /// Of the publisher's changes of the state.
     var statePace = StatePace()
-    private var governor = KeyframeGovernor()
-    private lazy var keyframeTimer = loop.makeTimer { [weak self] in self?.askAgain() }
 
-    init(_ info: StreamInfo, codec: Codec, participant: String, loop: Loop, source: any StreamSource) {
+    /// - Parameter sources: one for each layer
+    init(_ info: StreamInfo, codec: Codec, participant: String, loop: Loop, sources: [any StreamSource]) {
         self.info = info
         self.codec = codec
         self.participant = participant
         self.loop = loop
-        self.source = source
+        source = sources[0]
+        layers = sources.enumerated().map { index, source in
+            StreamLayer(index, of: info.id, codec: codec, loop: loop, source: source, isMeasured: sources.count > 1)
+        }
+        ranking = Array(sources.indices)
     }
 
-    var memory: PacketMemory {
-        var memory = store.memory
-        memory += recent.memory
-        return memory
-    }
+    var memory: PacketMemory { layers.reduce(into: PacketMemory()) { $0 += $1.memory } }
 
-    /// Whether more than one receives it.
-    var hasOthers: Bool { consumers.count + pipes.count > 1 }
+    /// Whether subscribers choose among layers.
+    var hasLayers: Bool { layers.count > 1 }
 
-    /// The rate on the path that it would have without limits, in bits per second. Nil before that is known.
-    var wish: Double? {
-        guard let current = rate.current(now: loop.now) else { return nil }
-        return told.part == nil ? current : max(current, freeRate)
-    }
+    /// The layer with so many lower ones.
+    func layer(rank: Int) -> StreamLayer { layers[ranking[rank]] }
 
-    /// The rate on the path that it will have for another consumer. Nil before that is known.
-    var expectedRate: Double? { wish.flatMap { $0 > 0 ? $0 : nil } ?? rate.latest }
+    func rank(of layer: StreamLayer) -> Int { ranking.firstIndex(of: layer.index) ?? 0 }
 
-    /// Whether its packets go anywhere.
-    var isWatched: Bool { !consumers.isEmpty || !pipes.isEmpty }
     /// Whether a keyframe may be awaited.
-    var isAwaited: Bool { !pipes.isEmpty || consumers.contains(where: \.isAwaitingStart) }
+    var isAwaited: Bool { layers.contains(where: \.isAwaited) }
 
     func set(_ state: StreamState) { info.state = state }
 
-    func add(_ pipe: Pipe) {
-        pipes.append(pipe)
-        consumerBegins()
+    // MARK: - Rates
+
+    /// The rate on the path that a layer would have without limits, in bits per second. Nil before that is known.
+    func wish(rank: Int = 0) -> Double? {
+        let layer = layer(rank: rank)
+        guard let current = layer.rate.current(now: loop.now) else { return nil }
+        return told.part == nil || rank > 0 ? current : max(current, freeRate)
     }
 
-    func remove(_ pipe: Pipe) {
-        pipes.removeAll { $0 === pipe }
+    /// The rate on the path that a layer has, or will have, in bits per second. A guess before it is measured: a layer of
+    /// twice the width and height needs about three and a half times the rate.
+    func expectedRate(rank: Int, unknown: Double) -> Double {
+        if rank == 0, let wish = wish(), wish > 0 { return wish }
+        if let known = layer(rank: rank).knownRate { return known }
+        var (rate, distance) = (unknown, layers.count - 1 - rank)
+        for other in layers.indices.reversed() {
+            if let known = layer(rank: other).knownRate, abs(other - rank) < abs(distance) || rate == unknown {
+                (rate, distance) = (known, other - rank)
+            }
+        }
+        for _ in 0..<abs(distance) { rate *= distance > 0 ? 1 / Self.step : Self.step }
+        return rate
+    }
+
+    private static let step = 3.5
+
+    /// The highest layer that a view can use, of those that the publisher delivers.
+    func highestRank(for view: StreamView) -> Int {
+        var highest = usefulRank(for: view)
+        while highest > 0, layer(rank: highest).delivery.isSilent { highest -= 1 }
+        return highest
+    }
+
+    /// The highest layer that a view can use.
+    func usefulRank(for view: StreamView) -> Int {
+        guard hasLayers else { return 0 }
+        let top = layers.count - 1
+        var highest =
+            switch view.profile {
+            case .low: 0
+            case .mid: layers.count / 2
+            case .high, nil: top
+            }
+        for rank in 0..<highest {
+            guard let size = expectedSize(rank: rank), view.isCovered(by: size) else { continue }
+            highest = rank
+            break
+        }
+        return highest
+    }
+
+    /// The size of a layer. A guess before its first keyframe: each has twice the width and height of the one below.
+    private func expectedSize(rank: Int) -> FrameSize? {
+        for other in layers.indices {
+            // The nearest one, and of two the lower one.
+            for near in Set([rank - other, rank + other]).sorted() where layers.indices.contains(near) {
+                guard let size = layer(rank: near).knownSize else { continue }
+                let steps = rank - near
+                return FrameSize(
+                    width: steps < 0 ? size.width >> -steps : size.width << steps,
+                    height: steps < 0 ? size.height >> -steps : size.height << steps)
+            }
+        }
+        return nil
+    }
+
+    /// The rate on the path that it will have for another consumer. Nil before that is known.
+    var expectedRate: Double? { wish().flatMap { $0 > 0 ? $0 : nil } ?? layer(rank: 0).rate.latest }
+
+    // MARK: - Consumers
+
+    var hasConsumers: Bool { !consumers.isEmpty }
+
+    func add(_ pipe: Pipe, layer: Int) { layers[layer].add(pipe) }
+
+    func remove(_ pipe: Pipe, layer: Int) {
+        layers[layer].remove(pipe)
         reviewLimit()
     }
 
     func add(_ consumer: Consumer) {
-        if consumers.isEmpty { source.begin() }
-        consumer.place = consumers.count
+        consumer.streamPlace = consumers.count
         consumers.append(consumer)
     }
 
     /// Takes constant time, because hundreds of consumers are removed when a stream ends.
     func remove(_ consumer: Consumer) {
-        guard consumers.indices.contains(consumer.place), consumers[consumer.place] === consumer else { return }
+        let place = consumer.streamPlace
+        guard consumers.indices.contains(place), consumers[place] === consumer else { return }
         let last = consumers.removeLast()
         if last !== consumer {
-            consumers[consumer.place] = last
-            last.place = consumer.place
+            consumers[place] = last
+            last.streamPlace = place
         }
         if consumer.carried == .all { freeConsumers -= 1 }
-        if consumers.isEmpty { source.pause() }
         if consumer.carried != .unknown { reviewLimit() }
     }
 
@@ -123,150 +173,110 @@ final class PublishedStream {
         var best = freeConsumers > 0 ? Carried.all : .unknown
         if best != .all {
             for consumer in consumers { best = best.joined(with: consumer.carried) }
-            for pipe in pipes { best = best.joined(with: pipe.carried(of: info.id)) }
+            for layer in layers {
+                for pipe in layer.pipes { best = best.joined(with: pipe.carried(of: info.id)) }
+            }
         }
         if let rate = best.part { best = .part(max(rate, Self.leastLimit)) }
         if let new = best.part, let old = told.part, abs(new - old) * 20 < old { return }
         guard best != told else { return }
-        let current = rate.current(now: now) ?? 0
+        let current = layer(rank: 0).rate.current(now: now) ?? 0
         freeRate = told.part == nil ? current : max(freeRate, current)
         told = best
-        source.carried(best)
+        source.limit(to: told, watched: toldLayers)
     }
 
-    /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.
-    func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
-        let isNewest = advance(to: position)
-        if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
-        guard isWatched else { return recent.forgetKeyframe() }
+    // MARK: - Layers
+
+    /// Between two checks of the layers.
+    private static let layerInterval = TimeInterval.milliseconds(200)
+    /// A publisher stops a layer that nobody has watched for so long, because it begins again with a keyframe.
+    private static let unwatchedTime = TimeInterval.seconds(2)
+    /// The layers that the publisher sends, as it was told. Nil before.
+    private var toldLayers: [Int]?
+    private lazy var layerTimer = loop.makeTimer { [weak self] in self?.reviewLayers() }
+
+    /// Looks at the layers from now on: which ones are delivered and watched, and what their order is. Does nothing without
+    /// simulcast.
+    func begin() {
+        if hasLayers { layerTimer.arm(at: loop.now + Self.layerInterval) }
+    }
+
+    private func reviewLayers() {
+        layerTimer.arm(at: loop.now + Self.layerInterval)
+        rankLayers()
+        reviewDelivery()
+        tellWatchedLayers()
+        // The other parts choose among all layers, also those that they do not get.
+        for pipe in layers.flatMap(\.pipes) {
+            for layer in layers { pipe.tell(layer.measurement, of: StreamLayerID(stream: info.id, layer: layer.index)) }
+        }
+    }
+
+    /// Puts the layers in the order of their sizes, and of their rates if they have one size. The order of the offer does
+    /// not count any longer.
+    private func rankLayers() {
+        let measured = layers.map { (area: $0.knownSize?.area ?? 0, rate: $0.knownRate ?? 0) }
+        let sizes = Set(measured.map(\.area))
+        if sizes.contains(0) {
+            guard sizes.count == 1, measured.allSatisfy({ $0.rate > 0 }) else { return }
+        }
+        ranking = layers.indices.sorted { measured[$0] < measured[$1] }
+    }
+
+    /// Adds its layers to those of other streams, by rank.
+    func count(into all: inout [ServerStatistics.Layer]) {
+        while all.count < layers.count { all.append(ServerStatistics.Layer()) }
+        for rank in layers.indices {
+            let layer = layer(rank: rank)
+            let isDelivered = loop.now - layer.lastPacket < LayerDelivery.silence && layer.lastPacket > .zero
+            all[rank].streams += 1
+            all[rank].delivered += isDelivered ? 1 : 0
+            all[rank].watched += layer.consumers.isEmpty && layer.pipes.isEmpty ? 0 : 1
+            all[rank].subscribers += layer.consumers.count
+            all[rank].bitsPerSecond += isDelivered ? Int(layer.knownRate ?? 0) : 0
+        }
+    }
+
+    private func reviewDelivery() {
         let now = loop.now
-        rate.add(packet.count, now: now)
-        let payload =
-            header.payloadLength > 0
-            ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
-        var header = header
-        if isNewest, payload?.isStart == true, needsCaptureTime || codec.media == .video { addCaptureTime(to: &header) }
-        for pipe in pipes { pipe.carry(packet, header, at: position, of: info.id) }
-        guard !consumers.isEmpty else {
-            // Without consumers, packets are not kept.
-            recent.forgetKeyframe()
-            if payload?.isStart == true { governor.keyframeBegan() }
-            return
+        let newest = layers.map(\.lastPacket).max() ?? .zero
+        for layer in layers {
+            layer.delivery.update(
+                isWanted: toldLayers?.contains(layer.index) ?? true, last: layer.lastPacket, others: newest, now: now)
         }
-        let end = payload == nil ? header.payloadOffset : header.payloadEnd
-        let index = store.add(
-            packet, header.payloadOffset..<end, timestamp: header.timestamp, marker: header.marker,
-            captureTime: header.captureTime, now: now)
-        if codec.media == .video {
-            recent.add(
-                RecentPackets.Packet(
-                    position: position, timestamp: header.timestamp, marker: header.marker, isNewest: isNewest,
-                    payload: payload, arrival: now),
-                at: index, length: end - header.payloadOffset)
+        // Consumers of a layer that has ended go on with another one at once.
+        for consumer in consumers { consumer.keepLayer(atMost: highestRank(for: consumer.view)) }
+    }
+
+    /// Tells the publisher at once which layers it has to send, and later which ones it does not. The lowest one goes on,
+    /// so that newcomers see something soon.
+    private func tellWatchedLayers() {
+        let now = loop.now
+        let watched = layers.indices.filter { index in
+            let layer = layers[index]
+            if layer.isWatched || index == ranking[0] { layer.lastWatched = now }
+            let isAwaited = layer.delivery.isSilent && consumers.contains { $0.canUse(layer) }
+            return isAwaited || now - layer.lastWatched < Self.unwatchedTime
         }
-        guard let payload else {
-            for consumer in consumers { consumer.leaveOut(header, at: position, store) }
-            return
-        }
-        if payload.isStart, !isNewest, recent.start(now: now)?.keyframe == index {
-            for consumer in consumers { consumer.beginAtRepairedKeyframe() }
-        }
-        let arrived = Splice.Packet(
-            position: position, timestamp: header.timestamp, isNewest: isNewest, payload: payload)
-        var isAwaited = false
-        for consumer in consumers {
-            consumer.forward(index, of: store, header, arrived, now: now)
-            if consumer.isAwaitingStart { isAwaited = true }
-        }
-        if payload.isStart { governor.keyframeBegan() }
-        if isAwaited { requestKeyframe() }
+        guard watched != toldLayers ?? Array(layers.indices) else { return }
+        toldLayers = watched
+        source.limit(to: told, watched: watched)
     }
 
-    /// A receiver begins with the next packet that can begin a stream. Until it has a capture time of this stream, it
-    /// would compute with that of the stream before, which another machine may have captured.
-    func consumerBegins() { needsCaptureTime = true }
-
-    /// Computes the packet's capture time, as its receivers would, if the packet has none.
-    private func addCaptureTime(to header: inout RTPHeader) {
-        if header.captureTime == nil, let captured {
-            let distance = header.timestamp.interval(since: captured.rtp, clockRate: codec.clockRate)
-            if distance <= AbsoluteCaptureTime.reach { header.captureTime = captured.time.advanced(by: distance) }
-        }
-        if header.captureTime != nil { needsCaptureTime = false }
-    }
-
-    /// Whether the packet at this position is the newest of its epoch.
-    private func advance(to position: StreamPosition) -> Bool {
-        guard let newest else {
-            newest = position
-            return true
-        }
-        if position.epoch != newest.epoch { beginEpoch() }
-        guard position.epoch != newest.epoch || position.number > newest.number else { return false }
-        self.newest = position
-        return true
-    }
-
-    /// The publisher's stream restarted. Consumers join it at its next keyframe, which may be requested immediately.
-    private func beginEpoch() {
-        clock = nil
-        captured = nil
-        needsCaptureTime = true
-        governor = KeyframeGovernor()
-        recent.forgetKeyframe()
-        for consumer in consumers { consumer.streamRestarted() }
-    }
-
-    /// Packets are missing before the next one. Consumers join it as if it had restarted.
-    func wasInterrupted() {
-        newest = nil
-        beginEpoch()
-    }
-
-    /// The replay with which a consumer begins now. Without a keyframe that is young enough, requests one and returns
-    /// nil.
-    func replay() -> Replay? {
-        if let start = recent.start(now: loop.now), store.contains(start.first) { return Replay(from: start) }
-        requestKeyframe()
-        return nil
-    }
-
-    /// Sends the packets of a replay that may be sent now.
-    func run(_ replay: inout Replay, _ send: (Int, PacketStore, RecentPackets.Packet) -> Void) -> Replay.Outcome {
-        replay.run(recent, of: store, now: loop.now) { send($0, store, $1) }
-    }
-
-    /// Requests a keyframe from the source, at most once a second.
-    func requestKeyframe() {
-        guard codec.media == .video, source.isReady else { return }
-        switch governor.request(now: loop.now) {
-        case .askNow: source.requestKeyframe()
-        case .askAt(let time): keyframeTimer.arm(at: time)
-        case .wait: break
-        }
-    }
-
-    private func askAgain() {
-        if governor.timeout(now: loop.now) { source.requestKeyframe() }
-    }
-
-    /// Ends the timer of a pending request, and the way to other parts of the room. The owner calls this when the stream
-    /// ends.
+    /// Ends its timers, and the way to other parts of the room. The owner calls this when the stream ends.
     func end() {
-        keyframeTimer.disarm()
         limitTimer.disarm()
-        for pipe in pipes { pipe.ended(self) }
-        pipes = []
+        layerTimer.disarm()
+        for pipe in layers.flatMap(\.pipes) { pipe.ended(self) }
+        for layer in layers { layer.end() }
     }
+}
 
-    /// Between two clocks that the stream passes on. Publishers send a report a second.
-    static let clockInterval = TimeInterval.milliseconds(200)
-
-    /// Ignores a clock that follows too soon, because each costs work for every subscriber and part of the room.
-    func setClock(_ clock: SenderClock) {
-        if let last = self.clock, clock.at - last.at < Self.clockInterval { return }
-        self.clock = clock
-        for pipe in pipes { pipe.send(.clock(info.id, clock)) }
-        for consumer in consumers { consumer.setClock(clock) }
+extension StreamView {
+    /// Whether a layer of this size shows all that the view can show. Encoders round sizes down a little.
+    func isCovered(by size: FrameSize) -> Bool {
+        guard width != nil || height != nil else { return false }
+        return (width ?? 0) * 20 <= size.width * 21 && (height ?? 0) * 20 <= size.height * 21
     }
 }

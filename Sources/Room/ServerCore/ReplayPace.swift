@@ -13,12 +13,12 @@ final class ReplayPace {
     init(loop: Loop) { self.loop = loop }
 
     /// The replay with which a consumer begins now. Nil if the consumer has to wait for a keyframe, which is requested.
-    func replay(of stream: PublishedStream) -> Replay? {
+    func replay(of layer: StreamLayer) -> Replay? {
         guard pace.delay(now: loop.now) == nil else {
-            stream.requestKeyframe()
+            layer.requestKeyframe()
             return nil
         }
-        let replay = stream.replay()
+        let replay = layer.replay()
         if replay != nil { pace.count(now: loop.now) }
         return replay
     }

@@ -148,7 +148,7 @@ final class Room {
         var listeners: [Participant] = []
         for stream in ended {
             streams[stream.info.id] = nil
-            if stream.consumers.isEmpty { continue }
+            guard stream.hasConsumers else { continue }
             listeners += participants.filter { $0.streamEnded(stream) }
         }
         for listener in listeners { audio.fill(listener) }

@@ -1,6 +1,6 @@
 internal import PeerLoop
 package import RTP
-internal import RoomProtocol
+package import RoomProtocol
 
 /// The rooms of one loop, as a state machine that is told the time by its loop. It has no socket, thread or clock.
 ///
@@ -68,6 +68,15 @@ package final class Rooms {
     package var memory: PacketMemory {
         let own = members.values.reduce(into: PacketMemory()) { $0 += $1.participant.memory }
         return rooms.values.reduce(into: own) { $0 += $1.pipedMemory }
+    }
+
+    /// The layers of the streams with simulcast that participants of this loop publish, by rank.
+    package var layers: [ServerStatistics.Layer] {
+        var all: [ServerStatistics.Layer] = []
+        for member in members.values {
+            for stream in member.participant.streams where stream.hasLayers { stream.count(into: &all) }
+        }
+        return all
     }
 
     /// When a frame of a stream was last left out for the client, because its link had no room. `.zero` if none was.
@@ -176,8 +185,12 @@ package final class Rooms {
         case .candidate(let candidate): participant.addCandidate(candidate)
         case .subscribe(let reference):
             let stream = try member.room.video(reference.stream, for: participant)
-            let subscribed = try participant.subscribe(stream)
+            try reference.view.validate()
+            let subscribed = try participant.subscribe(stream, reference.view)
             connection.send(.subscribed(subscribed), answering: request.id)
+        case .setView(let body):
+            try set(body, member)
+            connection.send(.viewSet(StreamReference(stream: body.stream)), answering: request.id)
         case .unsubscribe(let reference):
             try unsubscribe(reference, member)
             connection.send(.unsubscribed(reference), answering: request.id)
@@ -203,6 +216,18 @@ package final class Rooms {
         let stream = try member.room.video(reference.stream, for: member.participant)
         guard member.participant.unsubscribe(stream) else {
             throw RoomError(.notSubscribed, "Stream \(reference.stream) is not subscribed.")
+        }
+    }
+
+    /// Accepts a stream that ended meanwhile, which has no view any longer.
+    private func set(_ body: ViewOfStream, _ member: Membership) throws(RoomError) {
+        try body.view.validate()
+        let hasGone = numbers.hasIssued(body.stream) && !member.room.hasStream(body.stream)
+        guard !hasGone else { return }
+        let stream = try member.room.video(body.stream, for: member.participant)
+        guard member.participant.setView(body.view, of: stream) else {
+            throw RoomError(
+                .notSubscribed, "Stream \(body.stream) is not subscribed. Subscribe before you set its view.")
         }
     }
 

@@ -12,11 +12,19 @@ final class UpSession {
 
     private struct Incoming {
         let offered: OfferedStream
-        let receiver: ReceiverID
+        let receivers: [ReceiverID]
         let stream: PublishedStream
         /// That of the stream's sender reports.
         var clock = RemoteClock()
         var lengths = PacketLengthCheck()
+    }
+
+    /// A layer of a stream.
+    private struct IncomingLayer {
+        let receiver: ReceiverID
+        let layer: StreamLayer
+        /// Its stream's place among the streams.
+        var stream: Int
     }
 
     private let peer: Peer
@@ -27,6 +35,8 @@ final class UpSession {
     /// The client's transport, once it is connected.
     private var remote: TransportDescription?
     private var streams: [Incoming] = []
+    /// Those of all streams.
+    private var layers: [IncomingLayer] = []
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
@@ -45,19 +55,20 @@ final class UpSession {
         peer = try settings.makePeer(.controlled, place)
         peer.onEvent = { [unowned self] event in handle(event) }
         peer.onMedia = { [unowned self] receiver, header, position, packet in
-            guard let index = streams.firstIndex(where: { $0.receiver == receiver }) else { return }
+            guard let place = layers.firstIndex(where: { $0.receiver == receiver }) else { return }
+            let index = layers[place].stream
             var header = header
             // The reports that are passed on show another clock: the publisher's, late by the way from it.
             if header.captureTime != nil, !streams[index].clock.isKnown { header.captureTime?.clockOffset = nil }
-            streams[index].stream.forward(packet, header: header, at: position)
+            layers[place].layer.forward(packet, header: header, at: position)
             if let problem = streams[index].lengths.problem(with: header, of: streams[index].offered.mid) {
                 send(.error(Problem(problem)))
             }
         }
     }
 
-    private func stream(of receiver: ReceiverID) -> PublishedStream? {
-        streams.first { $0.receiver == receiver }?.stream
+    private func layer(of receiver: ReceiverID) -> StreamLayer? {
+        layers.first { $0.receiver == receiver }?.layer
     }
 
     /// Accepts all new streams of an offer, or throws and accepts none. `numbered` returns each stream's id.
@@ -94,7 +105,7 @@ final class UpSession {
         }
         for entry in streams {
             guard let media = offer[mid: entry.offered.mid], !media.isRejected else { continue }
-            peer.setExtensions(media.sentExtensions, of: entry.receiver)
+            for receiver in entry.receivers { peer.setExtensions(media.sentExtensions, of: receiver) }
         }
         let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
         var local = peer.local
@@ -117,9 +128,10 @@ final class UpSession {
     func end(_ ended: [PublishedStream]) {
         for entry in streams where ended.contains(where: { $0 === entry.stream }) {
             entry.stream.end()
-            peer.removeReceiver(entry.receiver)
+            for receiver in entry.receivers { peer.removeReceiver(receiver) }
         }
         streams.removeAll { entry in ended.contains { $0 === entry.stream } }
+        indexLayers()
     }
 
     /// When media or RTCP last arrived.
@@ -134,26 +146,41 @@ final class UpSession {
         peer.close()
     }
 
+    private func indexLayers() {
+        layers = streams.enumerated().flatMap { index, entry in
+            zip(entry.receivers, entry.stream.layers).map { IncomingLayer(receiver: $0, layer: $1, stream: index) }
+        }
+    }
+
     private func add(_ offered: OfferedStream, extraValue: String, id: Int) -> PublishedStream {
-        let negotiated = offered.negotiated
-        let receiver = peer.addReceiver(
-            ReceiverConfiguration(
-                ssrc: offered.ssrc,
-                retransmissionSSRC: offered.retransmissionSSRC, mid: offered.mid,
-                extensions: offered.extensions, clockRate: negotiated.codec.clockRate,
-                payloadTypes: [negotiated.payloadType],
-                retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }
-                    ?? [:],
-                nack: negotiated.codec.media == .video))
+        let codec = offered.negotiated.codec
+        let rids = offered.layers.isEmpty ? [nil] : offered.layers.map(Optional.some)
+        let receivers = rids.map { peer.addReceiver(configuration(of: offered, rid: $0)) }
         let stream = PublishedStream(
             StreamInfo(
-                id: id, media: negotiated.codec.media, codec: negotiated.codec.rawValue, extraValue: extraValue),
-            codec: negotiated.codec, participant: participant, loop: settings.loop,
-            source: SessionSource(peer: peer, receiver: receiver) { [send] rate in
-                send(.streamLimit(StreamLimit(stream: id, bitsPerSecond: rate)))
+                id: id, media: codec.media, codec: codec.rawValue, extraValue: extraValue, layers: receivers.count),
+            codec: codec, participant: participant, loop: settings.loop,
+            sources: receivers.map { receiver in
+                SessionSource(peer: peer, receiver: receiver) { [send] rate, watched in
+                    let rids = watched.map { $0.map { offered.layers[$0] } }
+                    send(.streamLimit(StreamLimit(stream: id, bitsPerSecond: rate, layers: rids)))
+                }
             })
-        streams.append(Incoming(offered: offered, receiver: receiver, stream: stream))
+        streams.append(Incoming(offered: offered, receivers: receivers, stream: stream))
+        indexLayers()
+        stream.begin()
         return stream
+    }
+
+    private func configuration(of offered: OfferedStream, rid: String?) -> ReceiverConfiguration {
+        let negotiated = offered.negotiated
+        return ReceiverConfiguration(
+            ssrc: offered.ssrc, retransmissionSSRC: offered.retransmissionSSRC, mid: offered.mid, rid: rid,
+            extensions: offered.extensions, clockRate: negotiated.codec.clockRate,
+            payloadTypes: [negotiated.payloadType],
+            retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }
+                ?? [:],
+            nack: negotiated.codec.media == .video)
     }
 
     private func handle(_ event: PeerEvent) {
@@ -161,13 +188,14 @@ final class UpSession {
         case .localCandidate(let candidate): send(.candidate(Candidate(session: .up, candidate: candidate)))
         case .gatheringDone: send(.candidate(Candidate(session: .up, candidate: "")))
         case .secured:
-            for entry in streams where entry.stream.isAwaited { entry.stream.requestKeyframe() }
+            for entry in layers where entry.layer.isAwaited { entry.layer.requestKeyframe() }
         case .senderReport(let receiver, let report): handle(report, of: receiver)
         case .mediaRefused(let receiver, let packets):
-            if let stream = stream(of: receiver) { refuse(stream, packets) }
+            guard let place = layers.firstIndex(where: { $0.receiver == receiver }) else { return }
+            refuse(layers[place].layer, of: streams[layers[place].stream].stream, packets)
         case .lossBeyondRepair(let receiver):
             // The subscribers' requests for these packets would fail too: one keyframe mends the stream for all.
-            if let stream = stream(of: receiver), stream.isWatched { stream.requestKeyframe() }
+            if let layer = layer(of: receiver), layer.isWatched { layer.requestKeyframe() }
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its up session."))
@@ -181,20 +209,21 @@ final class UpSession {
 
     /// Passes the publisher's clock on, as it is at the report's arrival: a report is as old as its way is long.
     private func handle(_ report: SenderReport, of receiver: ReceiverID) {
-        guard let index = streams.firstIndex(where: { $0.receiver == receiver }) else { return }
+        guard let place = layers.firstIndex(where: { $0.receiver == receiver }) else { return }
+        let index = layers[place].stream
         if let roundTrip = report.roundTrip {
             streams[index].clock.add(report.ntp, arrival: report.arrival, roundTrip: roundTrip)
         }
-        let stream = streams[index].stream
+        let layer = layers[place].layer
         let clock = SenderClock(
-            ntp: report.ntp, rtp: report.rtp, at: report.arrival, clockRate: stream.codec.clockRate)
-        guard let present = streams[index].clock.time(at: report.arrival) else { return stream.setClock(clock) }
-        stream.setClock(clock.shown(present))
+            ntp: report.ntp, rtp: report.rtp, at: report.arrival, clockRate: layer.codec.clockRate)
+        guard let present = streams[index].clock.time(at: report.arrival) else { return layer.setClock(clock) }
+        layer.setClock(clock.shown(present))
     }
 
     /// SRTP cannot distinguish a restarted stream with its old SSRC from a replay. Only the publisher can repair that.
-    private func refuse(_ stream: PublishedStream, _ packets: Int) {
-        stream.requestKeyframe()
+    private func refuse(_ layer: StreamLayer, of stream: PublishedStream, _ packets: Int) {
+        layer.requestKeyframe()
         onRefused?(
             RoomError(
                 .streamRefused,

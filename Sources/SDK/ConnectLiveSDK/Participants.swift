@@ -106,6 +106,18 @@ final class RemoteParticipants: Sendable {
     func remove(_ id: String) -> RemoteParticipant? { participants.withLock { $0.removeValue(forKey: id) } }
 }
 
+/// A cap of the quality in which a remote video is received, if its publisher sends several layers (simulcast).
+public enum VideoProfileType: Sendable {
+    /// No cap. The default.
+    case empty
+    /// The lowest layer.
+    case low
+    /// The middle layer.
+    case mid
+    /// The highest layer that the link carries.
+    case high
+}
+
 /// A video of another participant. Subscribe to it to see it: `Room.subscribe(videoId:)`.
 public final class RemoteVideo: Sendable {
     /// The stream id, unique in the room.
@@ -115,6 +127,8 @@ public final class RemoteVideo: Sendable {
     /// The publisher's free text.
     public let extraValue: String
     private let subscribed = Mutex(false)
+    /// The profile, and the way to tell the server another one while the video is subscribed.
+    private let profile = Mutex<(type: VideoProfileType, tell: (@Sendable (StreamView) -> Void)?)>((.empty, nil))
     private let currentState: Mutex<StreamState>
     let outlet = VideoOutlet(fanout: FrameFanout())
 
@@ -135,6 +149,28 @@ public final class RemoteVideo: Sendable {
     }
 
     func setSubscribed(_ value: Bool) { subscribed.withLock { $0 = value } }
+
+    /// Caps the quality in which the video is received. Callable before and after the subscription, on any thread. Does nothing
+    /// for a publisher that sends one layer.
+    public func setProfile(_ type: VideoProfileType) {
+        let tell = profile.withLock { profile in
+            profile.type = type
+            return profile.tell
+        }
+        tell?(view)
+    }
+
+    var view: StreamView {
+        switch profile.withLock({ $0.type }) {
+        case .empty: StreamView()
+        case .low: StreamView(profile: .low)
+        case .mid: StreamView(profile: .mid)
+        case .high: StreamView(profile: .high)
+        }
+    }
+
+    /// Sets how the server is told another view. Nil while the video is not subscribed.
+    func onView(_ tell: (@Sendable (StreamView) -> Void)?) { profile.withLock { $0.tell = tell } }
 
     /// The id of the first attached view. Empty without one.
     public var viewId: String { outlet.viewIDs.first ?? "" }

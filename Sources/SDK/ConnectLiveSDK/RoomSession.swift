@@ -310,8 +310,15 @@ final class RoomSession: Room {
         guard let video = video(id) else {
             return then(.failure(RoomError(.noSuchStream, "No participant publishes video \(id).")))
         }
-        engine.subscribe(id, to: video.outlet.fanout) { result in
-            if case .success = result { video.setSubscribed(true) }
+        // A profile that is set from now on reaches the server behind the subscription.
+        video.onView { [weak self] view in
+            self?.engine.setView(view, of: id) { [weak self] result in self?.reportFailure(result) }
+        }
+        engine.subscribe(id, view: video.view, to: video.outlet.fanout) { result in
+            switch result {
+            case .success: video.setSubscribed(true)
+            case .failure: if !video.isSubscribed { video.onView(nil) }
+            }
             then(result)
         }
     }
@@ -333,6 +340,7 @@ final class RoomSession: Room {
 
     private func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         let video = video(id)
+        video?.onView(nil)
         engine.unsubscribe(id) { result in
             if case .success = result { video?.setSubscribed(false) }
             then(result)

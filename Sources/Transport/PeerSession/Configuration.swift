@@ -77,6 +77,8 @@ public struct SenderConfiguration: Sendable {
     /// Sent, if it is at most 16 bytes, until the peer's first report on this stream shows that it knows the SSRC (RFC
     /// 9143, section 15).
     public var mid: String?
+    /// The name of the layer of simulcast, sent with the mid (RFC 8852). At most 16 bytes.
+    public var rid: String?
     /// The header extensions that the peer accepts. See `PeerSession.setExtensions`.
     public var extensions: HeaderExtensionIDs
     /// How many of the sent packets may be retransmitted, the newest ones; 0 means none.
@@ -86,9 +88,10 @@ public struct SenderConfiguration: Sendable {
 
     public init(
         ssrc: SSRC, retransmissionSSRC: SSRC? = nil, clockRate: UInt32,
-        retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil,
+        retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil, rid: String? = nil,
         extensions: HeaderExtensionIDs = HeaderExtensionIDs(), history: Int = 512, isAudio: Bool = false
     ) {
+        self.rid = rid
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
         self.clockRate = clockRate
@@ -107,6 +110,9 @@ public struct ReceiverConfiguration: Sendable {
     public var ssrc: SSRC?
     public var retransmissionSSRC: SSRC?
     public var mid: String
+    /// The name of the layer, if the m-line has simulcast: its SSRCs are those of the packets with the MID and this rid (RFC
+    /// 8852).
+    public var rid: String?
     /// The header extensions that the peer sends. See `PeerSession.setExtensions`.
     public var extensions: HeaderExtensionIDs
     public var clockRate: UInt32
@@ -118,13 +124,14 @@ public struct ReceiverConfiguration: Sendable {
     public var nack: Bool
 
     public init(
-        ssrc: SSRC? = nil, retransmissionSSRC: SSRC? = nil, mid: String,
+        ssrc: SSRC? = nil, retransmissionSSRC: SSRC? = nil, mid: String, rid: String? = nil,
         extensions: HeaderExtensionIDs = HeaderExtensionIDs(), clockRate: UInt32, payloadTypes: Set<UInt8>,
         retransmissionPayloadTypes: [UInt8: UInt8] = [:], nack: Bool
     ) {
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
         self.mid = mid
+        self.rid = rid
         self.extensions = extensions
         self.clockRate = clockRate
         self.payloadTypes = payloadTypes

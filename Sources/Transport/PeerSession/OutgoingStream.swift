@@ -14,12 +14,15 @@ final class OutgoingStream {
     private var repeats = RepeatTimes()
     /// Where the payloads of the sent packets are.
     @exclusivity(unchecked) private var store: PacketStore?
+    /// The store before, with the packets that were sent from it: another layer of the same video.
+    private var former: (history: SentHistory, store: PacketStore)?
     private var own: PacketStore?
     @exclusivity(unchecked) private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
     private var paddingStep = 0
     @exclusivity(unchecked) private var newestTimestamp = RTPTimestamp(0)
     @exclusivity(unchecked) private let mid: [UInt8]
+    @exclusivity(unchecked) private let rid: [UInt8]
     /// Ids of the header extensions that the peer accepts.
     @exclusivity(unchecked) var extensions: HeaderExtensionIDs
     /// Whether the peer has reported on this SSRC and no longer needs the mid.
@@ -39,12 +42,15 @@ final class OutgoingStream {
         repeatSequence = SequenceNumber(UInt16.random(in: 0..<0x8000, using: &random))
         let mid = Array((configuration.mid ?? "").utf8)
         self.mid = mid.count > 16 ? [] : mid
+        let rid = Array((configuration.rid ?? "").utf8)
+        self.rid = rid.count > Simulcast.maximumLength ? [] : rid
         extensions = configuration.extensions
     }
 
     /// Without a store of others.
     var memory: PacketMemory {
         var memory = history.memory
+        if let former { memory += former.history.memory }
         if let own { memory += own.memory }
         return memory
     }
@@ -53,10 +59,7 @@ final class OutgoingStream {
 
     /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs.
     func note(_ payload: Int?, of store: PacketStore, _ rewrite: Rewrite) -> SentPacket {
-        if !sends(from: store) {
-            forgetSent()
-            self.store = store
-        }
+        if !sends(from: store) { change(to: store) }
         let packet = SentPacket(payload: payload, rewrite)
         history.insert(packet, of: store)
         newestTimestamp = packet.timestamp
@@ -68,6 +71,23 @@ final class OutgoingStream {
     }
 
     func sends(from store: PacketStore) -> Bool { self.store === store }
+
+    /// Goes on with the payloads of another store. Those sent from the last one can still be sent again.
+    private func change(to new: PacketStore) {
+        former = store.map { (history, $0) }
+        history = SentHistory(capacity: history.capacity)
+        store = new
+    }
+
+    private func store(of packet: SentPacket) -> PacketStore? { packet.isFormer ? former?.store : store }
+
+    /// A sent packet whose payload is still there.
+    private func sentPacket(_ number: SequenceNumber) -> SentPacket? {
+        if let packet = store.flatMap({ history.packet(number, of: $0) }) { return packet }
+        guard let former, var packet = former.history.packet(number, of: former.store) else { return nil }
+        packet.isFormer = true
+        return packet
+    }
 
     /// The store of packets that the stream does not forward from elsewhere.
     func ownStore() -> PacketStore {
@@ -99,7 +119,7 @@ final class OutgoingStream {
         of number: SequenceNumber, roundTrip: TimeInterval?, now: MonotonicTime, hasRoom: (Int) -> Bool = { _ in true }
     ) -> SentPacket? {
         guard configuration.retransmissionSSRC != nil,
-            let packet = store.flatMap({ history.packet(number, of: $0) }),
+            let packet = sentPacket(number),
             configuration.retransmissionPayloadTypes[packet.payloadType] != nil
         else {
             statistics.retransmissionsMissed += 1
@@ -184,7 +204,7 @@ final class OutgoingStream {
         fields.write(to: &scratch)
         scratch.bytes[0] |= 0x20
         let offset = writeExtensions(
-            of: packet, from: nil, hasMid: true, transportNumber: transportNumber, to: &scratch)
+            of: packet, from: nil, hasMid: true, isRepeat: true, transportNumber: transportNumber, to: &scratch)
         for index in 0..<Int(bytes) { scratch.bytes[offset + index] = 0 }
         scratch.bytes[offset + Int(bytes) - 1] = bytes
         scratch.count = offset + Int(bytes)
@@ -195,16 +215,21 @@ final class OutgoingStream {
     // MARK: Writing
 
     private func hasPayload(of packet: SentPacket) -> Bool {
-        packet.payload.map { store?.contains($0) ?? false } ?? true
+        packet.payload.map { store(of: packet)?.contains($0) ?? false } ?? true
     }
 
-    private func payloadLength(of packet: SentPacket) -> Int { packet.payload.flatMap { store?.length(of: $0) } ?? 0 }
+    private func payloadLength(of packet: SentPacket) -> Int {
+        packet.payload.flatMap { store(of: packet)?.length(of: $0) } ?? 0
+    }
 
     /// The length of a packet without its payload.
     private func headLength(of packet: SentPacket, hasMid: Bool, isRepeat: Bool) -> Int {
         var elements = hasMid && extensions.mid != nil && !mid.isEmpty ? 1 + mid.count : 0
+        if hasMid, !rid.isEmpty, (isRepeat ? extensions.repairedStreamID : extensions.streamID) != nil {
+            elements += 1 + rid.count
+        }
         if extensions.transportNumber != nil { elements += 1 + TransportSequence.length }
-        if extensions.captureTime != nil, let payload = packet.payload, let store {
+        if extensions.captureTime != nil, let payload = packet.payload, let store = store(of: packet) {
             let length = store.captureTimeLength(of: payload)
             if length > 0 { elements += 1 + length }
         }
@@ -214,13 +239,17 @@ final class OutgoingStream {
     /// Writes the header extensions that the peer accepts. Returns the length of the header.
     @inline(__always)
     private func writeExtensions(
-        of packet: SentPacket, from store: PacketStore?, hasMid: Bool, transportNumber: SequenceNumber?,
+        of packet: SentPacket, from store: PacketStore?, hasMid: Bool, isRepeat: Bool, transportNumber: SequenceNumber?,
         to scratch: inout PacketBuffer
     ) -> Int {
         var writer = HeaderExtensionWriter()
         if hasMid, let id = extensions.mid, !mid.isEmpty {
             let place = writer.element(id, length: mid.count, in: &scratch)
             for index in mid.indices { scratch.bytes[place + index] = mid[index] }
+        }
+        if hasMid, !rid.isEmpty, let id = isRepeat ? extensions.repairedStreamID : extensions.streamID {
+            let place = writer.element(id, length: rid.count, in: &scratch)
+            for index in rid.indices { scratch.bytes[place + index] = rid[index] }
         }
         if let number = transportNumber, let id = extensions.transportNumber {
             writer.write(number, as: id, to: &scratch)
@@ -238,13 +267,14 @@ final class OutgoingStream {
         transportNumber: SequenceNumber?, _ scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
-        guard hasPayload(of: packet), let store else { return nil }
+        guard hasPayload(of: packet), let store = store(of: packet) else { return nil }
         let fields = RTPFields(
             payloadType: type, marker: packet.marker, sequenceNumber: number, timestamp: packet.timestamp,
             ssrc: repeated ?? configuration.ssrc)
         fields.write(to: &scratch)
         var offset = writeExtensions(
-            of: packet, from: store, hasMid: hasMid, transportNumber: transportNumber, to: &scratch)
+            of: packet, from: store, hasMid: hasMid, isRepeat: repeated != nil, transportNumber: transportNumber,
+            to: &scratch)
         if repeated != nil {
             scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2
@@ -264,8 +294,9 @@ final class OutgoingStream {
     /// Stops sender reports until the next `setClock`.
     func clearClock() { clock = nil }
 
-    /// Forgets the sent packets, so that none is resent, and releases their store.
+    /// Forgets the sent packets, so that none is resent, and releases their stores.
     func forgetSent() {
+        former = nil
         history.removeAll()
         repeats.removeAll()
         store = nil

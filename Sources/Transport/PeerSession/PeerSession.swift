@@ -367,7 +367,7 @@ public final class PeerSession {
     }
 
     /// Sends a packet whose payload is in a store under the sender's SSRC with the rewritten fields. Nil is an empty
-    /// payload. A sender that changes to another store no longer retransmits from the one before.
+    /// payload. A sender that changes to another store still retransmits from the one before, until it changes again.
     ///
     /// Returns false if nothing is sent, as `send(_:header:rewrite:via:now:)` does.
     @discardableResult

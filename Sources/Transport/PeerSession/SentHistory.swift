@@ -9,6 +9,8 @@ struct SentPacket: Equatable {
     var payloadType: UInt8
     var marker: Bool
     var patch: PayloadPatch?
+    /// Whether the payload is in the stream's former store.
+    var isFormer = false
 
     init(payload: Int?, _ rewrite: Rewrite) {
         self.payload = payload
@@ -89,7 +91,7 @@ struct SentHistory {
     }
 
     /// How many numbers back a packet is found.
-    private let capacity: Int
+    let capacity: Int
     private var runs: [Run] = []
     private var newest = SequenceNumber(0)
 

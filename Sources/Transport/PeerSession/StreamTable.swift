@@ -226,7 +226,7 @@ final class StreamTable {
                 let range = header.headerExtension(id: id, in: packet)
             else { continue }
             hasMid = true
-            if packet.bytes[range].elementsEqual(stream.configuration.mid.utf8) {
+            if packet.bytes[range].elementsEqual(stream.configuration.mid.utf8), hasRid(header, packet, of: stream) {
                 found = stream
                 break
             }
@@ -236,6 +236,16 @@ final class StreamTable {
         let isRetransmission = stream.original(of: header.payloadType) != nil
         guard isRetransmission || stream.accepts(header.payloadType) else { return nil }
         return Route(slot: stream.id.slot, isRetransmission: isRetransmission, source: nil)
+    }
+
+    /// Whether a packet of the m-line belongs to the receiver's layer. Without simulcast, all of them do.
+    private func hasRid(_ header: RTPHeader, _ packet: borrowing PacketBuffer, of stream: IncomingStream) -> Bool {
+        guard let rid = stream.configuration.rid else { return true }
+        let isRepeat = stream.original(of: header.payloadType) != nil
+        guard let id = isRepeat ? stream.extensions.repairedStreamID : stream.extensions.streamID,
+            let range = header.headerExtension(id: id, in: packet)
+        else { return false }
+        return packet.bytes[range].elementsEqual(rid.utf8)
     }
 
     private func bind(_ ssrc: SSRC, to stream: IncomingStream, isRetransmission: Bool) {

@@ -6,6 +6,10 @@ public struct HeaderExtension: Sendable, Hashable {
     public enum Kind: String, Sendable, CaseIterable {
         /// RFC 9143, section 15.
         case mid = "urn:ietf:params:rtp-hdrext:sdes:mid"
+        /// The rid of a layer of simulcast (RFC 8852, section 3.1).
+        case streamID = "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id"
+        /// The rid of the layer that an RTX packet repeats (RFC 8852, section 3.2).
+        case repairedStreamID = "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id"
         /// See `AbsoluteCaptureTime`.
         case captureTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
         /// See `TransportSequence`.
@@ -56,11 +60,18 @@ extension [HeaderExtension] {
 /// The negotiated ids of one m-line's header extensions. Nil for one that was not negotiated.
 public struct HeaderExtensionIDs: Sendable, Hashable {
     public var mid: UInt8?
+    public var streamID: UInt8?
+    public var repairedStreamID: UInt8?
     public var captureTime: UInt8?
     public var transportNumber: UInt8?
 
-    public init(mid: UInt8? = nil, captureTime: UInt8? = nil, transportNumber: UInt8? = nil) {
+    public init(
+        mid: UInt8? = nil, streamID: UInt8? = nil, repairedStreamID: UInt8? = nil, captureTime: UInt8? = nil,
+        transportNumber: UInt8? = nil
+    ) {
         self.mid = mid
+        self.streamID = streamID
+        self.repairedStreamID = repairedStreamID
         self.captureTime = captureTime
         self.transportNumber = transportNumber
     }
@@ -69,6 +80,8 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
         for one in extensions.acceptable {
             switch one.kind {
             case .mid: mid = one.id
+            case .streamID: streamID = one.id
+            case .repairedStreamID: repairedStreamID = one.id
             case .captureTime: captureTime = one.id
             case .transportNumber: transportNumber = one.id
             case nil: break

@@ -68,6 +68,8 @@ public struct MediaDescription: Sendable, Equatable {
     public var ssrcs: [SSRC]
     /// The second SSRC of the first FID group (RFC 5576).
     public var retransmissionSSRC: SSRC?
+    /// The layers of simulcast that the end with this description sends or receives. Nil without.
+    public var simulcast: Simulcast?
     public var cname: String?
     /// Stream and track identifier as `a=msid` has them, `stream track` (RFC 8830).
     public var msid: String?
@@ -117,6 +119,36 @@ public struct MediaDescription: Sendable, Equatable {
     /// The RTX payload type for this one.
     public func retransmissionPayloadType(for payloadType: UInt8) -> UInt8? {
         formats.first { $0.retransmits == payloadType }?.payloadType
+    }
+}
+
+/// The layers of an m-line with simulcast: one source, encoded in several sizes or rates (RFC 8853). Each has a name, its
+/// rid (RFC 8851).
+public struct Simulcast: Sendable, Equatable {
+    /// The longest rid. As a header extension of the one-byte form, it has at most so many bytes.
+    public static let maximumLength = 16
+
+    /// Whether the end with this description sends the layers, or receives them.
+    public var isSending: Bool
+    /// In the order of `a=simulcast`. Of alternatives, the first one.
+    public var rids: [String]
+
+    public init(isSending: Bool, rids: [String]) {
+        self.isSending = isSending
+        self.rids = rids
+    }
+
+    /// Whether the text can be a rid: 1...16 letters, digits, hyphens and underscores.
+    public static func isValid(_ rid: String) -> Bool {
+        (1...maximumLength).contains(rid.utf8.count)
+            && rid.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
     }
 }
 

@@ -208,6 +208,9 @@ private struct MediaParser {
     var extensions: [HeaderExtension] = []
     var ssrcs: [SSRC] = []
     var fidGroups: [(SSRC, SSRC)] = []
+    /// Each with its direction.
+    var rids: [(id: String, isSent: Bool)] = []
+    var simulcast: [Simulcast] = []
     var cname: String?
     var msid: String?
     var sourceMsid: String?
@@ -256,6 +259,10 @@ private struct MediaParser {
             try feedback(value, line)
         case "extmap":
             try extmap(value, line)
+        case "rid":
+            try rid(value, line)
+        case "simulcast":
+            try simulcast(value, line)
         case "msid":
             msid = String(value)
         case "ssrc":
@@ -318,6 +325,58 @@ private struct MediaParser {
         extensions.append(HeaderExtension(id: id, uri: String(parts[1]), direction))
     }
 
+    /// `q send`, perhaps with restrictions, which do not matter here: the size of a layer is that of its keyframes.
+    private mutating func rid(_ value: Substring, _ line: Substring) throws(TransportError) {
+        let parts = value.split(separator: " ", maxSplits: 2)
+        guard parts.count >= 2, parts[1] == "send" || parts[1] == "recv", Simulcast.isValid(String(parts[0])) else {
+            throw .malformed("an invalid rid", line)
+        }
+        guard !rids.contains(where: { $0.id == parts[0] }) else { throw .malformed("a duplicate rid", line) }
+        guard rids.count < Self.maximumRids else {
+            throw .tooMany("rids in one media description", Self.maximumRids)
+        }
+        rids.append((String(parts[0]), parts[1] == "send"))
+    }
+
+    private static let maximumRids = 16
+
+    /// `send q;h,i;~f`, perhaps with another direction behind it (RFC 8853, section 5.1).
+    private mutating func simulcast(_ value: Substring, _ line: Substring) throws(TransportError) {
+        let parts = value.split(separator: " ")
+        guard simulcast.isEmpty, parts.count == 2 || parts.count == 4 else {
+            throw .malformed("an invalid simulcast line", line)
+        }
+        for place in stride(from: 0, to: parts.count, by: 2) {
+            guard parts[place] == "send" || parts[place] == "recv" else {
+                throw .malformed("an invalid simulcast line", line)
+            }
+            var listed: [String] = []
+            for stream in parts[place + 1].split(separator: ";", omittingEmptySubsequences: false) {
+                // Of alternatives the first one. A tilde marks a layer that begins paused.
+                let first = stream.split(separator: ",", maxSplits: 1).first ?? ""
+                let rid = String(first.first == "~" ? first.dropFirst() : first)
+                guard Simulcast.isValid(rid), !listed.contains(rid) else {
+                    throw .malformed("an invalid simulcast line", line)
+                }
+                guard listed.count < Self.maximumRids else {
+                    throw .tooMany("rids in one media description", Self.maximumRids)
+                }
+                listed.append(rid)
+            }
+            simulcast.append(Simulcast(isSending: parts[place] == "send", rids: listed))
+        }
+    }
+
+    /// The layers in the direction of the m-line. Those without a rid line of this direction do not count (RFC 8853, section
+    /// 5.2).
+    private var layers: Simulcast? {
+        let isReceiving = direction == .recvonly
+        let listed = simulcast.first { $0.isSending != isReceiving } ?? simulcast.first
+        guard var listed else { return nil }
+        listed.rids.removeAll { rid in !rids.contains { $0.id == rid && $0.isSent == listed.isSending } }
+        return listed.rids.isEmpty ? nil : listed
+    }
+
     private mutating func source(_ value: Substring, _ line: Substring) throws(TransportError) {
         let parts = value.split(separator: " ", maxSplits: 1)
         guard let first = parts.first, let number = UInt32(first) else { throw .malformed("an invalid ssrc", line) }
@@ -356,6 +415,7 @@ private struct MediaParser {
             retransmissionSSRC: retransmission, cname: cname == "-" ? nil : cname, msid: msid ?? sourceMsid,
             transport: transport, isRejected: port == 0 && !isBundleOnly, applicationLine: applicationLine)
         description.isMuxed = isMuxed
+        description.simulcast = layers
         return description
     }
 }

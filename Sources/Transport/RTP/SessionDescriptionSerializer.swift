@@ -50,6 +50,11 @@ private struct DescriptionWriter {
             line("a=extmap:\(value.id)\(direction) \(value.uri)")
         }
         for format in description.formats { self.format(format) }
+        if let simulcast = description.simulcast {
+            let direction = simulcast.isSending ? "send" : "recv"
+            for rid in simulcast.rids { line("a=rid:\(rid) \(direction)") }
+            line("a=simulcast:\(direction) \(simulcast.rids.joined(separator: ";"))")
+        }
         sources(description)
     }
 

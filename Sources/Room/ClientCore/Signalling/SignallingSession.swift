@@ -100,7 +100,7 @@ struct SignallingSession {
         switch envelope.message {
         case .error(let problem): [.notUnderstood(problem.error)]
         // Replies without a request.
-        case .joined, .published, .unpublished, .streamStateSet, .subscribed, .unsubscribed, .pong, .left: []
+        case .joined, .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .pong, .left: []
         default: [.message(envelope.message)]
         }
     }
@@ -166,6 +166,7 @@ extension ClientMessage {
         case .answer: "answer"
         case .candidate: "candidate"
         case .subscribe: "subscribe"
+        case .setView: "setView"
         case .unsubscribe: "unsubscribe"
         case .ping: "ping"
         case .leave: "leave"

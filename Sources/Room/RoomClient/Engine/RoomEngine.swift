@@ -103,18 +103,28 @@ package actor RoomEngine {
 
     /// Subscribes to a video stream and passes its frames to the fanout. Calls `then` on the loop.
     package nonisolated func subscribe(
-        _ id: Int, to fanout: FrameFanout, then: @escaping @Sendable (Result<Void, RoomError>) -> Void
+        _ id: Int, view: StreamView = StreamView(), to fanout: FrameFanout,
+        then: @escaping @Sendable (Result<Void, RoomError>) -> Void
     ) {
-        subscribe(id, to: .frames(fanout), then: then)
+        subscribe(id, view: view, to: .frames(fanout), then: then)
     }
 
     /// Subscribes to a video stream, as decoded frames or packets. Calls `then` on the loop.
     package nonisolated func subscribe(
-        _ id: Int, to destination: StreamDestination, then: @escaping @Sendable (Result<Void, RoomError>) -> Void
+        _ id: Int, view: StreamView = StreamView(), to destination: StreamDestination,
+        then: @escaping @Sendable (Result<Void, RoomError>) -> Void
     ) {
         let isTaken = post { engine in
-            engine.connection.subscribe(id, to: engine.sinks.sinks(to: destination), then: then)
+            engine.connection.subscribe(id, view: view, to: engine.sinks.sinks(to: destination), then: then)
         }
+        if !isTaken { then(.failure(Self.overloaded)) }
+    }
+
+    /// Sets the view by which the server chooses the layer of a subscribed video stream. Calls `then` on the loop.
+    package nonisolated func setView(
+        _ view: StreamView, of id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void
+    ) {
+        let isTaken = post { $0.connection.setView(view, of: id, then: then) }
         if !isTaken { then(.failure(Self.overloaded)) }
     }
 

@@ -5,7 +5,9 @@ internal import RoomProtocol
 internal import ServerCore
 
 extension ServerStatistics.Loop {
-    init(_ counts: Rooms.Counts, loop: EventLoop, port: MediaPortStatistics?) {
+    init(
+        _ counts: Rooms.Counts, layers: [ServerStatistics.Layer], loop: EventLoop, port: MediaPortStatistics?
+    ) {
         let turns = loop.turns
         self.init(
             rooms: counts.rooms, participants: counts.participants, streams: counts.streams,
@@ -19,6 +21,6 @@ extension ServerStatistics.Loop {
                 notTakenOver: port?.notTakenOver ?? 0, notPiped: counts.notPiped,
                 outgoingFull: loop.traffic.outgoingFull, unprotectable: loop.traffic.unprotectable,
                 ignored: port?.ignored ?? 0),
-            queues: .init(work: loop.waitingWork, unsent: port?.unsent ?? 0))
+            queues: .init(work: loop.waitingWork, unsent: port?.unsent ?? 0), layers: layers.isEmpty ? nil : layers)
     }
 }

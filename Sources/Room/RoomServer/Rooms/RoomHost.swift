@@ -108,7 +108,7 @@ actor RoomHost {
     var portCounts: (sessions: Int, pairs: Int)? { port.map { ($0.value.sessionCount, $0.value.pairCount) } }
 
     var statistics: ServerStatistics.Loop {
-        ServerStatistics.Loop(rooms.counts, loop: loop, port: port?.value.statistics)
+        ServerStatistics.Loop(rooms.counts, layers: rooms.layers, loop: loop, port: port?.value.statistics)
     }
 
     /// Ends every participant with a reason, because the server stops. Later ones are refused.

@@ -2,8 +2,11 @@
 
 import { deviceProblem, words } from "./words.js";
 
+// The page's address may ask for another size of the camera, as in "&size=1280x720".
+const [width, height] = /^\d{2,4}x\d{2,4}$/.exec(new URLSearchParams(location.search).get("size"))?.[0].split("x").map(Number)
+    ?? [640, 480];
 const constraints = {
-    video: { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 } },
+    video: { width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: 30 } },
     audio: true,
 };
 

@@ -272,6 +272,7 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("pagehide", () => room?.leave());
 document.addEventListener("visibilitychange", () => grid.wake());
+grid.onview = ({ stream }, width, height) => room?.setView(stream, width, height);
 grid.onfirst = () => { body.dataset.firstFrameMs ??= Math.round(performance.now() - joinedAt); };
 
 setInterval(() => {

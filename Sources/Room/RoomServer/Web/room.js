@@ -19,6 +19,8 @@ export class Room {
     participants = new Map();
     /** Stream id -> mid of the receiver that carries it. */
     carriers = new Map();
+    /** Stream id -> {width, height} of its view in pixels of the screen. */
+    #views = new Map();
 
     #signalling;
     #down;
@@ -133,7 +135,10 @@ export class Room {
             this.onpresence("entered", message.participant.id);
             break;
         case "participantLeft":
-            for (const id of this.participants.get(message.participant)?.keys() ?? []) this.carriers.delete(id);
+            for (const id of this.participants.get(message.participant)?.keys() ?? []) {
+                this.carriers.delete(id);
+                this.#views.delete(id);
+            }
             if (this.participants.delete(message.participant)) this.onpresence("left", message.participant);
             this.#subscribeRefused();
             break;
@@ -142,6 +147,7 @@ export class Room {
             break;
         case "streamUnpublished":
             this.carriers.delete(message.stream);
+            this.#views.delete(message.stream);
             this.participants.get(message.participant)?.delete(message.stream);
             this.#subscribeRefused();
             break;
@@ -155,7 +161,7 @@ export class Room {
             this.#useServers(message.iceServers);
             return;
         case "streamLimit":
-            this.#up?.limit(message.stream, message.bitsPerSecond);
+            this.#up?.limit(message.stream, message.bitsPerSecond, message.layers);
             return;
         default:
             return;
@@ -185,12 +191,27 @@ export class Room {
 
     async #subscribe(stream) {
         try {
-            const { mid } = await this.#signalling.request({ type: "subscribe", stream: stream.id });
+            const view = this.#views.get(stream.id) ?? {};
+            const { mid } = await this.#signalling.request({ type: "subscribe", stream: stream.id, ...view });
             this.#assigned(mid, stream.id);
+            if (this.#views.get(stream.id) && this.#views.get(stream.id) !== view) this.#sendView(stream.id);
         } catch (problem) {
             stream.refused = problem.code === "1322" ? words.tooManyVideos(receivers.maximum) : problem.message;
         }
         this.onchange();
+    }
+
+    /** Tells the server how large a stream is shown, so that it sends the layer for that size. */
+    setView(stream, width, height) {
+        const known = this.#views.get(stream);
+        if (known?.width === width && known?.height === height) return;
+        this.#views.set(stream, { width, height });
+        if (this.carriers.has(stream)) this.#sendView(stream);
+    }
+
+    /** Older servers do not know the message, and a stream may have ended meanwhile: both do no harm. */
+    #sendView(stream) {
+        this.#signalling.request({ type: "setView", stream, ...this.#views.get(stream) }).catch(() => {});
     }
 
     /** Receivers may have become free for those who found none. */

@@ -4,8 +4,31 @@ import { words } from "./words.js";
 
 // How long a session may look for a way through before the page says that there is none.
 const connectWithin = 10000;
-// 640x480 at 30 frames/s looks good with this; the server gives no bandwidth estimate to go beyond.
-const videoBitrate = 1_000_000;
+// By the number of pixels at 30 frames/s, as docs/bitrates.md has them; the server gives no estimate to go beyond.
+const bitrates = [[320 * 240, 300_000], [480 * 360, 600_000], [640 * 480, 1_000_000], [960 * 540, 1_500_000],
+    [1280 * 720, 2_200_000], [Infinity, 4_000_000]];
+// The server forwards to each viewer the layer that suits its view and its link (simulcast). Lowest quality first. Chromium
+// sends no more layers than these for cameras of so many pixels, and would leave out the highest ones.
+const layers = [{ rid: "q", scaleResolutionDownBy: 4 }, { rid: "h", scaleResolutionDownBy: 2 },
+    { rid: "f", scaleResolutionDownBy: 1 }];
+const layerCounts = [[960 * 540, 3], [640 * 360, 2], [0, 1]];
+// A layer that is active needs this much.
+const leastBitrate = 30_000;
+
+function bitrate(pixels) {
+    const rate = bitrates.find(([most]) => pixels <= most)[1];
+    // Below the table's smallest size, with the side of the frame.
+    return Math.round(rate * Math.min(1, Math.sqrt(pixels / bitrates[0][0])));
+}
+
+function encodings(track) {
+    const { width = 640, height = 480 } = track.getSettings();
+    const pixels = width * height;
+    const count = layerCounts.find(([least]) => pixels >= least)[1];
+    if (count === 1) return [{ maxBitrate: bitrate(pixels) }];
+    return layers.slice(-count).map((layer) =>
+        ({ ...layer, maxBitrate: bitrate(pixels / layer.scaleResolutionDownBy ** 2) }));
+}
 
 class Session {
     /** Called once with a Problem when media cannot get through (any more). */
@@ -105,10 +128,11 @@ export class DownSession extends Session {
 }
 
 export class UpSession extends Session {
-    /** By kind: {transceiver, stream}, with the id of the stream while it is published. */
+    /** By kind: {transceiver, stream, wished}, with the id of the stream while it is published. */
     #lines = new Map();
-    /** Stream id -> its last limit in bits per second. One may arrive before the answer that names its stream. */
+    /** Stream id -> its last {bitsPerSecond, layers}. One may arrive before the answer that names its stream. */
     #limits = new Map();
+    #limiting = Promise.resolve();
 
     constructor(signalling) {
         super("up", signalling);
@@ -120,9 +144,10 @@ export class UpSession extends Session {
         for (const track of tracks) {
             const line = this.#lines.get(track.kind);
             if (!line) {
-                const encoding = track.kind === "video" ? { sendEncodings: [{ maxBitrate: videoBitrate }] } : {};
+                const wished = track.kind === "video" ? encodings(track) : [];
+                const encoding = wished.length > 0 ? { sendEncodings: wished } : {};
                 const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
-                this.#lines.set(track.kind, { transceiver, stream: null });
+                this.#lines.set(track.kind, { transceiver, stream: null, wished: wished.map(({ maxBitrate }) => maxBitrate) });
                 fresh.push(transceiver);
                 continue;
             }
@@ -147,20 +172,37 @@ export class UpSession extends Session {
         }
     }
 
-    /** The links of those who watch a stream carry so much of it; without a number, all of it. */
-    async limit(stream, bitsPerSecond) {
-        this.#limits.set(stream, bitsPerSecond);
+    /**
+     * The links of those who watch a stream carry so much of it; without a number, all of it. Nobody watches other layers
+     * than the listed ones; without a list, all may be watched.
+     */
+    async limit(stream, bitsPerSecond, layers) {
+        this.#limits.set(stream, { bitsPerSecond, layers });
         const line = [...this.#lines.values()].find((line) => line.stream === stream);
         if (line) await this.#applyLimit(line);
     }
 
-    async #applyLimit({ transceiver: { sender }, stream }) {
+    /** Parameters are read and set in turn: a browser refuses those that were read before another change. */
+    #applyLimit(line) {
+        this.#limiting = this.#limiting.then(() => this.#setParameters(line)).catch((error) =>
+            console.warn("limit not taken:", error));
+        return this.#limiting;
+    }
+
+    async #setParameters({ transceiver: { sender }, stream, wished }) {
         const parameters = sender.getParameters();
         if (sender.track?.kind !== "video" || !parameters.encodings?.length) return;
-        const rate = Math.min(videoBitrate, this.#limits.get(stream) ?? videoBitrate);
-        if (parameters.encodings[0].maxBitrate === rate) return;
-        parameters.encodings[0].maxBitrate = rate;
-        await sender.setParameters(parameters).catch((error) => console.warn("limit not taken:", error));
+        const { bitsPerSecond, layers } = this.#limits.get(stream) ?? {};
+        let left = bitsPerSecond ?? Infinity;
+        let changed = false;
+        parameters.encodings.forEach((encoding, index) => {
+            const active = index === 0 || !layers || !encoding.rid || layers.includes(encoding.rid) && left > leastBitrate;
+            const rate = Math.max(leastBitrate, Math.min(wished[index], left));
+            if (active) left -= rate;
+            changed ||= encoding.active !== active || encoding.maxBitrate !== rate;
+            Object.assign(encoding, { active, maxBitrate: rate });
+        });
+        if (changed) await sender.setParameters(parameters);
     }
 
     /** Ends the stream of a kind. Its m-line is inactive from the next offer on, until the kind is published again. */

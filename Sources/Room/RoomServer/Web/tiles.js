@@ -5,6 +5,8 @@ const smallest = 150;
 // Between 4:3 and 16:9, so that filling the tile crops either only a little; a tall screen has room for taller tiles.
 const shape = 1.6;
 const tallShape = 4 / 3;
+// The size of a tile is told once it has not changed for this long, in milliseconds.
+const settled = 300;
 // A picture that has not moved for this long is said to have stopped, in milliseconds.
 const stoppedAfter = 4000;
 
@@ -129,7 +131,14 @@ class Tile {
 export class Grid {
     /** Called when the first picture of someone else is on the screen. */
     onfirst = () => {};
+    /** Called with an entry when its tile is shown in another size: (entry, width, height), in pixels of the screen. */
+    onview = () => {};
     #tiles = new Map();
+    #views = new ResizeObserver(() => {
+        clearTimeout(this.#settling);
+        this.#settling = setTimeout(() => this.#tellViews(), settled);
+    });
+    #settling;
 
     constructor(root) {
         this.root = root;
@@ -142,6 +151,7 @@ export class Grid {
         const keys = new Set(entries.map(({ key }) => key));
         for (const [key, tile] of this.#tiles) {
             if (keys.has(key)) continue;
+            this.#views.unobserve(tile.root);
             tile.remove();
             this.#tiles.delete(key);
         }
@@ -153,10 +163,20 @@ export class Grid {
                 if (!entry.self) tile.onfirst = () => this.onfirst();
                 this.#tiles.set(entry.key, tile);
                 this.root.append(tile.root);
+                this.#views.observe(tile.root);
             }
             tile.update(entry);
         }
         this.#layout();
+    }
+
+    #tellViews() {
+        for (const { root, entry } of this.#tiles.values()) {
+            if (entry.self || entry.stream === undefined) continue;
+            const { width, height } = root.getBoundingClientRect();
+            const pixels = (side) => Math.min(Math.round(side * devicePixelRatio), 32768);
+            this.onview(entry, pixels(width), pixels(height));
+        }
     }
 
     /** `level(entry)` is 0...1. */

@@ -38,14 +38,17 @@ final class Pipe: TurnMember {
     private var nextPacket = (index: 0, start: 0)
     /// Bytes of packets that were forwarded here since the last report.
     private var taken = 0
-    /// This part's streams that the other part wants.
-    private var outgoingStreams: [Int: PublishedStream] = [:]
+    /// This part's layers that the other part wants.
+    private var outgoingLayers: [StreamLayerID: PublishedStream] = [:]
     /// How much of them the best link of its consumers carries.
     private var carried: [Int: Carried] = [:]
     /// Those of which packets were dropped, until they continue.
-    private var interrupted: [Int] = []
-    /// The other part's streams, and how often each was interrupted.
-    private var incomingStreams: [Int: (stream: PublishedStream, interruptions: Int)] = [:]
+    private var interrupted: [StreamLayerID] = []
+    private var toldMeasurements: [StreamLayerID: LayerMeasurement] = [:]
+    /// The other part's streams.
+    private var incomingStreams: [Int: PublishedStream] = [:]
+    /// The layers of the other part's streams, and how often each was interrupted.
+    private var incomingLayers: [StreamLayerID: (layer: StreamLayer, interruptions: Int)] = [:]
 
     init(_ other: PartID, of room: Room, loop: Loop, links: LoopLinks) {
         self.other = other
@@ -64,9 +67,18 @@ final class Pipe: TurnMember {
     }
 
     /// Passes on a packet of one of this part's streams. Copies it, once for all subscribers of the other part.
-    func carry(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition, of stream: Int) {
-        outgoing.append(packet, header, at: position, of: stream)
+    func carry(
+        _ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition, of layer: StreamLayerID
+    ) {
+        outgoing.append(packet, header, at: position, of: layer)
         touch()
+    }
+
+    /// Passes on what is known of a layer, unless the other part knows it already.
+    func tell(_ measured: LayerMeasurement, of layer: StreamLayerID) {
+        guard measured.differs(from: toldMeasurements[layer]) else { return }
+        toldMeasurements[layer] = measured
+        send(.measured(layer, measured))
     }
 
     private func touch() {
@@ -102,21 +114,21 @@ final class Pipe: TurnMember {
 
     private func dropPackets() {
         room?.settings.packetsNotPiped += outgoing.packets.count
-        for packet in outgoing.packets where !interrupted.contains(packet.stream) { interrupted.append(packet.stream) }
+        for packet in outgoing.packets where !interrupted.contains(packet.layer) { interrupted.append(packet.layer) }
         outgoing.dropPackets(ofInterrupted: interrupted)
     }
 
-    /// Announces the interruption of each stream that continues with this batch.
+    /// Announces the interruption of each layer that continues with this batch.
     private func resumeInterrupted() {
-        let resumed = interrupted.filter { stream in outgoing.packets.contains { $0.stream == stream } }
+        let resumed = interrupted.filter { layer in outgoing.packets.contains { $0.layer == layer } }
         guard !resumed.isEmpty else { return }
         interrupted.removeAll { resumed.contains($0) }
         outgoing.prepend(resumed.flatMap { beginning(of: $0) })
     }
 
-    private func beginning(of stream: Int) -> [PipeMessage] {
-        let clock = outgoingStreams[stream]?.clock
-        return [.interrupted(stream)] + (clock.map { [.clock(stream, $0)] } ?? [])
+    private func beginning(of id: StreamLayerID) -> [PipeMessage] {
+        let clock = outgoingLayers[id]?.layers[id.layer].clock
+        return [.interrupted(id)] + (clock.map { [.clock(id, $0)] } ?? [])
     }
 
     // MARK: - Receiving
@@ -168,12 +180,12 @@ final class Pipe: TurnMember {
         let range = nextPacket.start..<(nextPacket.start + packet.length)
         nextPacket = (nextPacket.index + 1, range.upperBound)
         taken += packet.length + PipeBatch.packetOverhead
-        guard let (stream, interruptions) = incomingStreams[packet.stream], loop.scratch.assign(batch.bytes, range)
+        guard let (layer, interruptions) = incomingLayers[packet.layer], loop.scratch.assign(batch.bytes, range)
         else { return 0 }
         var position = packet.position
         position.epoch += interruptions
-        stream.forward(loop.scratch, header: packet.header, at: position)
-        return stream.consumers.count
+        layer.forward(loop.scratch, header: packet.header, at: position)
+        return layer.consumers.count
     }
 
     private func report() {
@@ -186,22 +198,26 @@ final class Pipe: TurnMember {
         guard !hasEnded else { return }
         switch message {
         case .wanted(let id):
-            guard let stream = room?.ownStream(id), outgoingStreams[id] == nil else { return }
-            outgoingStreams[id] = stream
-            stream.add(self)
+            guard let stream = room?.ownStream(id.stream), stream.layers.indices.contains(id.layer),
+                outgoingLayers[id] == nil
+            else { return }
+            outgoingLayers[id] = stream
+            stream.add(self, layer: id.layer)
             for message in beginning(of: id) { send(message) }
         case .unwanted(let id):
-            carried[id] = nil
-            outgoingStreams.removeValue(forKey: id)?.remove(self)
+            let stream = outgoingLayers.removeValue(forKey: id)
+            if !outgoingLayers.keys.contains(where: { $0.stream == id.stream }) { carried[id.stream] = nil }
+            stream?.remove(self, layer: id.layer)
         case .carried(let id, let part):
-            guard let stream = outgoingStreams[id] else { return }
+            guard let stream = outgoingLayers.first(where: { $0.key.stream == id })?.value else { return }
             carried[id] = part
             stream.reviewLimit()
-        case .keyframe(let id): outgoingStreams[id]?.requestKeyframe()
+        case .keyframe(let id): outgoingLayers[id]?.layers[id.layer].requestKeyframe()
         case .interrupted(let id):
-            incomingStreams[id]?.interruptions += 1
-            incomingStreams[id]?.stream.wasInterrupted()
-        case .clock(let id, let clock): incomingStreams[id]?.stream.setClock(clock)
+            incomingLayers[id]?.interruptions += 1
+            incomingLayers[id]?.layer.wasInterrupted()
+        case .clock(let id, let clock): incomingLayers[id]?.layer.setClock(clock)
+        case .measured(let id, let measured): incomingLayers[id]?.layer.set(measured)
         case .taken: break
         case .began, .introduction, .entered, .left, .published, .unpublished, .changed, .ended:
             room?.handle(message, from: self)
@@ -214,11 +230,17 @@ final class Pipe: TurnMember {
     /// Adds a stream of the other part.
     func addStream(_ info: StreamInfo, of guest: Int) -> PublishedStream? {
         guard incomingStreams[info.id] == nil, let codec = Codec(rawValue: info.codec) else { return nil }
-        let source = PipeSource(pipe: self, stream: info.id)
+        let sources = (0..<max(1, info.layers)).map {
+            PipeSource(pipe: self, layer: StreamLayerID(stream: info.id, layer: $0))
+        }
         let stream = PublishedStream(
-            info, codec: codec, participant: guests[guest].info.id, loop: loop, source: source)
-        incomingStreams[info.id] = (stream, 0)
+            info, codec: codec, participant: guests[guest].info.id, loop: loop, sources: sources)
+        incomingStreams[info.id] = stream
+        for layer in stream.layers {
+            incomingLayers[StreamLayerID(stream: info.id, layer: layer.index)] = (layer, 0)
+        }
         guests[guest].streams.append(stream)
+        stream.begin()
         return stream
     }
 
@@ -227,14 +249,18 @@ final class Pipe: TurnMember {
         for stream in streams {
             stream.end()
             incomingStreams[stream.info.id] = nil
+            for layer in stream.layers {
+                incomingLayers[StreamLayerID(stream: stream.info.id, layer: layer.index)] = nil
+            }
         }
     }
 
     /// A stream of this part has ended.
     func ended(_ stream: PublishedStream) {
-        outgoingStreams[stream.info.id] = nil
+        for layer in stream.layers { outgoingLayers[StreamLayerID(stream: stream.info.id, layer: layer.index)] = nil }
         carried[stream.info.id] = nil
-        interrupted.removeAll { $0 == stream.info.id }
+        toldMeasurements = toldMeasurements.filter { $0.key.stream != stream.info.id }
+        interrupted.removeAll { $0.stream == stream.info.id }
     }
 
     /// Ends this part's end of the pipe. Its last message is sent at the end of the turn.
@@ -252,10 +278,11 @@ final class Pipe: TurnMember {
     private func end() {
         hasEnded = true
         arrived = []
-        for stream in outgoingStreams.values { stream.remove(self) }
-        outgoingStreams = [:]
-        for (stream, _) in incomingStreams.values { stream.end() }
+        for (id, stream) in outgoingLayers { stream.remove(self, layer: id.layer) }
+        outgoingLayers = [:]
+        for stream in incomingStreams.values { stream.end() }
         incomingStreams = [:]
+        incomingLayers = [:]
         // Their streams refer to this pipe.
         guests = []
     }

@@ -12,7 +12,7 @@ package struct PartID: Hashable, Sendable {
 /// Messages and packets from one part of a room to another, in order.
 package struct PipeBatch: Sendable {
     struct Packet: Sendable {
-        var stream: Int
+        var layer: StreamLayerID
         var header: RTPHeader
         var position: StreamPosition
         /// In `bytes`.
@@ -58,15 +58,15 @@ package struct PipeBatch: Sendable {
     mutating func prepend(_ first: [PipeMessage]) { messages.insert(contentsOf: first.map { (0, $0) }, at: 0) }
 
     mutating func append(
-        _ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition, of stream: Int
+        _ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition, of layer: StreamLayerID
     ) {
-        packets.append(Packet(stream: stream, header: header, position: position, length: packet.count))
+        packets.append(Packet(layer: layer, header: header, position: position, length: packet.count))
         bytes.append(contentsOf: packet.bytes[..<packet.count])
     }
 
-    /// Keeps the messages only, without the clocks of interrupted streams, which continue with their present ones.
-    mutating func dropPackets(ofInterrupted streams: [Int]) {
-        messages.removeAll { if case .clock(let stream, _) = $0.message { streams.contains(stream) } else { false } }
+    /// Keeps the messages only, without the clocks of interrupted layers, which continue with their present ones.
+    mutating func dropPackets(ofInterrupted layers: [StreamLayerID]) {
+        messages.removeAll { if case .clock(let layer, _) = $0.message { layers.contains(layer) } else { false } }
         packets.removeAll(keepingCapacity: true)
         bytes.removeAll(keepingCapacity: true)
         for index in messages.indices { messages[index].after = 0 }
@@ -92,15 +92,17 @@ enum PipeMessage: Sendable {
     case published(StreamInfo, by: String)
     case unpublished([Int], by: String)
     case changed(Int, StreamState, by: String)
-    /// The sender has a consumer for a stream of the receiver.
-    case wanted(Int)
-    case unwanted(Int)
-    case keyframe(Int)
+    /// The sender has a consumer for a layer of a stream of the receiver.
+    case wanted(StreamLayerID)
+    case unwanted(StreamLayerID)
+    case keyframe(StreamLayerID)
     /// How much of a stream of the receiver the best link of the sender's consumers carries.
     case carried(Int, Carried)
-    /// Packets of the stream are missing before the next one.
-    case interrupted(Int)
-    case clock(Int, SenderClock)
+    /// Packets of the layer are missing before the next one.
+    case interrupted(StreamLayerID)
+    case clock(StreamLayerID, SenderClock)
+    /// The sender's measurement of a layer of its stream.
+    case measured(StreamLayerID, LayerMeasurement)
     /// The sender has forwarded so many bytes of packets.
     case taken(Int)
     /// The last message: the sender has no participant any longer.

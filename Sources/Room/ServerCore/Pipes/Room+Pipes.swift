@@ -75,7 +75,7 @@ extension Room {
             pipes.removeAll { $0 === pipe }
             for guest in pipe.guests { leave(guest, from: pipe) }
             pipe.wasClosed()
-        case .began, .wanted, .unwanted, .keyframe, .carried, .interrupted, .clock, .taken: break
+        case .began, .wanted, .unwanted, .keyframe, .carried, .interrupted, .clock, .measured, .taken: break
         }
     }
 

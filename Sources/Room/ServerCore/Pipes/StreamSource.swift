@@ -2,16 +2,17 @@ internal import CongestionControl
 internal import PeerLoop
 internal import PeerSession
 
-/// The origin of a stream's packets: its publisher's session, or a pipe from another part of the room.
+/// The origin of a layer's packets: its publisher's session, or a pipe from another part of the room.
 protocol StreamSource {
-    /// Whether a keyframe can be requested. If not, the stream's packets cause the request later.
+    /// Whether a keyframe can be requested. If not, the layer's packets cause the request later.
     var isReady: Bool { get }
     func requestKeyframe()
-    /// The best link of those that the stream takes from here carries so much of it.
-    func carried(_ part: Carried)
-    /// The stream has its first consumer.
+    /// The best link of those that the stream takes from here carries so much of it, and nobody watches other layers than
+    /// these. Nil means all. Told by one layer for all.
+    func limit(to part: Carried, watched: [Int]?)
+    /// The layer has its first consumer.
     func begin()
-    /// The stream has lost its last consumer.
+    /// The layer has lost its last consumer.
     func pause()
 }
 
@@ -19,24 +20,27 @@ protocol StreamSource {
 struct SessionSource: StreamSource {
     let peer: Peer
     let receiver: ReceiverID
-    /// Tells the publisher the rate of its media that the best link carries. Nil if that is all of it.
-    let tellLimit: (Int?) -> Void
+    /// Tells the publisher the rate of its media that the best link carries, nil if that is all of it, and the watched
+    /// layers, nil for all.
+    let tellLimit: (Int?, [Int]?) -> Void
 
     var isReady: Bool { peer.isSecured }
     func requestKeyframe() { peer.requestKeyframe(receiver) }
-    func carried(_ part: Carried) { tellLimit(part.part.map { Int(PathRate.media(onPath: $0)) }) }
+    func limit(to part: Carried, watched: [Int]?) {
+        tellLimit(part.part.map { Int(PathRate.media(onPath: $0)) }, watched)
+    }
     func begin() {}
     func pause() {}
 }
 
-/// A stream of another part of the room. It flows only while it has a consumer here.
+/// A layer of a stream of another part of the room. It flows only while it has a consumer here.
 struct PipeSource: StreamSource {
     let pipe: Pipe
-    let stream: Int
+    let layer: StreamLayerID
 
     var isReady: Bool { true }
-    func requestKeyframe() { pipe.send(.keyframe(stream)) }
-    func carried(_ part: Carried) { pipe.send(.carried(stream, part)) }
-    func begin() { pipe.send(.wanted(stream)) }
-    func pause() { pipe.send(.unwanted(stream)) }
+    func requestKeyframe() { pipe.send(.keyframe(layer)) }
+    func limit(to part: Carried, watched: [Int]?) { pipe.send(.carried(layer.stream, part)) }
+    func begin() { pipe.send(.wanted(layer)) }
+    func pause() { pipe.send(.unwanted(layer)) }
 }

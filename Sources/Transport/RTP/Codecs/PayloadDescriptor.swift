@@ -70,3 +70,27 @@ public enum PayloadPatch: Sendable, Equatable {
         }
     }
 }
+
+/// The size of a video's frames in pixels.
+public struct FrameSize: Sendable, Hashable {
+    public var width: Int
+    public var height: Int
+
+    public init(width: Int, height: Int) {
+        self.width = width
+        self.height = height
+    }
+
+    public var area: Int { width * height }
+}
+
+extension PayloadDescriptor {
+    /// The size of a keyframe that begins with this packet. Nil if the packet does not tell.
+    public func size(_ packet: borrowing PacketBuffer, header: RTPHeader) -> FrameSize? {
+        switch self {
+        case .vp8(let descriptor): descriptor.frameSize(packet, header: header)
+        case .h264: H264Payload.frameSize(packet, header: header)
+        case .independent: nil
+        }
+    }
+}

@@ -128,3 +128,17 @@ public struct VP8PictureNumbers: Sendable {
             .apply(to: &packet, payload: header.payloadOffset..<header.payloadEnd)
     }
 }
+
+extension VP8PayloadDescriptor {
+    /// The size in the header of the keyframe that begins with the packet (RFC 6386, section 9.1).
+    func frameSize(_ packet: borrowing PacketBuffer, header: RTPHeader) -> FrameSize? {
+        let start = header.payloadOffset + length
+        guard isKeyframeStart, start + 10 <= header.payloadEnd, packet.bytes[start + 3] == 0x9d,
+            packet.bytes[start + 4] == 0x01, packet.bytes[start + 5] == 0x2a
+        else { return nil }
+        // 14 bits each, little endian. The two others scale the frame on display.
+        let width = Int(packet.bytes[start + 6]) | Int(packet.bytes[start + 7] & 0x3f) << 8
+        let height = Int(packet.bytes[start + 8]) | Int(packet.bytes[start + 9] & 0x3f) << 8
+        return width > 0 && height > 0 ? FrameSize(width: width, height: height) : nil
+    }
+}

@@ -108,7 +108,8 @@ public struct Splice: Sendable {
     /// Sets the clock of the current source's epoch.
     public mutating func setClock(_ clock: SenderClock) {
         sourceClock = clock
-        if state == .flowing { sentClock = moved(clock) }
+        // A pause changes no timestamps.
+        if state == .flowing || state == .joining && keepsTime { sentClock = moved(clock) }
     }
 
     /// The packet's new numbers. Nil if it must not be sent.

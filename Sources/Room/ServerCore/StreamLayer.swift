@@ -1,0 +1,342 @@
+internal import PeerLoop
+internal import RTP
+internal import RoomProtocol
+
+/// One layer of a published stream: a source that encodes the whole video once, in a size of its own (simulcast). A stream
+/// without simulcast has one. On the loop only.
+final class StreamLayer {
+    /// Its place among the layers, in the order of the offer.
+    let index: Int
+    let codec: Codec
+    private let id: Int
+    private let loop: Loop
+    private let source: any StreamSource
+    /// Those that get its packets, in any order.
+    @exclusivity(unchecked) private(set) var consumers: [Consumer] = []
+    /// Those that follow another layer until the next keyframe of this one.
+    @exclusivity(unchecked) private(set) var joining: [Consumer] = []
+    /// To the other parts of the room that have consumers of it.
+    private(set) var pipes: [Pipe] = []
+    /// Ties the timestamps of the current epoch to the publisher's wall clock.
+    private(set) var clock: SenderClock?
+    /// Nil before the first packet.
+    var epoch: Int? { newest?.epoch }
+    /// The newest packets, from which all consumers send and resend.
+    private let store = PacketStore()
+    /// The same packets, for consumers that begin at the last keyframe. Only of video.
+    @exclusivity(unchecked) private var recent = RecentPackets()
+    @exclusivity(unchecked) private var newest: StreamPosition?
+    /// The last capture time of the current epoch, with the timestamp of its packet.
+    @exclusivity(unchecked) private var captured: (time: AbsoluteCaptureTime, rtp: RTPTimestamp)?
+    /// Whether a consumer or a pipe began after the last packet with a capture time.
+    @exclusivity(unchecked) private var needsCaptureTime = false
+    @exclusivity(unchecked) private(set) var rate = StreamRate()
+    private var governor = KeyframeGovernor()
+    private lazy var keyframeTimer = loop.makeTimer { [weak self] in self?.askAgain() }
+    /// Whether its packets show how it can be ranked among others.
+    private let isMeasured: Bool
+    /// Of its newest keyframe. Nil before that, and for a codec that does not tell.
+    @exclusivity(unchecked) private(set) var size: FrameSize?
+    /// When its newest packet arrived. `.zero` before the first.
+    @exclusivity(unchecked) private(set) var lastPacket = MonotonicTime.zero
+    /// Whether it delivers.
+    var delivery = LayerDelivery()
+
+    /// - Parameters:
+    ///   - id: of the stream
+    ///   - isMeasured: whether it is one of several
+    init(_ index: Int, of id: Int, codec: Codec, loop: Loop, source: any StreamSource, isMeasured: Bool) {
+        self.index = index
+        self.id = id
+        self.codec = codec
+        self.loop = loop
+        self.source = source
+        self.isMeasured = isMeasured
+    }
+
+    var memory: PacketMemory {
+        var memory = store.memory
+        memory += recent.memory
+        return memory
+    }
+
+    /// Whether more than one receives it.
+    var hasOthers: Bool { consumers.count + pipes.count > 1 }
+    /// Whether its packets go anywhere.
+    var isWatched: Bool { !consumers.isEmpty || !joining.isEmpty || !pipes.isEmpty }
+    /// Whether a keyframe may be awaited.
+    var isAwaited: Bool { !pipes.isEmpty || !joining.isEmpty || consumers.contains(where: \.isAwaitingStart) }
+
+    // MARK: - Consumers
+
+    func add(_ pipe: Pipe) {
+        pipes.append(pipe)
+        consumerBegins()
+    }
+
+    func remove(_ pipe: Pipe) { pipes.removeAll { $0 === pipe } }
+
+    func add(_ consumer: Consumer) {
+        if consumers.isEmpty, joining.isEmpty { source.begin() }
+        consumer.place = consumers.count
+        consumers.append(consumer)
+    }
+
+    /// Takes constant time, because hundreds of consumers are removed when a stream ends.
+    func remove(_ consumer: Consumer) {
+        guard consumers.indices.contains(consumer.place), consumers[consumer.place] === consumer else { return }
+        let last = consumers.removeLast()
+        if last !== consumer {
+            consumers[consumer.place] = last
+            last.place = consumer.place
+        }
+        if consumers.isEmpty, joining.isEmpty { source.pause() }
+    }
+
+    /// Lets a consumer of another layer go on with this one, from its next keyframe on.
+    func addJoining(_ consumer: Consumer) {
+        if consumers.isEmpty, joining.isEmpty { source.begin() }
+        joining.append(consumer)
+        requestKeyframe()
+    }
+
+    func removeJoining(_ consumer: Consumer) {
+        joining.removeAll { $0 === consumer }
+        if consumers.isEmpty, joining.isEmpty { source.pause() }
+    }
+
+    // MARK: - Packets
+
+    /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.
+    func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
+        let isNewest = advance(to: position)
+        if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
+        let now = loop.now
+        if isMeasured { lastPacket = now }
+        guard isWatched else { return recent.forgetKeyframe() }
+        rate.add(packet.count, now: now)
+        let payload =
+            header.payloadLength > 0
+            ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
+        var header = header
+        if isNewest, payload?.isStart == true {
+            if needsCaptureTime || codec.media == .video { addCaptureTime(to: &header) }
+            if isMeasured { begin(payload, packet, header) }
+        }
+        for pipe in pipes { pipe.carry(packet, header, at: position, of: StreamLayerID(stream: id, layer: index)) }
+        guard !consumers.isEmpty else {
+            // Without consumers, packets are not kept.
+            recent.forgetKeyframe()
+            if payload?.isStart == true { governor.keyframeBegan() }
+            return joining.isEmpty ? () : requestKeyframe()
+        }
+        let end = payload == nil ? header.payloadOffset : header.payloadEnd
+        let index = store.add(
+            packet, header.payloadOffset..<end, timestamp: header.timestamp, marker: header.marker,
+            captureTime: header.captureTime, now: now)
+        if codec.media == .video {
+            recent.add(
+                RecentPackets.Packet(
+                    position: position, timestamp: header.timestamp, marker: header.marker, isNewest: isNewest,
+                    payload: payload, arrival: now),
+                at: index, length: end - header.payloadOffset)
+        }
+        guard let payload else {
+            for consumer in consumers { consumer.leaveOut(header, at: position, store) }
+            return
+        }
+        if payload.isStart, !isNewest, recent.start(now: now)?.keyframe == index {
+            for consumer in consumers { consumer.beginAtRepairedKeyframe() }
+        }
+        let arrived = Splice.Packet(
+            position: position, timestamp: header.timestamp, isNewest: isNewest, payload: payload)
+        var isAwaited = !joining.isEmpty
+        for consumer in consumers {
+            consumer.forward(index, of: store, header, arrived, now: now)
+            if consumer.isAwaitingStart { isAwaited = true }
+        }
+        if payload.isStart { governor.keyframeBegan() }
+        if isAwaited { requestKeyframe() }
+    }
+
+    /// A keyframe begins: those that wait for it follow this layer from now on.
+    private func begin(_ payload: PayloadDescriptor?, _ packet: borrowing PacketBuffer, _ header: RTPHeader) {
+        if let read = payload?.size(packet, header: header) { size = read }
+        guard !joining.isEmpty else { return }
+        guard joining.contains(where: { $0.canJoin(self) }) else { return }
+        let ready = joining.filter { $0.canJoin(self) }
+        for consumer in ready { consumer.join(self) }
+        joining.removeAll { joined in ready.contains { $0 === joined } }
+    }
+
+    /// A receiver begins with the next packet that can begin a stream. Until it has a capture time of this stream, it
+    /// would compute with that of the stream before, which another machine may have captured.
+    func consumerBegins() { needsCaptureTime = true }
+
+    /// Computes the packet's capture time, as its receivers would, if the packet has none.
+    private func addCaptureTime(to header: inout RTPHeader) {
+        if header.captureTime == nil, let captured {
+            let distance = header.timestamp.interval(since: captured.rtp, clockRate: codec.clockRate)
+            if distance <= AbsoluteCaptureTime.reach { header.captureTime = captured.time.advanced(by: distance) }
+        }
+        if header.captureTime != nil { needsCaptureTime = false }
+    }
+
+    /// Whether the packet at this position is the newest of its epoch.
+    private func advance(to position: StreamPosition) -> Bool {
+        guard let newest else {
+            newest = position
+            return true
+        }
+        if position.epoch != newest.epoch { beginEpoch() }
+        guard position.epoch != newest.epoch || position.number > newest.number else { return false }
+        self.newest = position
+        return true
+    }
+
+    /// The publisher's stream restarted. Consumers join it at its next keyframe, which may be requested immediately.
+    private func beginEpoch() {
+        clock = nil
+        captured = nil
+        needsCaptureTime = true
+        governor = KeyframeGovernor()
+        recent.forgetKeyframe()
+        for consumer in consumers { consumer.streamRestarted() }
+    }
+
+    /// Packets are missing before the next one. Consumers join it as if it had restarted.
+    func wasInterrupted() {
+        newest = nil
+        beginEpoch()
+    }
+
+    /// The replay with which a consumer begins now. Without a keyframe that is young enough, requests one and returns
+    /// nil.
+    func replay() -> Replay? {
+        if let start = recent.start(now: loop.now), store.contains(start.first) { return Replay(from: start) }
+        requestKeyframe()
+        return nil
+    }
+
+    /// Sends the packets of a replay that may be sent now.
+    func run(_ replay: inout Replay, _ send: (Int, PacketStore, RecentPackets.Packet) -> Void) -> Replay.Outcome {
+        replay.run(recent, of: store, now: loop.now) { send($0, store, $1) }
+    }
+
+    /// Requests a keyframe from the source, at most once a second.
+    func requestKeyframe() {
+        guard codec.media == .video, source.isReady else { return }
+        switch governor.request(now: loop.now) {
+        case .askNow: source.requestKeyframe()
+        case .askAt(let time): keyframeTimer.arm(at: time)
+        case .wait: break
+        }
+    }
+
+    private func askAgain() {
+        if governor.timeout(now: loop.now) { source.requestKeyframe() }
+    }
+
+    /// Ends the timer of a pending request, and the way to other parts of the room.
+    func end() {
+        keyframeTimer.disarm()
+        pipes = []
+    }
+
+    /// Between two clocks that the layer passes on. Publishers send a report a second.
+    static let clockInterval = TimeInterval.milliseconds(200)
+
+    /// Ignores a clock that follows too soon, because each costs work for every subscriber and part of the room.
+    func setClock(_ clock: SenderClock) {
+        if let last = self.clock, clock.at - last.at < Self.clockInterval { return }
+        self.clock = clock
+        for pipe in pipes { pipe.send(.clock(StreamLayerID(stream: id, layer: index), clock)) }
+        for consumer in consumers { consumer.setClock(clock) }
+    }
+
+    /// When it was last watched.
+    var lastWatched = MonotonicTime.zero
+
+    /// Sets the measurement of the publisher's part of the room.
+    func set(_ measured: LayerMeasurement) {
+        told = measured
+        delivery.set(isSilent: measured.isSilent)
+    }
+    private var told: LayerMeasurement?
+
+    /// Its measurement, for other parts of the room.
+    var measurement: LayerMeasurement {
+        LayerMeasurement(rate: knownRate, size: knownSize, isSilent: delivery.isSilent)
+    }
+
+    /// Its rate on the path as far as it is known, in bits per second. Nil before that.
+    var knownRate: Double? { rate.current(now: loop.now).flatMap { $0 > 0 ? $0 : nil } ?? rate.latest ?? told?.rate }
+    /// The size of its frames, as far as it is known.
+    var knownSize: FrameSize? { size ?? told?.size }
+}
+
+/// One layer of a stream, in messages between parts of a room.
+struct StreamLayerID: Hashable, Sendable {
+    var stream: Int
+    var layer = 0
+}
+
+/// The measurement of a layer on its publisher's loop, for the other parts of the room.
+struct LayerMeasurement: Equatable, Sendable {
+    /// On the path, in bits per second.
+    var rate: Double?
+    var size: FrameSize?
+    /// Whether it is to be delivered, and is not.
+    var isSilent = false
+
+    /// Whether others have to know the difference.
+    func differs(from known: LayerMeasurement?) -> Bool {
+        guard let known, known.size == size, known.isSilent == isSilent else { return true }
+        return abs((rate ?? 0) - (known.rate ?? 0)) * 10 > known.rate ?? 0
+    }
+}
+
+/// Whether a layer delivers, as the times of its packets show. It is told the time.
+///
+/// Browsers turn their higher layers off by themselves while bandwidth or processor time is short.
+struct LayerDelivery {
+    /// Without packets for this long while others have some, a layer is silent.
+    static let silence = TimeInterval.milliseconds(500)
+    /// How long a layer may take to begin after someone wants it.
+    static let start = TimeInterval.seconds(3)
+    /// How long a silent layer has to deliver until it counts again.
+    static let proof = TimeInterval.seconds(1)
+
+    private var wantedSince: MonotonicTime?
+    private var deliversSince: MonotonicTime?
+    /// Whether it is wanted, and does not deliver.
+    private(set) var isSilent = false
+    /// Whether another part of the room knows it.
+    private var isTold = false
+
+    mutating func set(isSilent: Bool) { (self.isSilent, isTold) = (isSilent, true) }
+
+    /// - Parameters:
+    ///   - isWanted: whether the publisher is to send it
+    ///   - last: its newest packet
+    ///   - others: the newest packet of all layers
+    mutating func update(isWanted: Bool, last: MonotonicTime, others: MonotonicTime, now: MonotonicTime) {
+        guard !isTold else { return }
+        guard isWanted else {
+            (wantedSince, deliversSince, isSilent) = (nil, nil, false)
+            return
+        }
+        let since = wantedSince ?? now
+        wantedSince = since
+        let isDelivering = last > .zero && last + Self.silence >= others
+        if isDelivering {
+            let begun = deliversSince ?? now
+            deliversSince = begun
+            if now - begun >= Self.proof { isSilent = false }
+        } else {
+            let hadBegun = deliversSince != nil
+            deliversSince = nil
+            if hadBegun || now - since >= Self.start { isSilent = true }
+        }
+    }
+}
