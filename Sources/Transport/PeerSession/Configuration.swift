@@ -77,6 +77,9 @@ public struct SenderConfiguration: Sendable {
     /// Sent, if it is at most 16 bytes, until the peer's first report on this stream shows that it knows the SSRC (RFC
     /// 9143, section 15).
     public var mid: String?
+    /// The stream's layer of a video that comes in several (RFC 8851), at most 16 bytes. Sent for as long as the mid, and with
+    /// every repeat.
+    public var layer: String?
     /// The header extensions that the peer accepts. See `PeerSession.setExtensions`.
     public var extensions: HeaderExtensionIDs
     /// How many of the sent packets may be retransmitted, the newest ones; 0 means none.
@@ -86,7 +89,7 @@ public struct SenderConfiguration: Sendable {
 
     public init(
         ssrc: SSRC, retransmissionSSRC: SSRC? = nil, clockRate: UInt32,
-        retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil,
+        retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil, layer: String? = nil,
         extensions: HeaderExtensionIDs = HeaderExtensionIDs(), history: Int = 512, isAudio: Bool = false
     ) {
         self.ssrc = ssrc
@@ -94,6 +97,7 @@ public struct SenderConfiguration: Sendable {
         self.clockRate = clockRate
         self.retransmissionPayloadTypes = retransmissionPayloadTypes
         self.mid = mid
+        self.layer = layer
         self.extensions = extensions
         self.history = history
         self.isAudio = isAudio

@@ -20,6 +20,7 @@ final class OutgoingStream {
     private var paddingStep = 0
     @exclusivity(unchecked) private var newestTimestamp = RTPTimestamp(0)
     @exclusivity(unchecked) private let mid: [UInt8]
+    @exclusivity(unchecked) private let layer: [UInt8]
     /// Ids of the header extensions that the peer accepts.
     @exclusivity(unchecked) var extensions: HeaderExtensionIDs
     /// Whether the peer has reported on this SSRC and no longer needs the mid.
@@ -39,6 +40,8 @@ final class OutgoingStream {
         repeatSequence = SequenceNumber(UInt16.random(in: 0..<0x8000, using: &random))
         let mid = Array((configuration.mid ?? "").utf8)
         self.mid = mid.count > 16 ? [] : mid
+        let layer = Array((configuration.layer ?? "").utf8)
+        self.layer = layer.count > 16 ? [] : layer
         extensions = configuration.extensions
     }
 
@@ -184,7 +187,7 @@ final class OutgoingStream {
         fields.write(to: &scratch)
         scratch.bytes[0] |= 0x20
         let offset = writeExtensions(
-            of: packet, from: nil, hasMid: true, transportNumber: transportNumber, to: &scratch)
+            of: packet, from: nil, hasMid: true, isRepeat: true, transportNumber: transportNumber, to: &scratch)
         for index in 0..<Int(bytes) { scratch.bytes[offset + index] = 0 }
         scratch.bytes[offset + Int(bytes) - 1] = bytes
         scratch.count = offset + Int(bytes)
@@ -203,6 +206,8 @@ final class OutgoingStream {
     /// The length of a packet without its payload.
     private func headLength(of packet: SentPacket, hasMid: Bool, isRepeat: Bool) -> Int {
         var elements = hasMid && extensions.mid != nil && !mid.isEmpty ? 1 + mid.count : 0
+        let layerID = isRepeat ? extensions.repairedLayer : extensions.layer
+        if hasMid, layerID != nil, !layer.isEmpty { elements += 1 + layer.count }
         if extensions.transportNumber != nil { elements += 1 + TransportSequence.length }
         if extensions.captureTime != nil, let payload = packet.payload, let store {
             let length = store.captureTimeLength(of: payload)
@@ -214,13 +219,17 @@ final class OutgoingStream {
     /// Writes the header extensions that the peer accepts. Returns the length of the header.
     @inline(__always)
     private func writeExtensions(
-        of packet: SentPacket, from store: PacketStore?, hasMid: Bool, transportNumber: SequenceNumber?,
+        of packet: SentPacket, from store: PacketStore?, hasMid: Bool, isRepeat: Bool, transportNumber: SequenceNumber?,
         to scratch: inout PacketBuffer
     ) -> Int {
         var writer = HeaderExtensionWriter()
         if hasMid, let id = extensions.mid, !mid.isEmpty {
             let place = writer.element(id, length: mid.count, in: &scratch)
             for index in mid.indices { scratch.bytes[place + index] = mid[index] }
+        }
+        if hasMid, !layer.isEmpty, let id = isRepeat ? extensions.repairedLayer : extensions.layer {
+            let place = writer.element(id, length: layer.count, in: &scratch)
+            for index in layer.indices { scratch.bytes[place + index] = layer[index] }
         }
         if let number = transportNumber, let id = extensions.transportNumber {
             writer.write(number, as: id, to: &scratch)
@@ -244,7 +253,8 @@ final class OutgoingStream {
             ssrc: repeated ?? configuration.ssrc)
         fields.write(to: &scratch)
         var offset = writeExtensions(
-            of: packet, from: store, hasMid: hasMid, transportNumber: transportNumber, to: &scratch)
+            of: packet, from: store, hasMid: hasMid, isRepeat: repeated != nil, transportNumber: transportNumber,
+            to: &scratch)
         if repeated != nil {
             scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2

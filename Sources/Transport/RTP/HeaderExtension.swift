@@ -10,6 +10,10 @@ public struct HeaderExtension: Sendable, Hashable {
         case captureTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
         /// See `TransportSequence`.
         case transportNumber = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
+        /// The layer of a packet (RFC 8852, section 3.1).
+        case layer = "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id"
+        /// The layer that a packet of RTX repeats (RFC 8852, section 3.2).
+        case repairedLayer = "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id"
     }
 
     public static let ids: ClosedRange<UInt8> = 1...14
@@ -58,11 +62,18 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
     public var mid: UInt8?
     public var captureTime: UInt8?
     public var transportNumber: UInt8?
+    public var layer: UInt8?
+    public var repairedLayer: UInt8?
 
-    public init(mid: UInt8? = nil, captureTime: UInt8? = nil, transportNumber: UInt8? = nil) {
+    public init(
+        mid: UInt8? = nil, captureTime: UInt8? = nil, transportNumber: UInt8? = nil, layer: UInt8? = nil,
+        repairedLayer: UInt8? = nil
+    ) {
         self.mid = mid
         self.captureTime = captureTime
         self.transportNumber = transportNumber
+        self.layer = layer
+        self.repairedLayer = repairedLayer
     }
 
     public init(_ extensions: [HeaderExtension]) {
@@ -71,6 +82,8 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
             case .mid: mid = one.id
             case .captureTime: captureTime = one.id
             case .transportNumber: transportNumber = one.id
+            case .layer: layer = one.id
+            case .repairedLayer: repairedLayer = one.id
             case nil: break
             }
         }

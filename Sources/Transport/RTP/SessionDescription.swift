@@ -71,6 +71,8 @@ public struct MediaDescription: Sendable, Equatable {
     public var cname: String?
     /// Stream and track identifier as `a=msid` has them, `stream track` (RFC 8830).
     public var msid: String?
+    /// The layers of a video that comes in several. Nil for others.
+    public var simulcast: Simulcast?
     public var transport: TransportDescription
     /// For `application`: the m-line's media, protocol and formats, for the answer to repeat.
     public var applicationLine: ApplicationLine?

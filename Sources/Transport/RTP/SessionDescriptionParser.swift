@@ -211,6 +211,7 @@ private struct MediaParser {
     var cname: String?
     var msid: String?
     var sourceMsid: String?
+    var simulcast = SimulcastParser()
     var transport = TransportAttributes()
 
     init(mediaLine: Substring, direction: MediaDirection) throws(TransportError) {
@@ -262,6 +263,10 @@ private struct MediaParser {
             try source(value, line)
         case "ssrc-group":
             group(value)
+        case "rid":
+            simulcast.rid(value)
+        case "simulcast":
+            simulcast.simulcast(value)
         default:
             try transport.take(name, value, line)
         }
@@ -356,6 +361,7 @@ private struct MediaParser {
             retransmissionSSRC: retransmission, cname: cname == "-" ? nil : cname, msid: msid ?? sourceMsid,
             transport: transport, isRejected: port == 0 && !isBundleOnly, applicationLine: applicationLine)
         description.isMuxed = isMuxed
+        description.simulcast = simulcast.value
         return description
     }
 }

@@ -50,6 +50,7 @@ private struct DescriptionWriter {
             line("a=extmap:\(value.id)\(direction) \(value.uri)")
         }
         for format in description.formats { self.format(format) }
+        for attribute in description.simulcast?.attributes ?? [] { line("a=\(attribute)") }
         sources(description)
     }
 
