@@ -290,7 +290,7 @@ package final class RoomConnection {
         case .streamUnpublished(let body): unpublished(body)
         case .streamChanged(let body): changed(body)
         case .receiverAssigned(let body): assigned(body)
-        case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, of: body.stream)
+        case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, layers: body.layers, of: body.stream)
         case .closed(let closing):
             end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
         case .joined, .published, .unpublished, .streamStateSet, .subscribed, .unsubscribed, .pong, .left, .error: break

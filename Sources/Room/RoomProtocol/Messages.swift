@@ -337,10 +337,13 @@ package struct StreamLimit: Codable, Sendable, Equatable {
     package var stream: Int
     /// The most that any of them carries, without headers. Nil if one carries all of it.
     package var bitsPerSecond: Int?
+    /// The layers of the video that somebody watches. Nil for all; empty if nobody watches it.
+    package var layers: [String]?
 
-    package init(stream: Int, bitsPerSecond: Int?) {
+    package init(stream: Int, bitsPerSecond: Int?, layers: [String]? = nil) {
         self.stream = stream
         self.bitsPerSecond = bitsPerSecond
+        self.layers = layers
     }
 }
 
