@@ -35,18 +35,22 @@ struct MadeUpNodes: PlanningCatalogue {
         NodeKind("screen", .renderer, "", inputs: [Port("in", [.rawVideo], encodings: ["I420"])]),
         NodeKind("ear", .renderer, "", inputs: [Port("in", [.rawAudio])]),
         NodeKind("room", .transport, "", inputs: [Port("in", [.encodedVideo], encodings: ["vp8", "h264"])]),
+        NodeKind(
+            "hall", .transport, "", inputs: [Port("video", [.encodedVideo], encodings: ["vp8", "h264"])],
+            settings: [SettingContract("layers", .integer(1...3), default: 1, isChangeable: true, "")]),
         NodeKind("disk", .recorder, "", inputs: [Port("in", [.encodedVideo], encodings: ["h264"])]),
         NodeKind("tape", .recorder, "", inputs: [Port("in", [.encodedVideo], encodings: ["h264", "vp8"])]),
         NodeKind("packets", .transport, "", inputs: [Port("in", [.rtp])]),
         NodeKind(
             "vp8-encoder", .codec, "", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
-            outputs: [Port("out", [.encodedVideo], encodings: ["vp8"])]),
+            outputs: [Port("out", [.encodedVideo], encodings: ["vp8"])],
+            settings: [SettingContract("layer", .text, "")]),
         NodeKind(
             "h264-encoder", .codec, "", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
             outputs: [Port("out", [.encodedVideo], encodings: ["h264"])],
             settings: [
                 SettingContract("bitrate", .integer(1...1_000_000), isChangeable: true, ""),
-                SettingContract("interval", .integer(1...100), ""),
+                SettingContract("interval", .integer(1...100), ""), SettingContract("layer", .text, ""),
             ]),
         NodeKind(
             "video-decoder", .codec, "", inputs: [Port("in", [.encodedVideo])],
@@ -78,6 +82,8 @@ struct MadeUpNodes: PlanningCatalogue {
     func output(repeating input: String, of node: Node) -> String? { node.kind == "rate" ? "out" : nil }
 
     func kind(named name: String) -> NodeKind? { kinds.kind(named: name) }
+
+    func videoLayers(of node: Node) -> Int { node.settings["layers"]?.integer ?? 1 }
 
     func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         if request.kind.name == "broken" {
@@ -112,12 +118,17 @@ struct MadeUpNodes: PlanningCatalogue {
 }
 
 extension FormatAlternative {
-    /// Such as `h264`, or `I420-decoded` for one that the source decodes itself, or `NV12-slow` for too low a rate.
+    /// Such as `h264`, or `I420-decoded` for one that the source decodes itself, or `NV12-slow` for too low a rate. It may end
+    /// with a size, as `I420-1280x720`.
     init(madeUp words: Substring) {
         let parts = words.split(separator: "-")
         let encoding = String(parts[0])
+        let size = parts.last?.split(separator: "x").compactMap { Int($0) } ?? []
         self.init(
-            encoding, MediaFormat(MediaKind(ofEncoding: encoding), encoding, width: 640, height: 480),
+            encoding,
+            MediaFormat(
+                MediaKind(ofEncoding: encoding), encoding, width: size.first ?? 640,
+                height: size.count == 2 ? size[1] : 480),
             work: Work(decodes: parts.contains("decoded") ? 1 : 0), shortfall: parts.contains("slow") ? 1 : 0)
     }
 }

@@ -233,7 +233,8 @@ import Testing
         }
         + VideoEncoder.Codec.allCases.map {
             VideoEncoder(
-                $0, bitrate: .megabitsPerSecond(1), keyframeInterval: 10, element: "auto", degradation: .balanced)
+                $0, bitrate: .megabitsPerSecond(1), keyframeInterval: 10, element: "auto", degradation: .balanced,
+                layer: .half)
         }
 
     @Test func `every setting of a handle is one of its kind, with a valid value`() throws {

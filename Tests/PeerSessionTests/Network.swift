@@ -92,6 +92,8 @@ final class Call {
     private var kept: [[UInt8]] = []
     /// Called for each media packet that an end receives.
     var onMedia: (End, ReceiverID, RTPHeader, borrowing PacketBuffer) -> Void = { _, _, _, _ in }
+    /// Called for each datagram that an end puts on its path.
+    var inspect: (End, [UInt8]) -> Void = { _, _ in }
     /// The positions of those packets in their streams.
     private(set) var positions: [StreamPosition] = []
     private(set) var events: [[PeerSessionEvent]] = [[], []]
@@ -243,6 +245,7 @@ final class Call {
         let path = paths[end.rawValue]
         sent[end.rawValue] += 1
         sentBytes[end.rawValue] += bytes.count
+        inspect(end, bytes)
         guard !path.isCut, !chance(path.loss) else { return }
         guard let leaves = departure(of: bytes.count, from: end) else { return }
         let copies = chance(path.duplication) ? 2 : 1

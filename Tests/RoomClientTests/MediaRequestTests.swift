@@ -35,6 +35,14 @@ import Testing
         #expect(request.graph(silent)?.node("source") == camera.graph(silent)?.node("source"))
     }
 
+    @Test func `layers are a wish of the output, and one is none`() {
+        var request = camera
+        #expect(request.graph(silent)?.node("output")?.settings["layers"] == nil)
+        request.layers = 3
+        #expect(request.graph(silent)?.node("output")?.settings["layers"] == 3)
+        #expect(links(request, silent) == ["source > output.video"])
+    }
+
     @Test func `a bitrate needs an encoder, with the codec of the stream that it continues`() {
         var request = camera
         request.bitrate = Bitrate(bitsPerSecond: 800_000)

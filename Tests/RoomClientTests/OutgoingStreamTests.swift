@@ -11,7 +11,7 @@ import Testing
         private let count = Atomic<Int>(0)
         var requests: Int { count.load(ordering: .relaxed) }
         func requestKeyframe() { count.add(1, ordering: .relaxed) }
-        func limitRate(bitsPerSecond: Int) {}
+        func limitRate(bitsPerSecond: Int, keepsSize: Bool) {}
     }
 
     /// Passes frames of 25 per second.
@@ -119,5 +119,99 @@ import Testing
         take(stream, new, 5...5)
         #expect(seen.all.last == 5, "the newer one goes on")
         track.disconnect()
+    }
+
+    // MARK: - Layers
+
+    private final class LayerInput: StreamInput {
+        let layer: VideoLayer
+        private let state = Mutex<(requests: Int, limit: Int?)>((0, nil))
+        var requests: Int { state.withLock { $0.requests } }
+        var limit: Int? { state.withLock { $0.limit } }
+
+        init(_ layer: VideoLayer) { self.layer = layer }
+
+        func requestKeyframe() { state.withLock { $0.requests += 1 } }
+        func limitRate(bitsPerSecond: Int, keepsSize: Bool) { state.withLock { $0.limit = bitsPerSecond } }
+
+        /// Each payloader counts from a number of its own.
+        func frame(_ milliseconds: UInt64, isKeyframe: Bool = false) -> RTPBatch {
+            RTPBatch(
+                captureTime: MediaTime(nanoseconds: milliseconds * 1_000_000 + UInt64(layer.divisor - 1)),
+                rtpTimestamp: UInt32(layer.divisor) * 1_000_000 &+ UInt32(truncatingIfNeeded: milliseconds * 90),
+                isKeyframe: isKeyframe,
+                layer: layer)
+        }
+    }
+
+    private func layered() -> (OutgoingStream, [VideoLayer: LayerInput]) {
+        let stream = OutgoingStream(.vp8)
+        var inputs: [VideoLayer: LayerInput] = [:]
+        for layer in VideoLayer.allCases {
+            let input = LayerInput(layer)
+            inputs[layer] = input
+            stream.begin(input)
+            stream.show(input)
+        }
+        return (stream, inputs)
+    }
+
+    @Test func `the layers of a frame have one timestamp, also after days`() throws {
+        let (stream, inputs) = layered()
+        let track = stream.track()
+        #expect(track.layers == [.quarter, .half, .full])
+        let frames = Mutex<[RTPBatch]>([])
+        track.connect(TrackReceiver(take: { batch in frames.withLock { $0.append(batch) } }, stateChanged: {}))
+        let times: [UInt64] = [0, 33, 67, 100, 86_400_000 * 30]
+        for time in times {
+            for input in inputs.values { stream.take(input.frame(time, isKeyframe: true), from: input) }
+        }
+        let all = frames.withLock { $0 }
+        #expect(all.count == 15)
+        let first = try #require(all.first).rtpTimestamp
+        for frame in all {
+            let milliseconds = frame.captureTime.nanoseconds / 1_000_000
+            #expect(frame.rtpTimestamp &- first == UInt32(truncatingIfNeeded: milliseconds * 90))
+        }
+        track.disconnect()
+    }
+
+    @Test func `a layer begins at a keyframe, which is requested, and is limited alone`() throws {
+        let (stream, inputs) = layered()
+        let track = stream.track()
+        let seen = numbers(of: track)
+        let (half, full) = (try #require(inputs[.half]), try #require(inputs[.full]))
+        stream.take(half.frame(0), from: half)
+        #expect(half.requests == 1)
+        stream.take(half.frame(400), from: half)
+        #expect(half.requests == 1)
+        stream.take(half.frame(600), from: half)
+        #expect(half.requests == 2)
+        stream.take(half.frame(640, isKeyframe: true), from: half)
+        stream.take(half.frame(680), from: half)
+        #expect(seen.all == [16, 17])
+        track.limitRate(bitsPerSecond: 5, of: .half, keepsSize: true)
+        #expect(half.limit == 5 && full.limit == nil)
+        track.requestKeyframe(of: .quarter)
+        #expect(inputs[.quarter]?.requests == 1)
+        stream.pause(half)
+        #expect(track.layers == [.quarter, .full])
+        stream.limitLayers(1)
+        #expect(track.layers.isEmpty)
+        track.disconnect()
+    }
+
+    @Test func `a room that has the video in one size lacks the layers that come later`() {
+        let (stream, full) = (OutgoingStream(.vp8), LayerInput(.full))
+        stream.begin(full)
+        stream.show(full)
+        let track = stream.track()
+        track.connect(TrackReceiver(take: { _ in }, stateChanged: {}))
+        #expect(!stream.isPublished(without: .full) || track.layers.isEmpty)
+        let half = LayerInput(.half)
+        stream.begin(half)
+        #expect(stream.isPublished(without: .half))
+        track.disconnect()
+        #expect(!stream.isPublished(without: .half))
     }
 }

@@ -57,7 +57,7 @@ private final class StubInput: StreamInput {
     }
 
     func requestKeyframe() {}
-    func limitRate(bitsPerSecond: Int) {}
+    func limitRate(bitsPerSecond: Int, keepsSize: Bool) {}
 
     /// Delivers a frame after some time.
     func deliver(_ machine: StubMachine) async {

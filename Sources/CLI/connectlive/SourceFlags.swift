@@ -79,7 +79,17 @@ struct EncodingFlags: ParsableArguments {
             valueName: "quality"))
     var degradation: DegradationFlag?
 
+    @Option(
+        help: ArgumentHelp(
+            "Sizes in which the video is encoded and sent, 1 to 3: 2 adds half of width and height, 3 also a quarter. Each "
+                + "viewer gets the largest one that the network carries (default: 1, which costs least processor time)."
+        ))
+    var layers: Int?
+
     func validate() throws {
+        if let layers, !(1...VideoLayer.allCases.count).contains(layers) {
+            throw ValidationError("--layers must be 1 to 3 sizes, not \(layers).")
+        }
         if let fps, !(1...60).contains(fps) {
             throw ValidationError("--fps must be 1 to 60 frames per second, not \(fps).")
         }
@@ -98,6 +108,7 @@ struct EncodingFlags: ParsableArguments {
         options.videoCodec = codec?.codec
         options.videoBitrate = bitrate
         options.videoDegradation = degradation?.degradation
+        if let layers { options.videoLayers = layers }
         if let size {
             options.videoWidth = size.width
             options.videoHeight = size.height

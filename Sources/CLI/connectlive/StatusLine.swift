@@ -51,7 +51,7 @@ struct StatusLine {
                 video.encoderKeepsUp ? "encoder keeps up" : "encoder too slow: reduce --size or --fps",
             ] : ["\(video.framesSent) frames sent as the source delivers them, nothing is encoded"]
         return [
-            "publishing \(video.codec) \(video.width)x\(video.height)",
+            "publishing \(video.codec) \(sizes(of: video))",
             bitrate(video.bitsPerSecond),
         ] + work + limitation(of: video, statistics) + [
             "loss \(percent(video.packetsLost, of: video.packetsSent))",
@@ -62,9 +62,9 @@ struct StatusLine {
     /// Size and rate of the outgoing video, and why they are not better. Nil before its first frame, and for video that is
     /// not encoded here.
     static func quality(_ statistics: RoomStatistics) -> VideoQuality? {
-        guard let video = statistics.published.first(where: \.isVideo), video.isEncoded, video.width > 0 else {
-            return nil
-        }
+        guard let video = statistics.published.first(where: \.isVideo) else { return nil }
+        if let quality = video.layeredQuality { return quality }
+        guard video.isEncoded, video.width > 0 else { return nil }
         let limitation: QualityLimitation =
             switch video.limitation {
             case .none: .none
@@ -77,6 +77,12 @@ struct StatusLine {
             limitation: limitation, limitedBitsPerSecond: carried(of: video, statistics).map { Int($0) })
     }
 
+    /// Such as `640x360`, or `320x180+640x360` of a video in layers.
+    private static func sizes(of video: RoomStatistics.Published) -> String {
+        let active = video.layers.filter(\.isActive).map { "\($0.width)x\($0.height)" }
+        return active.isEmpty ? "\(video.width)x\(video.height)" : active.joined(separator: "+")
+    }
+
     /// The bits per second that the network carries, or the best one of the subscribers if that carries less.
     private static func carried(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> Double? {
         video.limitation == .subscribers ? video.limitedBitsPerSecond : statistics.sendingBitsPerSecond
@@ -84,6 +90,7 @@ struct StatusLine {
 
     /// How much the network carries, if that limits the video.
     private static func limitation(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> [String] {
+        if let quality = video.layeredQuality { return quality.limitation == .none ? [] : ["\(quality)"] }
         guard video.limitation == .network || video.limitation == .subscribers,
             let rate = carried(of: video, statistics)
         else { return [] }
@@ -142,7 +149,7 @@ struct StatusLine {
 extension VideoQuality {
     /// Whether a viewer sees the same size at the same rate.
     fileprivate func looks(like other: VideoQuality) -> Bool {
-        (width, height) == (other.width, other.height)
+        (width, height, layers) == (other.width, other.height, other.layers)
             && abs((framesPerSecond ?? 0) - (other.framesPerSecond ?? 0)) < 0.05
     }
 }

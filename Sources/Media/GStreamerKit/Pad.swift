@@ -15,7 +15,7 @@ package enum PadEvent: Sendable {
     case forceKeyUnit
     /// Upstream: a consumer limits the encoder to this bitrate, because its network carries no more. It may say what the
     /// video keeps then.
-    case rateLimit(source: UInt64, bitsPerSecond: Int, degradation: Degradation?)
+    case rateLimit(source: UInt64, bitsPerSecond: Int, degradation: Degradation?, keepsSize: Bool)
     /// Upstream: a consumer cannot take another size.
     case sizeHold
     /// Upstream: an element may take another format.
@@ -151,8 +151,13 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
     /// - Parameters:
     ///   - source: tells this consumer from others of the encoder.
     ///   - degradation: the property that the video keeps; nil leaves it to the encoder.
-    package func limitRate(bitsPerSecond: Int, source: UInt64, degradation: Degradation? = nil) {
-        let wish = degradation.map { ", \(RateLimit.degradation)=(string)\($0.rawValue)" } ?? ""
+    ///   - keepsSize: whether the frames keep their size, because the video comes in several.
+    package func limitRate(
+        bitsPerSecond: Int, source: UInt64, degradation: Degradation? = nil, keepsSize: Bool = false
+    ) {
+        let wish =
+            (degradation.map { ", \(RateLimit.degradation)=(string)\($0.rawValue)" } ?? "")
+            + (keepsSize ? ", \(RateLimit.keepsSize)=(boolean)true" : "")
         pushUpstream(
             "\(RateLimit.name), \(RateLimit.rate)=(gint64)\(bitsPerSecond), \(RateLimit.source)=(guint64)\(source)\(wish);"
         )
@@ -188,6 +193,7 @@ private enum RateLimit {
     static let rate = "bits-per-second"
     static let source = "source"
     static let degradation = "degradation"
+    static let keepsSize = "keeps-size"
 
     static func read(_ event: UnsafeMutablePointer<GstEvent>) -> PadEvent? {
         guard let structure = gst_event_get_structure(event), gst_structure_has_name(structure, name) != 0 else {
@@ -200,7 +206,10 @@ private enum RateLimit {
         let degradation = gst_structure_get_string(structure, degradation).flatMap {
             Degradation(rawValue: String(cString: $0))
         }
-        return .rateLimit(source: UInt64(consumer), bitsPerSecond: Int(bits), degradation: degradation)
+        var keepsSize: gboolean = 0
+        gst_structure_get_boolean(structure, Self.keepsSize, &keepsSize)
+        return .rateLimit(
+            source: UInt64(consumer), bitsPerSecond: Int(bits), degradation: degradation, keepsSize: keepsSize != 0)
     }
 }
 

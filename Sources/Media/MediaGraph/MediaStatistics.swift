@@ -66,6 +66,12 @@ public struct MediaStatistics: Sendable, Equatable {
         public var limitedBitsPerSecond: Int?
         /// Whether the capture queue has dropped nothing in the last 2 seconds.
         public var encoderKeepsUp = true
+        /// Whether nothing is encoded at present, because no consumer wants it: a layer of a video that is off, or a network
+        /// that carries nothing.
+        public var isResting = false
+        /// The share of the time that encoding took in the last 2 seconds, 0...1, and whether that has been too much for long.
+        public var load = 0.0
+        public var isOverloaded = false
 
         public init() {}
     }

@@ -10,15 +10,19 @@ public struct RTPBatch: Sendable {
     public var rtpTimestamp: UInt32
     /// Whether a decoder can start with this frame; always true for audio.
     public var isKeyframe: Bool
+    /// The layer of a video that comes in several. The layers of a frame have its timestamps in common.
+    public var layer: VideoLayer
 
     public init(
-        bytes: [UInt8] = [], ends: [Int] = [], captureTime: MediaTime, rtpTimestamp: UInt32, isKeyframe: Bool
+        bytes: [UInt8] = [], ends: [Int] = [], captureTime: MediaTime, rtpTimestamp: UInt32, isKeyframe: Bool,
+        layer: VideoLayer = .full
     ) {
         self.bytes = bytes
         self.ends = ends
         self.captureTime = captureTime
         self.rtpTimestamp = rtpTimestamp
         self.isKeyframe = isKeyframe
+        self.layer = layer
     }
 
     /// Number of packets.

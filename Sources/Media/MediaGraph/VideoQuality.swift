@@ -34,6 +34,23 @@ public struct VideoQuality: Sendable, Hashable {
     public var limitation: QualityLimitation
     /// The bits of encoded video per second that the networks of the consumers carry. Nil if nothing limits them.
     public var limitedBitsPerSecond: Int?
+    /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. The size above is that of the
+    /// largest layer that is sent.
+    public var layers: [Layer] = []
+
+    /// A layer of a video.
+    public struct Layer: Sendable, Hashable {
+        /// In pixels.
+        public var width: Int
+        /// In pixels.
+        public var height: Int
+        /// Whether it is encoded and sent.
+        public var isActive: Bool
+
+        public init(width: Int, height: Int, isActive: Bool) {
+            (self.width, self.height, self.isActive) = (width, height, isActive)
+        }
+    }
 
     public init(
         width: Int, height: Int, framesPerSecond: Double? = nil, limitation: QualityLimitation = .none,
@@ -54,13 +71,25 @@ extension VideoQuality: CustomStringConvertible {
             let tenths = Int((rate * 10).rounded())
             return " at \(tenths / 10)" + (tenths.isMultiple(of: 10) ? "" : ".\(tenths % 10)")
         }
-        let format = "\(width)x\(height)\(rate ?? "")"
+        let format = layers.isEmpty ? "\(width)x\(height)\(rate ?? "")" : layers.format
         let carried = limitedBitsPerSecond.map { "\(($0 + 500) / 1000) kbit/s" } ?? "more again"
         return switch limitation {
         case .none: "full quality: \(format)"
         case .network: "the network carries \(carried): \(format)"
+        case .subscribers where limitedBitsPerSecond == nil && !layers.isEmpty: "the subscribers watch \(format)"
         case .subscribers: "the networks of all subscribers carry \(carried): \(format)"
         case .processor: "the processor is too slow: \(format)"
         }
+    }
+}
+
+extension [VideoQuality.Layer] {
+    /// Such as `320x180 and 640x360, without 1280x720`.
+    fileprivate var format: String {
+        func list(_ isActive: Bool) -> String {
+            filter { $0.isActive == isActive }.map { "\($0.width)x\($0.height)" }.joinedAsList
+        }
+        let (on, off) = (list(true), list(false))
+        return (on.isEmpty ? "nothing" : on) + (off.isEmpty ? "" : ", without \(off)")
     }
 }

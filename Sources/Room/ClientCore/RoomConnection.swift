@@ -305,7 +305,7 @@ package final class RoomConnection {
         case .streamChanged(let body): changed(body)
         case .receiverAssigned(let body): assigned(body)
         case .iceServers(let body): use(body.iceServers)
-        case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, of: body.stream)
+        case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, layers: body.layers, of: body.stream)
         case .closed(let closing):
             end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
         case .joined, .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .pong, .left,

@@ -6,6 +6,9 @@ package struct Sender: Sendable, Equatable {
     package var codec: Codec
     package var ssrc: SSRC
     package var retransmissionSSRC: SSRC?
+    /// The layers of a video that comes in several, lowest first (RFC 8851). Empty for one encoding. Packets name them, so that
+    /// the offer needs no SSRCs: a server that does not know layers then takes the stream of the m-line's mid.
+    package var layers: [String] = []
     /// Whether the stream has ended, so that its m-line is free for another one with another mid (RFC 8829, section
     /// 5.2.2).
     package var hasEnded = false
@@ -36,6 +39,11 @@ package struct OfferedStream: Sendable, Equatable {
 package enum UpDescription {
     /// The header extensions of our offers. An id means the same in each m-line of a bundle (RFC 8843, section 9.1).
     static let offeredExtensions = [HeaderExtension(id: 1, .captureTime), HeaderExtension(id: 2, .transportNumber)]
+    /// Those of a video that comes in layers.
+    static let layeredExtensions =
+        offeredExtensions + [
+            HeaderExtension(id: 3, .mid), HeaderExtension(id: 4, .streamID), HeaderExtension(id: 5, .repairedStreamID),
+        ]
 
     package static func offer(
         sessionID: UInt64, version: UInt64, senders: [Sender], transport: TransportDescription, cname: String
@@ -48,18 +56,28 @@ package enum UpDescription {
                         kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .inactive,
                         formats: Codec.formats([sender.codec]), transport: transport, isRejected: true)
                 }
-                return MediaDescription(
+                let isLayered = !sender.layers.isEmpty
+                var media = MediaDescription(
                     kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .sendonly,
-                    formats: Codec.formats([sender.codec]).map(\.reported), extensions: offeredExtensions,
-                    ssrcs: [sender.ssrc],
-                    retransmissionSSRC: sender.retransmissionSSRC, cname: cname, msid: "\(cname) \(sender.mid)",
-                    transport: transport)
+                    formats: Codec.formats([sender.codec]).map(\.reported),
+                    extensions: isLayered ? layeredExtensions : offeredExtensions,
+                    ssrcs: isLayered ? [] : [sender.ssrc],
+                    retransmissionSSRC: isLayered ? nil : sender.retransmissionSSRC, cname: cname,
+                    msid: "\(cname) \(sender.mid)", transport: transport)
+                if isLayered { media.simulcast = Simulcast(isSending: true, rids: sender.layers) }
+                return media
             })
+    }
+
+    /// The layers of our offer that an m-line of its answer accepts. Empty if it accepts one encoding only.
+    package static func acceptedLayers(of media: MediaDescription) -> [String] {
+        guard let simulcast = media.simulcast, !simulcast.isSending else { return [] }
+        return simulcast.rids
     }
 
     /// The header extensions of our offer that an m-line of its answer accepts.
     package static func acceptedExtensions(of media: MediaDescription) -> HeaderExtensionIDs {
-        media.accepted(of: offeredExtensions)
+        media.accepted(of: layeredExtensions)
     }
 
     /// The stream of an offer's m-line. Throws if the server cannot accept it.

@@ -266,6 +266,15 @@ public struct LocalMediaOptions: Sendable {
         set { request.bitrate = newValue.map(Bitrate.init(bitsPerSecond:)) }
     }
 
+    /// The sizes in which the video is encoded and sent, 1 to 3: 2 adds half of width and height, 3 also a quarter (simulcast). A
+    /// viewer gets the largest one that its network carries, and those that nobody watches are not encoded. 1 by default: three
+    /// cost about a third more processor time. Frames of fewer pixels than 960x540 get at most two sizes, and those of fewer than
+    /// 480x270 one. A change while a room has the video takes effect when it is published again; fewer sizes do at once. (Linux)
+    public var videoLayers: Int {
+        get { request.layers }
+        set { request.layers = min(max(1, newValue), VideoLayer.allCases.count) }
+    }
+
     /// The property that video keeps, if it is encoded here, when the network carries less or the machine is too slow: its frame rate
     /// (`motion`), its size (`detail`), or neither alone. Nil, the default, means `motion`. (Linux)
     public var videoDegradation: Degradation? {

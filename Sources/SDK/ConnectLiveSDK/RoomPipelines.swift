@@ -11,12 +11,16 @@ public struct Publish: MediaNode {
     ///   - label: free text that all participants see beside the streams.
     ///   - degradation: the property that video keeps, if it is encoded for this node, when the network carries less or the machine is too
     ///     slow; nil for `detail` of screens and `motion` of others.
+    ///   - layers: the sizes in which the video is encoded and sent, 1 to 3: 2 adds half of width and height, 3 also a quarter.
+    ///     Nil for one.
     public init(
-        room: String, access: RoomAccess? = nil, label: String? = nil, degradation: Degradation? = nil
+        room: String, access: RoomAccess? = nil, label: String? = nil, degradation: Degradation? = nil,
+        layers: Int? = nil
     ) {
         var settings = RoomAccess.settings(room, access)
         settings["label"] = label
         settings["degradation"] = degradation?.rawValue
+        settings["layers"] = layers
         handle = NodeHandle(RoomNodes.publish, settings)
     }
 

@@ -198,7 +198,8 @@ private struct Validation {
             // An end without input does nothing, even if none of its inputs is required. A link may misspell its name.
             let isEnd = !isMeantElsewhere && !kind.inputs.isEmpty && kind.outputs.isEmpty && kind.group != .element
             if isEnd, !isFed, !kind.inputs.contains(where: \.isRequired), sources.isEmpty {
-                let ports = kind.inputs.map { "\(node.name).\($0.name)" }.joined(separator: " or ")
+                let ports = kind.inputs.filter { !kind.isLayer($0) }.map { "\(node.name).\($0.name)" }
+                    .joined(separator: " or ")
                 add(
                     .unconnected, node.name,
                     "Nothing feeds \(ports). Link an output to one of them, or remove the node.")

@@ -195,7 +195,7 @@ extension PortReference {
 extension NodeKind {
     /// The name of the first free input that fits; the first input if none does.
     fileprivate func freeInput(for kinds: Set<MediaKind>, of node: String, _ taken: Set<PortReference>) -> String {
-        for port in inputs where kinds.canBecome(port.kinds) {
+        for port in inputs where kinds.canBecome(port.kinds) && !isLayer(port) {
             if port.isRepeated {
                 let number = (1...1000).first { !taken.contains(PortReference(node: node, port: "\(port.name)\($0)")) }
                 return "\(port.name)\(number ?? 1)"

@@ -16,18 +16,21 @@ public struct Demand: Sendable, Hashable {
         /// Whether it sends to peers, whose decoders of H.264 need not read more than constrained baseline (RFC 7742,
         /// section 6.2).
         let isForPeers: Bool
+        /// Whether it is a further layer of a video, which is always encoded for it.
+        let layer: LayerInput?
         /// The codec in which an inserted encoder feeds it in the graph that runs. Nil if none does.
         let running: String?
 
         public init(
             _ name: String, _ port: Port, onward: Demand? = nil, isDecoder: Bool = false, isForPeers: Bool = false,
-            running: String? = nil
+            layer: LayerInput? = nil, running: String? = nil
         ) {
             self.name = name
             self.port = port
             self.onward = onward
             self.isDecoder = isDecoder
             self.isForPeers = isForPeers
+            self.layer = layer
             self.running = running
         }
     }
@@ -75,12 +78,12 @@ public struct Demand: Sendable, Hashable {
 
     /// The number of consumers that accept a format unchanged.
     func served(by format: MediaFormat) -> Int {
-        consumers.filter { $0.port.takes(format) }.map { $0.onward?.served(by: format) ?? 1 }.reduce(0, +)
+        consumers.filter { $0.takes(format) }.map { $0.onward?.served(by: format) ?? 1 }.reduce(0, +)
     }
 
     /// How far down a format stands in the lists of the consumers that accept it, added up.
     func distance(of format: MediaFormat) -> Int {
-        consumers.filter { $0.port.takes(format) }.map { consumer in
+        consumers.filter { $0.takes(format) }.map { consumer in
             (consumer.port.encodings(of: format.kind).firstIndex(of: format.encoding) ?? 0)
                 + (consumer.onward?.distance(of: format) ?? 0)
         }.reduce(0, +)
@@ -91,7 +94,7 @@ public struct Demand: Sendable, Hashable {
     /// The nodes to insert between the output and a consumer, in their order. Nil if none can help.
     func adapters(from format: MediaFormat, to consumer: Consumer) -> [Adapter]? {
         let port = consumer.port
-        if port.takes(format) { return [] }
+        if consumer.takes(format) { return [] }
         let isVideo = format.kind == .rawVideo || format.kind == .encodedVideo
         let (raw, encoded): (MediaKind, MediaKind) =
             isVideo ? (.rawVideo, .encodedVideo) : (.rawAudio, .encodedAudio)
@@ -108,7 +111,9 @@ public struct Demand: Sendable, Hashable {
             guard isVideo, let wanted = pixelFormat(for: port, of: current) else { return nil }
             return adapters + [.convert(wanted)]
         }
-        guard port.kinds.contains(encoded), let codec = codec(for: consumer, encoded, of: current),
+        // All layers of a video have its codec.
+        let given = consumer.layer != nil && port.takes(format) ? format.encoding : nil
+        guard port.kinds.contains(encoded), let codec = given ?? codec(for: consumer, encoded, of: current),
             let input = encoders[codec]
         else {
             return nil
@@ -117,7 +122,7 @@ public struct Demand: Sendable, Hashable {
             guard isVideo, let wanted = pixelFormat(for: input, of: current) else { return nil }
             adapters.append(.convert(wanted))
         }
-        return adapters + [.encode(codec)]
+        return adapters + [consumer.layer.map { .layer(codec, $0) } ?? .encode(codec)]
     }
 
     /// The codec to encode in for a consumer, among those that it accepts. One that is fed keeps its codec, so that an edit
@@ -167,12 +172,14 @@ enum Adapter: Sendable, Hashable {
     case convert(String)
     /// With a codec.
     case encode(String)
+    /// With a codec, as a further layer of a video.
+    case layer(String, LayerInput)
 
     var work: Work {
         switch self {
         case .decodeVideo, .decodeAudio: Work(decodes: 1)
         case .convert: Work(conversions: 1)
-        case .encode: Work(encodes: 1)
+        case .encode, .layer: Work(encodes: 1)
         }
     }
 
@@ -184,6 +191,9 @@ enum Adapter: Sendable, Hashable {
         case .decodeAudio: format = .rawAudio
         case .convert(let pixelFormat): format.encoding = pixelFormat
         case .encode(let codec): (format.kind, format.encoding) = (MediaKind(ofEncoding: codec), codec)
+        case .layer(let codec, let input):
+            (format.kind, format.encoding) = (MediaKind(ofEncoding: codec), codec)
+            format = input.layer.scaled(format)
         }
         return format
     }

@@ -25,6 +25,9 @@ extension NodePlan {
     /// The inputs to add and remove when this plan replaces `running`; nil if the node has to be rebuilt.
     func inputChange(from running: NodePlan) -> (added: Set<String>, removed: Set<String>)? {
         guard inputsComeAndGo, running.inputsComeAndGo else { return nil }
+        var running = running
+        // Sentences do not count.
+        (running.notes, running.passedOver) = (notes, passedOver)
         let added = Set(inputs.keys).subtracting(running.inputs.keys)
         let removed = Set(running.inputs.keys).subtracting(inputs.keys)
         let common = without(added)

@@ -9,6 +9,8 @@ public protocol PlanningCatalogue: NodeCatalogue {
     func input(_ port: String, of node: Node, running: NodePlan?, on environment: any PlanEnvironment) -> Port?
     /// The output that has the format of an input, whatever that is. Nil for most nodes.
     func output(repeating input: String, of node: Node) -> String?
+    /// In how many layers a node wants the video of its input `video`. 1 for most nodes.
+    func videoLayers(of node: Node) -> Int
 }
 
 extension PlanningCatalogue {
@@ -19,6 +21,8 @@ extension PlanningCatalogue {
     }
 
     public func output(repeating input: String, of node: Node) -> String? { nil }
+
+    public func videoLayers(of node: Node) -> Int { 1 }
 }
 
 /// Turns a graph into a plan: collects the demand for each output from the ends of the graph, settles formats along the
@@ -104,15 +108,19 @@ private struct Planning {
     let environment: any PlanEnvironment
     let running: GraphPlan?
     private let demands: [PortReference: Demand]
+    /// The inputs for the further layers of a video, beside those of the graph.
+    private let layers: [PortReference: LayerInput]
     private var nodes: [NodePlan] = []
     private var links: [LinkPlan] = []
 
     init(
         graph: MediaGraph, catalogue: any PlanningCatalogue, environment: any PlanEnvironment, running: GraphPlan?
     ) {
+        let (graph, layers) = graph.addingLayers(catalogue)
         (self.graph, self.catalogue, self.environment, self.running) = (graph, catalogue, environment, running)
+        self.layers = layers
         demands = graph.demands(
-            catalogue,
+            catalogue, layers: layers,
             input: { reference, node in
                 let plan = running?.node(node.name)
                 let isSame =
@@ -142,6 +150,7 @@ private struct Planning {
         var feeding: [LinkPlan] = []
         for link in graph.links(into: node.name) {
             do throws(MediaError) {
+                if let layer = layers[link.to], !layer.suits(try format(of: link.from)) { continue }
                 let output = try adapt(link)
                 feeding.append(LinkPlan(link: Link(from: output, to: link.to), format: try format(of: output)))
             } catch {
@@ -313,7 +322,12 @@ extension Port {
 }
 
 extension Adapter {
-    fileprivate var isEncoder: Bool { if case .encode = self { true } else { false } }
+    fileprivate var isEncoder: Bool {
+        switch self {
+        case .encode, .layer: true
+        case .decodeVideo, .decodeAudio, .convert: false
+        }
+    }
 
     /// Its node: the kind, the ending of its name, and the settings.
     fileprivate var node: (kind: String, ending: String, settings: [String: SettingValue]) {
@@ -322,6 +336,7 @@ extension Adapter {
         case .decodeAudio: ("audio-decoder", "raw", [:])
         case .convert(let format): ("convert", format.lowercased(), ["pixel-format": .text(format)])
         case .encode(let codec): ("\(codec)-encoder", codec, [:])
+        case .layer(let codec, let input): ("\(codec)-encoder", "\(codec)-\(input.layer.rawValue)", input.settings)
         }
     }
 }

@@ -29,8 +29,9 @@ struct EncoderQuality: Sendable {
     /// The bitrate without a limit, at full size. 0 before it is known.
     private(set) var wish = 0
     private var rate = EncoderRate()
-    /// Nil if the size cannot change.
-    private var adaptation: VideoAdaptation?
+    /// Rests if the size cannot change: it then notices overload alone.
+    private var adaptation: VideoAdaptation
+    private let isScalable: Bool
     /// The step of the frame that is being encoded, or was last.
     private var encoding = VideoAdaptation.Step()
     /// The policy of the node's setting. Nil leaves it to the consumers.
@@ -42,29 +43,49 @@ struct EncoderQuality: Sendable {
     private var newest: UInt64?
     /// When the frame that is being encoded entered the encoder.
     private var entered: MediaTime?
+    /// Whether nothing is encoded without a consumer that wants it, apart from requested keyframes.
+    private let isOnDemand: Bool
+    /// Whether a keyframe was requested and is not encoded yet. The first frame shows that the encoder works.
+    private var owesKeyframe: Bool
 
-    /// - Parameter usualPolicy: applies if neither the node nor a consumer has a policy.
-    init(chosen: Bitrate?, isScalable: Bool, policy: Degradation?, usualPolicy: Degradation) {
+    /// - Parameters:
+    ///   - usualPolicy: applies if neither the node nor a consumer has a policy.
+    ///   - isOnDemand: whether nothing is encoded without a limit of a consumer above 0.
+    init(
+        chosen: Bitrate?, isScalable: Bool, policy: Degradation?, usualPolicy: Degradation, isOnDemand: Bool = false
+    ) {
         self.chosen = chosen
+        (self.isOnDemand, owesKeyframe) = (isOnDemand, isOnDemand)
         (chosenPolicy, self.usualPolicy) = (policy, usualPolicy)
-        if isScalable { adaptation = VideoAdaptation(policy ?? usualPolicy) }
+        self.isScalable = isScalable
+        adaptation = VideoAdaptation(policy ?? usualPolicy)
+        adaptation.rest(!isScalable)
     }
 
     var target: Target {
-        let size = adaptation?.size.map { Size(width: $0.width, height: $0.height) }
-        return Target(bitrate: rate.bitrate, frameShare: rate.frameShare, size: size, step: adaptation?.current)
+        let size = adaptation.size.map { Size(width: $0.width, height: $0.height) }
+        return Target(bitrate: rate.bitrate, frameShare: rate.frameShare, size: size, step: adaptation.current)
     }
 
     /// The bitrate to which a consumer limits the encoder. Nil without a limit.
     var limit: Int? { rate.limit }
 
     private var limitation: QualityLimitation {
-        if adaptation?.isLimitedByProcessor == true { return .processor }
-        return adaptation?.isLimited == true || rate.limit.map { $0 < wish } ?? false ? .network : .none
+        if adaptation.isLimitedByProcessor { return .processor }
+        return adaptation.isLimited || rate.limit.map { $0 < wish } ?? false ? .network : .none
     }
 
+    /// Whether no consumer wants the video at present.
+    var isResting: Bool { rate.limit == 0 || isOnDemand && rate.limit == nil }
+
+    /// The share of the time that encoding takes, as of the newest seconds, and whether that is too much.
+    var load: Double { isResting ? 0 : adaptation.load }
+    var isOverloaded: Bool { !isResting && adaptation.isOverloaded }
+
     /// The share of the frames that is encoded for long.
-    private var frames: Double { adaptation?.current.frames ?? (rate.limit == 0 ? 1 : rate.frameShare) }
+    private var frames: Double {
+        adaptation.rests ? (rate.limit == 0 ? 1 : rate.frameShare) : adaptation.current.frames
+    }
 
     /// The present size and rate.
     var quality: VideoQuality {
@@ -86,7 +107,7 @@ struct EncoderQuality: Sendable {
         let size = Size(width: width, height: height)
         guard size != source.size || framesPerSecond != source.framesPerSecond else { return }
         source = (size, framesPerSecond)
-        adaptation?.setSource(width: width, height: height, framesPerSecond: framesPerSecond)
+        adaptation.setSource(width: width, height: height, framesPerSecond: framesPerSecond)
         follow()
     }
 
@@ -98,14 +119,20 @@ struct EncoderQuality: Sendable {
 
     // MARK: - Consumers
 
-    mutating func setLimit(_ bitsPerSecond: Int, by source: UInt64, policy: Degradation?, now: MediaTime) {
-        rate.setLimit(bitsPerSecond, by: source, policy: policy, now: now)
+    /// - Parameter keepsSize: whether the consumer gets the video in several sizes, and leaves out the largest ones itself.
+    mutating func setLimit(
+        _ bitsPerSecond: Int, by source: UInt64, policy: Degradation?, keepsSize: Bool = false, now: MediaTime
+    ) {
+        rate.setLimit(bitsPerSecond, by: source, policy: policy, keepsSize: keepsSize, now: now)
         follow()
     }
 
+    /// A consumer needs a keyframe, which is encoded also if no consumer wants more.
+    mutating func demandKeyframe() { owesKeyframe = isOnDemand }
+
     /// A consumer that cannot take another size got a frame.
     mutating func holdSize() {
-        adaptation?.holdSize(encoding.size, now: time)
+        adaptation.holdSize(encoding.size, now: time)
         follow()
     }
 
@@ -117,7 +144,8 @@ struct EncoderQuality: Sendable {
         let isAdmitted = rate.admitsFrame(at: timestamp)
         if let newest, timestamp > newest { time.nanoseconds += min(timestamp - newest, Self.longestStep) }
         newest = timestamp
-        adaptation?.captured(at: time, wish: wish, limit: rate.limit, isExceeding: rate.isExceeding)
+        guard !isOnDemand || !isResting else { return owesKeyframe }
+        adaptation.captured(at: time, wish: wish, limit: rate.limit, isExceeding: rate.isExceeding)
         follow()
         return isAdmitted
     }
@@ -125,27 +153,29 @@ struct EncoderQuality: Sendable {
     /// A frame is about to enter the encoder, after so many were dropped because the encoder was busy. Returns the target
     /// for it.
     mutating func prepareFrame(after dropped: Int, now: MediaTime) -> Target {
-        for _ in 0..<dropped { adaptation?.dropped() }
+        for _ in 0..<dropped { adaptation.dropped() }
         entered = now
-        if let adaptation { encoding = adaptation.current }
+        encoding = adaptation.current
         return target
     }
 
-    mutating func encoded(bytes: Int, now: MediaTime) {
+    mutating func encoded(bytes: Int, isKeyframe: Bool = false, now: MediaTime) {
         rate.encoded(bytes: bytes)
-        if let entered { adaptation?.encoded(in: now.seconds(since: entered)) }
+        if isKeyframe { owesKeyframe = false }
+        if let entered { adaptation.encoded(in: now.seconds(since: entered)) }
         entered = nil
     }
 
     /// The need falls with the size. A smaller size still gets all bits that the network carries: an estimate of a network
     /// that is hardly used fails.
     private mutating func follow() {
-        adaptation?.setPolicy(chosenPolicy ?? rate.policy ?? usualPolicy)
-        let step = adaptation?.current ?? VideoAdaptation.Step()
+        adaptation.setPolicy(chosenPolicy ?? rate.policy ?? usualPolicy)
+        adaptation.rest(!isScalable || rate.keepsSize)
+        let step = adaptation.current
         rate.mostFrames = step.frames
         rate.setWish(
             Int((Double(wish) * step.bitrate).rounded()),
-            most: adaptation?.isLimitedByNetwork == true
+            most: adaptation.isLimitedByNetwork
                 ? wish : Int((Double(wish) * min(1, 2 * step.bitrate)).rounded()))
     }
 }

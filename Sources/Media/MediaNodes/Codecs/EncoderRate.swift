@@ -29,6 +29,7 @@ struct EncoderRate {
         var rate: Int
         var until: MediaTime
         var policy: Degradation?
+        var keepsSize = false
     }
 
     private var limits: [Limit] = []
@@ -64,10 +65,15 @@ struct EncoderRate {
 
     /// The policy of the first consumer that has one. Those of several would undo each other.
     var policy: Degradation? { limits.first { $0.policy != nil }?.policy }
+    /// Whether a consumer gets the video in several sizes, so that this one stays.
+    var keepsSize: Bool { limits.contains(where: \.keepsSize) }
 
     /// - Parameter source: the consumer. The least limit of all counts.
-    mutating func setLimit(_ rate: Int, by source: UInt64, policy: Degradation? = nil, now: MediaTime) {
-        let new = Limit(source: source, rate: max(0, rate), until: now + Self.lifetime, policy: policy)
+    mutating func setLimit(
+        _ rate: Int, by source: UInt64, policy: Degradation? = nil, keepsSize: Bool = false, now: MediaTime
+    ) {
+        let new = Limit(
+            source: source, rate: max(0, rate), until: now + Self.lifetime, policy: policy, keepsSize: keepsSize)
         if let place = limits.firstIndex(where: { $0.source == source }) {
             limits[place] = new
         } else {

@@ -50,6 +50,9 @@ extension MediaFormat {
         return (Encoding.named(encoding)?.caps ?? "video/x-\(encoding)") + sizeAndRate
     }
 
+    /// The known size of video, as the end of caps.
+    var size: String { (width.map { ",width=\($0)" } ?? "") + (height.map { ",height=\($0)" } ?? "") }
+
     /// The known size and rate of video, as the end of caps.
     var sizeAndRate: String {
         (width.map { ",width=\($0)" } ?? "") + (height.map { ",height=\($0)" } ?? "")

@@ -114,6 +114,10 @@ struct VideoAdaptation: Sendable {
     private var idle: MediaTime?
     private var heldUntil: MediaTime?
     private var isHeld = false
+    /// Whether size and frames stay whole, because the consumer has other sizes of the video. Only overload is noticed.
+    private(set) var rests = false
+    /// The share of the time that encoding took in the newest span.
+    private(set) var load = 0.0
     /// The step that is in effect.
     private(set) var current = Step()
 
@@ -131,6 +135,18 @@ struct VideoAdaptation: Sendable {
         self.policy = policy
         rebuild()
     }
+
+    /// - Parameter rests: whether size and frames stay whole.
+    mutating func rest(_ rests: Bool) {
+        guard rests != self.rests else { return }
+        self.rests = rests
+        (network.step, processor.step) = (0, 0)
+        (lack, surplus) = (nil, nil)
+        settle()
+    }
+
+    /// Whether encoding takes too much time for long.
+    var isOverloaded: Bool { overloads >= 2 }
 
     /// The size to encode. Nil for that of the source.
     var size: (width: Int, height: Int)? {
@@ -208,6 +224,7 @@ struct VideoAdaptation: Sendable {
             window = Window(start: now)
             judge(seen, wish: Double(wish), room: room, now: now)
         }
+        guard !rests else { return }
         followNetwork(wish: Double(wish), room: room, now: now)
         settle()
     }
@@ -266,7 +283,7 @@ struct VideoAdaptation: Sendable {
     // MARK: - Spans of frames
 
     private mutating func judge(_ seen: Window, wish: Double, room: Double, now: MediaTime) {
-        judgeScene(seen, wish: wish, room: room)
+        if !rests { judgeScene(seen, wish: wish, room: room) }
         judgeProcessor(seen, now: now)
     }
 
@@ -290,11 +307,12 @@ struct VideoAdaptation: Sendable {
 
     private mutating func judgeProcessor(_ seen: Window, now: MediaTime) {
         let usage = seen.busy / max(0.001, now.seconds(since: seen.start))
+        load = usage
         let isOverloaded = usage > Self.overload || Double(seen.dropped) > Double(seen.frames) * Self.droppedShare
         let step = max(network.step, processor.step)
         if isOverloaded {
             (overloads, idle) = (overloads + 1, nil)
-            guard overloads >= 2, step + 1 < steps.count else { return }
+            guard !rests, overloads >= 2, step + 1 < steps.count else { return }
             processor.fall(to: step + 1, now: now)
             return
         }

@@ -19,6 +19,7 @@ final class VideoEncoderNode: RunningNode {
     private let element: Element
     private let choice: VideoEncoderElement
     private let keyframeInterval: Int
+    private let layer: VideoLayer
 
     /// The values that the elements have.
     private struct Applied {
@@ -49,12 +50,16 @@ final class VideoEncoderNode: RunningNode {
         choice = codec.element(element.factory)
         keyframeInterval = instance.integer("keyframe-interval")
         let chosen = instance.optionalInteger("bitrate").map(Bitrate.init(bitsPerSecond:))
-        scaler = instance.has("scale") ? FrameScaler(instance.element("scale"), instance.element("size")) : nil
+        layer = VideoLayer(rawValue: instance.text("layer")) ?? .full
+        scaler =
+            instance.has("scale") ? FrameScaler(instance.element("scale"), instance.element("size"), layer) : nil
         reporter = instance.reporter
         quality = Mutex(
             EncoderQuality(
-                chosen: chosen, isScalable: scaler != nil, policy: Degradation(rawValue: instance.text("degradation")),
-                usualPolicy: instance.plan.defaults["degradation"]?.text.flatMap(Degradation.init) ?? .motion))
+                chosen: chosen, isScalable: instance.plan.defaults["degradation"] != nil,
+                policy: Degradation(rawValue: instance.text("degradation")),
+                usualPolicy: instance.plan.defaults["degradation"]?.text.flatMap(Degradation.init) ?? .motion,
+                isOnDemand: layer != .full))
         // A receiver of warnings may block.
         ledger = FrameLedger { [name, reporter = instance.reporter, control = instance.control] frames in
             control.async {
@@ -93,6 +98,10 @@ final class VideoEncoderNode: RunningNode {
         ).example(800_000),
         Degradation.setting,
         SettingContract(
+            "layer", .choice(VideoLayer.allCases.reversed().map(\.rawValue)), default: .text(VideoLayer.full.rawValue),
+            "Layer of a published video; half and quarter divide width and height by 2 and 4, and are encoded only while a "
+                + "room wants them"),
+        SettingContract(
             "keyframe-interval", .integer(1...100_000), default: 3000, unit: "frames",
             "Longest interval between keyframes without a request"),
         SettingContract(
@@ -114,7 +123,9 @@ final class VideoEncoderNode: RunningNode {
     }
 
     static func plan(_ request: NodeRequest, codec: EncodedVideo) throws(MediaError) -> NodePlan {
-        let input = request.input("in") ?? .rawVideo()
+        let layer = VideoLayer(rawValue: request.text("layer")) ?? .full
+        let arriving = request.input("in") ?? .rawVideo()
+        let input = layer.scaled(arriving)
         if let width = input.width, let height = input.height,
             let error = oddSize(width, height, of: request.name, codec)
         {
@@ -125,7 +136,11 @@ final class VideoEncoderNode: RunningNode {
         var plan = NodePlan(request.node)
         plan.passedOver = passedOver
         plan.notes.append("\(choice.factory) encodes, in \(choice.isHardware ? "hardware" : "software")")
-        plan.addQueue(as: "queue", .rawPictures, holding: input)
+        plan.addQueue(as: "queue", .rawPictures, holding: arriving)
+        if layer != .full {
+            plan.notes.append("the \(layer.rawValue) layer: encodes only while a room wants it")
+            try request.environment.require("videoscale")
+        }
         // Hardware differs from driver to driver, so the properties are set on the created element, as far as it
         // accepts them.
         var properties =
@@ -133,9 +148,12 @@ final class VideoEncoderNode: RunningNode {
         if properties["threads"] != nil, let width = input.width, let height = input.height {
             properties["threads"] = .integer(threads(forPixels: width * height))
         }
-        if followsNetwork(request, codec) {
+        let follows = followsNetwork(request, codec)
+        if follows || layer != .full {
             plan.add("videoscale", as: "scale", ["add-borders": false])
-            plan.add("capsfilter", as: "size")
+            plan.add("capsfilter", as: "size", layer == .full ? [:] : ["caps": .text("video/x-raw" + input.size)])
+        }
+        if follows {
             let policy: Degradation = request.sources.contains("screen") ? .detail : .motion
             plan.defaults["degradation"] = .text(policy.rawValue)
         }
@@ -284,10 +302,13 @@ final class VideoEncoderNode: RunningNode {
         }
         let restarts = choice.restartsForKeyframe
         element.source.onUpstreamEvent { [weak self] event in
+            if case .forceKeyUnit = event { self?.quality.withLock { $0.demandKeyframe() } }
             switch event {
             case .forceKeyUnit where restarts: self?.startAnew()
-            case .rateLimit(let source, let rate, let policy):
-                self?.quality.withLock { $0.setLimit(rate, by: source, policy: policy, now: GStreamer.now) }
+            case .rateLimit(let source, let rate, let policy, let keepsSize):
+                self?.quality.withLock {
+                    $0.setLimit(rate, by: source, policy: policy, keepsSize: keepsSize, now: GStreamer.now)
+                }
             case .sizeHold: self?.quality.withLock { $0.holdSize() }
             default: return .pass
             }
@@ -295,7 +316,8 @@ final class VideoEncoderNode: RunningNode {
         }
         element.source.watchBuffers { [weak self] buffer in
             ledger.encoded(bytes: buffer.byteCount, isKeyframe: buffer.isKeyframe)
-            self?.quality.withLock { $0.encoded(bytes: buffer.byteCount, now: GStreamer.now) }
+            let (bytes, isKeyframe) = (buffer.byteCount, buffer.isKeyframe)
+            self?.quality.withLock { $0.encoded(bytes: bytes, isKeyframe: isKeyframe, now: GStreamer.now) }
         }
         element.sink.watchEvents { event in
             guard case .caps(let caps) = event, let format = caps.structures.first.flatMap(MediaFormat.init) else {
@@ -307,7 +329,7 @@ final class VideoEncoderNode: RunningNode {
 
     /// Uses the table's bitrate for the arriving size and rate, unless one was set.
     private func adapt(to caps: Caps) {
-        guard let format = caps.structures.first.flatMap(MediaFormat.init), let width = format.width,
+        guard let format = caps.structures.first.flatMap(MediaFormat.init).map(layer.scaled), let width = format.width,
             let height = format.height
         else { return }
         scaler?.setSource(caps)
@@ -384,7 +406,12 @@ final class VideoEncoderNode: RunningNode {
 
     var counts: MediaStatistics.VideoEncoder {
         var counts = ledger.statistics
-        let (wish, quality) = quality.withLock { ($0.wish, $0.quality) }
+        let (wish, quality) = quality.withLock { quality in
+            (counts.isResting, counts.load, counts.isOverloaded) = (
+                quality.isResting, quality.load, quality.isOverloaded
+            )
+            return (quality.wish, quality.quality)
+        }
         (counts.wishedBitsPerSecond, counts.limitedBitsPerSecond) = (wish, quality.limitedBitsPerSecond)
         counts.framesPerSecond = quality.framesPerSecond
         counts.limitation =
@@ -400,12 +427,26 @@ final class VideoEncoderNode: RunningNode {
 /// The elements that change the size of the frames in front of an encoder. Frames of the source's size pass untouched.
 private final class FrameScaler: Sendable {
     private let filter: Element
+    private let layer: VideoLayer
     private let isPlain = AtomicBool(true)
+    /// The layer's size of the arriving frames. Nil for the whole layer, and before the first frame.
+    private let whole = Mutex<EncoderQuality.Size?>(nil)
     /// Whether a change is on its way through the elements, on the streaming thread.
     private let isChanging = AtomicBool()
 
-    init(_ scale: Element, _ filter: Element) {
-        self.filter = filter
+    init(_ scale: Element, _ filter: Element, _ layer: VideoLayer) {
+        (self.filter, self.layer) = (filter, layer)
+        if layer != .full {
+            // Before the scaler sees the caps of the frames that follow.
+            scale.sink.watchEvents { [weak self] event in
+                guard case .caps(let caps) = event,
+                    let format = caps.structures.first.flatMap(MediaFormat.init).map(layer.scaled),
+                    let width = format.width, let height = format.height
+                else { return }
+                self?.whole.withLock { $0 = EncoderQuality.Size(width: width, height: height) }
+                self?.set(nil)
+            }
+        }
         // The elements upstream keep their format.
         scale.sink.onUpstreamEvent { [isChanging] event in
             if case .reconfigure = event, isChanging.value { return .drop }
@@ -420,7 +461,8 @@ private final class FrameScaler: Sendable {
     }
 
     /// The size of the frames from the next one on; nil for that of the source. On the streaming thread.
-    func set(_ size: EncoderQuality.Size?) {
+    func set(_ reduced: EncoderQuality.Size?) {
+        let size = reduced ?? whole.withLock { $0 }
         let shape = isPlain.value ? ",pixel-aspect-ratio=1/1" : ""
         _ = isChanging.exchange(true)
         _ = filter.trySet(

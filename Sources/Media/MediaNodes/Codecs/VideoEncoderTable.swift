@@ -228,15 +228,17 @@ public struct VideoEncoder: MediaNode {
     ///   - element: the GStreamer element to use; nil for the first usable one, hardware first.
     ///   - degradation: the property that the video keeps when the network carries less or the machine is too slow; nil for `detail` of
     ///     screens and `motion` of others. Matters only if all consumers send to peers.
+    ///   - layer: the layer of a published video; nil for the whole size. Others are encoded only while a room wants them.
+    ///     `Publish` with layers has encoders of its own.
     public init(
         _ codec: Codec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil, element: String? = nil,
-        degradation: Degradation? = nil
+        degradation: Degradation? = nil, layer: VideoLayer? = nil
     ) {
         handle = NodeHandle(
             VideoEncoderNode.kind(of: codec.row),
             [
                 "bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval, "element": element,
-                "degradation": degradation?.rawValue,
+                "degradation": degradation?.rawValue, "layer": layer?.rawValue,
             ])
     }
 

@@ -187,7 +187,10 @@ package final class NodeInstance: NodeSettings, Sendable {
             state.plan = state.plan.adding(part)
         }
         try place(part)
-        for input in part.inputs.keys.sorted() { try publishing?.add(input, of: self) }
+        // In the order of the contract: one input may depend on another.
+        let order = kind.inputs.map(\.name)
+        let inputs = part.inputs.keys.map { (order.firstIndex(of: $0) ?? order.count, $0) }.sorted { $0 < $1 }
+        for (_, input) in inputs { try publishing?.add(input, of: self) }
     }
 
     /// Removes inputs while the node runs, which must have no source any more.

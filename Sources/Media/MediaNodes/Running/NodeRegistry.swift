@@ -101,6 +101,11 @@ public struct NodeRegistry: PlanningCatalogue {
         implementation(of: node)?.repeatedInputs[input]
     }
 
+    public func videoLayers(of node: Node) -> Int {
+        guard kind(named: node.kind)?.setting("layers") != nil else { return 1 }
+        return node.settings["layers"]?.integer ?? 1
+    }
+
     public func otherFiles(writtenBy node: Node) -> [String] {
         implementation(of: node)?.otherFiles(node) ?? []
     }

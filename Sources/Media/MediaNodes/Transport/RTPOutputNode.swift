@@ -103,11 +103,13 @@ package final class RTPOutputNode: NodeType, RunningNode {
     /// Limits the encoder to a bitrate for 3 s, in bits of encoded video per second. 0 lets it encode nothing. Does nothing
     /// for media that nothing here encodes. Any thread.
     ///
-    /// - Parameter degradation: the property that the video keeps; nil leaves it to the encoder.
-    package func limitRate(bitsPerSecond: Int, degradation: Degradation? = nil) {
+    /// - Parameters:
+    ///   - degradation: the property that the video keeps; nil leaves it to the encoder.
+    ///   - keepsSize: whether the frames keep their size, because the video comes in several.
+    package func limitRate(bitsPerSecond: Int, degradation: Degradation? = nil, keepsSize: Bool = false) {
         payloader.sink.limitRate(
             bitsPerSecond: bitsPerSecond, source: UInt64(UInt(bitPattern: ObjectIdentifier(self))),
-            degradation: degradation)
+            degradation: degradation, keepsSize: keepsSize)
     }
 
     package func report(into statistics: inout MediaStatistics, as name: String) {

@@ -20,6 +20,20 @@ package protocol EncodedTrack: AnyObject {
     func limitRate(bitsPerSecond: Int)
     /// Requests a keyframe. Does nothing for codecs that can be decoded from any packet.
     func requestKeyframe()
+    /// The layers of the video, the lowest first. Empty for one encoding. Layers may come and go while the track is published,
+    /// but only those that it has when it is offered are sent.
+    var layers: [VideoLayer] { get }
+    /// Counters of the encoder of a layer. Nil if nothing encodes it.
+    func encoderStatistics(of layer: VideoLayer) -> MediaStatistics.VideoEncoder?
+    /// Limits the encoder of a layer likewise.
+    ///
+    /// - Parameter keepsSize: whether further layers are sent, so that this one keeps its size.
+    func limitRate(bitsPerSecond: Int, of layer: VideoLayer, keepsSize: Bool)
+    func requestKeyframe(of layer: VideoLayer)
+    /// Other layers than before are sent.
+    func layersChanged(_ quality: VideoQuality)
+    /// The room takes one size only.
+    func layersRefused()
     /// The stream ended, or is not published after all. Its packets have no consumer.
     func disconnect()
 }
@@ -30,6 +44,23 @@ extension EncodedTrack {
     package var streamState: StreamState { .live }
 
     package func limitRate(bitsPerSecond: Int) {}
+
+    package var layers: [VideoLayer] { [] }
+
+    package func encoderStatistics(of layer: VideoLayer) -> MediaStatistics.VideoEncoder? {
+        layer == .full ? encoderStatistics : nil
+    }
+
+    package func limitRate(bitsPerSecond: Int, of layer: VideoLayer, keepsSize: Bool) {
+        if layer == .full { limitRate(bitsPerSecond: bitsPerSecond) }
+    }
+
+    package func requestKeyframe(of layer: VideoLayer) {
+        if layer == .full { requestKeyframe() }
+    }
+
+    package func layersChanged(_ quality: VideoQuality) {}
+    package func layersRefused() {}
 }
 
 /// A track and its published properties.

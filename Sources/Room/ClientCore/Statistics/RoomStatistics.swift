@@ -1,3 +1,5 @@
+package import MediaGraph
+
 /// Statistics of a room connection, for a status line or a report. Counters only grow; rates are means over about the
 /// last two seconds.
 public struct RoomStatistics: Sendable {
@@ -139,6 +141,33 @@ public struct RoomStatistics: Sendable {
         public var limitation = Limitation.none
         /// Whether no frame was dropped upstream of the encoder in the last seconds.
         public var encoderKeepsUp = true
+        /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. Size, rates and counters of the
+        /// encoder above are then those of the largest layer that is sent, and the others are sums.
+        public var layers: [Layer] = []
+        /// All of them in one. Nil without layers.
+        package var layeredQuality: VideoQuality?
+
+        /// One layer of a published video.
+        public struct Layer: Sendable {
+            /// The identifier in session descriptions: `q`, `h` or `f`.
+            public var rid: String
+            /// Size of the encoded frames, or of those that would be encoded.
+            public var width = 0
+            public var height = 0
+            public var framesPerSecond: Double?
+            /// Whether it is encoded and sent.
+            public var isActive = false
+            /// Why it is off, or worse than it could be. `subscribers`: nobody watches it, or their networks carry less.
+            public var limitation = Limitation.none
+            public var bitsPerSecond = 0.0
+            /// Bits of encoded video per second that the encoder would send without a limit. Nil if that is unknown.
+            public var wishedBitsPerSecond: Double?
+            /// Nil for video that passes through.
+            public var framesEncoded: Int?
+            public var framesSent = 0
+
+            package init(_ layer: VideoLayer) { rid = layer.rid }
+        }
     }
 
     /// The way of media between this machine and the server.

@@ -230,7 +230,10 @@ package final class LocalCapture: Sendable {
         // A stream that is published no longer does not keep its codec.
         streams.dropUnused()
         if contents.hasVideo, streams.stream(of: .video) == nil {
-            add(OutgoingStream(Codec(await plannedCodec(of: request, contents))))
+            let (codec, layers) = await plannedVideo(of: request, contents)
+            let stream = OutgoingStream(Codec(codec))
+            stream.plan(layers)
+            add(stream)
         }
         if contents.hasAudio, streams.stream(of: .audio) == nil { add(OutgoingStream(.opus)) }
     }
@@ -240,19 +243,25 @@ package final class LocalCapture: Sendable {
         streams.keep([stream])
     }
 
-    /// The codec that the video would have if it were on, as far as a plan tells that captures nothing. VP8 if that cannot be
-    /// planned.
-    private func plannedCodec(of request: MediaRequest, _ contents: MediaRequest.Contents) async -> VideoCodec {
-        if let codec = request.codec { return codec }
+    /// The codec and the layers that the video would have if it were on, as far as a plan tells that captures nothing. VP8 if
+    /// that cannot be planned.
+    private func plannedVideo(
+        of request: MediaRequest, _ contents: MediaRequest.Contents
+    ) async -> (VideoCodec, [VideoLayer]) {
+        if let codec = request.codec, request.layers == 1 { return (codec, []) }
         var request = request
         request.isVideoActive = true
         let video = PortReference(node: MediaRequest.output, port: "video")
         let preferred = await preferredCodec(of: request, contents)
         guard let graph = request.graph(contents, preferring: preferred),
             let plan = try? await machine.plan(graph, registry)
-        else { return .vp8 }
+        else { return (request.codec ?? .vp8, []) }
         let format = plan.links.first { $0.link.to == video }?.format
-        return format.flatMap { VideoCodec(rawValue: $0.encoding) } ?? .vp8
+        let inputs = plan.node(MediaRequest.output)?.inputs.keys.compactMap { VideoLayer(rawValue: $0) } ?? []
+        return (
+            format.flatMap { VideoCodec(rawValue: $0.encoding) } ?? request.codec ?? .vp8,
+            inputs.isEmpty ? [] : inputs.sorted() + [.full]
+        )
     }
 
     /// The codec of the encoder that a bitrate requests. Otherwise the planner chooses it.
@@ -389,7 +398,7 @@ package final class LocalCapture: Sendable {
 
     /// Counters of the video encoder. Zero without one.
     package var encoderStatistics: MediaStatistics.VideoEncoder {
-        statistics.encoders.values.first ?? MediaStatistics.VideoEncoder()
+        statistics.encoders.values.max { $0.width < $1.width } ?? MediaStatistics.VideoEncoder()
     }
 
     /// The running plan. Nil while nothing is captured.

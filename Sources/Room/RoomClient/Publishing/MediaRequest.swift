@@ -58,6 +58,8 @@ package struct MediaRequest: Sendable, Equatable {
     package var bitrate: Bitrate?
     /// The property that encoded video keeps when the network carries less or the machine is too slow. Nil means the frame rate.
     package var degradation: Degradation?
+    /// The sizes in which the video is encoded and sent: 2 adds half of width and height, 3 also a quarter.
+    package var layers = 1
     /// Whether somebody looks at the captured frames.
     package var isPreviewed = false
 
@@ -182,6 +184,7 @@ extension MediaRequest {
                 PublishNode.localKind.name, name: Self.output,
                 settings: [
                     "codec": codec.map { .text($0.rawValue) }, "degradation": degradation.map { .text($0.rawValue) },
+                    "layers": layers > 1 ? .integer(layers) : nil,
                 ].compactMapValues(\.self))
         }
     }

@@ -8,17 +8,30 @@ internal import Synchronization
 protocol StreamInput: AnyObject, Sendable {
     func requestKeyframe()
     /// See `EncodedTrack.limitRate`.
-    func limitRate(bitsPerSecond: Int)
+    func limitRate(bitsPerSecond: Int, keepsSize: Bool)
+    /// The layer of the stream that its packets are, which does not change.
+    var layer: VideoLayer { get }
+    /// See `EncodedTrack`.
+    func layersChanged(_ quality: VideoQuality)
+    func layersRefused()
+}
+
+extension StreamInput {
+    var layer: VideoLayer { .full }
+    func layersChanged(_ quality: VideoQuality) {}
+    func layersRefused() {}
 }
 
 /// One encoded stream of a graph, published in any number of rooms.
 ///
 /// It outlives its input, and the pipeline of the input: another input of the same codec continues the stream, with
 /// timestamps that count on. While an edit replaces the node of an input, the stream has two: the new one feeds it once it
-/// is shown, and the former one again if the edit fails.
+/// is shown, and the former one again if the edit fails. A video that is sent in several sizes has further inputs beside, one for
+/// each lower layer.
 final class OutgoingStream: Sendable {
     private struct Input {
         let id: ObjectIdentifier
+        var layer = VideoLayer.full
         /// Weak, because the node's elements hold this stream. A pipeline that could not be made leaves its inputs without
         /// a word.
         weak var source: (any StreamInput)?
@@ -33,11 +46,19 @@ final class OutgoingStream: Sendable {
     private struct State {
         /// Its tracks that rooms have, or are about to get.
         var tracks: Set<ObjectIdentifier> = []
+        /// The layers in which they were offered.
+        var offered: [ObjectIdentifier: [VideoLayer]] = [:]
         var receivers: [ObjectIdentifier: TrackReceiver] = [:]
-        /// The newest limit of each room in bits per second. The least one counts.
-        var limits: [ObjectIdentifier: Int] = [:]
+        /// The newest limit of each room in bits per second, by layer. The least one counts.
+        var limits: [VideoLayer: [ObjectIdentifier: Int]] = [:]
         /// In the order in which they began.
         var inputs: [Input] = []
+        /// Those of lower layers, likewise.
+        var lower: [LowerInput] = []
+        /// The layers of a stream without inputs.
+        var planned: [VideoLayer] = []
+        /// The most layers to send.
+        var mostLayers = VideoLayer.allCases.count
         /// The last input, after it has gone.
         var former: Input?
         /// Whether receivers have nothing yet on which the next frames may depend.
@@ -56,6 +77,19 @@ final class OutgoingStream: Sendable {
         var place: Int? { inputs.lastIndex(where: \.isShown) ?? inputs.indices.first }
         var current: Input? { place.map { inputs[$0] } }
         var isFed: Bool { inputs.contains { $0.source != nil } }
+
+        /// The input of a layer.
+        func source(of layer: VideoLayer) -> Input? {
+            layer == .full ? current : lower.last { $0.input.layer == layer && $0.input.isShown }?.input
+        }
+
+        /// Those that there are, the lowest first. Empty for one encoding.
+        var layers: [VideoLayer] {
+            let lower = Set(lower.filter { $0.input.source != nil }.map(\.input.layer))
+            let all = inputs.isEmpty && lower.isEmpty ? planned : lower.sorted() + [.full]
+            let allowed = Array(all.suffix(mostLayers))
+            return allowed.count > 1 ? allowed : []
+        }
 
         func isCurrent(_ input: any StreamInput) -> Bool { current?.id == ObjectIdentifier(input) }
 
@@ -83,6 +117,23 @@ final class OutgoingStream: Sendable {
         }
     }
 
+    private struct LowerInput {
+        var input: Input
+        /// Whether the next frames may depend on some that were not passed, and the capture time at the last request.
+        var needsKeyframe = true
+        var askedAt: MediaTime?
+
+        /// Whether to pass a frame, and whether to request a keyframe.
+        mutating func takes(_ batch: RTPBatch) -> (passes: Bool, asks: Bool) {
+            guard input.isShown else { return (false, false) }
+            if batch.isKeyframe { (needsKeyframe, askedAt) = (false, nil) }
+            guard needsKeyframe else { return (true, false) }
+            let isDue = askedAt.map { abs(batch.captureTime.seconds(since: $0)) >= OutgoingStream.patience } ?? true
+            if isDue { askedAt = batch.captureTime }
+            return (false, isDue)
+        }
+    }
+
     /// Seconds between requests for a keyframe that does not come. An element that is about to start may lose a request.
     private static let patience = 0.5
 
@@ -95,10 +146,16 @@ final class OutgoingStream: Sendable {
 
     /// Connects an input to the stream. If another input feeds the stream, the new one waits for `show`.
     func begin(_ input: any StreamInput) {
+        let new = Input(id: ObjectIdentifier(input), layer: input.layer, source: input)
         state.withLock { state in
+            guard input.layer == .full else {
+                state.lower.removeAll { $0.input.source == nil }
+                state.lower.append(LowerInput(input: new))
+                return state.timeline.isCommon = true
+            }
             _ = state.change { inputs in
                 inputs.removeAll { $0.source == nil }
-                inputs.append(Input(id: ObjectIdentifier(input), source: input))
+                inputs.append(new)
             }
         }
     }
@@ -108,6 +165,7 @@ final class OutgoingStream: Sendable {
         var asks = false
         change { state in
             let id = ObjectIdentifier(input)
+            state.lower.removeAll { $0.input.id == id }
             guard let gone = state.inputs.first(where: { $0.id == id }) else { return false }
             let isOther = state.change { inputs in inputs.removeAll { $0.id == id } }
             guard state.inputs.isEmpty else {
@@ -143,6 +201,8 @@ final class OutgoingStream: Sendable {
     /// does. Does nothing if the input has gone.
     func show(_ input: any StreamInput) {
         let asks = state.withLock { state in
+            let lower = state.lower.firstIndex { $0.input.id == ObjectIdentifier(input) }
+            if let lower { state.lower[lower].input.isShown = true }
             guard let place = state.inputs.firstIndex(where: { $0.id == ObjectIdentifier(input) }),
                 !state.inputs[place].isShown
             else { return false }
@@ -157,6 +217,8 @@ final class OutgoingStream: Sendable {
     /// Takes over the nodes that feed an input. News of an input that has gone, or waits, do not change the stream's state.
     func set(_ feed: InputFeed, of input: any StreamInput) {
         let isCurrent = state.withLock { state in
+            let lower = state.lower.firstIndex { $0.input.id == ObjectIdentifier(input) }
+            if let lower { state.lower[lower].input.feed = feed }
             guard let place = state.inputs.firstIndex(where: { $0.id == ObjectIdentifier(input) }) else { return false }
             state.inputs[place].feed = feed
             return place == state.place
@@ -180,10 +242,55 @@ final class OutgoingStream: Sendable {
     var streamState: StreamState { state.withLock { $0.streamState } }
     var videoFormat: MediaFormat? { codec.media == .video ? state.withLock { $0.current?.feed.format } : nil }
 
-    var encoderStatistics: MediaStatistics.VideoEncoder? { state.withLock { $0.current?.feed.encoder }?() }
+    var encoderStatistics: MediaStatistics.VideoEncoder? { encoderStatistics(of: .full) }
+
+    func encoderStatistics(of layer: VideoLayer) -> MediaStatistics.VideoEncoder? {
+        state.withLock { $0.source(of: layer)?.feed.encoder }?()
+    }
+
+    // MARK: - Layers
+
+    /// The layers of the video, the lowest first. Empty for one encoding.
+    var layers: [VideoLayer] { state.withLock { $0.layers } }
+
+    /// Sets the layers that the stream would have with an input.
+    func plan(_ layers: [VideoLayer]) { state.withLock { $0.planned = layers } }
+
+    /// Sets how many layers are sent at most.
+    func limitLayers(_ count: Int) { state.withLock { $0.mostLayers = max(1, count) } }
+
+    /// Whether a room has the video without this layer.
+    func isPublished(without layer: VideoLayer) -> Bool {
+        state.withLock { state in
+            state.receivers.keys.contains { state.offered[$0].map { !$0.contains(layer) } ?? false }
+        }
+    }
+
+    private func takeLower(_ batch: RTPBatch, from input: any StreamInput) {
+        var batch = batch
+        let (receivers, asks) = state.withLock { state -> ([TrackReceiver], Bool) in
+            let place = state.lower.firstIndex { $0.input.id == ObjectIdentifier(input) }
+            guard let place, state.source(of: input.layer)?.id == state.lower[place].input.id else {
+                return ([], false)
+            }
+            let (passes, asks) = state.lower[place].takes(batch)
+            guard passes, !state.hasEnded else { return ([], asks) }
+            state.timeline.continue(with: &batch, clockRate: codec.clockRate)
+            return (Array(state.receivers.values), false)
+        }
+        if asks { input.requestKeyframe() }
+        for receiver in receivers { receiver.take(batch) }
+    }
+
+    fileprivate func layersChanged(_ quality: VideoQuality) {
+        state.withLock { $0.current?.source }?.layersChanged(quality)
+    }
+
+    fileprivate func layersRefused() { state.withLock { $0.current?.source }?.layersRefused() }
 
     /// Called on a streaming thread of the input.
     func take(_ batch: RTPBatch, from input: any StreamInput) {
+        guard input.layer == .full else { return takeLower(batch, from: input) }
         var batch = batch
         var (receivers, asks) = ([TrackReceiver](), false)
         change { state in
@@ -249,33 +356,41 @@ final class OutgoingStream: Sendable {
     /// A track for one more room.
     func track() -> any OutgoingTrack { StreamTrack(of: self) }
 
-    fileprivate func add(_ track: ObjectIdentifier) { state.withLock { _ = $0.tracks.insert(track) } }
+    fileprivate func add(_ track: ObjectIdentifier) {
+        state.withLock { state in
+            state.tracks.insert(track)
+            state.offered[track] = state.layers
+        }
+    }
 
     fileprivate func connect(_ track: ObjectIdentifier, _ receiver: TrackReceiver?) {
         state.withLock { state in
             state.receivers[track] = receiver
             if receiver == nil {
                 state.tracks.remove(track)
-                state.limits[track] = nil
+                state.offered[track] = nil
+                for layer in state.limits.keys { state.limits[layer]?[track] = nil }
             }
         }
     }
 
     /// Limits the encoder of a stream to what all its rooms can take.
-    fileprivate func limitRate(bitsPerSecond: Int, by track: ObjectIdentifier) {
+    fileprivate func limitRate(
+        bitsPerSecond: Int, of layer: VideoLayer = .full, keepsSize: Bool = false, by track: ObjectIdentifier
+    ) {
         guard codec.media == .video else { return }
         let (least, source) = state.withLock { state in
-            state.limits[track] = bitsPerSecond
+            state.limits[layer, default: [:]][track] = bitsPerSecond
             // A room that nothing reaches any more drops what it gets. It must not stop the others.
-            let positive = state.limits.values.filter { $0 > 0 }.min()
-            return (positive ?? bitsPerSecond, state.current?.source)
+            let positive = state.limits[layer]?.values.filter { $0 > 0 }.min()
+            return (positive ?? bitsPerSecond, state.source(of: layer)?.source)
         }
-        source?.limitRate(bitsPerSecond: least)
+        source?.limitRate(bitsPerSecond: least, keepsSize: keepsSize)
     }
 
-    func requestKeyframe() {
+    func requestKeyframe(of layer: VideoLayer = .full) {
         guard codec.media == .video else { return }
-        state.withLock { $0.current?.source }?.requestKeyframe()
+        state.withLock { $0.source(of: layer)?.source }?.requestKeyframe()
     }
 }
 
@@ -300,12 +415,32 @@ private final class StreamTrack: OutgoingTrack {
     func requestKeyframe() { stream.requestKeyframe() }
 
     func limitRate(bitsPerSecond: Int) { stream.limitRate(bitsPerSecond: bitsPerSecond, by: ObjectIdentifier(self)) }
+
+    var layers: [VideoLayer] { stream.layers }
+
+    func encoderStatistics(of layer: VideoLayer) -> MediaStatistics.VideoEncoder? {
+        stream.encoderStatistics(of: layer)
+    }
+
+    func limitRate(bitsPerSecond: Int, of layer: VideoLayer, keepsSize: Bool) {
+        stream.limitRate(bitsPerSecond: bitsPerSecond, of: layer, keepsSize: keepsSize, by: ObjectIdentifier(self))
+    }
+
+    func requestKeyframe(of layer: VideoLayer) { stream.requestKeyframe(of: layer) }
+
+    func layersChanged(_ quality: VideoQuality) { stream.layersChanged(quality) }
+
+    func layersRefused() { stream.layersRefused() }
 }
 
 /// The RTP timestamps of a stream. Those of each input start at a random number; here they continue the former ones, by the
 /// time between the two captures.
+///
+/// Those of a video that comes in layers count from one frame on, so that all layers of a frame have the same.
 private struct Timeline {
     private var last: (captured: MediaTime, timestamp: UInt32)?
+    /// Whether several layers have the timestamps in common.
+    var isCommon = false
     /// Added to the timestamps of the input. Nil before its first frame.
     private var shift: UInt32?
 
@@ -313,10 +448,24 @@ private struct Timeline {
     mutating func pause() { shift = nil }
 
     mutating func `continue`(with batch: inout RTPBatch, clockRate: UInt32) {
+        if isCommon {
+            let origin = last ?? (batch.captureTime, batch.rtpTimestamp)
+            last = origin
+            let timestamp = origin.timestamp &+ Self.ticks(from: origin.captured, to: batch.captureTime, clockRate)
+            return batch.moveTimestamps(by: timestamp &- batch.rtpTimestamp)
+        }
         let shift = shift ?? distance(to: batch, clockRate: clockRate)
         self.shift = shift
         batch.moveTimestamps(by: shift)
         last = (batch.captureTime, batch.rtpTimestamp)
+    }
+
+    /// In integers: the same for all layers of a frame, and exact after days.
+    private static func ticks(from start: MediaTime, to end: MediaTime, _ clockRate: UInt32) -> UInt32 {
+        let elapsed = Int64(bitPattern: end.nanoseconds &- start.nanoseconds)
+        let (seconds, rest) = elapsed.quotientAndRemainder(dividingBy: 1_000_000_000)
+        let rate = Int64(clockRate)
+        return UInt32(truncatingIfNeeded: seconds &* rate &+ (rest * rate + 500_000_000) / 1_000_000_000)
     }
 
     private func distance(to batch: RTPBatch, clockRate: UInt32) -> UInt32 {

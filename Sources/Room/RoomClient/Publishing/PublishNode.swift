@@ -17,14 +17,22 @@ final class PublishNode: NodeType, PublishingNode {
     private static let inputs = [
         Port("video", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
         Port("audio", [.encodedAudio], encodings: ["opus"], isRequired: false),
+        // The layers of the video, which `layers` links.
+        Port("half", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
+        Port("quarter", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
     ]
+
+    private static let layers = SettingContract(
+        "layers", .integer(1...VideoLayer.allCases.count), default: 1, isChangeable: true,
+        "Sizes in which the video is encoded and sent (simulcast): 2 adds half of width and height, 3 also a quarter; viewers "
+            + "get the largest one that their network carries")
 
     static let kind = NodeKind(
         "publish", .transport, "Publishes to a room, as a participant of its own",
         inputs: inputs,
         settings: RoomAccess.settings + [
             SettingContract("label", .text, default: "", "Free text that all participants see beside the streams"),
-            Degradation.setting,
+            Degradation.setting, layers,
         ])
 
     /// Leaves room for header extensions, RTX and SRTP in a datagram of 1280 bytes.
@@ -33,6 +41,9 @@ final class PublishNode: NodeType, PublishingNode {
     /// An input, and the stream that it feeds.
     private final class Input: StreamInput {
         let stream: OutgoingStream
+        let layer: VideoLayer
+        private let reporter: Reporter
+        private let node: String
         private let payloader = Mutex<RTPOutputNode?>(nil)
         private let degradation: Policy
 
@@ -41,9 +52,17 @@ final class PublishNode: NodeType, PublishingNode {
         ) throws(MediaError) {
             self.stream = stream
             self.degradation = degradation
+            (reporter, node) = (instance.reporter, instance.name)
+            let layer = VideoLayer(rawValue: name) ?? .full
+            self.layer = layer
             let output = try RTPOutputNode(
                 instance, input: name,
-                handOver: { [weak self] batch in if let self { self.stream.take(batch, from: self) } },
+                handOver: { [weak self] batch in
+                    guard let self else { return }
+                    var batch = batch
+                    batch.layer = layer
+                    self.stream.take(batch, from: self)
+                },
                 onEnd: { [weak self] in if let self { self.stream.ended(self) } })
             payloader.withLock { $0 = output }
             stream.begin(self)
@@ -53,8 +72,17 @@ final class PublishNode: NodeType, PublishingNode {
 
         func requestKeyframe() { output?.requestKeyframe() }
 
-        func limitRate(bitsPerSecond: Int) {
-            output?.limitRate(bitsPerSecond: bitsPerSecond, degradation: degradation.value.withLock { $0 })
+        func limitRate(bitsPerSecond: Int, keepsSize: Bool) {
+            output?.limitRate(
+                bitsPerSecond: bitsPerSecond, degradation: degradation.value.withLock { $0 }, keepsSize: keepsSize)
+        }
+
+        func layersChanged(_ quality: VideoQuality) { reporter.qualityChanged(node, quality) }
+
+        func layersRefused() {
+            reporter.warn(
+                node,
+                "The server takes one size of the video only, so it gets the whole one. Layers need a newer server.")
         }
     }
 
@@ -66,9 +94,11 @@ final class PublishNode: NodeType, PublishingNode {
     }
 
     private let name: String
+    private let reporter: Reporter
     private let inputs = Mutex<[String: Input]>([:])
     private let streams: OutgoingStreams
     private let degradation: Policy
+    private let mostLayers: Mutex<Int>
     /// The room of the node's own. Nil if the program publishes the streams.
     private let room: PublishingStay?
 
@@ -95,6 +125,7 @@ final class PublishNode: NodeType, PublishingNode {
         }
         var plan = NodePlan(request.node)
         plan.inputsComeAndGo = true
+        try checkLayers(request)
         for (port, format) in request.inputs {
             guard let codec = Codec(node: format.encoding) else {
                 preconditionFailure("a publish node received \(format.encoding)")
@@ -113,6 +144,27 @@ final class PublishNode: NodeType, PublishingNode {
         return plan
     }
 
+    /// Layers that a graph links itself need the codec of the video, and fewer pixels.
+    private static func checkLayers(_ request: NodeRequest) throws(MediaError) {
+        for (port, format) in request.inputs where VideoLayer(rawValue: port) != nil {
+            guard let whole = request.input("video") else {
+                throw MediaError(
+                    code: MediaError.Code.graphInvalid,
+                    message: "\"\(request.name)\".\(port) is a layer of the video, but nothing is linked to "
+                        + "\"\(request.name)\".video. Link the video there.",
+                    node: request.name)
+            }
+            let isSmaller = format.width.flatMap { width in whole.width.map { width < $0 } } ?? true
+            guard format.encoding != whole.encoding || !isSmaller else { continue }
+            throw MediaError(
+                code: MediaError.Code.graphInvalid,
+                message:
+                    "\"\(request.name)\".\(port) gets \(format), but is a layer of \(whole). Give it the same codec "
+                    + "in a smaller size, or set layers and leave the link out.",
+                node: request.name)
+        }
+    }
+
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let access = try RoomAccess(of: instance)
         if !instance.mayStayEmpty { instance.reporter.await(instance.name) }
@@ -123,14 +175,19 @@ final class PublishNode: NodeType, PublishingNode {
         _ instance: NodeInstance, _ streams: OutgoingStreams, _ room: PublishingStay? = nil
     ) throws(MediaError) {
         name = instance.name
+        reporter = instance.reporter
         self.streams = streams
         self.room = room
         degradation = Policy(Degradation(rawValue: instance.text("degradation")))
-        for input in instance.plan.inputs.keys.sorted() { try add(input, of: instance) }
+        mostLayers = Mutex(instance.integer("layers"))
+        for port in Self.inputs where instance.plan.inputs[port.name] != nil { try add(port.name, of: instance) }
     }
 
     func add(_ input: String, of instance: NodeInstance) throws(MediaError) {
-        let added = try Input(input, of: instance, streams.stream(for: codec(of: instance, input)), degradation)
+        let video = VideoLayer(rawValue: input).flatMap { _ in inputs.withLock { $0["video"]?.stream } }
+        let stream = video ?? streams.stream(for: codec(of: instance, input))
+        stream.limitLayers(mostLayers.withLock { $0 })
+        let added = try Input(input, of: instance, stream, degradation)
         inputs.withLock { $0[input] = added }
     }
 
@@ -148,13 +205,29 @@ final class PublishNode: NodeType, PublishingNode {
 
     /// The inputs, video first.
     private var current: [PublishedInput] {
-        inputs.withLock { $0.sorted { $0.key > $1.key }.map { PublishedInput($0.value, of: $0.value.stream) } }
+        let inputs = inputs.withLock { $0.sorted { $0.key > $1.key }.map(\.value) }
+        return inputs.filter { $0.layer == .full }.map { whole in
+            let layers = inputs.filter { $0.layer != .full && $0.stream === whole.stream }
+            return PublishedInput([whole] + layers, of: whole.stream)
+        }
+    }
+
+    private func warnOfLateLayers() {
+        let isLate = inputs.withLock { inputs in
+            inputs.values.contains { $0.layer != .full && $0.stream.isPublished(without: $0.layer) }
+        }
+        guard isLate else { return }
+        reporter.warn(
+            name,
+            "The video is published in fewer layers than it has now. Unpublish it and publish it again to send the others too."
+        )
     }
 
     /// Their streams.
     private var currentStreams: [OutgoingStream] { current.map(\.stream) }
 
     func appear(_ done: @escaping @Sendable (MediaError?) -> Void) {
+        warnOfLateLayers()
         guard let room else {
             let current = current
             for input in current { input.show() }
@@ -191,7 +264,7 @@ extension PublishNode {
             SettingContract(
                 "codec", .choice(["auto"] + VideoCodec.allCases.map(\.rawValue)), default: "auto", isChangeable: true,
                 "Video codec for the inserted encoder, and for a source that encodes; auto is the one that costs least"),
-            Degradation.setting,
+            Degradation.setting, layers,
         ])
 
     /// The implementation of `localKind` for a set of streams.
@@ -199,7 +272,7 @@ extension PublishNode {
         NodeImplementation(
             kind: localKind,
             input: { port, node, environment in
-                guard port.name == "video" else { return port }
+                guard port.kinds == [.encodedVideo] else { return port }
                 guard case .text(let codec) = node.settings["codec"], codec != "auto" else {
                     return input(port, of: node, on: environment)
                 }
@@ -213,6 +286,17 @@ extension PublishNode {
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         if setting == "degradation" {
             degradation.value.withLock { $0 = value.text.flatMap(Degradation.init) }
+        }
+        if setting == "layers", let count = value.integer {
+            mostLayers.withLock { $0 = count }
+            for stream in currentStreams { stream.limitLayers(count) }
+            let sizes = inputs.withLock { $0.keys.count { VideoLayer(rawValue: $0) != nil } } + 1
+            if count > sizes {
+                reporter.warn(
+                    name,
+                    "\"\(name)\".layers is \(count), but the graph that runs encodes \(sizes) of the video. Apply it with "
+                        + "that many; frames below 480x270 have one, and those below 960x540 two.")
+            }
         }
         return true
     }

@@ -3,15 +3,22 @@ internal import MediaNodes
 internal import RoomProtocol
 internal import Synchronization
 
-/// An input to publish, and the stream that it feeds. An edit that fails releases the input before it is published.
+/// An input to publish with those of its lower layers, and the stream that they feed. An edit that fails releases the input
+/// before it is published.
 struct PublishedInput: Sendable {
-    let stream: OutgoingStream
-    private weak var input: (any StreamInput)?
+    private struct Reference {
+        weak var input: (any StreamInput)?
+    }
 
-    init(_ input: any StreamInput, of stream: OutgoingStream) { (self.input, self.stream) = (input, stream) }
+    let stream: OutgoingStream
+    private let inputs: [Reference]
+
+    init(_ inputs: [any StreamInput], of stream: OutgoingStream) {
+        (self.inputs, self.stream) = (inputs.map { Reference(input: $0) }, stream)
+    }
 
     func show() {
-        if let input { stream.show(input) }
+        for input in inputs.compactMap(\.input) { stream.show(input) }
     }
 }
 

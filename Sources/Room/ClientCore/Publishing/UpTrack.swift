@@ -1,0 +1,69 @@
+internal import CongestionControl
+internal import MediaGraph
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+extension UpSession {
+    /// One published stream.
+    final class Track {
+        let sender: Sender
+        let offer: TrackOffer
+        /// The server's id, after it replied.
+        var stream: Int?
+        /// The state that the server knows, and whether it is being told another one.
+        var (toldState, isTelling) = (StreamState.live, false)
+        /// The encodings that are negotiated, the lowest layer first. One for audio, and for video without layers.
+        var encodings: [Encoding] = []
+        /// The rate of media that the best link of a subscriber carries. Nil if one carries all of it.
+        var roomLimit: Int?
+        /// The layers that somebody watches. Nil for all.
+        var watched: Set<VideoLayer>?
+        /// Whether the room limit is lower than the track's share of the own link.
+        var isLimitedByRoom = false
+        var layerShares = LayerShares()
+        /// The layers that were on when the track was told last.
+        var toldLayers: [VideoLayer]?
+        var framesNotSent = 0
+
+        var isVideo: Bool { sender.codec.media == .video }
+        /// Whether several layers are negotiated.
+        var isLayered: Bool { encodings.count > 1 }
+        var framesSent: Int { encodings.reduce(0) { $0 + $1.framesSent } }
+
+        init(sender: Sender, offer: TrackOffer) { (self.sender, self.offer) = (sender, offer) }
+    }
+
+    /// One RTP stream of a track: all of it, or a layer.
+    final class Encoding {
+        let layer: VideoLayer
+        let sender: SenderID
+        var framesSent = 0
+        var bitRate = RateWindow()
+        /// The path's bits of first packets and of all repeats, with all headers.
+        var (pathRate, repairRate) = (RateWindow(), RateWindow())
+        /// The path's bits of all frames that came, dropped ones included.
+        var offeredBits = 0
+        var offeredRate = RateWindow()
+        var gate = FrameGate()
+        var keyframe = KeyframeRequests()
+        var captureTimes: CaptureTimeSchedule
+        /// Counted here, because a restarted encoder begins with any number, and SRTP refuses numbers that go back (RFC
+        /// 3711, section 3.3.2). The first is random and below 2^15 (section 3.3.1).
+        var nextSequenceNumber: SequenceNumber
+        /// Counted here for the same reason: receivers take a jump of VP8's picture id for loss (RFC 7741, section 4.2).
+        var pictures = VP8PictureNumbers()
+        /// Whether its frames are sent.
+        var isOn: Bool
+        /// Why it is off.
+        var cause: LayerShares.Cause?
+        /// Whether the frames up to the next keyframe depend on some that were not sent, and when that was requested.
+        var (needsKeyframe, asked) = (false, MonotonicTime.zero)
+
+        init(_ layer: VideoLayer, _ sender: SenderID, clockRate: UInt32, first: SequenceNumber, isOn: Bool) {
+            (self.layer, self.sender, self.isOn) = (layer, sender, isOn)
+            captureTimes = CaptureTimeSchedule(clockRate: clockRate)
+            nextSequenceNumber = first
+        }
+    }
+}
