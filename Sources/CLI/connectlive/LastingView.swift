@@ -6,13 +6,18 @@ internal import Synchronization
 /// stays open between two stays.
 final class LastingView: Sendable {
     private let roomName: String
+    private let reconnectSeconds: Int
     private let participant: String?
     private let server: ServerFlags
     private let screen: Screen
     private let lasting: LastingStay
     private let latest = Mutex(RoomStatistics())
 
-    init(roomName: String, participant: String?, server: ServerFlags, screen: Screen, manager: ServiceManager?) {
+    init(
+        roomName: String, reconnectSeconds: Int, participant: String?, server: ServerFlags, screen: Screen,
+        manager: ServiceManager?
+    ) {
+        self.reconnectSeconds = reconnectSeconds
         (self.roomName, self.participant, self.server, self.screen) = (roomName, participant, server, screen)
         lasting = LastingStay(manager)
     }
@@ -30,11 +35,15 @@ final class LastingView: Sendable {
 
     /// Returns at the end of the room or of the task. Throws the cause if it was an error.
     private func stay() async throws {
-        let audience = Audience(screen: screen, only: participant) { [roomName, lasting] in
-            lasting.hasEntered()
-            Console.line("Connected to the room \(roomName).")
-        }
-        let room = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
+        let audience = Audience(
+            screen: screen, only: participant,
+            onConnected: { [roomName, lasting] in
+                lasting.hasEntered()
+                Console.line("Connected to the room \(roomName).")
+            }, say: { [lasting] in lasting.note($0) })
+        var config = Config()
+        config.reconnectSeconds = reconnectSeconds
+        let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: roomName)
         let result = await Result {
             try await lasting.present(in: room, status: { StatusLine.viewing(await room.statistics()) }) {

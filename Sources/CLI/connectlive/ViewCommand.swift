@@ -46,7 +46,9 @@ struct ViewCommand: AsyncParsableCommand {
         try await server.signIn()
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
         let audience = Audience(screen: screen, only: participant)
-        let room = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
+        var config = Config()
+        config.reconnectSeconds = room.reconnectSeconds
+        let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: self.room.room)
         let status = Task { await StatusLine.run { StatusLine.viewing(await room.statistics()) } }
         let ended = await Result {
@@ -87,7 +89,8 @@ struct ViewCommand: AsyncParsableCommand {
         try server.checkAddress()
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
         let view = LastingView(
-            roomName: room.room, participant: participant, server: server, screen: screen,
+            roomName: room.room, reconnectSeconds: room.reconnectSeconds, participant: participant, server: server,
+            screen: screen,
             manager: await ServiceManager.connect())
         let viewing = Task { await view.run() }
         await interruption.wait(seconds: length.seconds)

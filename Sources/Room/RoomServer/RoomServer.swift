@@ -46,6 +46,9 @@ package final class RoomServer: Sendable {
         package var impairment: (@Sendable () -> Impairment?)?
         /// Each participant has sockets and caches of its own; more than these are refused with `server.full`.
         package var maximumParticipants = 1000
+        /// For how many seconds a participant stays whose connection broke, so that its client can resume. 0 lets it leave at
+        /// once.
+        package var graceSeconds = Int(SessionSettings.defaultGrace.seconds)
         /// Messages that a client may send at once.
         package var messageBurst = WebSocketHandler.messageBurst
         /// Measures the shares of the rooms' turns; see `EventLoop`.
@@ -137,6 +140,8 @@ package final class RoomServer: Sendable {
         let isLoopback = address?.isLoopback ?? false
         let impairment = configuration.impairment
         let tokens = AccessTokens()
+        let limits = AccessLimits()
+        let grace = TimeInterval.seconds(Int64(configuration.graceSeconds))
         let loops = (0..<configuration.threads).map {
             EventLoop(name: $0 == 0 ? "rooms" : "rooms \($0 + 1)", turnClock: configuration.turnClock)
         }
@@ -151,14 +156,14 @@ package final class RoomServer: Sendable {
             ) { loop in
                 SessionSettings(
                     loop: loop, certificate: certificate, scope: scope(of: address), port: media?.ports[place],
-                    impairment: impairment)
+                    grace: grace, impairment: impairment)
             }
         }
         for host in hosts { await host.connect(to: hosts) }
-        let directory = RoomDirectory(hosts: hosts, seats: seats, tokens: tokens)
+        let directory = RoomDirectory(hosts: hosts, seats: seats, tokens: tokens, limits: limits)
         let routes = Routes(
             service: configuration.service, tokens: tokens,
-            origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen),
+            origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen), limits: limits,
             refusals: RefusalLog(log),
             revoked: { token in directory.revoked(token) },
             statistics: { [started = EventLoop.now] in await statistics(of: hosts, since: started) })

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import ICELite
 internal import PeerLoop
 internal import PeerSession
@@ -248,6 +249,7 @@ final class World: @unchecked Sendable {
     /// A session with a handshake and an encryption of the simulation.
     func makeSession(cname: String, name: UInt64, isServer: Bool = false) -> PeerSession {
         var configuration = PeerSessionConfiguration(cname: cname, seed: name, releasesHandshake: isServer)
+        configuration.consent = configuration.consent + PeerRequest.standardPathTimeout
         if isServer { configuration.pacingBurst = PeerSessionConfiguration.serverPacingBurst }
         return PeerSession(
             dtls: Handshake(name: name), configuration: configuration, scratch: loop.sessionScratch
@@ -297,6 +299,12 @@ final class World: @unchecked Sendable {
     func published(_ stream: Int, by source: VideoSource) { sources[stream] = source }
 
     func published(_ stream: Int, by source: AudioSource) { audioSources[stream] = source.id }
+
+    /// A stream goes on under another id.
+    func republished(_ old: Int, as new: Int) {
+        sources[new] = sources[old]
+        audioSources[new] = audioSources[old]
+    }
 
     /// The source that publishes an audio stream.
     func audioSource(of stream: Int) -> UInt32? { audioSources[stream] }

@@ -125,7 +125,8 @@ public final class ConnectLive: Sendable {
         let config = config ?? Config()
         return RoomSession(
             options: RoomOptions(
-                receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment),
+                receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment,
+                returnTimeoutSeconds: config.reconnectSeconds),
             delegate: delegate)
     }
 

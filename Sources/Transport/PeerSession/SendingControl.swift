@@ -173,6 +173,11 @@ final class SendingControl {
         self.demand = demand ?? .zero
     }
 
+    /// Packets take another way from now on.
+    func routeChanged(now: MonotonicTime) {
+        if hasBegun { controller.routeChanged(now: now) }
+    }
+
     /// This process stood still until now.
     func stalled(for time: TimeInterval, now: MonotonicTime) {
         controller.stalled(for: time, now: now)

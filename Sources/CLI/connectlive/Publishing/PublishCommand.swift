@@ -41,6 +41,7 @@ struct PublishCommand: AsyncParsableCommand {
 
     func run() async throws {
         var config = Config()
+        config.reconnectSeconds = room.reconnectSeconds
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
         let choice = choice

@@ -16,6 +16,7 @@ enum RoomLoop {
             scope: .reaching(request.server),
             impairment: request.impairment)
         configuration.connectTimeout = request.connectTimeout
+        configuration.pathTimeout = request.pathTimeout
         return try Peer(loop: shared, configuration: configuration)
     }
 }

@@ -11,9 +11,10 @@ extension SessionSettings {
     /// - Parameter port: the port of all sessions. Nil gives each session an ICE agent and sockets of its own.
     convenience init(
         loop: EventLoop, certificate: Certificate, scope: ListeningScope, port: LoopBound<MediaPort>? = nil,
-        impairment: (@Sendable () -> Impairment?)?
+        grace: TimeInterval = SessionSettings.defaultGrace, impairment: (@Sendable () -> Impairment?)?
     ) {
-        self.init(loop: loop, broadcast: SignallingConnection.broadcast) { role, place throws(RoomError) in
+        self.init(loop: loop, grace: grace, broadcast: SignallingConnection.broadcast) {
+            role, place throws(RoomError) in
             guard port != nil || Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
                 throw RoomError(
                     .serverFull,
@@ -24,6 +25,7 @@ extension SessionSettings {
             if scope == .any { configuration.scope = .any(for: place) }
             configuration.port = port
             configuration.releasesHandshake = true
+            configuration.pathTimeout = grace
             configuration.pacingBurst = PeerSessionConfiguration.serverPacingBurst
             configuration.impairment = impairment?()
             do throws(TransportError) {
