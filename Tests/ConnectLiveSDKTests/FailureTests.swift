@@ -151,19 +151,21 @@ extension SDKTests {
         }
 
         /// Joins through a relay, so that the path to the server can be cut.
-        private func joined(through relay: Relay, _ stage: Stage) async throws -> Client {
+        private func joined(
+            through relay: Relay, _ stage: Stage, returnTimeout: Int = 120
+        ) async throws -> Client {
             let (code, message) = await ConnectLive.signIn(
                 serviceId: stage.key.id, serviceSecret: stage.key.secret, endpoint: relay.url)
             try #require(code == 0, "\(message)")
-            let client = Client()
+            let client = Client(config: silent(returnTimeout: returnTimeout))
             _ = try await client.join("relayed")
             return client
         }
 
-        @Test func `a silent server is given up within ten seconds`() async throws {
+        @Test func `without a return, a silent server is given up within ten seconds`() async throws {
             try await onStage(isSignedIn: false) { stage in
                 let relay = try await Relay.start(to: stage.server.port)
-                let client = try await joined(through: relay, stage)
+                let client = try await joined(through: relay, stage, returnTimeout: 0)
                 let engine = try #require(client.room as? RoomSession).engine
                 relay.freeze()
                 engine.cutMedia(true)
@@ -218,10 +220,10 @@ extension SDKTests {
             }
         }
 
-        @Test func `a server that dies is detected immediately`() async throws {
+        @Test func `without a return, a server that dies is detected immediately`() async throws {
             try await onStage(isSignedIn: false) { stage in
                 let relay = try await Relay.start(to: stage.server.port)
-                let client = try await joined(through: relay, stage)
+                let client = try await joined(through: relay, stage, returnTimeout: 0)
                 let seconds = try await elapsed {
                     await relay.kill()
                     #expect(try await client.listener.waitForError().code == 1312)

@@ -46,7 +46,7 @@ extension SDKTests {
             sent: Closing.Reason, expected: DisconnectReason
         ) async throws {
             try await onStage { _ in
-                let client = Client()
+                let client = Client(config: silent(returnTimeout: 0))
                 _ = try await client.join("ended")
                 let engine = try #require(client.room as? RoomSession).engine
                 let closing = Closing(reason: sent, error: RoomError(.roomReleased, "The room is over."))
@@ -60,7 +60,7 @@ extension SDKTests {
             let (gate, opener) = AsyncStream<Void>.makeStream()
             let listener = Listener()
             var room: RoomSession? = RoomSession(options: RoomOptions(), delegate: listener) {
-                () async throws(RoomError) in
+                (_) async throws(RoomError) in
                 for await _ in gate {}
                 throw RoomError(.notSignedIn, "Nobody is signed in.")
             }

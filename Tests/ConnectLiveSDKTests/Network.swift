@@ -57,6 +57,15 @@ final class Relay: Sendable {
         for channel in channels { try? await channel.close() }
     }
 
+    /// Closes every connection, as a proxy that restarts does. Others can come.
+    func drop() async {
+        let channels = state.withLock { state in
+            defer { (state.channels, state.held) = ([], []) }
+            return state.channels
+        }
+        for channel in channels { try? await channel.close() }
+    }
+
     private func connect(_ client: any Channel, to target: Int) -> EventLoopFuture<Void> {
         ClientBootstrap(group: client.eventLoop)
             .connect(host: "127.0.0.1", port: target)

@@ -35,6 +35,8 @@ enum Heard: Sendable {
     case loudspeaker(LocalDeviceEvent)
     case audio(RemoteAudio)
     case audioGone(RemoteAudio)
+    case reconnecting(Int)
+    case reconnected(wasResumed: Bool)
     case heard(RemoteAudio)
     case unheard(RemoteAudio)
 
@@ -78,6 +80,8 @@ final class Listener: RoomDelegate, Sendable {
     func onParticipantEntered(remoteParticipant: RemoteParticipant) { add(.entered(remoteParticipant)) }
     func onParticipantLeft(remoteParticipant: RemoteParticipant) { add(.left(remoteParticipant)) }
     func onConnecting(progress: Float) { add(.progress(progress)) }
+    func onReconnecting(attempt: Int, error: ConnectLiveError) { add(.reconnecting(attempt)) }
+    func onReconnected(wasResumed: Bool, seconds: Double) { add(.reconnected(wasResumed: wasResumed)) }
     func onLocalMediaPublished(localMedia: (any LocalMedia)?) { if let localMedia { add(.localPublished(localMedia)) } }
     func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {
         if let localMedia { add(.localUnpublished(localMedia)) }
@@ -161,12 +165,13 @@ struct Stage {
     let server: RoomServer
     let key: ServiceKey
 
-    init(isSignedIn: Bool = true) async throws {
+    /// - Parameter port: 0 means a free one.
+    init(isSignedIn: Bool = true, port: Int = 0) async throws {
         CameraNames.isolate()
         key = ServiceKey(id: "test", secret: "a secret for tests")
         var configuration = RoomServer.Configuration(
             service: key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
-        configuration.port = 0
+        configuration.port = port
         server = try await RoomServer.start(configuration)
         if isSignedIn { try await signIn() }
     }
@@ -278,8 +283,11 @@ enum CameraNames {
 }
 
 /// Settings of a participant whose loudspeaker stays quiet.
-func silent() -> Config {
+///
+/// - Parameter returnTimeout: see `Config.reconnectSeconds`.
+func silent(returnTimeout: Int = 120) -> Config {
     var config = Config()
+    config.reconnectSeconds = returnTimeout
     config.playsRemoteAudio = false
     return config
 }

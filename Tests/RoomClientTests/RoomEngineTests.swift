@@ -14,7 +14,7 @@ struct RoomEngineTests {
         let (gate, opener) = AsyncStream<Void>.makeStream()
         let address = try ServerAddress("ws://127.0.0.1:1")
         let engine = RoomEngine(options: options) { teller.yield($0) }
-        engine.connect(to: try RoomName("room")) { () async throws(RoomError) in
+        engine.connect(to: try RoomName("room")) { (_) async throws(RoomError) in
             for await _ in gate {}
             return AccessToken(address: address, token: "late")
         }

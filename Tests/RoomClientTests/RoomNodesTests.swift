@@ -211,10 +211,13 @@ struct RoomNodesTests {
         #expect(error?.message.hasPrefix("\"stage\": The server ws://127.0.0.1:1") == true)
     }
 
-    @Test func `a server that ends fails both sides with a code and the node's name`() async throws {
+    @Test func `a server that removes both sides fails them with a code and the node's name`() async throws {
         let (publisherSide, viewerSide) = (Witness(), Witness())
         let pipelines = Mutex<[MediaPipeline]>([])
         try await RoomStage.run { stage in
+            var stage = stage
+            let token = try await stage.token()
+            stage.nodesToken = token
             let publisher = try await MediaPipeline(
                 publishing(stage, codec: .vp8), bindings: publisherSide.bindings(), registry: RoomNodes.registry)
             try await publisher.start()
@@ -223,9 +226,10 @@ struct RoomNodesTests {
                 registry: RoomNodes.registry)
             try await viewer.start()
             pipelines.withLock { $0 = [publisher, viewer] }
+            try await token.signOut()
         }
         try await requireEventually("both fail") { publisherSide.seen.failure != nil && viewerSide.seen.failure != nil }
-        #expect(publisherSide.seen.failure?.code == "1302")
+        #expect(publisherSide.seen.failure?.code == "-11005")
         #expect(publisherSide.seen.failure?.node == "publish")
         #expect(viewerSide.seen.failure?.message.hasPrefix("\"subscribe\": ") == true)
         for pipeline in pipelines.withLock({ $0 }) { await pipeline.stop() }

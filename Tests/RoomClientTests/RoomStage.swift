@@ -7,6 +7,8 @@ import RoomServer
 /// A server on a free port of loopback, and the credentials that nodes and engines need to join.
 struct RoomStage {
     let server: RoomServer
+    /// In place of the service's secret.
+    var nodesToken: AccessToken?
     private static let key = ServiceKey(id: "test", secret: "a secret for tests")
 
     private init(_ server: RoomServer) { self.server = server }
@@ -34,6 +36,9 @@ struct RoomStage {
 
     /// The settings with which a node finds the server.
     func settings(room: String) -> [String: String] {
-        ["room": room, "server": server.url, "service-id": Self.key.id, "service-secret": Self.key.secret]
+        if let nodesToken {
+            return ["room": room, "server": server.url, "service-id": Self.key.id, "token": nodesToken.token]
+        }
+        return ["room": room, "server": server.url, "service-id": Self.key.id, "service-secret": Self.key.secret]
     }
 }

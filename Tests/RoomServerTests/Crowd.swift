@@ -99,7 +99,7 @@ final class Crowd {
 
     func leave() async {
         // The last ones first: they hold no audio slots, which would otherwise be reassigned each time.
-        for connection in connections.reversed() { server.directory.disconnected(connection) }
+        for connection in connections.reversed() { server.directory.disconnected(connection, lost: nil) }
         // Runs after everything that waits on the rooms' loop.
         _ = await server.busiestTurn
         let sessions = self.sessions

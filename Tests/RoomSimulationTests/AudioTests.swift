@@ -17,7 +17,8 @@ struct AudioTests {
         }
         try simulation.run(for: .seconds(10))
         ada.kill()
-        let report = try simulation.run(for: .seconds(2))
+        // The server keeps it for the grace period.
+        let report = try simulation.run(for: .seconds(32))
         #expect(grace.heard.isEmpty)
         let listener = try #require(report.listeners.first)
         // 50 packets a second on a link that loses 2 %, or more in bursts. Audio is not repaired.

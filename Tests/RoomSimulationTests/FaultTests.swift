@@ -12,10 +12,14 @@ struct FaultTests {
         let grace: SimulatedClient
 
         /// Ada publishes, Grace watches.
-        init(seed: UInt64, link: Link = .wired, encryption: Simulation.Encryption = .checked) {
+        init(
+            seed: UInt64, link: Link = .wired, encryption: Simulation.Encryption = .checked,
+            returnTimeout: TimeInterval = .seconds(120)
+        ) {
             simulation = Simulation(seed: seed, encryption: encryption)
             ada = simulation.client("ada", link: link)
             grace = simulation.client("grace", link: link)
+            for client in [ada, grace] { client.returnTimeout = returnTimeout }
             simulation.task { [ada, grace] in
                 try await ada.join("kitchen")
                 let video = try await ada.publish()
@@ -25,9 +29,11 @@ struct FaultTests {
         }
     }
 
-    @Test func `a cut of five seconds is survived, and one of fifteen ends the room with an error`() throws {
+    @Test func `without a return, a cut of five seconds is survived, and one of fifteen ends the room with an error`()
+        throws
+    {
         for (seconds, survives) in [(5, true), (15, false)] {
-            let call = Call(seed: 3)
+            let call = Call(seed: 3, returnTimeout: .zero)
             try call.simulation.run(for: .seconds(5))
             call.grace.cut()
             try call.simulation.run(for: .seconds(Int64(seconds)))
@@ -39,21 +45,8 @@ struct FaultTests {
         }
     }
 
-    @Test func `a killed client leaves the room, at once or after the silence limit`() throws {
-        for closes in [true, false] {
-            let call = Call(seed: 4)
-            try call.simulation.run(for: .seconds(5))
-            #expect(call.grace.streams.count == 1)
-            call.ada.kill(closesConnection: closes)
-            try call.simulation.run(for: .seconds(1))
-            #expect(call.grace.streams.isEmpty == closes)
-            try call.simulation.run(for: .seconds(11))
-            #expect(call.grace.streams.isEmpty)
-        }
-    }
-
-    @Test func `the end of the server's process ends the room with an error`() throws {
-        let call = Call(seed: 5)
+    @Test func `without a return, the end of the server's process ends the room with an error`() throws {
+        let call = Call(seed: 5, returnTimeout: .zero)
         try call.simulation.run(for: .seconds(5))
         call.simulation.killServer()
         try call.simulation.run(for: .seconds(12))

@@ -152,6 +152,21 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         _ = try await publisher
     }
 
+    @Test func `a browser resumes after its WebSocket broke, and restarts ICE, unseen by others`() throws {
+        let server = try TestServer(["--verbose"])
+        let publisher = try CommandLineTool(["publish", "--room", "r", "--test-pattern"], folder: server.folder)
+        _ = try publisher.waitForText("publishing")
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
+                "--expect-video-from-others", "1", "--expect-publishing", "30", "--then-roam",
+            ], seconds: 150)
+        #expect(seen["ok"] as? Bool == true, "\(seen)")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 60).status == 0)
+    }
+
     @Test(arguments: ["freeze", "slate"])
     func `a browser decodes a camera's own H264 without a pause while that is unplugged and back`(away: String) throws {
         let server = try TestServer()

@@ -61,17 +61,18 @@ import TestSupport
             ])
         _ = try publisher.waitForText("Connected to the room kitchen.")
         server = nil
-        _ = try publisher.waitForText("The next attempt is in")
+        _ = try publisher.waitForText("The connection to the server is lost; trying again.")
         server = try TestServer(
             ["--listen", "127.0.0.1:\(port)", "--service-id", "home", "--service-secret", Self.secret])
-        _ = try publisher.waitForText("Connected to the room kitchen.", count: 2)
+        _ = try publisher.waitForText("as another participant.")
         kill(publisher.process.processIdentifier, SIGTERM)
         let result = try publisher.finish(seconds: 20)
         #expect(result.status == 0)
         let messages = manager.messages
         #expect(messages.count { $0 == "READY=1" } == 1)
         #expect(messages.contains("WATCHDOG=1"))
-        #expect(messages.contains { $0.hasPrefix("STATUS=") && $0.contains("The next attempt is in") })
+        #expect(messages.contains { $0.hasPrefix("STATUS=") && $0.contains("The connection to the server is lost") })
+        #expect(messages.contains { $0.hasPrefix("STATUS=Back after ") })
         #expect(messages.last == "STOPPING=1")
     }
 
@@ -142,8 +143,9 @@ import TestSupport
             ["publish", "--room", "kitchen", "--test-pattern", "--forever"], folder: folder, environment: environment)
         for count in 1...2 {
             server = try TestServer(["--listen", "127.0.0.1:\(port)"] + flags)
-            _ = try viewer.waitForText("Connected to the room kitchen.", count: count)
-            _ = try publisher.waitForText("Connected to the room kitchen.", count: count)
+            let text = count == 1 ? "Connected to the room kitchen." : "as another participant."
+            _ = try viewer.waitForText(text)
+            _ = try publisher.waitForText(text)
             // The second server's video is seen at the end.
             if count == 1 { server = nil }
         }

@@ -87,7 +87,7 @@ import TestSupport
     @Test func `a publisher prints that it has joined, and that its server was stopped`() throws {
         let server = try TestServer()
         let publisher = try CommandLineTool(
-            ["publish", "--room", "kitchen", "--test-pattern"], folder: server.folder)
+            ["publish", "--room", "kitchen", "--test-pattern", "--reconnect-seconds", "0"], folder: server.folder)
         _ = try publisher.waitForText("Connected to the room kitchen.")
         kill(server.tool.process.processIdentifier, SIGTERM)
         let result = try publisher.finish(seconds: 20)

@@ -26,6 +26,10 @@ window.testPeers = [];
 window.RTCPeerConnection = class extends RTCPeerConnection {
     constructor(...given) { super(...given); window.testPeers.push(this); }
 };
+window.testSockets = [];
+window.WebSocket = class extends WebSocket {
+    constructor(...given) { super(...given); window.testSockets.push(this); }
+};
 """
 
 # Runs after that: lets media through TURN servers alone.
@@ -101,6 +105,8 @@ def arguments():
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
     parser.add_argument("--then-lose-camera", action="store_true",
                         help="end the camera's track afterwards, then turn the camera on again")
+    parser.add_argument("--then-roam", action="store_true",
+                        help="lose the WebSocket afterwards, then the way of media, and come back")
     parser.add_argument("--then-watch", type=float, default=0, metavar="SECONDS",
                         help="report afterwards how evenly the videos of others are decoded")
     parser.add_argument("--then-resize", metavar="WIDTH:FRAME,...", default="",
@@ -301,6 +307,47 @@ def lose_camera(options, browser):
     return observe(options, browser)[1]
 
 
+# Ends the page's WebSocket without a farewell.
+DROP_SOCKET = "window.testSockets.at(-1).close()"
+
+# Tells the page that its peers have lost their way, which makes it restart ICE. The connection state is real again afterwards.
+LOSE_WAY = """
+window.testUfrags = window.testPeers.map((peer) => peer.localDescription.sdp.match(/ice-ufrag:(\\S+)/)[1]);
+for (const peer of window.testPeers) {
+    Object.defineProperty(peer, 'connectionState', { get: () => 'disconnected', configurable: true });
+    peer.onconnectionstatechange();
+    delete peer.connectionState;
+}
+"""
+
+RESTARTED = """
+return window.testPeers.every((peer, index) => peer.signalingState === 'stable'
+    && peer.currentLocalDescription.sdp.match(/ice-ufrag:(\\S+)/)[1] !== window.testUfrags[index]
+    && peer.connectionState === 'connected');
+"""
+
+
+def roam(options, browser):
+    """Loses the WebSocket twice, then the way of media. One sentence about an unmet expectation, or None."""
+    participant = browser.execute_script("return document.body.dataset.participant")
+    for count in (1, 2):
+        browser.execute_script(DROP_SOCKET)
+        if not wait_for(browser, f"return document.body.dataset.returns === '{count}'", 20):
+            return f"The page did not come back after loss {count} of its WebSocket."
+    if browser.execute_script("return document.body.dataset.participant") != participant:
+        return "The page came back as another participant."
+    for sentence in (observe(options, browser)[1], restart_ice(browser)):
+        if sentence is not None:
+            return sentence
+    options.expect_publishing += 100
+    return observe(options, browser)[1]
+
+
+def restart_ice(browser):
+    browser.execute_script(LOSE_WAY)
+    return None if wait_for(browser, RESTARTED, 20) else "The page did not restart ICE of its sessions."
+
+
 def observe(options, browser, opens=False):
     if opens:
         browser.get(options.page)
@@ -422,6 +469,9 @@ def main():
             result["watched"] = watch(options, browser)
         if options.then_resize and sentence is None:
             result["resized"] = resize(options, browser)
+        if options.then_roam and sentence is None:
+            options.expect_publishing += result["publishing"]["framesSent"]
+            sentence = roam(options, browser)
         if options.then_lose_camera and sentence is None:
             options.expect_publishing += result["publishing"]["framesSent"]
             sentence = lose_camera(options, browser)

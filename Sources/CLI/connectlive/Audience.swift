@@ -77,10 +77,15 @@ final class Audience: Sendable {
     private let screen: Screen
     private let only: String?
     private let onConnected: @Sendable () -> Void
+    private let say: @Sendable (String) -> Void
     private let state = Mutex(State())
     private let guestBox = Mutex<Guest?>(nil)
 
-    init(screen: Screen, only: String?, onConnected: @escaping @Sendable () -> Void = {}) {
+    init(
+        screen: Screen, only: String?, onConnected: @escaping @Sendable () -> Void = {},
+        say: @escaping @Sendable (String) -> Void = { Console.error($0) }
+    ) {
+        self.say = say
         self.screen = screen
         self.only = only
         self.onConnected = onConnected
@@ -97,7 +102,7 @@ final class Audience: Sendable {
                 },
                 onVideo: { [weak self] participant, video in self?.watch(video, of: participant) },
                 onVideoChanged: { [weak self] participant, video in self?.printState(of: video, of: participant) },
-                onLeft: { [weak self] participant in self?.forget(participant) })
+                onLeft: { [weak self] participant in self?.forget(participant) }, say: say)
             guest = made
             return made
         }

@@ -1,4 +1,5 @@
 internal import ConnectLiveSDK
+internal import Foundation
 internal import MediaNodes
 internal import RoomProtocol
 internal import Synchronization
@@ -10,6 +11,8 @@ final class Guest: RoomDelegate, Sendable {
         var failure: Failure?
         var isRoomOver = false
         var waiters: [CheckedContinuation<Void, Never>] = []
+        /// Whether the user knows that the server is lost.
+        var hasToldLoss = false
     }
 
     private let state = Mutex(State())
@@ -19,6 +22,8 @@ final class Guest: RoomDelegate, Sendable {
     /// Called for each video that begins or ceases to show its source.
     private let onVideoChanged: @Sendable (RemoteParticipant, RemoteVideo) -> Void
     private let onLeft: @Sendable (RemoteParticipant) -> Void
+    /// Says that the server is lost, and that it is back.
+    private let say: @Sendable (String) -> Void
     /// Whether every error ends the command. A publisher without a camera has nothing left to do.
     private let endsOnProblem: Bool
 
@@ -26,13 +31,15 @@ final class Guest: RoomDelegate, Sendable {
         endsOnProblem: Bool = false, onConnected: @escaping @Sendable () -> Void = {},
         onVideo: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
         onVideoChanged: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
-        onLeft: @escaping @Sendable (RemoteParticipant) -> Void = { _ in }
+        onLeft: @escaping @Sendable (RemoteParticipant) -> Void = { _ in },
+        say: @escaping @Sendable (String) -> Void = { Console.error($0) }
     ) {
         self.endsOnProblem = endsOnProblem
         self.onConnected = onConnected
         self.onVideo = onVideo
         self.onVideoChanged = onVideoChanged
         self.onLeft = onLeft
+        self.say = say
     }
 
     /// Returns when the room has ended. Throws the cause if it was an error.
@@ -109,6 +116,21 @@ final class Guest: RoomDelegate, Sendable {
             if endsOnProblem { state.hasEnded = true }
         }
         if endsOnProblem { release() }
+    }
+
+    /// Says one line for each loss, not for each attempt.
+    func onReconnecting(attempt: Int, error: ConnectLiveError) {
+        let isNew = state.withLock { state in
+            defer { state.hasToldLoss = true }
+            return !state.hasToldLoss
+        }
+        if isNew { say("The connection to the server is lost; trying again. (\(error.errorDescription ?? ""))") }
+    }
+
+    func onReconnected(wasResumed: Bool, seconds: Double) {
+        state.withLock { $0.hasToldLoss = false }
+        let time = seconds.formatted(.number.precision(.fractionLength(1)))
+        say("Back after \(time) s\(wasResumed ? "" : ", as another participant").")
     }
 
     func onParticipantEntered(remoteParticipant: RemoteParticipant) {}

@@ -77,6 +77,12 @@ final class LastingStay: Sendable {
         } while (try? await Task.sleep(for: watchdog / 2)) != nil
     }
 
+    /// Tells the user and the service manager about the connection.
+    func note(_ text: String) {
+        Console.error(text)
+        if let manager { Task { await manager.status(text) } }
+    }
+
     private func say(_ text: String) async {
         Console.error(text)
         await manager?.status(text)

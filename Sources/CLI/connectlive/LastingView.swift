@@ -35,10 +35,12 @@ final class LastingView: Sendable {
 
     /// Returns at the end of the room or of the task. Throws the cause if it was an error.
     private func stay() async throws {
-        let audience = Audience(screen: screen, only: participant) { [roomName, lasting] in
-            lasting.hasEntered()
-            Console.line("Connected to the room \(roomName).")
-        }
+        let audience = Audience(
+            screen: screen, only: participant,
+            onConnected: { [roomName, lasting] in
+                lasting.hasEntered()
+                Console.line("Connected to the room \(roomName).")
+            }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: roomName)
         let result = await Result {

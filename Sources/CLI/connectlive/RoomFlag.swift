@@ -18,7 +18,16 @@ struct SecondsFlag: ParsableArguments {
 struct RoomFlag: ParsableArguments {
     @Option(help: "Room: 1 to 32 letters, digits and hyphens.") var room: String
 
-    func validate() throws { try Self.check(room) }
+    @Option(
+        help: ArgumentHelp("Try for this long to return when the server is lost; 0 to 86400.", valueName: "seconds"))
+    var reconnectSeconds = 120
+
+    func validate() throws {
+        try Self.check(room)
+        guard (0...86400).contains(reconnectSeconds) else {
+            throw ValidationError("--reconnect-seconds must be 0 to 86400.")
+        }
+    }
 
     static func check(_ room: String) throws {
         do throws(RoomError) {

@@ -78,6 +78,12 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else one created for this run).")
     var serviceSecret: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Keep a participant whose connection broke for this many seconds, so that its client can resume; 0 to 3600.",
+            valueName: "seconds"))
+    var resumeSeconds = 30
+
     @Flag(help: "Log participants that join, publish and leave, and requests that the server refuses.") var verbose =
         false
 
@@ -95,6 +101,7 @@ struct ServeCommand: AsyncParsableCommand {
         guard (1...RoomServer.threadLimit).contains(threads) else {
             throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
         }
+        guard (0...3600).contains(resumeSeconds) else { throw ValidationError("--resume-seconds must be 0 to 3600.") }
         guard roomLoopSize > 0 else { throw ValidationError("--room-loop-size must be 1 or more.") }
         if let udpPort, udpPort.count > 1, udpPort.count < threads {
             throw ValidationError(
@@ -141,6 +148,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.relays = try relayService()
         configuration.threads = threads
         configuration.roomLoopSize = roomLoopSize
+        configuration.graceSeconds = resumeSeconds
         let server = try await RoomServer.start(configuration)
         let announcement: ServerAnnouncement
         do throws(RoomError) {

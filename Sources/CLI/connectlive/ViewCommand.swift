@@ -36,6 +36,7 @@ struct ViewCommand: AsyncParsableCommand {
     private var config: Config {
         var config = Config()
         network.apply(to: &config)
+        config.reconnectSeconds = room.reconnectSeconds
         return config
     }
 

@@ -8,6 +8,8 @@ struct PublishQueue {
     /// The tracks that wait for their offer, and their session.
     var prepared: (tracks: [UpSession.Track], session: UpSession)?
     var isBusy = false
+    /// Whether offers wait until the connection has joined again.
+    var isHeld = false
     var waiting: [(offers: [TrackOffer], then: (Result<[String], RoomError>) -> Void)] = []
 }
 
@@ -31,10 +33,11 @@ extension RoomConnection {
     package func preparePublishing(
         _ offers: [TrackOffer], then: @escaping (Result<[String], RoomError>) -> Void
     ) {
-        guard !publishing.isBusy else { return publishing.waiting.append((offers, then)) }
+        guard !publishing.isBusy, !publishing.isHeld else { return publishing.waiting.append((offers, then)) }
         publishing.isBusy = true
         do throws(RoomError) {
-            guard state == .connected || state == .connecting, link != nil, !participant.isEmpty else {
+            guard state == .connected || state == .connecting, link != nil || absence != nil, !participant.isEmpty
+            else {
                 throw Self.notPublishable
             }
             let up = try makeUpSession()
@@ -83,7 +86,7 @@ extension RoomConnection {
     }
 
     /// The room has taken other tracks of the offer, but not these.
-    private func refused(_ tracks: [UpSession.Track], in session: UpSession) {
+    func refused(_ tracks: [UpSession.Track], in session: UpSession) {
         session.remove(tracks)
         for track in tracks {
             let codec = track.sender.codec
@@ -113,7 +116,7 @@ extension RoomConnection {
     }
 
     /// One change at a time: the latest state is the last one that the server gets. Older servers refuse all.
-    private func tellState(of track: UpSession.Track) {
+    func tellState(of track: UpSession.Track) {
         let (state, told) = (track.offer.track.streamState, track.toldState)
         guard let stream = track.stream, !track.isTelling, state != told else { return }
         (track.toldState, track.isTelling) = (state, true)
@@ -142,9 +145,9 @@ extension RoomConnection {
         up.send(batch, on: track)
     }
 
-    private func publishTurnEnds() {
+    func publishTurnEnds() {
         publishing.isBusy = false
-        guard !publishing.waiting.isEmpty else { return }
+        guard !publishing.isHeld, !publishing.waiting.isEmpty else { return }
         let (offers, then) = publishing.waiting.removeFirst()
         preparePublishing(offers, then: then)
     }

@@ -49,6 +49,29 @@ extension RoomConnection {
         }
     }
 
+    /// Reports the differences to the participants of a former participation.
+    func update(others present: [ParticipantInfo], from former: [ParticipantInfo]) {
+        for info in former where !present.contains(where: { $0.id == info.id }) { left(info.id) }
+        for info in present {
+            guard let index = others.firstIndex(where: { $0.id == info.id }) else {
+                entered(info)
+                continue
+            }
+            for stream in others[index].streams where !info.streams.contains(where: { $0.id == stream.id }) {
+                unpublished(StreamUnpublished(participant: info.id, stream: stream.id))
+            }
+            for stream in info.streams {
+                guard let known = self.stream(stream.id)?.info else {
+                    published(StreamPublished(participant: info.id, stream: stream))
+                    continue
+                }
+                if known.state != stream.state {
+                    changed(StreamChanged(participant: info.id, stream: stream.id, state: stream.state))
+                }
+            }
+        }
+    }
+
     func stream(_ id: Int) -> (participant: String, info: StreamInfo)? {
         for other in others {
             if let info = other.streams.first(where: { $0.id == id }) { return (other.id, info) }
@@ -68,7 +91,7 @@ extension RoomConnection {
         if state == .connected { onEvent(.audioHeard(participant: participant, stream: id)) }
     }
 
-    private func unheard(_ mid: String) {
+    func unheard(_ mid: String) {
         guard let index = heard.firstIndex(where: { $0.mid == mid }) else { return }
         let stream = heard.remove(at: index).stream
         down?.release(mid: mid)

@@ -23,7 +23,7 @@ extension RoomConnection {
             }
             guard let answer = try down?.answer(offer, revision: description.revision) else { return }
             send(.answer(answer))
-            if answer.revision == 1 { onEvent(.connecting(percent: 66)) }
+            if answer.revision == 1, state == .connecting { onEvent(.connecting(percent: 66)) }
         } catch {
             end(.disconnected, error)
         }
@@ -65,9 +65,11 @@ extension RoomConnection {
         let impairment = options.impairment.map {
             Impairment(seed: $0.seed &+ salt, outgoingLoss: $0.outgoingLoss, incomingLoss: $0.incomingLoss)
         }
-        return PeerRequest(
+        var request = PeerRequest(
             session: session, role: role, cname: participant.isEmpty ? "client" : participant,
-            server: link?.remoteAddress, servers: servers, impairment: impairment, seed: random.next())
+            server: remoteAddress, servers: servers, impairment: impairment, seed: random.next())
+        if resumeSecret == nil { request.pathTimeout = .zero }
+        return request
     }
 
     private func handle(_ event: DownSession.Event) {
@@ -75,6 +77,7 @@ extension RoomConnection {
         case .candidate(let text): send(.candidate(Candidate(session: .down, candidate: text)))
         case .candidatesEnded: send(.candidate(Candidate(session: .down, candidate: "")))
         case .secured: secured()
+        case .silent: restartSilent()
         case .problem(let error): onEvent(.problem(error))
         case .ended(let error): sessionEnded(.down, error)
         }
@@ -85,6 +88,7 @@ extension RoomConnection {
         case .candidate(let text): send(.candidate(Candidate(session: .up, candidate: text)))
         case .candidatesEnded: send(.candidate(Candidate(session: .up, candidate: "")))
         case .secured: break
+        case .silent: restartSilent()
         case .ended(let error): sessionEnded(.up, error)
         }
     }
@@ -92,12 +96,68 @@ extension RoomConnection {
     /// Ends the room when either session fails: half a connection is useless, and a new one takes a second.
     private func sessionEnded(_ direction: SessionDirection, _ error: TransportError?) {
         guard state == .connecting || state == .connected else { return }
-        if let error { return end(.disconnected, RoomError(error, session: direction)) }
+        if let error { return sessionLost(RoomError(error, session: direction)) }
         // The server's close of a session may arrive before its message on the WebSocket, which has the reason.
         let lost = RoomError(
             .connectionLost,
             "The server ended the \(direction.rawValue) session because it stopped. Connect again when it runs.")
-        loop.schedule(after: SignallingDeadlines.leave) { [weak self] in self?.end(.disconnected, lost) }
+        let session = (direction == .down ? down?.id : up?.id)
+        loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
+            guard let self, session == (direction == .down ? down?.id : up?.id) else { return }
+            sessionLost(lost)
+        }
+    }
+
+    // MARK: - ICE restarts
+
+    /// How long a session may take to find another way before it tries again.
+    private static let restartInterval = TimeInterval.seconds(5)
+
+    /// Restarts ICE of the sessions that hear nothing, now and again until they do. While there is no link, the return of
+    /// signalling does that.
+    ///
+    /// - Parameter isReturn: whether signalling was lost for a while. Media that has not come back before it probably needs
+    ///   another way.
+    func restartSilent(isReturn: Bool = false) {
+        guard state == .connected, absence == nil, link != nil, resumeSecret != nil else { return }
+        let doubt = loop.now + (.zero - Self.restartInterval)
+        let isDownSilent = down.map { $0.isSilent || isReturn && $0.lastReceived < doubt } ?? false
+        let isUpSilent = up.map { $0.isSilent || isReturn && $0.lastReceived < doubt } ?? false
+        guard isDownSilent || isUpSilent else { return }
+        guard loop.now >= nextRestart else { return armRestart() }
+        nextRestart = loop.now + Self.restartInterval
+        if isDownSilent { send(.restartICE(SessionReference(session: .down))) }
+        if isUpSilent { restartUpSession() }
+        armRestart()
+    }
+
+    private func armRestart() {
+        restart?.disarm()
+        restart = loop.schedule(at: nextRestart) { [weak self] in self?.restartSilent() }
+    }
+
+    /// An offer includes the answer to the one before, so the restart waits for that.
+    private func restartUpSession() {
+        guard let session = up, session.isAnswered, !publishing.isBusy, !publishing.isHeld else { return }
+        publishing.isBusy = true
+        do throws(TransportError) {
+            request(.publish(Publish(sdp: try session.restart(), streams: []))) { [weak self] result in
+                guard let self else { return }
+                if case .success(.published(let body)) = result, up === session { try? session.accept(body) }
+                publishTurnEnds()
+            }
+        } catch {
+            publishTurnEnds()
+        }
+    }
+
+    /// A participation needs its sessions. While there is no link, the next one joins again.
+    private func sessionLost(_ error: RoomError) {
+        guard absence == nil || isRejoining else {
+            absence?.mustRejoin = true
+            return
+        }
+        lost(.disconnected, error, mustRejoin: true)
     }
 }
 

@@ -32,12 +32,16 @@ package final class RoomConnection {
     var state = State.idle
     var random: RandomSource
     var address: ServerAddress?
-    var link: SignallingLink?
+    var link: SignallingLink? {
+        didSet { remoteAddress = link?.remoteAddress ?? remoteAddress }
+    }
+    /// The literal address of the server, at the last link.
+    private(set) var remoteAddress: String?
     var signalling: SignallingSession?
     private var timer: LoopTimer?
-    private var deadline: LoopTimer?
+    var deadline: LoopTimer?
     var sampling: LoopTimer?
-    private var waiting: [Int: (Result<ServerMessage, RoomError>) -> Void] = [:]
+    var waiting: [Int: (Result<ServerMessage, RoomError>) -> Void] = [:]
     var down: DownSession?
     var up: UpSession?
     var publishing = PublishQueue()
@@ -57,6 +61,22 @@ package final class RoomConnection {
     /// Gets each message of the server that is not a response, before the connection handles it: for a program with an up
     /// session of its own.
     package var onServerMessage: ((ServerMessage) -> Void)?
+
+    var room: RoomName?
+    /// Nil if the server does not let this participant resume.
+    var resumeSecret: String?
+    var refusedToken: String?
+    /// Nil while there is a link.
+    var absence: Absence?
+    var retry: LoopTimer?
+    var restart: LoopTimer?
+    var nextRestart = MonotonicTime.zero
+    var pause = TimeInterval.milliseconds(500)
+    var returnedAt: MonotonicTime?
+    /// From another `join` until media can flow and the tracks are published.
+    var (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
+    /// Those of the former participation, until they are published again.
+    var tracks: [FormerTrack] = []
 
     /// Callable on any thread.
     ///
@@ -96,10 +116,12 @@ package final class RoomConnection {
 
     /// Joins the room over an open link, with an access token. Closes the link if the connection has ended meanwhile.
     package func join(_ room: RoomName, token: String, over link: SignallingLink) {
-        guard state == .connecting, let address else { return link.close() }
-        self.link = link
+        guard state == .connecting || isRejoining, let address else { return link.close() }
+        (self.link, self.room) = (link, room)
         signalling?.heard(now: loop.now)
-        let join = Join(versions: Signalling.versions, token: token, room: room.text, receivers: options.receivers)
+        let join = Join(
+            versions: Signalling.versions, token: token, room: room.text, receivers: options.receivers,
+            resume: environment.openLink == nil || options.returnTimeout == .zero ? nil : true)
         request(.join(join)) { [weak self] result in
             switch result {
             case .success(.joined(let joined)):
@@ -116,7 +138,12 @@ package final class RoomConnection {
                     RoomError(
                         .enterResponseInvalid,
                         "The reply of the server \(address) to 'join' has the wrong type. Check its version."))
-            case .failure(let error): self?.end(.disconnected, error)
+            case .failure(let error):
+                guard let self else { return }
+                // A server that refuses now may accept later, when it has fewer participants, or with another token.
+                guard isRejoining else { return end(.disconnected, error) }
+                if error.code == .tokenInvalid { refusedToken = token }
+                lost(.disconnected, error, mustRejoin: true)
             }
         }
     }
@@ -130,7 +157,7 @@ package final class RoomConnection {
     }
 
     /// The error for a connection that was not ready in time.
-    private var lateness: RoomError {
+    var lateness: RoomError {
         guard let address else {
             return RoomError(
                 .serverUnreachable, "The sign-in was not renewed in time. Check the server and the network.")
@@ -148,6 +175,9 @@ package final class RoomConnection {
     }
 
     private func joined(_ joined: Joined) {
+        resumeSecret = joined.resume?.secret
+        if joined.resume != nil { signalling?.keep() }
+        if isRejoining { return rejoined(joined) }
         participant = joined.participant
         others = joined.participants
         use(joined.iceServers ?? [])
@@ -161,10 +191,12 @@ package final class RoomConnection {
     }
 
     func secured() {
+        if isRejoining { return finishRejoining() }
         guard state == .connecting else { return }
         state = .connected
         deadline?.disarm()
         connectedAt = loop.now
+        returnedAt = loop.now
         onEvent(.connecting(percent: 100))
         onEvent(.connected(participant: participant, others: others))
         for (_, stream) in heard { onEvent(.audioHeard(participant: stream.participant, stream: stream.id)) }
@@ -219,7 +251,10 @@ package final class RoomConnection {
     }
 
     private func close() {
-        for timer in [timer, deadline, sampling] { timer?.disarm() }
+        for timer in [timer, deadline, sampling, retry, restart, absence?.end] { timer?.disarm() }
+        absence = nil
+        for track in tracks { track.offer.track.disconnect() }
+        tracks = []
         up?.close()
         down?.close()
         up = nil
@@ -236,12 +271,15 @@ package final class RoomConnection {
     @discardableResult
     package func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) -> Bool {
         do throws(RoomError) {
-            guard signalling != nil, let link else {
+            guard signalling != nil, link != nil || absence != nil else {
                 throw RoomError(.roomReleased, "No room is connected.")
+            }
+            guard !isRejoining || hasRejoined || message.isJoin else {
+                throw RoomError(.connectionLost, "The client is joining the room again. Repeat the call.")
             }
             guard let (id, text) = try signalling?.request(message, now: loop.now) else { return false }
             waiting[id] = then
-            link.send(text)
+            if let text { link?.send(text) }
             armTimer()
             return true
         } catch {
@@ -251,7 +289,11 @@ package final class RoomConnection {
     }
 
     package func send(_ message: ClientMessage) {
-        link?.send(Envelope(message).json())
+        do throws(RoomError) {
+            if let text = try signalling?.post(Envelope(message)) { link?.send(text) }
+        } catch {
+            lost(.disconnected, error, mustRejoin: true)
+        }
     }
 
     /// Handles input from the link, also before `join`.
@@ -270,12 +312,12 @@ package final class RoomConnection {
         armTimer()
     }
 
-    private func armTimer() {
+    func armTimer() {
         guard link != nil, let time = signalling?.nextTimeout else { return }
         timer?.arm(at: time)
     }
 
-    private func perform(_ outputs: [SignallingSession.Output]) {
+    func perform(_ outputs: [SignallingSession.Output]) {
         for output in outputs {
             switch output {
             case .send(let text): link?.send(text)
@@ -284,7 +326,9 @@ package final class RoomConnection {
                 waiting.removeValue(forKey: id)?(result)
             case .message(let message): handle(message)
             case .notUnderstood(let error): onEvent(.problem(error))
-            case .ended(let error): end(.disconnected, error)
+            case .lost(let error): lost(.disconnected, error)
+            // The server may have a new process, or the network another way.
+            case .ended(let error): lost(.disconnected, error, mustRejoin: true)
             }
         }
     }
@@ -307,10 +351,29 @@ package final class RoomConnection {
         case .iceServers(let body): use(body.iceServers)
         case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, layers: body.layers, of: body.stream)
         case .closed(let closing):
-            end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
-        case .joined, .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .pong, .left,
-            .error:
+            let error = RoomError(.init(wireName: closing.code), closing.message)
+            if closing.permitsReturn { lost(closing.reason, error) } else { end(closing.reason, error) }
+        case .joined, .resumed, .ack, .published, .unpublished, .streamStateSet, .viewSet, .subscribed,
+            .unsubscribed, .pong, .left, .error:
             break
+        }
+    }
+}
+
+extension ClientMessage {
+    fileprivate var isJoin: Bool {
+        if case .join = self { true } else { false }
+    }
+}
+
+extension Closing {
+    /// Whether the client may come back: the server stops, or lost sight of the client. It is not wanted otherwise.
+    fileprivate var permitsReturn: Bool {
+        switch reason {
+        case .destroyed: code == RoomError.Code.roomReleased.name
+        case .kicked: false
+        case .disconnected:
+            code == RoomError.Code.connectionLost.name || code == RoomError.Code.mediaConnectionFailed.name
         }
     }
 }

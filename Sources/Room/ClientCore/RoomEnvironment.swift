@@ -12,18 +12,24 @@ package struct ConnectionOptions: Sendable {
     package var servers: ICEServers
     /// Loss at the sockets of the up and the down session, for tests of bad networks.
     package var impairment: LinkImpairment?
+    /// For how long the connection tries to return after the server is lost. Zero ends it at once.
+    package var returnTimeout: TimeInterval
+
+    package static let standardReturnTimeout = TimeInterval.seconds(120)
 
     /// Leaves a margin below the 10 s that a connection may take.
     package static let standardDeadline = TimeInterval.milliseconds(9500)
 
     package init(
         receivers: ReceiverPool = ReceiverPool(), connectDeadline: TimeInterval = standardDeadline,
-        servers: ICEServers = ICEServers(), impairment: LinkImpairment? = nil
+        servers: ICEServers = ICEServers(), impairment: LinkImpairment? = nil,
+        returnTimeout: TimeInterval = standardReturnTimeout
     ) {
         self.receivers = receivers
         self.servers = servers
         self.connectDeadline = connectDeadline
         self.impairment = impairment
+        self.returnTimeout = returnTimeout
     }
 }
 
@@ -53,18 +59,23 @@ package struct RoomEnvironment {
     package var sound: (_ participant: String, _ stream: Int) -> SinkSource?
     /// Keeps the capture times of the published frames. Nil keeps none.
     package var captures: (any CaptureLog)?
+    /// Opens another link to the server, with a token, and passes it on, on the loop. Nil ends the connection when its link is
+    /// lost.
+    package var openLink: LinkOpener?
 
     package init(
         seed: UInt64, makePeer: @escaping (PeerRequest) throws(TransportError) -> Peer,
         wallClock: @escaping (MonotonicTime) -> NTPTime,
         sound: @escaping (_ participant: String, _ stream: Int) -> SinkSource? = { _, _ in nil },
-        captures: (any CaptureLog)? = nil
+        captures: (any CaptureLog)? = nil,
+        openLink: LinkOpener? = nil
     ) {
         self.seed = seed
         self.makePeer = makePeer
         self.wallClock = wallClock
         self.sound = sound
         self.captures = captures
+        self.openLink = openLink
     }
 }
 
@@ -82,6 +93,10 @@ package struct PeerRequest {
     package var seed: UInt64
     /// From the descriptions to a secured session. Joining may take 10 s in all.
     package var connectTimeout = TimeInterval.seconds(8)
+    /// For how long the peer waits for another path when it has lost its own.
+    package var pathTimeout = standardPathTimeout
+
+    package static let standardPathTimeout = TimeInterval.seconds(30)
 }
 
 /// The open signalling connection to the server, as a pipe of texts. Its other direction is
@@ -93,13 +108,37 @@ package struct SignallingLink {
     package var send: (String) -> Void
     /// Sends the texts that wait, and closes.
     package var close: () -> Void
+    /// Closes without a farewell, so that another link can resume.
+    package var abandon: () -> Void
 
+    /// - Parameter abandon: nil means `close`.
     package init(
-        remoteAddress: String?, send: @escaping (String) -> Void, close: @escaping () -> Void
+        remoteAddress: String?, send: @escaping (String) -> Void, close: @escaping () -> Void,
+        abandon: (() -> Void)? = nil
     ) {
         self.remoteAddress = remoteAddress
         self.send = send
         self.close = close
+        self.abandon = abandon ?? close
+    }
+}
+
+/// Opens a link. The refused token is one that the server no longer accepts, so that another one is needed.
+package typealias LinkOpener = (
+    _ refusedToken: String?, _ then: @escaping (Result<OpenedLink, RoomError>) -> Void
+) -> Void
+
+/// An open link, and the access token to resume or join with.
+package struct OpenedLink {
+    package var link: SignallingLink
+    package var token: String
+    /// The server may have moved.
+    package var address: ServerAddress
+
+    package init(link: SignallingLink, token: String, address: ServerAddress) {
+        self.link = link
+        self.token = token
+        self.address = address
     }
 }
 

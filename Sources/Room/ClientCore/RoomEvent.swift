@@ -19,6 +19,13 @@ package enum RoomEvent: Sendable {
     case audioUnheard(participant: String, stream: Int)
     /// The loudspeaker that plays the audio of the room was lost, returned and the like.
     case loudspeaker(LoudspeakerEvent)
+    /// The server is lost, for the reason in the error, and the connection tries to return. Calls wait meanwhile.
+    case reconnecting(attempt: Int, RoomError)
+    /// The connection is back. After it joined again, earlier events report the participants and streams that are new or gone.
+    case reconnected(Return)
+    /// Streams of this client have other ids, because it joined again as another participant: the new one of each former one.
+    /// One that is missing has ended.
+    case republished(participant: String, [Int: Int])
     /// An error that does not end the room.
     case problem(RoomError)
     /// The last event. The error is nil if the client itself left. Otherwise it has the cause, also if the server ended
@@ -40,4 +47,9 @@ package enum LoudspeakerEvent: Sendable {
 package struct PublishedStream: Sendable, Equatable {
     package var id: Int
     package var isVideo: Bool
+
+    package init(id: Int, isVideo: Bool) {
+        self.id = id
+        self.isVideo = isVideo
+    }
 }

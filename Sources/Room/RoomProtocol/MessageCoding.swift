@@ -46,6 +46,11 @@ package struct MessageRefused: Error, Sendable, Equatable {
     package var id: Int?
     package var error: RoomError
 
+    package init(id: Int?, error: RoomError) {
+        self.id = id
+        self.error = error
+    }
+
     /// Whether it is a notification of a later version, to be ignored.
     package var isUnknownNotification: Bool { id == nil && error.code == .messageUnknown }
 }
@@ -98,11 +103,14 @@ extension Envelope where Message == ClientMessage {
         let value: any Encodable =
             switch message {
             case .join(let body): flatten("join", id, body)
+            case .resume(let body): flatten("resume", id, body)
+            case .ack(let body): flatten("ack", id, body)
             case .publish(let body): flatten("publish", id, body)
             case .unpublish(let body): flatten("unpublish", id, body)
             case .setStreamState(let body): flatten("setStreamState", id, body)
             case .answer(let body): flatten("answer", id, body)
             case .candidate(let body): flatten("candidate", id, body)
+            case .restartICE(let body): flatten("restartICE", id, body)
             case .subscribe(let body): flatten("subscribe", id, body)
             case .setView(let body): flatten("setView", id, body)
             case .unsubscribe(let body): flatten("unsubscribe", id, body)
@@ -118,11 +126,14 @@ extension Envelope where Message == ClientMessage {
         let message: ClientMessage =
             switch head.type {
             case "join": .join(try decodeBody(Join.self, head, json))
+            case "resume": .resume(try decodeBody(Resume.self, head, json))
+            case "ack": .ack(try decodeBody(Acknowledgement.self, head, json))
             case "publish": .publish(try decodeBody(Publish.self, head, json))
             case "unpublish": .unpublish(try decodeBody(StreamReferences.self, head, json))
             case "setStreamState": .setStreamState(try decodeBody(SetStreamState.self, head, json))
             case "answer": .answer(try decodeBody(Description.self, head, json))
             case "candidate": .candidate(try decodeBody(Candidate.self, head, json))
+            case "restartICE": .restartICE(try decodeBody(SessionReference.self, head, json))
             case "subscribe": .subscribe(try decodeBody(ViewOfStream.self, head, json))
             case "setView": .setView(try decodeBody(ViewOfStream.self, head, json))
             case "unsubscribe": .unsubscribe(try decodeBody(StreamReference.self, head, json))
@@ -139,6 +150,8 @@ extension Envelope where Message == ServerMessage {
         let value: any Encodable =
             switch message {
             case .joined(let body): flatten("joined", id, body)
+            case .resumed(let body): flatten("resumed", id, body)
+            case .ack(let body): flatten("ack", id, body)
             case .published(let body): flatten("published", id, body)
             case .unpublished(let body): flatten("unpublished", id, body)
             case .streamStateSet(let body): flatten("streamStateSet", id, body)
@@ -168,6 +181,8 @@ extension Envelope where Message == ServerMessage {
         let message: ServerMessage =
             switch head.type {
             case "joined": .joined(try decodeBody(Joined.self, head, json))
+            case "resumed": .resumed(try decodeBody(Resumed.self, head, json))
+            case "ack": .ack(try decodeBody(Acknowledgement.self, head, json))
             case "published": .published(try decodeBody(Published.self, head, json))
             case "unpublished": .unpublished(try decodeBody(StreamReferences.self, head, json))
             case "streamStateSet": .streamStateSet(try decodeBody(StreamReference.self, head, json))

@@ -98,15 +98,19 @@ package struct Join: Codable, Sendable, Equatable {
     package var token: String
     package var room: String
     package var receivers: ReceiverPool?
+    /// Whether the client acknowledges messages, so that it can resume over another connection. Nil means no.
+    package var resume: Bool?
 
     package init(
-        version: Int = 1, versions: [Int]? = nil, token: String, room: String, receivers: ReceiverPool? = nil
+        version: Int = 1, versions: [Int]? = nil, token: String, room: String, receivers: ReceiverPool? = nil,
+        resume: Bool? = nil
     ) {
         self.version = version
         self.versions = versions
         self.token = token
         self.room = room
         self.receivers = receivers
+        self.resume = resume
     }
 
     /// The newest version that both ends have. Throws if they have none in common.
@@ -127,6 +131,30 @@ package struct Join: Codable, Sendable, Equatable {
     private static func list(_ versions: [Int]) -> String {
         versions.prefix(8).map(String.init).joined(separator: " or ")
     }
+}
+
+/// Continues a participation over another connection. In place of `join`.
+package struct Resume: Codable, Sendable, Equatable {
+    package var token: String
+    package var participant: String
+    /// The newest one that the client received, in `joined` or `resumed`.
+    package var secret: String
+    /// The number of the server's messages that the client has received.
+    package var received: Int
+
+    package init(token: String, participant: String, secret: String, received: Int) {
+        self.token = token
+        self.participant = participant
+        self.secret = secret
+        self.received = received
+    }
+}
+
+/// The number of messages that this end has received since `joined`.
+package struct Acknowledgement: Codable, Sendable, Equatable {
+    package var received: Int
+
+    package init(received: Int) { self.received = received }
 }
 
 package struct Publish: Codable, Sendable, Equatable {
@@ -170,6 +198,12 @@ package struct Candidate: Codable, Sendable, Equatable {
         self.session = session
         self.candidate = candidate
     }
+}
+
+package struct SessionReference: Codable, Sendable, Equatable {
+    package var session: SessionDirection
+
+    package init(session: SessionDirection) { self.session = session }
 }
 
 package struct StreamReference: Codable, Sendable, Equatable {
@@ -285,11 +319,15 @@ package struct SetStreamState: Codable, Sendable, Equatable {
 
 package enum ClientMessage: Sendable, Equatable {
     case join(Join)
+    case resume(Resume)
+    case ack(Acknowledgement)
     case publish(Publish)
     case unpublish(StreamReferences)
     case setStreamState(SetStreamState)
     case answer(Description)
     case candidate(Candidate)
+    /// Requests an offer of the down session with other ICE credentials.
+    case restartICE(SessionReference)
     case subscribe(ViewOfStream)
     case setView(ViewOfStream)
     case unsubscribe(StreamReference)
@@ -305,14 +343,44 @@ package struct Joined: Codable, Sendable, Equatable {
     package var participants: [ParticipantInfo]
     /// Nil without any.
     package var iceServers: [ICEServerInfo]?
+    /// Nil if the participant leaves as soon as the connection ends.
+    package var resume: ResumeTerms?
 
     package init(
-        version: Int, participant: String, participants: [ParticipantInfo], iceServers: [ICEServerInfo] = []
+        version: Int, participant: String, participants: [ParticipantInfo], iceServers: [ICEServerInfo] = [],
+        resume: ResumeTerms? = nil
     ) {
         self.version = version
         self.participant = participant
         self.participants = participants
         self.iceServers = iceServers.isEmpty ? nil : iceServers
+        self.resume = resume
+    }
+}
+
+/// How a client that loses its connection continues.
+package struct ResumeTerms: Codable, Sendable, Equatable {
+    /// 128 random bits in base64url.
+    package var secret: String
+    /// For how long the server keeps the participant without a connection.
+    package var seconds: Int
+
+    package init(secret: String, seconds: Int) {
+        self.secret = secret
+        self.seconds = seconds
+    }
+}
+
+/// The participation continues. The messages that the other end has not received follow.
+package struct Resumed: Codable, Sendable, Equatable {
+    /// The number of the client's messages that the server has received.
+    package var received: Int
+    /// Replaces the one before.
+    package var secret: String
+
+    package init(received: Int, secret: String) {
+        self.received = received
+        self.secret = secret
     }
 }
 
@@ -462,6 +530,8 @@ package struct Problem: Codable, Sendable, Equatable {
 
 package enum ServerMessage: Sendable, Equatable {
     case joined(Joined)
+    case resumed(Resumed)
+    case ack(Acknowledgement)
     case published(Published)
     case unpublished(StreamReferences)
     case streamStateSet(StreamReference)

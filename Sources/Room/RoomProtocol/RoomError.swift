@@ -63,6 +63,7 @@ extension RoomError.Code {
     public static let messageUnknown = Self(name: "protocol.unknown-message", number: 2002)
     public static let versionUnsupported = Self(name: "protocol.version", number: 2003)
     public static let outOfOrder = Self(name: "protocol.out-of-order", number: 2004)
+    public static let notResumable = Self(name: "resume.unknown", number: 2006)
     public static let listenFailed = Self(name: "server.listen", number: 2011)
     public static let portInUse = Self(name: "server.port-in-use", number: 2012)
     public static let serverFull = Self(name: "server.full", number: 2013)
@@ -83,7 +84,8 @@ extension RoomError.Code {
             self = Self(number)
         } else {
             let known: [Self] = [
-                .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .listenFailed, .portInUse,
+                .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .notResumable, .listenFailed,
+                .portInUse,
                 .serverFull, .tooManyRequests, .streamRefused, .settingInvalid, .media, .packetTooLong,
                 .turnUnauthorized, .turnUnreachable, .turnCertificate, .turnRefused, .turnMissing,
             ]

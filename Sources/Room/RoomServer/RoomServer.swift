@@ -50,6 +50,9 @@ package final class RoomServer: Sendable {
         package var impairment: (@Sendable () -> Impairment?)?
         /// Each participant has sockets and caches of its own; more than these are refused with `server.full`.
         package var maximumParticipants = 1000
+        /// For how many seconds a participant stays whose connection broke, so that its client can resume. 0 lets it leave at
+        /// once.
+        package var graceSeconds = Int(SessionSettings.defaultGrace.seconds)
         /// Messages that a client may send at once.
         package var messageBurst = WebSocketHandler.messageBurst
         /// Measures the shares of the rooms' turns; see `EventLoop`.
@@ -142,6 +145,8 @@ package final class RoomServer: Sendable {
         let impairment = configuration.impairment
         let relays = configuration.relays
         let tokens = AccessTokens()
+        let limits = AccessLimits()
+        let grace = TimeInterval.seconds(Int64(configuration.graceSeconds))
         let loops = (0..<configuration.threads).map {
             EventLoop(name: $0 == 0 ? "rooms" : "rooms \($0 + 1)", turnClock: configuration.turnClock)
         }
@@ -156,17 +161,17 @@ package final class RoomServer: Sendable {
             ) { loop in
                 SessionSettings(
                     loop: loop, certificate: certificate, scope: scope(of: address), port: media?.ports[place],
-                    relays: relays, impairment: impairment)
+                    relays: relays, grace: grace, impairment: impairment)
             }
         }
         for host in hosts {
             await host.connect(to: hosts)
             if let renewal = relays?.renewal { await host.renewICEServers(eachSeconds: renewal) }
         }
-        let directory = RoomDirectory(hosts: hosts, seats: seats, tokens: tokens)
+        let directory = RoomDirectory(hosts: hosts, seats: seats, tokens: tokens, limits: limits)
         let routes = Routes(
             service: configuration.service, tokens: tokens,
-            origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen),
+            origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen), limits: limits,
             refusals: RefusalLog(log),
             revoked: { token in directory.revoked(token) },
             statistics: { [started = EventLoop.now] in await statistics(of: hosts, since: started) })

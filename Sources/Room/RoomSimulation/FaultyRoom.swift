@@ -13,8 +13,8 @@ public struct FaultyRoom: Sendable {
     public var links = [Link.wired, .wifi, .cellular]
     /// Of all, faults included. At least 12 seconds more than `recovery`.
     public var duration = TimeInterval.seconds(60)
-    /// The time without faults at the end.
-    public var recovery = TimeInterval.seconds(20)
+    /// The time without faults at the end. The server keeps a client that was killed for 30 s, and the last kill is 9 s before it.
+    public var recovery = TimeInterval.seconds(24)
     /// The most videos that a client watches. 20 or less, the server's limit.
     public var watched = 9
     /// How many of the clients publish audio too.

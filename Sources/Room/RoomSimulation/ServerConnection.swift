@@ -43,6 +43,8 @@ final class ServerConnection: ClientConnection {
 
     func didNotJoin() {}
 
+    func didGuess() { process.wrongSecrets += 1 }
+
     func close(_ closing: Closing) {
         send(.closed(closing), answering: nil)
         end()
@@ -78,22 +80,22 @@ final class ServerConnection: ClientConnection {
     /// The client is silent.
     private func lose() {
         end()
-        rooms?.disconnected(self)
+        rooms?.disconnected(self, lost: liveness.lastHeard)
     }
 
     // MARK: - From the client
 
     func receive(_ input: SignallingInput) {
-        guard !isEnding || input == .closed else { return }
+        guard !isEnding || input == .closed || input == .broken else { return }
         liveness.heard(now: simulation.loop.now)
         switch input {
         case .ping: break
-        case .closed:
+        case .closed, .broken:
             if !isEnding {
                 isEnding = true
                 watch.disarm()
             }
-            rooms?.disconnected(self)
+            rooms?.disconnected(self, lost: input == .broken ? simulation.loop.now : nil)
         case .text(let text): handle(text)
         }
     }
@@ -104,12 +106,14 @@ final class ServerConnection: ClientConnection {
             if case .ping = envelope.message, hasJoined { return send(.pong, answering: envelope.id) }
             let admission = admission(envelope.message)
             if let admission { rooms = rooms ?? process.rooms(with: admission.room, for: client) }
+            if case .resume(let resume) = envelope.message { rooms = rooms ?? process.rooms(of: resume.participant) }
             process.handle(client) {
                 (rooms ?? process.anyRooms).handle(ClientRequest(envelope), from: self, admission)
             }
+            // It may join another room.
+            if case .resume = envelope.message, !hasJoined { rooms = nil }
         } catch {
-            guard !error.isUnknownNotification else { return }
-            send(.error(Problem(error.error)), answering: error.id)
+            (rooms ?? process.anyRooms).handle(ClientRequest(error), from: self)
         }
     }
 
@@ -125,4 +129,6 @@ enum SignallingInput: Equatable {
     /// A WebSocket ping or pong.
     case ping
     case closed
+    /// The connection ended without a farewell.
+    case broken
 }

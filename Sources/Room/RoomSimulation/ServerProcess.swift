@@ -20,6 +20,8 @@ final class ServerProcess {
     /// their random numbers.
     private var handled: SimulatedClient?
     private var isDead = false
+    /// Wrong secrets of clients that wanted to resume.
+    var wrongSecrets = 0
     private let spreadsRooms: Bool
     private unowned let simulation: World
 
@@ -66,6 +68,9 @@ final class ServerProcess {
         return shards[place].rooms
     }
 
+    /// The rooms that keep a participant.
+    func rooms(of participant: String) -> Rooms? { shards.first { $0.rooms.has(participant) }?.rooms }
+
     /// The rooms of the first loop, which refuse messages of clients that have not joined.
     var anyRooms: Rooms { shards[0].rooms }
 
@@ -81,7 +86,9 @@ final class ServerProcess {
         let session = simulation.makeSession(
             cname: SessionSettings.cname, name: handled.nextSession(), isServer: true)
         do throws(TransportError) {
-            return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) {
+            return try Peer(
+                loop: loop, session: session, connectTimeout: .seconds(15), pathTimeout: SessionSettings.defaultGrace
+            ) {
                 ServerPath(port: port, events: $0, datagrams: $1)
             }
         } catch {

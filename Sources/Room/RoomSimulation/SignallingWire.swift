@@ -23,6 +23,12 @@ struct SignallingWire {
         return lastArrival
     }
 
+    /// Another connection begins. The former one's messages are lost, as far as they wait.
+    mutating func beginAnew() {
+        held = []
+        lastArrival = .zero
+    }
+
     mutating func hold(_ delivery: @escaping () -> Void) { held.append(delivery) }
 
     /// The messages that waited for the end of the cut, and the time at which TCP tries again.

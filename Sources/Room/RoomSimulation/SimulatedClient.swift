@@ -3,7 +3,7 @@ internal import ICELite
 internal import MediaGraph
 internal import PeerLoop
 internal import PeerSession
-internal import RTP
+public import RTP
 internal import RoomProtocol
 
 /// A participant in the simulation: the product's client engine behind a link.
@@ -16,18 +16,18 @@ public final class SimulatedClient: @unchecked Sendable {
     let number: Int
     private let link: Link
     private let wallClockOffset: TimeInterval
-    private unowned let simulation: World
+    unowned let simulation: World
     private var random: RandomSource
     private var up: Wire
     private var down: Wire
-    private var signallingUp: SignallingWire
-    private var signallingDown: SignallingWire
+    var signallingUp: SignallingWire
+    var signallingDown: SignallingWire
     /// By port.
     private var paths: [UInt16: ClientPath] = [:]
     private var nextPort: UInt16 = 40_000
     private var connection: RoomConnection?
-    private var server: ServerConnection?
-    private var connections = 0
+    var server: ServerConnection?
+    var connections = 0
     private var joining: Suspension?
     private var calls: [Suspension] = []
     private var waiters: [(until: (SimulatedClient) -> Bool, then: Suspension)] = []
@@ -42,9 +42,10 @@ public final class SimulatedClient: @unchecked Sendable {
     /// By cuts alone, and by all faults.
     private var cuts = Disturbance()
     private var faults = Disturbance()
+    private var absences = Disturbance()
     /// The numbers that the server sent.
     private(set) var egress = EgressLedger()
-    private var isDead = false
+    var isDead = false
     /// Names the server's sessions with this client.
     private var sessionNames: RandomSource
     /// The videos that this client has watched.
@@ -55,6 +56,16 @@ public final class SimulatedClient: @unchecked Sendable {
     /// The streams that it has subscribed to and that are not assigned yet. Their packets may come before that message.
     private(set) var awaited: Set<Int> = []
 
+    /// For how long it tries to return to a server that it has lost. Set it before it joins.
+    public var returnTimeout = TimeInterval.seconds(120)
+    /// How often it returned: as the same participant, and as another one.
+    public private(set) var returns = (resumed: 0, rejoined: 0)
+    /// Whether it has lost the server and tries to return.
+    public private(set) var isReturning = false {
+        didSet { absences.isOngoing = isReturning }
+    }
+    /// Participants that it saw enter and leave, itself not included.
+    public private(set) var presence = (entered: 0, left: 0)
     /// Whether it is in a room.
     public private(set) var isConnected = false
     /// Why the last room ended. Nil if this client left, and before.
@@ -103,10 +114,11 @@ public final class SimulatedClient: @unchecked Sendable {
         let environment = RoomEnvironment(
             seed: random.next(), makePeer: { [unowned self] request throws(TransportError) in try makePeer(request) },
             wallClock: { [unowned self] in wallClock(at: $0) },
-            sound: { [unowned self] _, _ in { [unowned self] in listener(of: $0) } })
-        let connection = RoomConnection(loop: simulation.loop, environment: environment) { [unowned self] in
-            handle($0)
-        }
+            sound: { [unowned self] _, _ in { [unowned self] in listener(of: $0) } },
+            openLink: { [unowned self] _, then in openLink(then) })
+        let connection = RoomConnection(
+            loop: simulation.loop, options: ConnectionOptions(returnTimeout: returnTimeout), environment: environment
+        ) { [unowned self] in handle($0) }
         self.connection = connection
         _ = connection.begin()
         guard let address = try? ServerAddress(SimulatedServer.address(of: 0).description),
@@ -120,27 +132,31 @@ public final class SimulatedClient: @unchecked Sendable {
             guard let server = simulation.server.process?.connect(self) else {
                 return connection.fail(RoomError(.serverUnreachable, "The simulated server does not run."))
             }
-            self.server = server
-            let number = server.number
-            connection.join(
-                name, token: "simulated",
-                over: SignallingLink(
-                    remoteAddress: SimulatedServer.address(of: 0).host,
-                    send: { [unowned self] text in deliverUp(.text(text), of: number) },
-                    close: { [unowned self] in deliverUp(.closed, of: number) }))
+            connection.join(name, token: "simulated", over: link(to: server))
         }
     }
+
+    /// Of its network, which may change.
+    private var ownAddress: UInt32 { 0x0a00_0000 + networks << 24 | UInt32(number + 1) }
+    private var networks: UInt32 = 0
+    /// As the server sees it, behind an address translator.
+    private var seenAddress: UInt32 { ownAddress + translations << 28 }
+    private var translations: UInt32 = 0
+
+    var isCut: Bool { up.isCut || down.isCut }
 
     /// Its wall clock, which nothing sets by that of another client.
     func wallClock(at time: MonotonicTime) -> NTPTime { NTPTime(simulatedAt: time).advanced(by: wallClockOffset) }
 
     private func makePeer(_ request: PeerRequest) throws(TransportError) -> Peer {
         let session = simulation.makeSession(cname: request.cname, name: random.next())
-        nextPort = nextPort == .max ? 40_000 : nextPort + 1
-        let address = TransportAddress(ipv4: 0x0a00_0000 | UInt32(number + 1), port: nextPort)
-        let seed = random.next()
-        return try Peer(loop: simulation.loop, session: session, connectTimeout: request.connectTimeout) {
-            events, datagrams in
+        return try Peer(
+            loop: simulation.loop, session: session, connectTimeout: request.connectTimeout,
+            pathTimeout: request.pathTimeout
+        ) { [unowned self] events, datagrams in
+            nextPort = nextPort == .max ? 40_000 : nextPort + 1
+            let address = TransportAddress(ipv4: ownAddress, port: nextPort)
+            let seed = random.next()
             let path = ClientPath(
                 loop: simulation.loop, address: address, seed: seed,
                 send: { [unowned self] datagram, to in sendUp(datagram, from: address, to: to.port) }, events: events,
@@ -163,12 +179,12 @@ public final class SimulatedClient: @unchecked Sendable {
     public func kill(closesConnection: Bool = true) {
         faults.note(simulation.loop.now)
         endMedia()
-        if closesConnection, let server { deliverUp(.closed, of: server.number) }
+        if closesConnection, let server { deliverUp(.broken, of: server.number) }
         isDead = true
         connection?.drop()
         connection = nil
         server = nil
-        isConnected = false
+        (isConnected, isReturning) = (false, false)
         streams = []
         joining = nil
         waiters = []
@@ -368,6 +384,52 @@ public final class SimulatedClient: @unchecked Sendable {
         for delivery in deliveries { simulation.at(time, delivery) }
     }
 
+    /// Breaks the signalling connection, as a proxy that restarts does. Media goes on.
+    ///
+    /// - Parameter serverLearns: false leaves the server's end half-open, as after a change of the network.
+    public func dropSignalling(serverLearns: Bool = true) {
+        guard let broken = server else { return }
+        server = nil
+        simulation.after(.zero) { [weak self] in
+            if serverLearns { broken.receive(.broken) }
+            self?.connection?.receive(.closed(nil))
+        }
+    }
+
+    /// Stops signalling alone, in both directions. Media goes on.
+    public func cutSignalling() {
+        cuts.isOngoing = true
+        signallingUp.cutSince = signallingUp.cutSince ?? simulation.loop.now
+        signallingDown.cutSince = signallingDown.cutSince ?? simulation.loop.now
+    }
+
+    /// Cuts one direction: media and signalling towards the server, or from it. `reconnect()` ends it.
+    public func cut(towardsServer: Bool) {
+        cuts.isOngoing = true
+        if towardsServer {
+            up.isCut = true
+            signallingUp.cutSince = signallingUp.cutSince ?? simulation.loop.now
+        } else {
+            down.isCut = true
+            signallingDown.cutSince = signallingDown.cutSince ?? simulation.loop.now
+        }
+    }
+
+    /// Moves to another network: its sockets and its signalling connection are of no use any longer, without a word to either end.
+    public func changeNetwork() {
+        faults.note(simulation.loop.now)
+        cuts.note(simulation.loop.now)
+        networks = (networks + 1) % 8
+        server = nil
+    }
+
+    /// The address translator before it forgets its ports: the server sees another address from now on.
+    public func changeTranslation() {
+        faults.note(simulation.loop.now)
+        cuts.note(simulation.loop.now)
+        translations = (translations + 1) % 8
+    }
+
     /// Changes the link from now on.
     public func setLink(_ link: Link) {
         faults.isOngoing = true
@@ -396,10 +458,10 @@ public final class SimulatedClient: @unchecked Sendable {
         use(link)
     }
 
-    /// The end of its last cut. `.never` during one.
-    var lastCut: MonotonicTime { cuts.last }
+    /// The end of its last cut, and of the last time without the server that followed. `.never` during one.
+    var lastCut: MonotonicTime { max(cuts.last, absences.last) }
     /// The end of its last fault, cuts and the end of its process included. `.never` during one.
-    var lastFault: MonotonicTime { max(cuts.last, faults.last) }
+    var lastFault: MonotonicTime { max(lastCut, faults.last) }
 
     /// Restarts the encoders: a keyframe follows, with other timestamps, as after a crash of the camera.
     public func restartSources() {
@@ -426,7 +488,9 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     private func sendUp(_ datagram: Span<UInt8>, from address: TransportAddress, to port: UInt16) {
-        guard !isDead else { return }
+        // A socket at an address of the former network is of no use.
+        guard !isDead, address.ipv4 == ownAddress else { return }
+        let address = TransportAddress(ipv4: seenAddress, port: address.port)
         simulation.note(datagram, from: number)
         let arrivals = up.arrivals(of: datagram.count, now: simulation.loop.now)
         if arrivals.first == nil { lost(Contents(of: datagram), isUp: true) }
@@ -455,10 +519,12 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     func receive(_ datagram: Span<UInt8>, at address: TransportAddress) {
-        if !isDead { paths[address.port]?.receive(datagram) }
+        guard !isDead, address.ipv4 == seenAddress, let path = paths[address.port], path.address.ipv4 == ownAddress
+        else { return }
+        path.receive(datagram)
     }
 
-    private func deliverUp(_ input: SignallingInput, of number: Int) {
+    func deliverUp(_ input: SignallingInput, of number: Int) {
         guard !isDead, let server, server.number == number else { return }
         let delivery = { server.receive(input) }
         guard let time = signallingUp.arrival(now: simulation.loop.now) else { return signallingUp.hold(delivery) }
@@ -473,7 +539,7 @@ public final class SimulatedClient: @unchecked Sendable {
             case .ping:
                 connection.receive(.heard)
                 deliverUp(.ping, of: number)
-            case .closed: connection.receive(.closed(nil))
+            case .closed, .broken: connection.receive(.closed(nil))
             }
         }
         guard let time = signallingDown.arrival(now: simulation.loop.now) else { return signallingDown.hold(delivery) }
@@ -491,8 +557,18 @@ public final class SimulatedClient: @unchecked Sendable {
             streams = others.flatMap { other in other.streams.map { RemoteStream($0, of: other.id) } }
             joining?.resume()
             joining = nil
-        case .participantEntered(let info): streams += info.streams.map { RemoteStream($0, of: info.id) }
-        case .participantLeft(let info): streams.removeAll { $0.participant == info.id }
+        case .reconnecting: isReturning = true
+        case .reconnected(let back):
+            isReturning = false
+            absences.note(simulation.loop.now)
+            if case .resumed = back.kind { returns.resumed += 1 } else { returns.rejoined += 1 }
+        case .republished(_, let streams): republished(streams)
+        case .participantEntered(let info):
+            presence.entered += 1
+            streams += info.streams.map { RemoteStream($0, of: info.id) }
+        case .participantLeft(let info):
+            presence.left += 1
+            streams.removeAll { $0.participant == info.id }
         case .streamPublished(let participant, let info): streams.append(RemoteStream(info, of: participant))
         case .streamUnpublished(_, let info): streams.removeAll { $0.id == info.id }
         case .streamChanged(let participant, let info):
@@ -507,8 +583,16 @@ public final class SimulatedClient: @unchecked Sendable {
         eventWaiters = []
     }
 
+    private func republished(_ streams: [Int: Int]) {
+        for (old, new) in streams.sorted(by: { $0.key < $1.key }) {
+            simulation.republished(old, as: new)
+            for source in sources where source.stream == old { source.renumber(new) }
+        }
+    }
+
     private func ended(_ error: RoomError?) {
         isConnected = false
+        isReturning = false
         endError = error?.message
         endMedia()
         streams = []
@@ -554,35 +638,5 @@ public final class SimulatedClient: @unchecked Sendable {
         let ready = waiters.filter { $0.until(self) }
         waiters.removeAll { $0.until(self) }
         for waiter in ready { waiter.then.resume() }
-    }
-}
-
-/// An error of an application's call.
-public struct SimulatedClientError: Error, CustomStringConvertible {
-    public let description: String
-
-    init(_ description: String) { self.description = description }
-}
-
-extension Suspension {
-    fileprivate func finish(_ result: Result<Void, RoomError>) {
-        switch result {
-        case .success: resume()
-        case .failure(let error): fail(SimulatedClientError(error.message))
-        }
-    }
-}
-
-extension SimulatedClient.RemoteStream {
-    init(_ info: StreamInfo, of participant: String) {
-        self.init(id: info.id, participant: participant, isVideo: info.media == .video)
-        if case .waiting(let reason) = info.state { waiting = reason }
-    }
-}
-
-extension NTPTime {
-    /// The loop's time, from an arbitrary day on.
-    fileprivate init(simulatedAt time: MonotonicTime) {
-        self.init(unixNanoseconds: 1_700_000_000_000_000_000 + time.nanoseconds)
     }
 }

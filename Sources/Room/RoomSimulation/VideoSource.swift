@@ -61,6 +61,9 @@ final class VideoSource: EncodedTrack {
         timer.arm(at: nextFrame)
     }
 
+    /// The client has joined again, and the stream has another id.
+    func renumber(_ stream: Int) { self.stream = stream }
+
     private func send() {
         guard let connection else { return }
         let now = simulation.loop.now

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import ICELite
 internal import PeerLoop
 internal import PeerSession
@@ -249,6 +250,7 @@ final class World: @unchecked Sendable {
     /// A session with a handshake and an encryption of the simulation.
     func makeSession(cname: String, name: UInt64, isServer: Bool = false) -> PeerSession {
         var configuration = PeerSessionConfiguration(cname: cname, seed: name, releasesHandshake: isServer)
+        configuration.consent = configuration.consent + PeerRequest.standardPathTimeout
         if isServer { configuration.pacingBurst = PeerSessionConfiguration.serverPacingBurst }
         return PeerSession(
             dtls: Handshake(name: name), configuration: configuration, scratch: loop.sessionScratch
@@ -303,6 +305,12 @@ final class World: @unchecked Sendable {
     func camera(of stream: Int) -> LayeredCamera? { cameras[stream] }
 
     func published(_ stream: Int, by source: AudioSource) { audioSources[stream] = source.id }
+
+    /// A stream goes on under another id.
+    func republished(_ old: Int, as new: Int) {
+        sources[new] = sources[old]
+        audioSources[new] = audioSources[old]
+    }
 
     /// The source that publishes an audio stream.
     func audioSource(of stream: Int) -> UInt32? { audioSources[stream] }

@@ -11,6 +11,8 @@ package protocol ClientConnection: AnyObject {
     func didJoin()
     /// The client could not join, and may join another room.
     func didNotJoin()
+    /// The client sent a wrong secret for a participant.
+    func didGuess()
     /// Sends the reason, then closes.
     func close(_ closing: Closing)
     /// Closes after the queued messages.
@@ -33,11 +35,14 @@ package enum ClientPlace: Sendable {
 /// The permission to join a room, which the server's limits count until it ends.
 package struct Admission {
     package let room: RoomName
+    /// Called once with the id of the participant, if it could join.
+    package let begin: (String) -> Void
     /// Called once: the participant left, or could not join.
     package let end: () -> Void
 
-    package init(room: RoomName, end: @escaping () -> Void) {
+    package init(room: RoomName, begin: @escaping (String) -> Void = { _ in }, end: @escaping () -> Void) {
         self.room = room
+        self.begin = begin
         self.end = end
     }
 }

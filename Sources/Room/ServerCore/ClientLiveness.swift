@@ -22,7 +22,7 @@ package struct ClientLiveness {
     package static let joinDeadline = TimeInterval.seconds(10)
 
     private let opened: MonotonicTime
-    private var lastHeard: MonotonicTime
+    package private(set) var lastHeard: MonotonicTime
     /// As last asked. It is asked for only while signalling is silent.
     private var lastMedia = MonotonicTime.zero
 

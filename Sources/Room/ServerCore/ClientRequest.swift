@@ -7,6 +7,15 @@ package struct ClientRequest: Sendable {
     package var message: ClientMessage
     /// The session description of a `publish` or an `answer`, or its error.
     package var description: Result<SessionDescription, RoomError>?
+    /// Why the message cannot be read. It counts among the client's messages nevertheless.
+    package var refusal: MessageRefused?
+
+    /// - Parameter refusal: of a message that cannot be read.
+    package init(_ refusal: MessageRefused) {
+        id = refusal.id
+        message = .ping
+        self.refusal = refusal
+    }
 
     package init(_ envelope: Envelope<ClientMessage>) {
         id = envelope.id
@@ -14,15 +23,22 @@ package struct ClientRequest: Sendable {
         switch message {
         case .publish(let body): description = Self.parse(body.sdp, .offerRefused)
         case .answer(let body): description = Self.parse(body.sdp, .answerRefused)
-        case .join, .unpublish, .setStreamState, .candidate, .subscribe, .setView, .unsubscribe, .ping, .leave: break
+        case .join, .resume, .ack, .unpublish, .setStreamState, .candidate, .restartICE, .subscribe, .setView,
+            .unsubscribe, .ping, .leave:
+            break
         }
+    }
+
+    var isResumption: Bool {
+        if case .resume = message { true } else { false }
     }
 
     /// Whether the rooms respond to the message even if it is valid.
     package var hasResponse: Bool {
         switch message {
-        case .join, .publish, .unpublish, .setStreamState, .subscribe, .setView, .unsubscribe, .ping, .leave: true
-        case .answer, .candidate: false
+        case .join, .resume, .publish, .unpublish, .setStreamState, .subscribe, .setView, .unsubscribe, .ping, .leave:
+            true
+        case .answer, .candidate, .restartICE, .ack: false
         }
     }
 

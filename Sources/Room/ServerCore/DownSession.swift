@@ -22,6 +22,9 @@ final class DownSession {
     private var revision = 0
     /// The client's transport, once it is connected.
     private var remote: TransportDescription?
+    /// Whether the last offer has credentials that no answer has used.
+    private var isRestarting = false
+    private var restartPace = RestartPace()
     private lazy var repeatedRequest = settings.loop.makeTimer { [unowned self] in
         for consumer in consumers where !consumer.isKnownToClient { consumer.layer?.requestKeyframe() }
     }
@@ -67,6 +70,15 @@ final class DownSession {
         send(.offer(Description(session: .down, sdp: description.serialized(), revision: revision)))
     }
 
+    /// Offers again, with other ICE credentials. Does nothing before the first answer.
+    func restartICE() throws(RoomError) {
+        guard remote != nil else { return }
+        try restartPace.admit(now: settings.loop.now)
+        try settings.restart(peer)
+        isRestarting = true
+        offer()
+    }
+
     /// - Parameter answer: the description's text, parsed.
     func answer(_ description: Description, _ answer: SessionDescription) throws(RoomError) {
         // An answer to an older offer does not cover the receivers added since.
@@ -79,11 +91,24 @@ final class DownSession {
                 .answerRefused, "The answer has no DTLS role. Answer with 'a=setup:active' or 'a=setup:passive'.")
         }
         if let remote {
-            try settings.requireSame(transport, as: remote, .answerRefused)
+            guard try settings.restartsICE(transport, from: remote, .answerRefused) else {
+                return accept(answer)
+            }
+            guard isRestarting else {
+                throw RoomError(
+                    .answerRefused,
+                    "The answer restarts ICE, but not its offer. Send 'restartICE', and answer the next offer.")
+            }
+            try settings.restart(peer, with: transport)
+            (self.remote, isRestarting) = (transport, false)
         } else {
             try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
             remote = transport
         }
+        accept(answer)
+    }
+
+    private func accept(_ answer: SessionDescription) {
         for consumer in consumers {
             let media = answer[mid: consumer.receiver.mid]
             guard consumer.accepted == nil else {
@@ -374,7 +399,7 @@ final class DownSession {
         case .sendingRate(let rate):
             target = rate
             share()
-        case .connected, .disconnected, .roundTrip: break
+        case .connected, .disconnected, .rerouted, .roundTrip: break
         // The client sends no media in this session.
         case .lossBeyondRepair, .mediaRefused, .senderReport, .bye: break
         }

@@ -2,12 +2,12 @@ internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
 
-/// One client in a room: its connection, its two sessions and its published streams. On the loop only.
+/// One client in a room: its line, its two sessions and its published streams. On the loop only.
 final class Participant: AudioListener {
     let id: String
-    /// The access token used to join. Revoking it removes the participant.
-    let token: String
-    let connection: any ClientConnection
+    /// The access token used to join, or to resume. Revoking it removes the participant.
+    var token: String
+    let line: ClientLine
     private let settings: SessionSettings
     private let down: DownSession
     private var up: UpSession?
@@ -22,14 +22,14 @@ final class Participant: AudioListener {
     private var pace = PublishPace()
 
     init(
-        connection: any ClientConnection, token: String, pool: ReceiverPool, settings: SessionSettings
+        line: ClientLine, token: String, pool: ReceiverPool, settings: SessionSettings
     ) throws(RoomError) {
         id = settings.nextParticipantID()
         self.token = token
-        self.connection = connection
+        self.line = line
         self.settings = settings
-        down = try DownSession(pool: pool, settings: settings, place: connection.place) { [connection] message in
-            connection.send(message)
+        down = try DownSession(pool: pool, settings: settings, place: line.place) { [line] message in
+            line.send(message)
         }
         down.onEnded = { [unowned self] error in onEnded?(error) }
         down.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
@@ -82,6 +82,14 @@ final class Participant: AudioListener {
         try down.answer(description, parsed)
     }
 
+    func restartICE(_ session: SessionDirection) throws(RoomError) {
+        guard session == .down else {
+            throw RoomError(
+                .messageMalformed, "The client offers the up session. Send 'publish' with other ICE credentials.")
+        }
+        try down.restartICE()
+    }
+
     func addCandidate(_ candidate: Candidate) {
         switch candidate.session {
         case .down: down.addCandidate(candidate.candidate)
@@ -127,13 +135,13 @@ final class Participant: AudioListener {
     }
 
     private func makeUpSession() throws(RoomError) -> UpSession {
-        let session = try UpSession(participant: id, settings: settings, place: connection.place) {
-            [connection] message in connection.send(message)
+        let session = try UpSession(participant: id, settings: settings, place: line.place) {
+            [line] message in line.send(message)
         }
         session.onEnded = { [unowned self] error in onEnded?(error) }
         session.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
         session.onRefused = { [unowned self] error in
-            connection.send(.error(Problem(error)))
+            line.send(.error(Problem(error)))
             onRefused?(error)
         }
         up = session

@@ -155,7 +155,7 @@ final class Room {
     }
 
     private func send(_ message: ServerMessage, except id: String) {
-        settings.broadcast(message, participants.lazy.filter { $0.id != id }.map(\.connection))
+        settings.broadcast(message, participants.compactMap { $0.id == id ? nil : $0.line.note(message) })
     }
 
     // MARK: - Streams

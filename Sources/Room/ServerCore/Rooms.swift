@@ -26,12 +26,16 @@ package final class Rooms {
     }
 
     fileprivate struct Membership {
-        let connection: any ClientConnection
+        let line: ClientLine
         var participant: Participant
         var room: Room
         var admission: Admission
         /// The order of joining.
         var number: Int
+        /// When the participant leaves, unless its client resumes. Armed while it has no connection.
+        let departure: LoopTimer
+
+        var id: String { participant.id }
     }
 
     private let settings: SessionSettings
@@ -39,7 +43,10 @@ package final class Rooms {
     private let links: LoopLinks
     private let note: (Note) -> Void
     private var rooms: [RoomName: Room] = [:]
-    private var members: [ObjectIdentifier: Membership] = [:]
+    /// By the participant's id.
+    private var members: [String: Membership] = [:]
+    /// The participant of each connection.
+    private var connected: [ObjectIdentifier: String] = [:]
     private var joins = 0
     private var parts = 0
     private var isClosed = false
@@ -81,12 +88,19 @@ package final class Rooms {
 
     /// When a frame of a stream was last left out for the client, because its link had no room. `.zero` if none was.
     package func lastLeftOut(of stream: Int, for connection: any ClientConnection) -> MonotonicTime {
-        members[ObjectIdentifier(connection)]?.participant.lastLeftOut(of: stream) ?? .zero
+        member(of: connection)?.participant.lastLeftOut(of: stream) ?? .zero
     }
 
     /// When media of the client last arrived. `.zero` if none did.
     package func lastMedia(from connection: any ClientConnection) -> MonotonicTime {
-        members[ObjectIdentifier(connection)]?.participant.lastReceived ?? .zero
+        member(of: connection)?.participant.lastReceived ?? .zero
+    }
+
+    /// Whether there is a participant with this id, with a connection or without.
+    package func has(_ participant: String) -> Bool { members[participant] != nil }
+
+    private func member(of connection: any ClientConnection) -> Membership? {
+        connected[ObjectIdentifier(connection)].flatMap { members[$0] }
     }
 
     /// Ends every participant with a reason, because the server stops. Later ones are refused.
@@ -108,20 +122,42 @@ package final class Rooms {
     }
 
     /// The client's connection closed.
-    package func disconnected(_ connection: any ClientConnection) {
-        guard let member = members.removeValue(forKey: ObjectIdentifier(connection)) else { return }
+    ///
+    /// - Parameter lost: when the client was last there, if it did not close the connection and may resume. Nil if it
+    ///   has left.
+    package func disconnected(_ connection: any ClientConnection, lost: MonotonicTime? = nil) {
+        guard let member = member(of: connection) else { return }
+        guard let lost, member.line.isResumable else { return remove(member) }
+        connected[ObjectIdentifier(connection)] = nil
+        member.line.detach()
+        member.departure.arm(at: max(settings.loop.now, max(lost, member.participant.lastReceived) + settings.grace))
+        note(Note(member, "connection lost"))
+    }
+
+    /// - Parameter reason: for the log. Nil leaves it to the caller.
+    private func remove(_ member: Membership, because reason: String? = nil) {
+        members[member.id] = nil
+        if let connection = member.line.connection { connected[ObjectIdentifier(connection)] = nil }
+        member.departure.disarm()
+        member.line.end()
         member.room.leave(member.participant)
         if member.room.isEmpty {
             member.room.end()
             rooms[member.room.name] = nil
         }
         member.admission.end()
-        note(Note(member, "left"))
+        note(Note(member, "left", reason.map { ["reason": $0] } ?? [:]))
     }
 
     private func end(_ member: Membership, _ closing: Closing) {
-        disconnected(member.connection)
-        member.connection.close(closing)
+        remove(member)
+        member.line.connection?.close(closing)
+    }
+
+    /// The client has not resumed in time.
+    private func expire(_ id: String) {
+        guard let member = members[id], member.line.connection == nil else { return }
+        remove(member, because: "did not resume")
     }
 
     // MARK: - Messages
@@ -141,29 +177,42 @@ package final class Rooms {
     package func handle(
         _ request: ClientRequest, from connection: any ClientConnection, _ admission: Admission? = nil
     ) {
+        if let member = member(of: connection) { return answer(request, member) }
         do throws(RoomError) {
+            if let refusal = request.refusal { throw refusal.error }
             if let admission, case .join(let join) = request.message {
-                try self.join(join, admission, request.id, connection)
-                return
+                return try self.join(join, admission, request.id, connection)
             }
-            guard let member = members[ObjectIdentifier(connection)] else {
-                throw RoomError(.outOfOrder, "The connection has not joined a room. Send 'join' first.")
-            }
-            try handle(request, member)
+            if case .resume(let resume) = request.message { return try self.resume(resume, request.id, connection) }
+            throw RoomError(.outOfOrder, "The connection has not joined a room. Send 'join' first.")
         } catch {
-            if let admission {
-                admission.end()
-                connection.didNotJoin()
-            }
+            admission?.end()
+            // A client that cannot resume may join.
+            if admission != nil || request.isResumption { connection.didNotJoin() }
             connection.send(.error(Problem(error)), answering: request.id)
+        }
+    }
+
+    private func answer(_ request: ClientRequest, _ member: Membership) {
+        do throws(RoomError) {
+            guard let refusal = request.refusal else {
+                member.line.received(request.message)
+                return try handle(request, member)
+            }
+            member.line.receivedUnreadable()
+            if !refusal.isUnknownNotification { throw refusal.error }
+        } catch {
+            member.line.send(.error(Problem(error)), answering: request.id)
         }
     }
 
     private func handle(_ request: ClientRequest, _ member: Membership) throws(RoomError) {
         let participant = member.participant
-        let connection = member.connection
+        let connection = member.line
         switch request.message {
-        case .join: break
+        case .join, .resume:
+            throw RoomError(.outOfOrder, "This connection has already joined a room. Open another connection.")
+        case .ack(let body): try connection.acknowledged(body.received)
         case .publish(let publish):
             guard let offer = try request.description?.get() else { return }
             try member.room.admit(publish)
@@ -183,6 +232,7 @@ package final class Rooms {
             guard let answer = try request.description?.get() else { return }
             try participant.answer(description, answer)
         case .candidate(let candidate): participant.addCandidate(candidate)
+        case .restartICE(let body): try participant.restartICE(body.session)
         case .subscribe(let reference):
             let stream = try member.room.video(reference.stream, for: participant)
             try reference.view.validate()
@@ -197,9 +247,10 @@ package final class Rooms {
         case .ping: connection.send(.pong, answering: request.id)
         case .leave:
             // A client that reads the answer has left: its place is free.
-            disconnected(connection)
-            connection.send(.left, answering: request.id)
-            connection.end()
+            let last = connection.connection
+            remove(member)
+            last?.send(.left, answering: request.id)
+            last?.end()
         }
     }
 
@@ -232,14 +283,15 @@ package final class Rooms {
     }
 
     private func join(
-        _ join: Join, _ admission: Admission, _ id: Int?, _ connection: any ClientConnection
+        _ join: Join, _ admission: Admission, _ request: Int?, _ connection: any ClientConnection
     ) throws(RoomError) {
         guard !isClosed, !connection.isEnding else {
             throw RoomError(.roomReleased, "The server is closing this connection.")
         }
         let version = try join.negotiatedVersion()
+        let line = ClientLine(connection)
         let participant = try Participant(
-            connection: connection, token: join.token, pool: pool(join.receivers), settings: settings)
+            line: line, token: join.token, pool: pool(join.receivers), settings: settings)
         do throws(RoomError) {
             try participant.start()
         } catch {
@@ -249,22 +301,27 @@ package final class Rooms {
         let present = rooms[admission.room]
         let room = present ?? makePart(of: admission.room)
         joins += 1
+        let id = participant.id
         let member = Membership(
-            connection: connection, participant: participant, room: room, admission: admission, number: joins)
+            line: line, participant: participant, room: room, admission: admission, number: joins,
+            departure: settings.loop.makeTimer { [weak self] in self?.expire(id) })
         watch(member)
         let (others, more) = room.introduction()
         // Its next message may be there before this returns.
         connection.didJoin()
-        connection.send(
+        let terms = join.resume == true ? terms(for: line) : nil
+        line.send(
             .joined(
                 Joined(
-                    version: version, participant: participant.id, participants: others,
-                    iceServers: settings.iceServers(participant.id))),
-            answering: id)
-        for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
+                    version: version, participant: id, participants: others, iceServers: settings.iceServers(id),
+                    resume: terms)),
+            answering: request)
+        for info in more { line.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
         rooms[admission.room] = room
-        members[ObjectIdentifier(connection)] = member
+        members[id] = member
+        connected[ObjectIdentifier(connection)] = id
+        admission.begin(id)
         room.enter(participant)
         if present == nil { room.begin() }
         note(Note(member, "joined"))
@@ -274,9 +331,46 @@ package final class Rooms {
     package func renewICEServers() {
         for member in inOrder {
             let servers = settings.iceServers(member.participant.id)
-            if !servers.isEmpty { member.connection.send(.iceServers(ICEServersRenewed(iceServers: servers))) }
+            if !servers.isEmpty { member.line.send(.iceServers(ICEServersRenewed(iceServers: servers))) }
         }
     }
+
+    /// Lets a client resume, if the server does. Nil otherwise.
+    private func terms(for line: ClientLine) -> ResumeTerms? {
+        let seconds = Int(settings.grace.seconds)
+        guard seconds > 0 else { return nil }
+        let secret = settings.nextSecret()
+        line.keep(secret: secret)
+        return ResumeTerms(secret: secret, seconds: seconds)
+    }
+
+    /// Continues a participation over another connection. The former one may seem to work still, if the client's network
+    /// has changed.
+    private func resume(_ resume: Resume, _ id: Int?, _ connection: any ClientConnection) throws(RoomError) {
+        guard !isClosed, !connection.isEnding, let member = members[resume.participant], member.line.isResumable else {
+            throw Self.notResumable
+        }
+        guard member.line.admits(resume.secret) else {
+            connection.didGuess()
+            throw Self.notResumable
+        }
+        // Its next message may be there before this returns.
+        connection.didJoin()
+        let former = try member.line.resume(
+            resume, secret: settings.nextSecret(), answering: id, over: connection)
+        if let former {
+            connected[ObjectIdentifier(former)] = nil
+            former.end()
+        }
+        connected[ObjectIdentifier(connection)] = member.id
+        member.participant.token = resume.token
+        member.departure.disarm()
+        note(Note(member, "resumed"))
+    }
+
+    /// For wrong secrets as well, so that an answer tells no more about ids.
+    package static let notResumable = RoomError(
+        .notResumable, "The server has no such participant to resume, or no longer. Join the room again.")
 
     private func makePart(of room: RoomName) -> Room {
         parts += 1
@@ -297,14 +391,27 @@ package final class Rooms {
                     text: "packets not authenticated", room: room, participant: id, details: ["packets": "\(packets)"],
                     isWarning: true))
         }
-        member.participant.onEnded = { [weak self, unowned connection = member.connection] error in
-            self?.sessionEnded(error, of: connection)
+        member.participant.onEnded = { [weak self] error in self?.sessionEnded(error, of: id) }
+        // Not in the middle of a message to many.
+        member.line.onOverflow = { [weak self] in
+            self?.settings.loop.schedule(after: .zero) { self?.overflowed(id) }
         }
     }
 
+    private func overflowed(_ id: String) {
+        guard let member = members[id] else { return }
+        end(
+            member,
+            Closing(
+                reason: .disconnected,
+                error: RoomError(
+                    .connectionLost, "The client has not acknowledged its messages for too long. Join the room again.")
+            ))
+    }
+
     /// Sends the client the cause, then closes its connection. Without media, it would remain as a name only.
-    private func sessionEnded(_ error: RoomError, of connection: any ClientConnection) {
-        guard let member = members[ObjectIdentifier(connection)] else { return }
+    private func sessionEnded(_ error: RoomError, of id: String) {
+        guard let member = members[id] else { return }
         end(member, Closing(reason: .disconnected, error: error))
     }
 

@@ -37,6 +37,7 @@ final class UpSession {
     private var streams: [Incoming] = []
     /// Those of all streams.
     private var layers: [IncomingLayer] = []
+    private var restartPace = RestartPace()
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
@@ -78,7 +79,10 @@ final class UpSession {
         guard let transport = offer.transport else {
             throw RoomError(.offerRefused, "The offer has no media.")
         }
-        if let remote { try settings.requireSame(transport, as: remote, .offerRefused) }
+        let restarts =
+            try remote.map { old throws(RoomError) in
+                try settings.restartsICE(transport, from: old, .offerRefused)
+            } ?? false
         var new: [(offered: OfferedStream, extraValue: String)] = []
         for stream in publish.streams {
             guard !(streams.map(\.offered) + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
@@ -93,7 +97,9 @@ final class UpSession {
             }
             new.append((try UpDescription.stream(stream.mid, of: offer), extraValue))
         }
-        guard !new.isEmpty else { throw RoomError(.publishRefused, "The message has no stream to publish.") }
+        guard !new.isEmpty || restarts else {
+            throw RoomError(.publishRefused, "The message has no stream to publish.")
+        }
         guard streams.count + new.count <= Self.maximumStreams else {
             throw RoomError(
                 .publishRefused, "A participant can publish at most \(Self.maximumStreams) streams. Publish fewer.")
@@ -101,6 +107,11 @@ final class UpSession {
         if remote == nil {
             try settings.start(peer)
             try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
+            remote = transport
+        } else if restarts {
+            try restartPace.admit(now: settings.loop.now)
+            try settings.restart(peer)
+            try settings.restart(peer, with: transport)
             remote = transport
         }
         for entry in streams {
@@ -201,7 +212,7 @@ final class UpSession {
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its up session."))
         case .failed(let error):
             onEnded?(RoomError(.mediaConnectionFailed, "The client's up session failed: \(error.message)"))
-        case .connected, .disconnected, .roundTrip, .sendingRate: break
+        case .connected, .disconnected, .rerouted, .roundTrip, .sendingRate: break
         // A stream that the client ended may restart with another SSRC. The server sends no media in this session.
         case .bye, .keyframeRequested: break
         }

@@ -90,15 +90,20 @@ final class Authentication: Sendable {
         revokeLater(tokens)
     }
 
-    /// The token for entering a room. It is renewed if it is about to expire.
-    func token(now: ContinuousClock.Instant = .now) async throws(RoomError) -> AccessToken {
+    /// The token for entering a room. It is renewed if it is about to expire, or if the server refused it because it is
+    /// another one than before.
+    func token(
+        now: ContinuousClock.Instant = .now, refused: String? = nil
+    ) async throws(RoomError) -> AccessToken {
         let (settled, credentials, grant) = state.withLock { ($0.settled, $0.credentials, $0.grant) }
         guard let credentials, let grant else {
             throw RoomError(
                 .notSignedIn,
                 "The application is not signed in. Call ConnectLive.signIn before you connect to a room.")
         }
-        guard let renewal = grant.renewal, now > renewal else { return grant.token }
+        guard let renewal = grant.renewal, now > renewal || grant.token.token == refused else {
+            return grant.token
+        }
         let renewed = try await obtain(credentials)
         try keep(renewed) { $0.settled == settled && $0.grant != nil }
         return renewed.token

@@ -21,6 +21,13 @@ public struct Config: Sendable {
     /// Whether media may go directly, or through TURN servers alone. (Linux)
     public var iceTransportPolicy: IceTransportPolicy?
 
+    /// For how many seconds a connected room tries to return when it has lost the server, until it ends. 120 by default; 0 ends
+    /// it at once.
+    ///
+    /// Within the grace period of the server, 30 s unless configured, the room resumes and nobody sees this participant leave.
+    /// After that, and after a restart of the server, the room joins again by itself. See `RoomDelegate.onReconnected`.
+    public var reconnectSeconds = 120
+
     public init() {}
 
     var receivers: ReceiverPool {

@@ -124,7 +124,8 @@ public final class ConnectLive: Sendable {
     ) -> any Room {
         let config = config ?? Config()
         var options = RoomOptions(
-            receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment)
+            receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment,
+            returnTimeoutSeconds: config.reconnectSeconds)
         options.servers = config.servers
         return RoomSession(options: options, delegate: delegate)
     }

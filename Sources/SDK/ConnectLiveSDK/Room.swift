@@ -78,6 +78,17 @@ public protocol RoomDelegate: AnyObject {
 
     /// 33: the server accepted the join. 66: the sessions are negotiated. 100: media can flow.
     func onConnecting(progress: Float)
+    /// The server is lost, and the room tries to return: the attempt's number, from 1, and the reason of the last failure.
+    /// Calls wait meanwhile. `onReconnected` reports success. `onError` and `onDisconnected` follow when the room gives up;
+    /// see `Config.reconnectSeconds`.
+    func onReconnecting(attempt: Int, error: ConnectLiveError)
+    /// The room is back, after this time without the server.
+    ///
+    /// If `wasResumed`, everything goes on: nobody saw this participant leave. Otherwise the room joined again, and published the
+    /// same media. `localParticipant` has another id. Events before this one report the participants and streams that are new or
+    /// gone: all, if the server restarted. Subscriptions to the other streams go on. Calls that were waiting
+    /// have failed with 1312.
+    func onReconnected(wasResumed: Bool, seconds: Double)
     func onLocalMediaPublished(localMedia: (any LocalMedia)?)
     func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
     /// The camera of published media was lost, returned and the like. The stream continues, with a stand-in while the
@@ -103,6 +114,8 @@ public protocol RoomDelegate: AnyObject {
 
 extension RoomDelegate {
     public func onConnecting(progress: Float) {}
+    public func onReconnecting(attempt: Int, error: ConnectLiveError) {}
+    public func onReconnected(wasResumed: Bool, seconds: Double) {}
     public func onLocalMediaPublished(localMedia: (any LocalMedia)?) {}
     public func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {}
     public func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}

@@ -36,15 +36,15 @@ final class RoomSession: Room {
     private let state = Mutex(State())
     private let remotes = RemoteParticipants()
     private let delegate: DelegateQueue
-    private let token: @Sendable () async throws(RoomError) -> AccessToken
+    private let token: RoomEngine.TokenSource
     /// Set once, directly after `init`.
     private let engineBox = Mutex<RoomEngine?>(nil)
 
     /// - Parameter token: provides the token for entering the room
     init(
         options: RoomOptions, delegate: any RoomDelegate,
-        token: @escaping @Sendable () async throws(RoomError) -> AccessToken = { () async throws(RoomError) in
-            try await Authentication.shared.token()
+        token: @escaping RoomEngine.TokenSource = { refused async throws(RoomError) in
+            try await Authentication.shared.token(refused: refused)
         }
     ) {
         self.delegate = DelegateQueue(delegate)
@@ -385,6 +385,11 @@ final class RoomSession: Room {
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
         case .loudspeaker(let event): tell { $0?.onLoudspeakerChanged(event: LocalDeviceEvent(event)) }
+        case .reconnecting(let attempt, let error):
+            let error = ConnectLiveError(error)
+            tell { $0?.onReconnecting(attempt: attempt, error: error) }
+        case .republished(let participant, let streams): republished(streams, by: participant)
+        case .reconnected(let back): reconnected(back)
         case .problem(let error): problem(error)
         // Only a failure is an error. The end of a room and the removal of a participant are not.
         case .ended(let reason, let error): end(.init(reason), reason == .disconnected ? error : nil)
@@ -403,6 +408,32 @@ final class RoomSession: Room {
         let everyone = [participant] + others.map(\.id)
         tell { $0?.onConnected(participantIds: everyone) }
         for media in waiting { publishNow(media) }
+    }
+
+    private func republished(_ streams: [Int: Int], by participant: String) {
+        let media = state.withLock { state -> [(LocalMediaSession, [PublishedStream])] in
+            for index in state.publications.indices {
+                guard case .published(let former) = state.publications[index].phase else { continue }
+                let present = former.compactMap { old in
+                    streams[old.id].map { PublishedStream(id: $0, isVideo: old.isVideo) }
+                }
+                state.publications[index].phase = .published(present)
+            }
+            return state.publications.compactMap { publication in
+                guard case .published(let streams) = publication.phase else { return nil }
+                return (publication.media, streams)
+            }
+        }
+        for (media, _) in media { localParticipant.unpublished(media) }
+        localParticipant.entered(as: participant)
+        for (media, streams) in media { localParticipant.published(media, as: streams) }
+    }
+
+    private func reconnected(_ back: Return) {
+        let wasResumed = back.kind == .resumed
+        if case .rejoined(let participant) = back.kind { localParticipant.entered(as: participant) }
+        let duration = back.seconds
+        tell { $0?.onReconnected(wasResumed: wasResumed, seconds: duration) }
     }
 
     private func entered(_ info: ParticipantInfo) {

@@ -27,6 +27,8 @@ package struct PeerConfiguration: Sendable {
     /// How long the other end may not respond to media before the peer fails with `transport.connection-lost` (RFC
     /// 7675, section 5.1). A peer that sends no media fails after 50 s without a response to ICE's checks.
     package var consent = TimeInterval.seconds(30)
+    /// For how much longer the peer waits for another path to the other end.
+    package var pathTimeout = TimeInterval.zero
     /// Whether to free the DTLS connection once the other end has the keys. Its close is then noticed 20 s later.
     package var releasesHandshake = false
     /// See `PeerSessionConfiguration.pacingBurst`.
@@ -65,7 +67,8 @@ extension Peer {
         var ofSession = PeerSessionConfiguration(
             cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
             maximumPacketLength: configuration.maximumPacketLength, silence: configuration.silence,
-            consent: configuration.consent, releasesHandshake: configuration.releasesHandshake)
+            consent: configuration.consent + configuration.pathTimeout,
+            releasesHandshake: configuration.releasesHandshake)
         if let burst = configuration.pacingBurst { ofSession.pacingBurst = burst }
         let session = PeerSession(
             dtls: try OpenSSLDTLS(certificate: configuration.certificate), configuration: ofSession,
@@ -73,7 +76,7 @@ extension Peer {
             makeSRTP: { try library.makeEngine(&$0) })
         try self.init(
             loop: loop, session: session, connectTimeout: configuration.connectTimeout,
-            impairment: configuration.impairment
+            impairment: configuration.impairment, pathTimeout: configuration.pathTimeout
         ) { events, datagrams throws(TransportError) in
             if let port = configuration.port {
                 return PortPath(port: port.value, scope: configuration.scope, events: events, datagrams: datagrams)

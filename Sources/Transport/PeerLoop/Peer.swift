@@ -17,10 +17,20 @@ package final class Peer: TurnMember {
     @exclusivity(unchecked) package var impairment: Impairment?
 
     private let connectTimeout: TimeInterval
-    private let session: PeerSession
-    @exclusivity(unchecked) private var path: (any PeerPath)?
-    @exclusivity(unchecked) private var state = State.new
-    private var waiting: [PeerEvent] = []
+    let session: PeerSession
+    @exclusivity(unchecked) var path: (any PeerPath)?
+    /// The path of an ICE restart, until it is connected.
+    var successor: (any PeerPath)?
+    /// Former paths, which close at the end of the turn.
+    var retired: [any PeerPath] = []
+    /// Nil after the end, because it may hold the owner of the peer.
+    var makePath: PathMaker?
+    /// Counts the paths: events of former ones are ignored.
+    var (pathNumber, successorNumber, pathsMade) = (0, 0, 0)
+    /// The addresses in use, to notice others.
+    var addresses: String?
+    @exclusivity(unchecked) var state = State.new
+    var waiting: [PeerEvent] = []
     /// DTLS datagrams that arrived before ICE selected a pair or before the other end's description. The oldest are
     /// dropped first.
     private var early: [[UInt8]] = []
@@ -30,19 +40,22 @@ package final class Peer: TurnMember {
     private var isRemoteSet = false
     /// That of the first pair.
     private var lastRoute: MediaRoute?
-    private var isConnected = false
+    var isConnected = false
     /// The path has tried all candidate pairs without success. A check of the other end may still arrive.
     private var isUnreachable = false
+    let pathTimeout: TimeInterval
+    /// Armed while the path is lost.
+    var lossTimer: LoopTimer?
     @exclusivity(unchecked) private var counters: PeerStatistics
     /// The session's drops that the loop has counted.
     @exclusivity(unchecked) private var countedDrops = (full: 0, unprotectable: 0)
-    private var description: TransportDescription
+    var description: TransportDescription
     @exclusivity(unchecked) private var sessionTimer: LoopTimer?
     private var connectTimer: LoopTimer?
     /// The part of `Loop.stalled` that the session knows.
     @exclusivity(unchecked) private var knownStalls = TimeInterval.zero
 
-    private enum State {
+    enum State {
         case new
         case started
         /// Failed, or closed by the other end. Waits for `close()`.
@@ -51,7 +64,7 @@ package final class Peer: TurnMember {
     }
 
     /// Work for the end of the turn.
-    private enum Pending {
+    enum Pending {
         case nothing
         /// Only forwarded packets to send. They cause no events, and no deadline but that of the next report.
         case packets
@@ -60,25 +73,33 @@ package final class Peer: TurnMember {
 
     // MARK: - Life
 
+    /// Makes a path, which passes its events and datagrams to the closures.
+    package typealias PathMaker = (
+        _ events: @escaping (ICEEvent) -> Void, _ datagrams: @escaping (Span<UInt8>) -> Void
+    ) throws(TransportError) -> any PeerPath
+
     /// - Parameters:
     ///   - connectTimeout: from `setRemote` to the end of the DTLS handshake. Then the peer fails with
     ///     `transport.connect-timeout`.
-    ///   - makePath: makes the path, which passes its events and datagrams to the closures. It calls them on the loop.
+    ///   - pathTimeout: for how long the peer waits for another path when it has lost its own. Then it fails with
+    ///     `transport.connection-lost`.
+    ///   - makePath: makes the path, and others for ICE restarts. They call the closures on the loop.
     package init(
         loop: Loop, session: PeerSession, connectTimeout: TimeInterval, impairment: Impairment? = nil,
-        path makePath: (
-            _ events: @escaping (ICEEvent) -> Void, _ datagrams: @escaping (Span<UInt8>) -> Void
-        ) throws(TransportError) -> any PeerPath
+        pathTimeout: TimeInterval = .zero,
+        path makePath: @escaping PathMaker
     ) throws(TransportError) {
         loop.preconditionOnLoop()
         self.loop = loop
         self.session = session
         self.connectTimeout = connectTimeout
         self.impairment = impairment
+        self.pathTimeout = pathTimeout
+        self.makePath = makePath
         counters = PeerStatistics(session: session.statistics)
         description = TransportDescription(
             iceUfrag: "", icePwd: "", fingerprints: [session.localFingerprint], setup: .actpass)
-        let path = try makePath({ [unowned self] event in handle(event) }, { [unowned self] in receive($0) })
+        let path = try makePath({ [unowned self] event in handle(event, of: 0) }, { [unowned self] in receive($0) })
         self.path = path
         knownStalls = loop.stalled
         description.iceUfrag = path.ufrag
@@ -86,6 +107,7 @@ package final class Peer: TurnMember {
         description.isLite = path.isLite
         sessionTimer = loop.makeTimer { [unowned self] in self.handleTimeout() }
         connectTimer = loop.makeTimer { [unowned self] in self.giveUpConnecting() }
+        lossTimer = loop.makeTimer { [unowned self] in self.giveUpWaiting() }
     }
 
     deinit {
@@ -112,7 +134,7 @@ package final class Peer: TurnMember {
         onEvent = nil
         onMedia = nil
         waiting = []
-        for timer in [sessionTimer, connectTimer] { timer?.disarm() }
+        for timer in [sessionTimer, connectTimer, lossTimer] { timer?.disarm() }
         // The path may be calling the closing code, so it is released after that returns.
         touch()
     }
@@ -131,8 +153,7 @@ package final class Peer: TurnMember {
         loop.preconditionOnLoop()
         guard let path, state == .new || state == .started else { return }
         guard !isRemoteSet else { throw Self.refusal("it was set before") }
-        // Lengths of RFC 8839 section 5.4.
-        guard (4...256).contains(remote.iceUfrag.utf8.count), (22...256).contains(remote.icePwd.utf8.count) else {
+        guard Self.hasCredentials(remote) else {
             throw Self.refusal("its ICE credentials have a length that RFC 8839 does not allow")
         }
         let fingerprints = remote.fingerprints.filter { ["sha-256", "sha-384", "sha-512"].contains($0.algorithm) }
@@ -155,13 +176,13 @@ package final class Peer: TurnMember {
     /// Tries another address of the other end. Unusable ones are counted and ignored.
     package func addRemoteCandidate(_ attribute: String) {
         loop.preconditionOnLoop()
-        path?.addRemoteCandidate(attribute)
+        (successor ?? path)?.addRemoteCandidate(attribute)
     }
 
     /// No more candidates follow. The peer waits for the other end's checks until `connectTimeout`.
     package func remoteCandidatesEnded() {
         loop.preconditionOnLoop()
-        path?.remoteCandidatesEnded()
+        (successor ?? path)?.remoteCandidatesEnded()
     }
 
     // MARK: - Media
@@ -295,7 +316,7 @@ package final class Peer: TurnMember {
 
     /// Requests `endTurn`, which sends and reports the results of this turn.
     @inline(__always)
-    private func touch(for work: Pending = .all) {
+    func touch(for work: Pending = .all) {
         loop.preconditionOnLoop()
         let isNew = pending == .nothing
         if isNew || work == .all { pending = work }
@@ -310,10 +331,12 @@ package final class Peer: TurnMember {
         let hasOnlyPackets = pending == .packets
         pending = .nothing
         if hasOnlyPackets, state == .started, session.onlySends(before: wakes) { return flush() }
+        if !retired.isEmpty { closeRetired() }
         guard state != .closed else {
             counters.candidatesIgnored = path?.ignoredCandidates ?? 0
-            path?.close()
-            path = nil
+            for path in [path, successor] { path?.close() }
+            (path, successor) = (nil, nil)
+            makePath = nil
             return
         }
         deliverWaiting()
@@ -323,6 +346,11 @@ package final class Peer: TurnMember {
         let next = session.nextTimeout
         wakes = next
         if next != sessionTimer?.deadline { sessionTimer?.arm(at: next) }
+    }
+
+    private func closeRetired() {
+        for path in retired { path.close() }
+        retired = []
     }
 
     private func deliverWaiting() {
@@ -369,6 +397,7 @@ package final class Peer: TurnMember {
         guard state == .new || state == .started else { return }
         state = .over
         connectTimer?.disarm()
+        lossTimer?.disarm()
         // A last alert of DTLS is still sent.
         flush()
         report(event)
@@ -411,9 +440,13 @@ package final class Peer: TurnMember {
             description.endOfCandidates = true
             waiting.append(.gatheringDone)
         case .connected:
-            guard !isConnected else { return }
+            guard !isConnected else {
+                reconnected()
+                break
+            }
             isConnected = true
             lastRoute = path?.route
+            addresses = currentAddresses
             session.transportConnected(now: loop.now)
             receiveEarly()
             waiting.append(.connected)
@@ -422,6 +455,10 @@ package final class Peer: TurnMember {
             // Before the first pair, `connectTimeout` decides: checks through a relay or a slow network may arrive
             // late, and the path then continues.
             if isConnected {
+                guard pathTimeout == .zero else {
+                    lossTimer?.arm(at: loop.now + pathTimeout)
+                    break
+                }
                 waiting.append(.failed(lost(after: path?.consent ?? .zero)))
             } else {
                 isUnreachable = true
@@ -433,7 +470,7 @@ package final class Peer: TurnMember {
         touch()
     }
 
-    private func receive(_ datagram: Span<UInt8>) {
+    func receive(_ datagram: Span<UInt8>) {
         guard state == .started else { return }
         counters.datagramsReceived += 1
         if impairment != nil, impairment?.admitsIncoming() == false {
@@ -494,6 +531,8 @@ package final class Peer: TurnMember {
         touch()
     }
 
+    private func giveUpWaiting() { fail(lost(after: (path?.consent ?? .zero) + pathTimeout)) }
+
     private func giveUpConnecting() {
         if !isConnected, let problem = path?.relayProblem { return fail(problem) }
         if isUnreachable, !isConnected {
@@ -526,7 +565,7 @@ package final class Peer: TurnMember {
             message: "The connection to the peer was lost: it has not responded for \(Int(silence.seconds)) s.")
     }
 
-    private static func refusal(_ reason: String) -> TransportError {
+    static func refusal(_ reason: String) -> TransportError {
         TransportError(
             code: "transport.remote-description", message: "The peer's transport description is unusable: \(reason).")
     }

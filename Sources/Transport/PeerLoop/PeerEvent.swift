@@ -9,6 +9,8 @@ package enum PeerEvent: Sendable {
     /// ICE selected a pair of addresses, and DTLS begins. Also reported for an authenticated packet after
     /// `.disconnected`.
     case connected
+    /// Packets take another way to the other end, after an ICE restart or because its address changed.
+    case rerouted
     /// No authenticated packet arrived for `PeerSessionConfiguration.silence`. The connection may recover. libnice does not
     /// report the STUN checks that it replies to, so a browser that neither receives nor sends looks like a vanished
     /// one.

@@ -31,6 +31,8 @@ package protocol PeerPath: AnyObject {
     /// Sends the datagrams that `fill` appends to a batch, which it calls once. Returns how many the path accepted and
     /// refused.
     func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int)
+    /// Begins an ICE restart with new credentials (RFC 8445, section 9). Returns false if another path has to take its place.
+    func restart() -> Bool
     /// Must not be called inside of the closures of its maker.
     func close()
 }
@@ -39,6 +41,7 @@ extension PeerPath {
     package var ignoredCandidates: Int { 0 }
     package var route: MediaRoute? { selectedPair == nil ? nil : MediaRoute(local: .host, remote: .host) }
     package var relayProblem: TransportError? { nil }
+    package func restart() -> Bool { false }
     /// A lite end sends no checks, so it needs no candidates.
     package func addRemoteCandidate(_ attribute: String) {}
     package func remoteCandidatesEnded() {}

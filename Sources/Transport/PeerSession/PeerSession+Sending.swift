@@ -13,6 +13,9 @@ extension PeerSession {
 
     /// This process stood still until now, so that no socket was read and no timer fired. Call it before the first
     /// datagram after that.
+    /// Packets take another way from now on, for which no estimate holds.
+    public func routeChanged(now: MonotonicTime) { control?.routeChanged(now: now) }
+
     public func stalled(for time: TimeInterval, now: MonotonicTime) { control?.stalled(for: time, now: now) }
 
     /// Whether the pacer spreads the packets of this session.

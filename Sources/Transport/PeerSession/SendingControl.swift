@@ -194,6 +194,11 @@ final class SendingControl {
         isStale = true
     }
 
+    /// Packets take another way from now on.
+    func routeChanged(now: MonotonicTime) {
+        if hasBegun { controller.routeChanged(now: now) }
+    }
+
     /// This process stood still until now.
     func stalled(for time: TimeInterval, now: MonotonicTime) {
         controller.stalled(for: time, now: now)

@@ -259,31 +259,62 @@ def a_process_that_is_stopped_for_five_seconds_goes_on(network):
     return "the server, the publisher and the viewer each went on"
 
 
-def a_longer_cut_ends_with_a_sentence(network):
+def expect_nobody_left(seen):
+    left = [message for _, message in seen.messages if message["type"] == "participantLeft"]
+    expect(not left, f"the others saw {left}")
+
+
+def a_longer_cut_is_survived(network):
     server, publisher, viewer = three_hosts(network)
     serve(server, "--listen", f"0.0.0.0:{PORT}")
     seen = watcher(server, "127.0.0.1")
     publishing = publish(publisher, server)
-    who = seen.wait_for_publisher(0)
+    seen.wait_for_publisher(0)
     viewing = view(viewer, server)
     viewing.wait_for_pictures(RATE * 0.8)
     server.set_cable(False)
     begun = time.monotonic()
-    # One second for the camera's pipelines to stop on a busy machine.
     for program in (publishing, viewing):
-        program.expect_failure(1312, begun + NOTICED + 1 - time.monotonic())
-    took = time.monotonic() - begun
-    left = seen.wait_for_leaving(who, begun, NOTICED)
-    frames = read_report(viewer)["framesRendered"]
-    expect(frames > 0, "the report of a viewer that was cut off is empty")
+        program.wait_for_line("The connection to the server is lost; trying again.", NOTICED + 4)
+    noticed = time.monotonic() - begun
     server.set_cable(True)
-    wait_for(lambda: is_reachable(viewer, server.address), 5, "the server after the cut")
-    return f"ended after {took:.1f} s, left the room after {left:.1f} s"
+    for program in (publishing, viewing):
+        line = program.wait_for_line("Back after ", 15)
+        expect("another participant" not in line, f"{program.name} said: {line}")
+    back = time.monotonic() - begun - noticed
+    viewing.wait_for_pictures(RATE * 0.8)
+    expect_nobody_left(seen)
+    return f"noticed after {noticed:.1f} s, back {back:.1f} s after the cut"
+
+
+def an_address_that_changes_is_survived(network):
+    server, publisher, viewer = three_hosts(network)
+    serve(server, "--listen", f"0.0.0.0:{PORT}")
+    seen = watcher(server, "127.0.0.1")
+    publishing = publish(publisher, server)
+    seen.wait_for_publisher(0)
+    viewing = view(viewer, server)
+    viewing.wait_for_pictures(RATE * 0.8)
+    begun = time.monotonic()
+    publisher.change_address(publisher.address.rsplit(".", 1)[0] + ".77")
+    viewer.change_address(viewer.address.rsplit(".", 1)[0] + ".78")
+    for program in (publishing, viewing):
+        line = program.wait_for_line("Back after ", 30)
+        expect("another participant" not in line, f"{program.name} said: {line}")
+    back = time.monotonic() - begun
+    viewing.wait_for_pictures(RATE * 0.8, 30)
+    pictures = time.monotonic() - begun
+    expect_nobody_left(seen)
+    publishing.interrupt()
+    viewing.interrupt()
+    videos = [stream for stream in read_report(viewer)["streams"] if stream["media"] == "video"]
+    expect(len(videos) == 1, f"these were rendered: {videos}")
+    return f"back after {back:.1f} s, pictures after {pictures:.1f} s"
 
 
 def a_lasting_publisher_returns_after_a_longer_cut(network):
     server, publisher, viewer = three_hosts(network)
-    serve(server, "--listen", f"0.0.0.0:{PORT}")
+    serve(server, "--listen", f"0.0.0.0:{PORT}", "--resume-seconds", "1")
     seen = watcher(server, "127.0.0.1")
     publishing = publish(publisher, server, "--forever")
     who = seen.wait_for_publisher(0)
@@ -293,15 +324,14 @@ def a_lasting_publisher_returns_after_a_longer_cut(network):
     begun = time.monotonic()
     # The cut lasts until both ends have given the connection up.
     seen.wait_for_leaving(who, begun, NOTICED)
-    publishing.wait_for_line("The next attempt is in")
+    publishing.wait_for_line("The connection to the server is lost; trying again.")
     lasted = time.monotonic() - begun
     publisher.set_cable(True)
     # An attempt that began during the cut ends first, and then its pause.
     seen.wait_for_publisher(1, 40)
     returned = time.monotonic() - begun - lasted
     viewing.wait_for_pictures(RATE * 0.8)
-    joined = [line for _, line in publishing.said if line == "Connected to the room r."]
-    expect(len(joined) == 2, f"the publisher joined {len(joined)} times: {publishing.tail()}")
+    publishing.wait_for_line("as another participant.")
     publishing.interrupt()
     viewing.interrupt()
     videos = [stream for stream in read_report(viewer)["streams"] if stream["media"] == "video"]
@@ -311,7 +341,7 @@ def a_lasting_publisher_returns_after_a_longer_cut(network):
 
 def a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds(network):
     server = network.host("server")
-    serve(server, "--listen", f"0.0.0.0:{PORT}")
+    serve(server, "--listen", f"0.0.0.0:{PORT}", "--resume-seconds", "0")
     seen = watcher(server, "127.0.0.1")
     victims = []
     for number, name in enumerate(("killed", "stopped", "unplugged")):
@@ -357,7 +387,8 @@ BEHAVIOURS = [
     a_page_elsewhere_has_a_token_only_of_an_open_server,
     a_cut_of_five_seconds_is_survived,
     a_process_that_is_stopped_for_five_seconds_goes_on,
-    a_longer_cut_ends_with_a_sentence,
+    a_longer_cut_is_survived,
+    an_address_that_changes_is_survived,
     a_lasting_publisher_returns_after_a_longer_cut,
     a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds,
     the_demo_names_each_address_a_browser_elsewhere_can_open,

@@ -116,6 +116,13 @@ class Host:
         with self:
             ip("address", "add", f"{address}/24", "dev", "eth0")
 
+    def change_address(self, address):
+        """Moves the host to another address, without a word to its programs."""
+        with self:
+            ip("address", "flush", "dev", "eth0")
+            ip("address", "add", f"{address}/24", "dev", "eth0")
+        self.address = address
+
     def use_ipv6_alone(self):
         """Replaces the IPv4 address of the host. Returns the IPv6 address."""
         with self:

@@ -71,6 +71,7 @@ struct ServerUnderTest: Sendable {
         let guest = Guest(endsOnProblem: true) { signal.yield() }
         var config = config
         config.playsRemoteAudio = false
+        config.reconnectSeconds = 0
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         room.connect(roomId: "doctor-\(UInt32.random(in: .min ... .max))")
         let end = Task {

@@ -37,10 +37,12 @@ struct LastingPublication: Sendable {
 
     /// Returns at the end of the room or of the task. Throws the cause if it was an error.
     private func stay(with media: any LocalMedia) async throws {
-        let guest = Guest(endsOnProblem: true) { [roomName, lasting] in
-            lasting.hasEntered()
-            Console.line("Connected to the room \(roomName).")
-        }
+        let guest = Guest(
+            endsOnProblem: true,
+            onConnected: { [roomName, lasting] in
+                lasting.hasEntered()
+                Console.line("Connected to the room \(roomName).")
+            }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         room.connect(roomId: roomName)
         try room.publish(media)

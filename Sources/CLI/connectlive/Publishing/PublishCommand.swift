@@ -43,6 +43,7 @@ struct PublishCommand: AsyncParsableCommand {
     func run() async throws {
         var config = Config()
         network.apply(to: &config)
+        config.reconnectSeconds = room.reconnectSeconds
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
         let choice = choice

@@ -11,6 +11,8 @@ final class UpSession {
         case candidate(String)
         case candidatesEnded
         case secured(SRTPProfile)
+        /// Nothing arrives: the way to the server may have changed.
+        case silent
         case ended(TransportError?)
     }
 
@@ -21,9 +23,13 @@ final class UpSession {
     private let captures: (any CaptureLog)?
     private var random: RandomSource
     private let sessionID: UInt64
+    var id: UInt64 { sessionID }
     private var version: UInt64 = 0
     private var nextMid = 0
-    private var isAnswered = false
+    private(set) var isAnswered = false
+    /// Whether nothing authentic has arrived for some time.
+    private(set) var isSilent = false
+    private var isRestarting = false
     /// The SSRCs of this session.
     private var used: Set<SSRC> = []
     let peer: Peer
@@ -67,15 +73,18 @@ final class UpSession {
     // MARK: - Negotiation
 
     /// Adds a track to the next offer, on an m-line whose track was removed, or on a new one.
-    func addTrack(_ offer: TrackOffer) -> Track {
+    ///
+    /// - Parameter former: the track in a session that ended, whose mid it keeps.
+    func addTrack(_ offer: TrackOffer, adopting former: FormerTrack? = nil) -> Track {
         let codec = offer.track.codec
-        let mid = String(nextMid)
-        nextMid += 1
+        let mid = former?.mid ?? String(nextMid)
+        nextMid = max(nextMid, (former.flatMap { Int($0.mid) } ?? nextMid) + 1)
         let retransmission = codec.retransmissionPayloadType.map { _ in newSSRC() }
         var sender = Sender(mid: mid, codec: codec, ssrc: newSSRC(), retransmissionSSRC: retransmission)
         let layers = codec.media == .video ? offer.track.layers : []
         if layers.count > 1 { sender.layers = layers.map(\.rid) }
         let track = Track(sender: sender, offer: offer)
+        track.former = former?.stream
         tracks.append(track)
         for layer in layers.count > 1 ? layers : [.full] {
             track.encodings.append(encoding(layer, of: sender, isAlone: layers.count <= 1))
@@ -120,6 +129,13 @@ final class UpSession {
         shareRate()
     }
 
+    /// An offer that restarts ICE.
+    func restart() throws(TransportError) -> String {
+        try peer.restart()
+        isRestarting = true
+        return offer()
+    }
+
     func offer() -> String {
         version += 1
         return UpDescription.offer(
@@ -145,9 +161,13 @@ final class UpSession {
                 }
             }
             shareRate()
-            guard !isAnswered else { return }
+            guard !isAnswered || isRestarting else { return }
             guard let transport = answer.transport else {
                 throw TransportError(code: "sdp.no-media", message: "The answer refuses every stream.")
+            }
+            guard !isRestarting else {
+                isRestarting = false
+                return try peer.restart(with: transport)
             }
             isAnswered = true
             try peer.setRemote(transport, dtlsRole: transport.setup == .active ? .server : .client)
@@ -243,6 +263,22 @@ final class UpSession {
         peer.close()
     }
 
+    /// Ends the session, and returns the published tracks, which go on in another one. Others end.
+    func surrender() -> [FormerTrack] {
+        onEvent = nil
+        var former: [FormerTrack] = []
+        for track in tracks {
+            guard let stream = track.stream ?? track.former else {
+                disconnect(track)
+                continue
+            }
+            captures?.remove(StreamKey(server: server, stream: stream))
+            former.append(FormerTrack(mid: track.sender.mid, offer: track.offer, stream: stream))
+        }
+        peer.close()
+        return former
+    }
+
     private func disconnect(_ track: Track) {
         track.offer.track.disconnect()
         if let stream = track.stream { captures?.remove(StreamKey(server: server, stream: stream)) }
@@ -269,7 +305,11 @@ final class UpSession {
             shareRate()
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
-        case .connected, .disconnected, .lossBeyondRepair, .mediaRefused, .unauthenticated, .senderReport, .bye: break
+        case .disconnected:
+            isSilent = true
+            onEvent?(.silent)
+        case .connected, .rerouted: isSilent = false
+        case .lossBeyondRepair, .mediaRefused, .unauthenticated, .senderReport, .bye: break
         }
     }
 

@@ -11,6 +11,8 @@ extension UpSession {
         let offer: TrackOffer
         /// The server's id, after it replied.
         var stream: Int?
+        /// The id that it had in a session that ended.
+        var former: Int?
         /// The state that the server knows, and whether it is being told another one.
         var (toldState, isTelling) = (StreamState.live, false)
         /// The encodings that are negotiated, the lowest layer first. One for audio, and for video without layers.

@@ -9,6 +9,8 @@ final class DownSession {
         case candidate(String)
         case candidatesEnded
         case secured(SRTPProfile)
+        /// Nothing arrives: the way to the server may have changed.
+        case silent
         /// An assigned stream stopped. The session continues.
         case problem(RoomError)
         case ended(TransportError?)
@@ -16,11 +18,14 @@ final class DownSession {
 
     private let server: ServerAddress
     private let sessionID: UInt64
+    var id: UInt64 { sessionID }
     private let peer: Peer
     /// In the order of the offers.
     private var slots: [ReceiverSlot] = []
     private var slotOfReceiver: [ReceiverID: ReceiverSlot] = [:]
-    private var isAnswered = false
+    private var remote: TransportDescription?
+    /// Whether nothing authentic has arrived for some time.
+    private(set) var isSilent = false
     private(set) var revision = 0
     private(set) var profile: SRTPProfile?
     private(set) var roundTrip: TimeInterval?
@@ -70,15 +75,17 @@ final class DownSession {
         guard revision > self.revision else { return nil }
         do throws(TransportError) {
             try addReceivers(of: offer)
+            guard let offered = offer.transport else {
+                throw TransportError(code: "sdp.no-media", message: "It offers no receiver.")
+            }
+            let former = remote
+            remote = offered
+            let restarts = former.map { $0.iceUfrag != offered.iceUfrag || $0.icePwd != offered.icePwd } ?? false
+            if restarts { try peer.restart() }
             var transport = peer.local
             transport.setup = .active
-            if !isAnswered {
-                guard let remote = offer.transport else {
-                    throw TransportError(code: "sdp.no-media", message: "It offers no receiver.")
-                }
-                isAnswered = true
-                try peer.setRemote(remote, dtlsRole: .client)
-            }
+            if former == nil { try peer.setRemote(offered, dtlsRole: .client) }
+            if restarts { try peer.restart(with: offered) }
             self.revision = revision
             let answer = DownDescription.answer(to: offer, sessionID: sessionID, transport: transport)
             return Description(session: .down, sdp: answer.serialized(), revision: revision)
@@ -228,7 +235,11 @@ final class DownSession {
         case .roundTrip(let time): roundTrip = time
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
-        case .connected, .disconnected, .keyframeRequested, .unauthenticated, .bye, .sendingRate: break
+        case .disconnected:
+            isSilent = true
+            onEvent?(.silent)
+        case .connected, .rerouted: isSilent = false
+        case .keyframeRequested, .unauthenticated, .bye, .sendingRate: break
         }
     }
 

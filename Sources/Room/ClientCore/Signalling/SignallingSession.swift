@@ -4,6 +4,9 @@ internal import RoomProtocol
 
 /// The client's side of a signalling connection, as a state machine that is told the time. It numbers requests, matches
 /// replies, pings, and detects a server that vanished. It has no socket, clock or task.
+///
+/// It outlives its socket if the server lets the client resume: `keep` begins to keep the messages that the server has not
+/// acknowledged, and `resumed` returns them for another socket.
 struct SignallingSession {
     enum Output: Equatable {
         case send(String)
@@ -13,6 +16,8 @@ struct SignallingSession {
         case message(ServerMessage)
         /// A malformed message, or the server's complaint about one of ours. The connection continues.
         case notUnderstood(RoomError)
+        /// The socket is of no use any longer. Requests wait for another one.
+        case lost(RoomError)
         /// The connection ended. Every request has its reply or error before this.
         case ended(RoomError)
     }
@@ -22,7 +27,20 @@ struct SignallingSession {
 
     private let server: String
     private var lastRequest = 0
-    private var deadlines: [Int: (kind: String, time: MonotonicTime)] = [:]
+    private var deadlines: [Int: Deadline] = [:]
+    private var ledger = MessageLedger<String>()
+    /// Whether the server keeps this client without a socket.
+    private(set) var isResumable = false
+    /// Whether there is no socket, or one that has not resumed yet.
+    private(set) var isSuspended = false
+    private var resumption: Int?
+
+    private struct Deadline {
+        var kind: String
+        var time: MonotonicTime
+        /// Whether another socket has given it a later time.
+        var isExtended = false
+    }
     /// When each pending ping was sent.
     private var pings: [Int: MonotonicTime] = [:]
     /// The round trip of the last ping.
@@ -43,6 +61,7 @@ struct SignallingSession {
     /// When to call `handleTimeout`.
     var nextTimeout: MonotonicTime {
         guard !hasEnded else { return .never }
+        guard !isSuspended else { return resumption.flatMap { deadlines[$0]?.time } ?? .never }
         let deadline = deadlines.values.map(\.time).min() ?? .never
         return min(nextPing, silenceEnds, deadline)
     }
@@ -53,7 +72,8 @@ struct SignallingSession {
     }
 
     /// Numbers a request. The reply is an `.answer` with the same number.
-    mutating func request(_ message: ClientMessage, now: MonotonicTime) throws(RoomError) -> (id: Int, text: String) {
+    /// The text is nil while there is no socket: it waits for the next one.
+    mutating func request(_ message: ClientMessage, now: MonotonicTime) throws(RoomError) -> (id: Int, text: String?) {
         guard !hasEnded else { throw RoomError(.roomReleased, "The connection to \(server) ended.") }
         guard deadlines.count < Self.maximumPendingRequests else {
             throw RoomError(
@@ -61,10 +81,90 @@ struct SignallingSession {
                 "\(Self.maximumPendingRequests) requests to \(server) are pending, which is the limit. Send fewer at "
                     + "a time.")
         }
-        lastRequest += 1
-        deadlines[lastRequest] = (message.kind, now + SignallingDeadlines.signallingSilence)
-        return (lastRequest, Envelope(id: lastRequest, message).json())
+        let id = lastRequest + 1
+        let text = try post(Envelope(id: id, message))
+        lastRequest = id
+        deadlines[id] = Deadline(kind: message.kind, time: now + SignallingDeadlines.signallingSilence)
+        return (id, text)
     }
+
+    /// The text of a message, to send now. Nil while there is no socket: it waits for the next one. Throws if too many wait.
+    mutating func post(_ envelope: Envelope<ClientMessage>) throws(RoomError) -> String? {
+        let text = envelope.json()
+        guard isResumable, envelope.message.isCounted else { return isSuspended ? nil : text }
+        guard ledger.send(text, length: text.utf8.count) else {
+            throw RoomError(
+                .connectionLost, "Too many messages wait for \(server), which has not acknowledged the ones before.")
+        }
+        return isSuspended ? nil : text
+    }
+
+    // MARK: - Several sockets
+
+    /// Keeps messages from now on: the server lets the client resume.
+    mutating func keep() { isResumable = true }
+
+    /// A request to resume, for another socket. The reply is an `.answer`.
+    mutating func resume(
+        token: String, participant: String, secret: String, now: MonotonicTime
+    ) -> (id: Int, text: String) {
+        if let resumption { deadlines[resumption] = nil }
+        lastRequest += 1
+        resumption = lastRequest
+        deadlines[lastRequest] = Deadline(kind: "resume", time: now + SignallingDeadlines.exchange)
+        let resume = Resume(token: token, participant: participant, secret: secret, received: ledger.received)
+        return (lastRequest, Envelope(id: lastRequest, ClientMessage.resume(resume)).json())
+    }
+
+    /// Gives up the socket that was about to resume.
+    mutating func abandonResumption() {
+        if let resumption { deadlines[resumption] = nil }
+        resumption = nil
+    }
+
+    /// The server continues. Returns the messages that it lacks. Throws for an impossible number.
+    mutating func resumed(_ body: Resumed, now: MonotonicTime) throws(RoomError) -> [String] {
+        guard ledger.acknowledged(body.received) else {
+            throw RoomError(
+                .enterResponseInvalid,
+                "The server \(server) counts \(body.received) messages of this client, which sent others. Check its version."
+            )
+        }
+        isSuspended = false
+        resumption = nil
+        _ = ledger.acknowledge()
+        heard(now: now)
+        pings = [:]
+        nextPing = now + SignallingDeadlines.ping
+        for id in deadlines.keys { deadlines[id]?.time = now + SignallingDeadlines.signallingSilence }
+        return ledger.unacknowledged
+    }
+
+    /// Begins again with another participation, whose `join` is next. Requests of the former one fail.
+    mutating func beginAnew(now: MonotonicTime) -> [Output] {
+        let lost = RoomError(
+            .connectionLost,
+            "The connection to \(server) was lost before the reply, and the client has joined the room again. Repeat the call."
+        )
+        let waiting = deadlines.keys.sorted()
+        deadlines = [:]
+        pings = [:]
+        ledger = MessageLedger()
+        (isResumable, isSuspended, resumption, hasEnded) = (false, false, nil, false)
+        heard(now: now)
+        lastMedia = .zero
+        nextPing = now + SignallingDeadlines.ping
+        return waiting.map { .answer(id: $0, .failure(lost)) }
+    }
+
+    private mutating func lose(_ error: RoomError) -> [Output] {
+        guard isResumable else { return end(error) }
+        isSuspended = true
+        abandonResumption()
+        return [.lost(error)]
+    }
+
+    // MARK: - Input
 
     /// Data without a message arrived, such as a WebSocket ping.
     mutating func heard(now: MonotonicTime) { lastHeard = max(lastHeard, now) }
@@ -75,8 +175,26 @@ struct SignallingSession {
     mutating func receive(_ text: String, now: MonotonicTime) -> [Output] {
         guard !hasEnded else { return [] }
         heard(now: now)
+        return count(read(text, now: now))
+    }
+
+    /// Adds an acknowledgement if it is due.
+    private mutating func count(_ outputs: [Output]) -> [Output] {
+        guard isResumable, !isSuspended, ledger.isAcknowledgementDue else { return outputs }
+        return outputs + [.send(Envelope(ClientMessage.ack(ledger.acknowledge())).json())]
+    }
+
+    private mutating func read(_ text: String, now: MonotonicTime) -> [Output] {
+        // On a socket that resumes, only the reply to that comes.
+        let counts = isResumable && !isSuspended
         do throws(MessageRefused) {
             let envelope = try Envelope<ServerMessage>(json: Data(text.utf8))
+            if case .ack(let body) = envelope.message { return acknowledged(body) }
+            if counts, envelope.message.isCounted { ledger.receive() }
+            guard !isSuspended || envelope.id == resumption else {
+                if case .closed = envelope.message { return [.message(envelope.message)] }
+                return []
+            }
             if let id = envelope.id, let sent = pings.removeValue(forKey: id) {
                 roundTrip = now - sent
                 return []
@@ -87,6 +205,7 @@ struct SignallingSession {
             if case .error(let problem) = envelope.message { return [.answer(id: id, .failure(problem.error))] }
             return [.answer(id: id, .success(envelope.message))]
         } catch {
+            if counts { ledger.receive() }
             guard let id = error.id, deadlines.removeValue(forKey: id) != nil else {
                 guard error.isUnknownNotification else { return [.notUnderstood(error.error)] }
                 ignoredMessages += 1
@@ -96,20 +215,36 @@ struct SignallingSession {
         }
     }
 
+    private mutating func acknowledged(_ body: Acknowledgement) -> [Output] {
+        guard isResumable, !isSuspended, !ledger.acknowledged(body.received) else { return [] }
+        return [
+            .notUnderstood(
+                RoomError(
+                    .messageMalformed,
+                    "The server \(server) acknowledges \(body.received) messages, which this client has not sent."))
+        ]
+    }
+
     private func unsolicited(_ envelope: Envelope<ServerMessage>) -> [Output] {
         switch envelope.message {
         case .error(let problem): [.notUnderstood(problem.error)]
         // Replies without a request.
-        case .joined, .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .pong, .left: []
+        case .joined, .resumed, .ack, .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed,
+            .pong, .left:
+            []
         default: [.message(envelope.message)]
         }
     }
 
     mutating func handleTimeout(now: MonotonicTime) -> [Output] {
         guard !hasEnded else { return [] }
+        guard !isSuspended else {
+            guard nextTimeout <= now else { return [] }
+            return lose(RoomError(.connectionLost, "The server \(server) has not replied to 'resume' in time."))
+        }
         if now >= silenceEnds {
             let seconds = (now - lastHeard).nanoseconds / 1_000_000_000
-            return end(
+            return lose(
                 RoomError(
                     .connectionLost,
                     "The server \(server) has been silent for \(seconds) s: it was stopped, or the network was cut. "
@@ -118,11 +253,14 @@ struct SignallingSession {
         if let late = deadlines.min(by: { $0.key < $1.key }), now >= late.value.time {
             // The server may or may not have executed the request. Only a new connection makes both sides agree.
             let seconds = SignallingDeadlines.signallingSilence.nanoseconds / 1_000_000_000
-            return end(
-                RoomError(
-                    .connectionLost,
-                    "The server \(server) has not replied to '\(late.value.kind)' within \(seconds) s. Connect again, "
-                        + "or check the server."))
+            let error = RoomError(
+                .connectionLost,
+                "The server \(server) has not replied to '\(late.value.kind)' within \(seconds) s. Connect again, or check "
+                    + "the server.")
+            // Another socket shows whether the server has executed it, but a second silence is the server's own.
+            guard !late.value.isExtended else { return end(error) }
+            for id in deadlines.keys { deadlines[id]?.isExtended = true }
+            return lose(error)
         }
         var outputs: [Output] = []
         if now >= nextPing {
@@ -130,14 +268,17 @@ struct SignallingSession {
             pings[lastRequest] = now
             outputs.append(.send(Envelope<ClientMessage>(id: lastRequest, .ping).json()))
             nextPing = now + SignallingDeadlines.ping
+            if isResumable, ledger.owesAcknowledgement || !ledger.isSettled {
+                outputs.append(.send(Envelope(ClientMessage.ack(ledger.acknowledge())).json()))
+            }
         }
         return outputs
     }
 
     /// The socket closed, because of `error` if that is known.
     mutating func closed(_ error: RoomError? = nil) -> [Output] {
-        guard !hasEnded else { return [] }
-        return end(
+        guard !hasEnded, !isSuspended || resumption != nil else { return [] }
+        return lose(
             error
                 ?? RoomError(
                     .connectionLost,
@@ -160,11 +301,14 @@ extension ClientMessage {
     var kind: String {
         switch self {
         case .join: "join"
+        case .resume: "resume"
+        case .ack: "ack"
         case .publish: "publish"
         case .unpublish: "unpublish"
         case .setStreamState: "setStreamState"
         case .answer: "answer"
         case .candidate: "candidate"
+        case .restartICE: "restartICE"
         case .subscribe: "subscribe"
         case .setView: "setView"
         case .unsubscribe: "unsubscribe"

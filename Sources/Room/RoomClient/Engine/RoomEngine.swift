@@ -14,6 +14,10 @@ package actor RoomEngine {
     private let sinks: SinkMaker
     /// Why this engine can never connect.
     private let refusal: RoomError?
+    private let opener: Opener
+    /// The signalling pipes that were opened. Input of former ones is ignored.
+    private var pipes = 0
+    private var token: TokenSource?
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -21,24 +25,28 @@ package actor RoomEngine {
     package init(options: RoomOptions = RoomOptions(), onEvent: @escaping @Sendable (RoomEvent) -> Void) {
         let loop = RoomLoop.shared
         let sinks = SinkMaker(loop: loop, report: onEvent)
+        let opener = Opener()
         let connection = RoomConnection(
             loop: loop,
             options: ConnectionOptions(
                 receivers: options.receivers, connectDeadline: options.connectDeadline,
-                servers: (try? options.servers.get()) ?? ICEServers(), impairment: options.impairment),
+                servers: (try? options.servers.get()) ?? ICEServers(), impairment: options.impairment,
+                returnTimeout: options.returnTimeout),
             environment: RoomEnvironment(
                 seed: .random(in: UInt64.min...UInt64.max),
                 makePeer: { request throws(TransportError) in try RoomLoop.makePeer(request) },
                 wallClock: { WallClock.shared.time(at: $0) },
                 sound: { participant, stream in options.sound(participant, stream).map { sinks.sinks(to: $0) } },
-                captures: CaptureLedger.shared),
+                captures: CaptureLedger.shared, openLink: { refused, then in opener.open(refused, then) }),
             onEvent: onEvent)
         sinks.connection = connection
         self.loop = loop
         self.sinks = sinks
         refusal = if case .failure(let error) = options.servers { error } else { nil }
+        self.opener = opener
         self.connection = connection
         ReceivingGraph.warmUp()
+        opener.engine = self
     }
 
     /// An engine that is released while connected closes its connection without a farewell.
@@ -57,32 +65,70 @@ package actor RoomEngine {
     /// Joins the room. `.connected` or `.ended` reports the result within about 10 s. Does nothing in an engine that
     /// has ended.
     package nonisolated func connect(to room: RoomName, with token: AccessToken) {
-        connect(to: room) { () async throws(RoomError) in token }
+        connect(to: room) { (_) async throws(RoomError) in token }
     }
 
-    /// Joins with a token that is obtained first. The 10 s include that.
-    package nonisolated func connect(
-        to room: RoomName, token: @escaping @Sendable () async throws(RoomError) -> AccessToken
-    ) {
+    /// Returns a token, another one than the refused one if possible.
+    package typealias TokenSource = @Sendable (_ refused: String?) async throws(RoomError) -> AccessToken
+
+    /// Joins with a token that is obtained first. The 10 s include that. Also called whenever the connection returns.
+    package nonisolated func connect(to room: RoomName, token: @escaping TokenSource) {
         post { engine in
             guard engine.connection.begin() else { return }
             if let refusal = engine.refusal { return engine.connection.fail(refusal) }
+            engine.token = token
             Task { await engine.join(room, token) }
         }
     }
 
-    private func join(_ room: RoomName, _ token: () async throws(RoomError) -> AccessToken) async {
+    private func join(_ room: RoomName, _ token: TokenSource) async {
         do throws(RoomError) {
-            let token = try await token()
+            let token = try await token(nil)
             guard connection.signIn(to: token.address) else { return }
-            let pipe = try await SignallingPipe.open(to: token.address) { [weak self] input in
-                self?.post { $0.connection.receive(input) } ?? false
-            }
-            let link = SignallingLink(
-                remoteAddress: pipe.remoteAddress, send: { pipe.send($0) }, close: { pipe.close() })
-            connection.join(room, token: token.token, over: link)
+            connection.join(room, token: token.token, over: try await open(token.address))
         } catch {
             connection.fail(error)
+        }
+    }
+
+    private func open(_ address: ServerAddress) async throws(RoomError) -> SignallingLink {
+        pipes += 1
+        let number = pipes
+        let pipe = try await SignallingPipe.open(to: address) { [weak self] input in
+            self?.post { engine in
+                if number == engine.pipes { engine.connection.receive(input) }
+            } ?? false
+        }
+        return SignallingLink(
+            remoteAddress: pipe.remoteAddress, send: { pipe.send($0) }, close: { pipe.close() },
+            abandon: { pipe.abandon() })
+    }
+
+    private func openAgain(_ refused: String?) async {
+        guard let token else { return }
+        do throws(RoomError) {
+            let token = try await token(refused)
+            let link = try await open(token.address)
+            opener.finish(.success(OpenedLink(link: link, token: token.token, address: token.address)))
+        } catch {
+            opener.finish(.failure(error))
+        }
+    }
+
+    /// Opens links for the engine's connection, which is made before the engine.
+    private final class Opener {
+        weak var engine: RoomEngine?
+        /// Called with the next link, in the order of the requests.
+        private var waiting: [(Result<OpenedLink, RoomError>) -> Void] = []
+
+        func open(_ refused: String?, _ then: @escaping (Result<OpenedLink, RoomError>) -> Void) {
+            waiting.append(then)
+            let isTaken = engine?.post { engine in _ = Task { await engine.openAgain(refused) } }
+            if isTaken != true { finish(.failure(RoomEngine.overloaded)) }
+        }
+
+        func finish(_ result: Result<OpenedLink, RoomError>) {
+            if !waiting.isEmpty { waiting.removeFirst()(result) }
         }
     }
 

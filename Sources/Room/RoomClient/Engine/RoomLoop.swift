@@ -21,6 +21,7 @@ enum RoomLoop {
         if configuration.scope == .loopback, request.servers.servers.contains(where: { $0.host != "127.0.0.1" }) {
             configuration.scope = .any
         }
+        configuration.pathTimeout = request.pathTimeout
         return try Peer(loop: shared, configuration: configuration)
     }
 }

@@ -14,12 +14,18 @@ package struct RoomOptions: Sendable {
     /// STUN and TURN servers, or the reason why they cannot be used. Without any, those that the server names. By default
     /// those of the environment.
     package var servers: Result<ICEServers, RoomError>
+    /// For how long the connection tries to return after the server is lost. Zero ends it at once.
+    package var returnTimeout = ConnectionOptions.standardReturnTimeout
     /// Loss at the sockets of the up and the down session, for tests of bad networks.
     package var impairment: LinkImpairment?
 
     /// - Parameter playsSound: whether to play remote audio. It is decoded and measured either way.
-    package init(receivers: ReceiverPool = ReceiverPool(), playsSound: Bool = true, impairment: LinkImpairment? = nil) {
+    package init(
+        receivers: ReceiverPool = ReceiverPool(), playsSound: Bool = true, impairment: LinkImpairment? = nil,
+        returnTimeoutSeconds: Int? = nil
+    ) {
         self.receivers = receivers
+        if let returnTimeoutSeconds { returnTimeout = .seconds(Int64(min(max(0, returnTimeoutSeconds), 1_000_000))) }
         sound = { _, _ in .sound(isAudible: playsSound) }
         self.impairment = impairment
         servers = Result { () throws(RoomError) in try TURNSettings().servers() }

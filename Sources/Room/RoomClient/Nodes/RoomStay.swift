@@ -135,7 +135,14 @@ final class RoomStay: Sendable {
             return true
         }
         guard mayEnter else { return .failure(Self.left) }
-        engine.connect(to: access.room, with: token)
+        engine.connect(to: access.room) { [weak self, access] refused async throws(RoomError) in
+            guard let self, let refused, access.ownsToken else { return token }
+            let present = state.withLock { $0.token } ?? token
+            guard present.token == refused else { return present }
+            let renewed = try await access.signIn()
+            state.withLock { $0.token = renewed }
+            return renewed
+        }
         await withCheckedContinuation { continuation in
             let isSettled = state.withLock { state in
                 guard !state.isInside, !state.hasEnded else { return true }
@@ -157,6 +164,13 @@ final class RoomStay: Sendable {
                 state.isInside = true
                 state.participant = participant
                 OwnParticipants.insert(participant)
+            case .reconnected(let back):
+                if case .rejoined(let participant) = back.kind {
+                    if let former = state.participant { OwnParticipants.remove(former) }
+                    state.participant = participant
+                    OwnParticipants.insert(participant)
+                }
+                return (nil as CheckedContinuation<Void, Never>?, !state.isLeaving)
             case .ended(_, let error):
                 state.hasEnded = true
                 if let participant = state.participant { OwnParticipants.remove(participant) }

@@ -159,7 +159,9 @@ final class SubscribeNode: NodeType, RunningNode {
         case .ended(_, let error):
             let why = error ?? RoomError(.roomReleased, "The room connection ended.")
             return reporter.fail(MediaError(why, node: name), name)
-        case .connecting, .streamChanged, .audioHeard, .audioUnheard, .loudspeaker, .problem: return
+        case .connecting, .reconnecting, .reconnected, .republished, .streamChanged, .audioHeard, .audioUnheard,
+            .loudspeaker, .problem:
+            return
         }
         choose()
     }

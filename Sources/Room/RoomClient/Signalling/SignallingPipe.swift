@@ -8,7 +8,7 @@ internal import RoomProtocol
 
 /// The WebSocket to a room server as a pipe of texts. `SignallingSession` interprets them.
 struct SignallingPipe: Sendable {
-    private let channel: any Channel
+    fileprivate let channel: any Channel
     /// The literal address of the server.
     let remoteAddress: String?
 
@@ -97,6 +97,11 @@ struct SignallingPipe: Sendable {
             .whenComplete { _ in channel.close(promise: nil) }
         channel.eventLoop.scheduleTask(in: SignallingDeadlines.leave.amount) { channel.close(promise: nil) }
     }
+}
+
+extension SignallingPipe {
+    /// Closes without the close frame, which would tell the server that this client has left.
+    func abandon() { channel.close(promise: nil) }
 }
 
 /// Sends the upgrade request and turns a refusal into an error.

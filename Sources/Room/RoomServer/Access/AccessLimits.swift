@@ -19,6 +19,12 @@ final class AccessLimits: Sendable {
         throw Self.error("Sign-in refuses this address: it sent too many wrong secrets.", delay)
     }
 
+    /// The same for the secret of a participant.
+    func admitSecret(from address: ClientAddress, now: MonotonicTime) throws(RoomError) {
+        guard let delay = secrets.withLock({ $0.delay(of: address, now: now) }) else { return }
+        throw Self.error("The server lets nobody resume from this address: it sent too many wrong secrets.", delay)
+    }
+
     func countWrongSecret(from address: ClientAddress, now: MonotonicTime) {
         guard !address.isLoopback else { return }
         secrets.withLock { $0.count(address, now: now) }

@@ -1,5 +1,6 @@
 internal import RTP
 internal import RoomProtocol
+internal import ServerCore
 internal import Synchronization
 
 /// The valid access tokens: 32 random bytes each, stored only here.

@@ -1,3 +1,5 @@
+internal import ServerCore
+
 /// The identity of a service. A client with this pair may sign in.
 public struct ServiceKey: Sendable, Equatable {
     public var id: String
@@ -20,14 +22,6 @@ public struct ServiceKey: Sendable, Equatable {
         let sameSecret = constantTimeEqual(Array(self.secret.utf8), Array(secret.utf8))
         return sameID && sameSecret && !self.secret.isEmpty
     }
-}
-
-/// Compares in a time that does not depend on where the two differ. Their lengths are not secret.
-func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
-    guard a.count == b.count else { return false }
-    var difference: UInt8 = 0
-    for index in a.indices { difference |= a[index] ^ b[index] }
-    return difference == 0
 }
 
 /// Random text for tokens, from the system's generator (getrandom).

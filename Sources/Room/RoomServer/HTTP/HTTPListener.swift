@@ -128,9 +128,11 @@ final class HTTPListener: Sendable {
                 channel.eventLoop.makeCompletedFuture {
                     let peer = ClientAddress(channel.remoteAddress?.ipAddress)
                     let place = routes.origins.place(of: head.headers, peerIsLoopback: peer.isLoopback)
+                    let client = ClientAddress(of: peer, head.headers)
                     let connection = SignallingConnection(
-                        id: connections.next(), channel: channel, place: place,
-                        client: ClientAddress(of: peer, head.headers), refusals: routes.refusals)
+                        id: connections.next(), channel: channel, place: place, client: client,
+                        refusals: routes.refusals
+                    ) { [limits = routes.limits] in limits.countWrongSecret(from: client, now: .current) }
                     try channel.pipeline.syncOperations.addHandler(
                         JoinLimitHandler(connection: connection), position: .first)
                     try channel.pipeline.syncOperations.addHandlers([

@@ -21,7 +21,7 @@ struct Routes: Sendable {
     var service: ServiceKey
     var tokens: AccessTokens
     var origins: OriginPolicy
-    let limits = AccessLimits()
+    var limits = AccessLimits()
     var refusals = RefusalLog()
     /// Reports a revoked token to the rooms.
     var revoked: @Sendable (String) -> Void

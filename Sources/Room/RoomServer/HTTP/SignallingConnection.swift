@@ -17,19 +17,22 @@ final class SignallingConnection: ClientConnection, Sendable {
     private let unhandled = Atomic<Int>(0)
     private let joined = Atomic<Bool>(false)
     private let ending = Atomic<Bool>(false)
-    private let client: ClientAddress
+    let client: ClientAddress
     private let refusals: RefusalLog
+    /// Called when the client sends a wrong secret for a participant.
+    private let guessed: @Sendable () -> Void
     private let cause = Mutex<String?>(nil)
 
     init(
         id: UInt64, channel: any Channel, place: ClientPlace = .elsewhere, client: ClientAddress = ClientAddress(nil),
-        refusals: RefusalLog = RefusalLog()
+        refusals: RefusalLog = RefusalLog(), guessed: @escaping @Sendable () -> Void = {}
     ) {
         self.id = id
         self.channel = channel
         self.place = place
         self.client = client
         self.refusals = refusals
+        self.guessed = guessed
     }
 
     /// The host of the room that the client joins or has joined. Nil before, and after a `join` that failed.
@@ -74,6 +77,11 @@ final class SignallingConnection: ClientConnection, Sendable {
     /// The reason for which the server ends the connection, for the log. Nil if the client does.
     var endCause: String? { cause.withLock { $0 } }
 
+    /// Whether the client ended the connection by a farewell, or the server because of the client's fault. It cannot resume then.
+    private let isFinal = Atomic<Bool>(false)
+    var hasLeft: Bool { isFinal.load(ordering: .relaxed) }
+    func willLeave() { isFinal.store(true, ordering: .relaxed) }
+
     /// Notes the reason before an end. The first one counts.
     func willEnd(because reason: String) { cause.withLock { $0 = $0 ?? reason } }
 
@@ -86,6 +94,7 @@ final class SignallingConnection: ClientConnection, Sendable {
     /// Whether the client has joined a room. It has to within `ClientLiveness.joinDeadline`.
     var hasJoined: Bool { joined.load(ordering: .relaxed) }
     func didNotJoin() { host = nil }
+    func didGuess() { guessed() }
     func didJoin() { joined.store(true, ordering: .relaxed) }
     /// Whether the connection is closing, so that further input is ignored.
     var isEnding: Bool { ending.load(ordering: .relaxed) }

@@ -8,7 +8,8 @@ internal import ServerCore
 /// Events of connections for the rooms, called on NIO's threads.
 protocol SignallingDelegate: AnyObject, Sendable {
     func received(_ request: ClientRequest, from connection: SignallingConnection)
-    func disconnected(_ connection: SignallingConnection)
+    /// - Parameter lost: when the client was last heard, if it may resume. Nil if it has left.
+    func disconnected(_ connection: SignallingConnection, lost: MonotonicTime?)
     /// Passes the time of the client's last media to `then`, on another thread. Not called if the rooms are closed.
     func findLastMedia(from connection: SignallingConnection, then: @escaping @Sendable (MonotonicTime) -> Void)
 }
@@ -57,7 +58,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     func channelInactive(context: ChannelHandlerContext) {
         stopWatching()
         connection.didClose()
-        delegate.disconnected(connection)
+        delegate.disconnected(connection, lost: connection.hasLeft ? nil : liveness.lastHeard)
         context.fireChannelInactive()
     }
 
@@ -67,6 +68,7 @@ final class WebSocketHandler: ChannelInboundHandler {
         guard !connection.isEnding else { return }
         guard pace.admits(now: now) else {
             connection.willEnd(because: "too many requests")
+            connection.willLeave()
             return connection.close(Self.tooManyMessages)
         }
         let frame = unwrapInboundIn(data)
@@ -75,8 +77,14 @@ final class WebSocketHandler: ChannelInboundHandler {
         case .ping:
             context.writeAndFlush(
                 wrapOutboundOut(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData)), promise: nil)
-        case .connectionClose: connection.end(.normalClosure)
-        case .binary: connection.end(.unacceptableData)
+        case .connectionClose:
+            // Proxies that restart close with other codes, such as 1001.
+            var data = frame.unmaskedData
+            if data.readWebSocketErrorCode() == .normalClosure { connection.willLeave() }
+            connection.end(.normalClosure)
+        case .binary:
+            connection.willLeave()
+            connection.end(.unacceptableData)
         default: break
         }
     }
@@ -104,24 +112,28 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         connection.willEnd(because: error is IOError ? "connection closed" : "protocol error")
+        if !(error is IOError) { connection.willLeave() }
         connection.end(.protocolError)
     }
 
     private func read(_ data: ByteBuffer) {
+        let request: ClientRequest
         do throws(MessageRefused) {
             let envelope = try Envelope<ClientMessage>(json: Data(data.readableBytesView))
             if case .ping = envelope.message, connection.hasJoined {
                 return connection.send(.pong, answering: envelope.id)
             }
-            guard connection.beginHandling() else {
-                connection.willEnd(because: "too many requests")
-                return connection.end(.policyViolation)
-            }
-            delegate.received(ClientRequest(envelope), from: connection)
+            request = ClientRequest(envelope)
         } catch {
-            guard !error.isUnknownNotification else { return }
-            connection.send(.error(Problem(error.error)), answering: error.id)
+            // The rooms count it.
+            request = ClientRequest(error)
         }
+        guard connection.beginHandling() else {
+            connection.willEnd(because: "too many requests")
+            connection.willLeave()
+            return connection.end(.policyViolation)
+        }
+        delegate.received(request, from: connection)
     }
 
     private func check(_ context: ChannelHandlerContext) {

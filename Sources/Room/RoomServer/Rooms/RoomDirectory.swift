@@ -10,30 +10,44 @@ final class RoomDirectory: SignallingDelegate {
     private let hosts: [RoomHost]
     let seats: Seats
     private let tokens: AccessTokens
+    private let limits: AccessLimits
 
     /// - Parameter hosts: one for each loop of the seats.
-    init(hosts: [RoomHost], seats: Seats, tokens: AccessTokens) {
+    init(hosts: [RoomHost], seats: Seats, tokens: AccessTokens, limits: AccessLimits = AccessLimits()) {
+        self.limits = limits
         self.hosts = hosts
         self.seats = seats
         self.tokens = tokens
     }
 
     func received(_ request: ClientRequest, from connection: SignallingConnection) {
-        guard case .join(let join) = request.message else {
-            // Without a room, any host refuses the message.
-            return (connection.host ?? hosts[0]).received(request, from: connection)
-        }
         do throws(RoomError) {
-            guard connection.host == nil else {
-                throw RoomError(.outOfOrder, "This connection has already joined a room. Open another connection.")
+            switch request.message {
+            case .join(let join) where connection.host == nil:
+                let seat = try admit(join)
+                connection.host = hosts[seat.loop]
+                hosts[seat.loop].received(request, from: connection, seat: (seat, of: seats))
+            case .resume(let resume) where connection.host == nil:
+                let host = try host(for: resume, of: connection.client)
+                connection.host = host
+                host.received(request, from: connection)
+            // Without a room, any host refuses the message.
+            default: (connection.host ?? hosts[0]).received(request, from: connection)
             }
-            let seat = try admit(join)
-            connection.host = hosts[seat.loop]
-            hosts[seat.loop].received(request, from: connection, seat: (seat, of: seats))
         } catch {
             connection.send(.error(Problem(error)), answering: request.id)
             connection.endHandling(hasResponse: true)
         }
+    }
+
+    /// The host of a participant. Throws if the client may not be in its room, or has sent too many wrong secrets.
+    private func host(for resume: Resume, of client: ClientAddress) throws(RoomError) -> RoomHost {
+        let now = EventLoop.now
+        try limits.admitSecret(from: client, now: now)
+        let scope = try tokens.scope(of: resume.token, now: now)
+        guard let seat = seats.seat(of: resume.participant) else { throw Rooms.notResumable }
+        if case .oneRoom(let allowed) = scope, allowed != seat.room { throw Rooms.notResumable }
+        return hosts[seat.loop]
     }
 
     /// Throws if the client may not join, or if the server is full.
@@ -49,7 +63,9 @@ final class RoomDirectory: SignallingDelegate {
         }
     }
 
-    func disconnected(_ connection: SignallingConnection) { connection.host?.disconnected(connection) }
+    func disconnected(_ connection: SignallingConnection, lost: MonotonicTime?) {
+        connection.host?.disconnected(connection, lost: lost)
+    }
 
     func findLastMedia(
         from connection: SignallingConnection, then: @escaping @Sendable (MonotonicTime) -> Void

@@ -76,7 +76,15 @@ actor RoomHost {
         _ request: ClientRequest, from connection: SignallingConnection, seat: (Seat, of: Seats)? = nil
     ) {
         let isTaken = loop.execute {
-            let admission = seat.map { seat, seats in Admission(room: seat.room) { seats.free(seat) } }
+            let admission = seat.map { seat, seats in
+                var participant: String?
+                return Admission(
+                    room: seat.room,
+                    begin: { id in
+                        participant = id
+                        seats.occupy(seat, by: id)
+                    }, end: { seats.free(seat, of: participant) })
+            }
             self.assumeIsolated { $0.handle(request, from: connection, admission) }
             connection.endHandling(hasResponse: request.hasResponse)
         }
@@ -86,10 +94,13 @@ actor RoomHost {
         connection.end(.unexpectedServerError)
     }
 
-    nonisolated func disconnected(_ connection: SignallingConnection) {
+    /// - Parameter lost: when the client was last heard, if it may resume.
+    nonisolated func disconnected(_ connection: SignallingConnection, lost: MonotonicTime?) {
         // Never lost, however long the loop's queue is: an actor's job is always accepted, and runs after the queued
         // ones.
-        if !loop.execute({ self.assumeIsolated { $0.remove(connection) } }) { Task { await self.remove(connection) } }
+        if !loop.execute({ self.assumeIsolated { $0.remove(connection, lost) } }) {
+            Task { await self.remove(connection, lost) }
+        }
     }
 
     nonisolated func findLastMedia(
@@ -125,8 +136,8 @@ actor RoomHost {
         log.leaving("leave") { rooms.handle(request, from: connection, admission) }
     }
 
-    private func remove(_ connection: SignallingConnection) {
-        log.leaving(connection.endCause ?? "connection closed") { rooms.disconnected(connection) }
+    private func remove(_ connection: SignallingConnection, _ lost: MonotonicTime?) {
+        log.leaving(connection.endCause ?? "connection closed") { rooms.disconnected(connection, lost: lost) }
     }
 
     private func revoke(_ token: String) { log.leaving("signed out") { rooms.revoke(token) } }

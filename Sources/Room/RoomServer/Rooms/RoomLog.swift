@@ -19,7 +19,8 @@ final class RoomLog {
 
     func write(_ note: Rooms.Note) {
         var note = note
-        if note.text == "left" { note.details["reason"] = reason }
+        let needsReason = note.text == "left" || note.text == "connection lost"
+        if needsReason, note.details["reason"] == nil { note.details["reason"] = reason }
         log.write(note)
     }
 }

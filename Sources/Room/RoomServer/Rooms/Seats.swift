@@ -26,6 +26,8 @@ final class Seats: Sendable {
         /// By loop.
         var taken: [Int]
         var ofPageToken: [String: Int] = [:]
+        /// By the participant's id.
+        var occupied: [String: Seat] = [:]
     }
 
     private let maximum: Int
@@ -75,9 +77,16 @@ final class Seats: Sendable {
     /// The loops on which a room has seats.
     func loops(of room: RoomName) -> [Int] { state.withLock { $0.rooms[room]?.keys.sorted() ?? [] } }
 
+    /// The participant with this id has joined.
+    func occupy(_ seat: Seat, by participant: String) { state.withLock { $0.occupied[participant] = seat } }
+
+    /// The seat of a participant, which may have lost its connection. Nil if there is none with this id.
+    func seat(of participant: String) -> Seat? { state.withLock { $0.occupied[participant] } }
+
     /// Ends a seat: the participant left, or could not join. Once for each.
-    func free(_ seat: Seat) {
+    func free(_ seat: Seat, of participant: String? = nil) {
         state.withLock { state in
+            if let participant { state.occupied[participant] = nil }
             state.taken[seat.loop] -= 1
             if let token = seat.pageToken, let used = state.ofPageToken[token] {
                 state.ofPageToken[token] = used > 1 ? used - 1 : nil

@@ -11,10 +11,12 @@ extension SessionSettings {
     /// - Parameter port: the port of all sessions. Nil gives each session an ICE agent and sockets of its own.
     convenience init(
         loop: EventLoop, certificate: Certificate, scope: ListeningScope, port: LoopBound<MediaPort>? = nil,
-        relays: RelayService? = nil, impairment: (@Sendable () -> Impairment?)?
+        relays: RelayService? = nil, grace: TimeInterval = SessionSettings.defaultGrace,
+        impairment: (@Sendable () -> Impairment?)?
     ) {
         self.init(
-            loop: loop, broadcast: SignallingConnection.broadcast, iceServers: { relays?.servers(for: $0) ?? [] }
+            loop: loop, grace: grace, broadcast: SignallingConnection.broadcast,
+            iceServers: { relays?.servers(for: $0) ?? [] }
         ) { role, place throws(RoomError) in
             guard port != nil || Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
                 throw RoomError(
@@ -26,6 +28,7 @@ extension SessionSettings {
             if scope == .any { configuration.scope = .any(for: place) }
             configuration.port = port
             configuration.releasesHandshake = true
+            configuration.pathTimeout = grace
             configuration.pacingBurst = PeerSessionConfiguration.serverPacingBurst
             configuration.impairment = impairment?()
             do throws(TransportError) {

@@ -74,6 +74,8 @@ async function join(publishes) {
         entered.onchange = () => draw();
         entered.onpresence = (what, id) => say(`${shortName(id)} ${what === "entered" ? "came in" : "left"}.`);
         entered.onended = (problem) => leave(problem);
+        entered.onaway = () => away(true);
+        entered.onback = (seconds, rejoined) => back(entered, seconds, rejoined);
         room = entered;
     } catch (problem) {
         devices?.then(({ tracks }) => tracks.forEach((track) => track.stop()));
@@ -90,6 +92,25 @@ async function join(publishes) {
     if (devices) await publish(devices);
 }
 
+function away(isAway) {
+    body.dataset.connection = isAway ? "lost" : "back";
+    if (isAway) say(words.connectionLost(), 130000);
+}
+
+/** The server is back. A page that joined again publishes what it published before. */
+function back(call, seconds, rejoined) {
+    if (room !== call) return;
+    away(false);
+    body.dataset.returns = `${Number(body.dataset.returns ?? 0) + 1}`;
+    say(words.connectionBack(seconds));
+    if (!rejoined) return draw();
+    body.dataset.participant = call.id;
+    for (const speaker of speakers.values()) speaker.remove();
+    speakers.clear();
+    if (own.size > 0) call.publish([...own.values()]).catch(complain);
+    draw();
+}
+
 function leave(problem = null) {
     room?.leave();
     room = null;
@@ -100,7 +121,7 @@ function leave(problem = null) {
     $("sound").hidden = true;
     grid.show([]);
     setState("idle");
-    for (const name of ["participant", "publishing", "firstFrameMs"]) delete body.dataset[name];
+    for (const name of ["participant", "publishing", "firstFrameMs", "connection", "returns"]) delete body.dataset[name];
     say("");
     if (problem) return refuse(problem);
     say(`You left ${roomName}.`);

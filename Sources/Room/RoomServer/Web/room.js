@@ -12,6 +12,9 @@ export class Room {
     onchange = () => {};
     /** Called when someone enters or leaves: ("entered" | "left", participant id). */
     onpresence = () => {};
+    /** Called when the server is lost, and when it is back: (seconds, whether this page joined again). */
+    onaway = () => {};
+    onback = () => {};
     /** Called once with a Problem when the call ended by itself. */
     onended = () => {};
 
@@ -28,6 +31,9 @@ export class Room {
     #iceServers = [];
     #publishing = Promise.resolve();
     #over = false;
+    #name;
+    #rejoined = false;
+    #restarting = false;
 
     static async join(name) {
         if (!globalThis.RTCPeerConnection) throw words.browserTooOld();
@@ -44,17 +50,62 @@ export class Room {
 
     constructor(signalling) {
         this.#signalling = signalling;
-        this.#down = new DownSession(signalling);
-        this.#down.onfailed = (problem) => this.#end(problem);
+        this.#openDown();
+        signalling.onaway = (problem) => this.onaway(problem);
+        signalling.onback = (seconds) => {
+            const rejoined = this.#rejoined;
+            this.#rejoined = false;
+            this.onback(seconds, rejoined);
+        };
+        signalling.renew = () => pageToken(this.#name);
+        signalling.onunknown = () => this.#joinAgain();
         signalling.onmessage = (message) => this.#take(message);
         signalling.onended = (problem) => this.#end(problem);
     }
 
+    #openDown() {
+        this.#down = new DownSession(this.#signalling);
+        this.#down.onfailed = (problem) => this.#end(problem);
+        this.#down.onrestart = () => this.#signalling.send({ type: "restartICE", session: "down" });
+    }
+
     async #join(name, token) {
-        const joined = await this.#signalling.request({ type: "join", version, token, room: name, receivers });
+        this.#name = name;
+        const joined = await this.#signalling.request({
+            type: "join", version, token, room: name, receivers, resume: true,
+        });
+        if (joined.resume && !this.id) this.#signalling.keep(joined.participant, joined.resume.secret, token);
         this.id = joined.participant;
         this.#useServers(joined.iceServers);
         for (const participant of joined.participants) this.#enter(participant);
+        return joined;
+    }
+
+    /** The server no longer knows this page: everything begins anew, except the page's own tracks. */
+    async #joinAgain() {
+        const token = await pageToken(this.#name);
+        this.#down.close();
+        this.#up?.close();
+        this.#up = null;
+        this.#publishing = Promise.resolve();
+        this.#restarting = false;
+        this.participants.clear();
+        this.carriers.clear();
+        this.#openDown();
+        this.#rejoined = true;
+        const joined = await this.#join(this.#name, token);
+        this.#signalling.joinedAgain(joined.participant, joined.resume?.secret, token);
+        this.onchange();
+    }
+
+    /** An offer includes the answer to the one before, so the restart waits for that. */
+    #restartUp() {
+        if (this.#restarting) return;
+        this.#restarting = true;
+        const up = this.#up;
+        this.#inTurn(() => up === this.#up ? up?.restart() : undefined)
+            .catch((problem) => console.warn("ICE restart:", problem))
+            .finally(() => { if (up === this.#up) this.#restarting = false; });
     }
 
     /** Uses STUN and TURN servers for the sessions that have not begun. */
@@ -85,6 +136,7 @@ export class Room {
             if (!this.#up) {
                 this.#up = new UpSession(this.#signalling);
                 this.#up.use(this.#iceServers);
+                this.#up.onrestart = () => this.#restartUp();
                 this.#up.onfailed = (problem) => this.#end(problem);
             }
             try {

@@ -29,14 +29,22 @@ function encodings(track) {
     return layers.slice(-count).map((layer) =>
         ({ ...layer, maxBitrate: bitrate(pixels / layer.scaleResolutionDownBy ** 2) }));
 }
+// A session that lost its way may find it again by itself, such as after a short cut. Then ICE restarts, again and again.
+const restartAfter = 2000;
+const restartEvery = 5000;
+const giveUpAfter = 60000;
 
 class Session {
     /** Called once with a Problem when media cannot get through (any more). */
     onfailed = () => {};
 
+    /** Called when the way to the server is lost: restarts ICE. */
+    onrestart = () => {};
+
     #waiting = [];
-    #noMore = false;
     #timer;
+    #lostSince = null;
+    #restart;
 
     constructor(direction, signalling) {
         this.direction = direction;
@@ -57,18 +65,29 @@ class Session {
     }
 
     #found(candidate) {
-        if (this.#noMore) return;
-        this.#noMore = candidate === "";
         this.signalling.send({ type: "candidate", session: this.direction, candidate });
     }
 
     #changed(state) {
         if (state === "connected") {
             clearTimeout(this.#timer);
+            clearTimeout(this.#restart);
             this.connected = true;
+            this.#lostSince = null;
+        } else if (["failed", "disconnected"].includes(state) && this.connected && this.signalling.resumes) {
+            if (this.#lostSince !== null) return;
+            this.#lostSince = performance.now();
+            this.#restart = setTimeout(() => this.#tryRestart(), restartAfter);
         } else if (state === "failed") {
             this.fail();
         }
+    }
+
+    #tryRestart() {
+        if (this.peer.signalingState === "closed") return;
+        if (performance.now() - this.#lostSince > giveUpAfter) return this.fail();
+        this.onrestart();
+        this.#restart = setTimeout(() => this.#tryRestart(), restartEvery);
     }
 
     fail() {
@@ -98,6 +117,7 @@ class Session {
 
     close() {
         clearTimeout(this.#timer);
+        clearTimeout(this.#restart);
         this.peer.close();
     }
 }
@@ -170,6 +190,14 @@ export class UpSession extends Session {
             line.stream = published.streams.find(({ mid }) => mid === line.transceiver.mid)?.stream ?? line.stream;
             await this.#applyLimit(line);
         }
+    }
+
+    /** Offers again with other ICE credentials. */
+    async restart() {
+        await this.peer.setLocalDescription(await this.peer.createOffer({ iceRestart: true }));
+        const sdp = this.peer.localDescription.sdp;
+        const published = await this.signalling.request({ type: "publish", sdp, streams: [] });
+        await this.remote({ type: "answer", sdp: published.sdp });
     }
 
     /**

@@ -1,4 +1,5 @@
-// One WebSocket to the room server: requests with answers, the rest as messages, and an eye on a server that vanishes.
+// The way to the room server: requests with answers, the rest as messages, and an eye on a server that vanishes. It outlives its
+// WebSocket: another one resumes with the messages that either end lacks.
 
 import { Problem, words } from "./words.js";
 
@@ -8,6 +9,13 @@ const silentAfter = 9000;
 const answerWithin = 8000;
 // What the server says unasked when a session cannot carry media (any more): media failed, our answer was refused.
 const fatal = new Set(["1411", "1433"]);
+// How long to try to come back, and the pauses between attempts: random, so that not all pages come at once.
+const patience = 120000;
+const firstPause = 500;
+const longestPause = 8000;
+// What neither end counts among the messages that a resume continues.
+const uncounted = new Set(["join", "joined", "resume", "resumed", "ack", "ping", "pong", "closed"]);
+const acknowledgeAfter = 256;
 
 /** Asks for the token that opens one room for some minutes; the page never holds the service's secret. */
 export async function pageToken(room) {
@@ -46,6 +54,13 @@ export class Signalling {
     onmessage = () => {};
     /** Called once with a Problem when the connection ends without `leave`. */
     onended = () => {};
+    /** Called when the server is lost, and when it is back: with the seconds that it took. */
+    onaway = () => {};
+    onback = () => {};
+    /** Called when the server no longer knows the participant: joins again, and resolves then. */
+    onunknown = () => Promise.reject(words.serverClosed());
+    /** Resolves with another access token. */
+    renew = () => Promise.reject(words.serverClosed());
 
     #socket;
     #requests = new Map();
@@ -55,16 +70,33 @@ export class Signalling {
     #asked = 0;
     #timer;
     #ended = false;
+    /** {participant, secret, token} once the server lets this page resume. */
+    #terms = null;
+    /** While there is no WebSocket: since when, the pause, and the timer of the next attempt. */
+    #away = null;
+    #received = 0;
+    #told = 0;
+    #acknowledged = 0;
+    /** The texts that the server has not acknowledged. */
+    #kept = [];
 
     constructor(socket) {
-        this.#socket = socket;
-        socket.onmessage = ({ data }) => this.#receive(data);
-        socket.onclose = () => this.#end(words.serverClosed());
+        this.#use(socket);
         this.#heard = this.#ticked = performance.now();
         this.#timer = setInterval(() => this.#watch(), 1000);
     }
 
+    #use(socket) {
+        this.#socket = socket;
+        socket.onmessage = ({ data }) => this.#receive(data);
+        socket.onclose = () => this.#lost(words.serverClosed());
+    }
+
     static open() {
+        return Signalling.#connect().then((socket) => new Signalling(socket));
+    }
+
+    static #connect() {
         const url = new URL("/v1/room", location.href);
         url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
         return new Promise((resolve, reject) => {
@@ -72,7 +104,7 @@ export class Signalling {
             const timer = setTimeout(() => socket.close(), answerWithin);
             socket.onopen = () => {
                 clearTimeout(timer);
-                resolve(new Signalling(socket));
+                resolve(socket);
             };
             socket.onclose = () => {
                 clearTimeout(timer);
@@ -81,8 +113,23 @@ export class Signalling {
         });
     }
 
+    /** Keeps messages from now on, so that another WebSocket can resume. */
+    keep(participant, secret, token) {
+        this.#terms = { participant, secret, token };
+    }
+
+    get resumes() {
+        return this.#terms !== null;
+    }
+
     send(message) {
-        if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+        const text = JSON.stringify(message);
+        if (this.#terms && !uncounted.has(message.type)) this.#kept.push(text);
+        if (!this.#away) this.#transmit(text);
+    }
+
+    #transmit(text) {
+        if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text);
     }
 
     /** Resolves with the answer; rejects with a Problem when it is refused, late, or the connection ends. */
@@ -90,13 +137,19 @@ export class Signalling {
         if (this.#ended) return Promise.reject(words.serverClosed());
         const id = this.#nextId++;
         return new Promise((resolve, reject) => {
-            const timer = setTimeout(() => {
-                this.#requests.delete(id);
-                reject(words.noAnswer(message.type));
-            }, answerWithin);
-            this.#requests.set(id, { resolve, reject, timer });
-            this.send({ ...message, id });
+            const request = { resolve, reject, type: message.type };
+            this.#requests.set(id, request);
+            if (!this.#away || message.type === "join") this.#await(id, request);
+            if (message.type === "join") this.#transmit(JSON.stringify({ ...message, id }));
+            else this.send({ ...message, id });
         });
+    }
+
+    #await(id, request) {
+        request.timer = setTimeout(() => {
+            this.#requests.delete(id);
+            request.reject(words.noAnswer(request.type));
+        }, answerWithin);
     }
 
     /** Says goodbye, so that the others see it at once, and closes. */
@@ -107,11 +160,16 @@ export class Signalling {
 
     #receive(data) {
         this.#heard = performance.now();
-        let message;
+        let message = {};
         try {
             message = JSON.parse(data);
         } catch {
-            return;
+            // It counts nevertheless.
+        }
+        if (message.type === "ack") return this.#acknowledge(message.received);
+        if (this.#terms && !this.#away && !uncounted.has(message.type)) {
+            this.#received += 1;
+            if (this.#received - this.#told >= acknowledgeAfter) this.#ack();
         }
         const request = this.#requests.get(message.id);
         if (request) {
@@ -120,7 +178,10 @@ export class Signalling {
             if (message.type === "error") request.reject(words.refused(message.code, message.message));
             else request.resolve(message);
         } else if (message.type === "closed") {
-            this.#end(words.refused(message.code ?? message.reason, message.message));
+            const problem = words.refused(message.code ?? message.reason, message.message);
+            const returns = message.reason === "destroyed" && message.code === "1302"
+                || message.reason === "disconnected" && ["1312", "1411"].includes(message.code);
+            if (returns) this.#lost(problem); else this.#end(problem);
         } else if (message.type === "error") {
             const problem = words.refused(message.code, message.message);
             if (fatal.has(message.code)) this.#end(problem);
@@ -130,16 +191,115 @@ export class Signalling {
         }
     }
 
+    #acknowledge(count) {
+        this.#kept.splice(0, Math.max(0, count - this.#acknowledged));
+        this.#acknowledged = Math.max(count, this.#acknowledged);
+    }
+
+    #ack() {
+        this.#told = this.#received;
+        this.#transmit(JSON.stringify({ type: "ack", received: this.#received }));
+    }
+
+    // MARK: coming back
+
+    #lost(problem) {
+        if (this.#ended) return;
+        if (!this.#terms) return this.#end(problem);
+        // An attempt to come back fails, and makes the next one itself.
+        for (const [id, request] of this.#requests) {
+            if (request.type !== "resume" && request.type !== "join") continue;
+            this.#requests.delete(id);
+            clearTimeout(request.timer);
+            return request.reject(problem);
+        }
+        const socket = this.#socket;
+        socket.onmessage = socket.onclose = null;
+        // Without a code: 1000 would say goodbye.
+        socket.close();
+        if (!this.#away) {
+            this.#away = { since: performance.now(), pause: firstPause };
+            for (const request of this.#requests.values()) clearTimeout(request.timer);
+            this.onaway(problem);
+        }
+        const { since, pause } = this.#away;
+        if (performance.now() - since > patience) return this.#end(problem);
+        this.#away.pause = Math.min(pause * 2, longestPause);
+        clearTimeout(this.#away.timer);
+        this.#away.timer = setTimeout(() => this.#return(), pause * (0.5 + Math.random() / 2));
+    }
+
+    async #return() {
+        try {
+            this.#use(await Signalling.#connect());
+            if (this.#ended) return this.#socket.close();
+            const { participant, secret, token } = this.#terms;
+            const resumed = await this.#resume({ token, participant, secret, received: this.#received });
+            this.#terms.secret = resumed.secret;
+            this.#acknowledge(resumed.received);
+            this.#told = this.#received;
+            this.#back();
+            for (const text of this.#kept) this.#transmit(text);
+        } catch (problem) {
+            if (this.#ended) return;
+            try {
+                if (problem.code === "-11005") this.#terms.token = await this.renew();
+                if (problem.code === "resume.unknown") return await this.#joinAgain();
+            } catch (other) {
+                return this.#lost(other);
+            }
+            this.#lost(problem);
+        }
+    }
+
+    #resume(message) {
+        const id = this.#nextId++;
+        return new Promise((resolve, reject) => {
+            const request = { resolve, reject, type: "resume" };
+            this.#requests.set(id, request);
+            this.#await(id, request);
+            this.#transmit(JSON.stringify({ ...message, type: "resume", id }));
+        });
+    }
+
+    async #joinAgain() {
+        for (const { reject } of this.#requests.values()) reject(words.serverClosed());
+        this.#requests.clear();
+        [this.#received, this.#told, this.#acknowledged, this.#kept] = [0, 0, 0, []];
+        await this.onunknown();
+    }
+
+    /** The way to the server is there again. After another `join`, its caller says so. */
+    #back() {
+        const away = this.#away;
+        if (!away) return;
+        this.#away = null;
+        this.#heard = this.#ticked = performance.now();
+        for (const [id, request] of this.#requests) {
+            clearTimeout(request.timer);
+            this.#await(id, request);
+        }
+        this.onback((performance.now() - away.since) / 1000);
+    }
+
+    /** Another `join` was answered. */
+    joinedAgain(participant, secret, token) {
+        this.#terms = secret ? { participant, secret, token } : null;
+        this.#back();
+    }
+
     #watch() {
+        if (this.#away) return;
         const now = performance.now();
         // After a sleep of the machine or a frozen tab nothing was heard because nothing ran: ask first.
         if (now - this.#ticked > 5000) this.#heard = now;
         this.#ticked = now;
         if (now - this.#heard > silentAfter) {
-            this.#end(words.serverVanished());
+            this.#lost(words.serverVanished());
         } else if (now - this.#asked > pingEvery) {
             this.#asked = now;
             this.send({ type: "ping", id: this.#nextId++ });
+            if (this.#terms && (this.#received > this.#told || this.#kept.length > 0)) this.#ack();
         }
     }
 
@@ -147,6 +307,7 @@ export class Signalling {
         if (this.#ended) return;
         this.#ended = true;
         clearInterval(this.#timer);
+        clearTimeout(this.#away?.timer);
         for (const { reject, timer } of this.#requests.values()) {
             clearTimeout(timer);
             reject(problem ?? new Problem("left", "You left."));

@@ -42,6 +42,13 @@ final class ServerPort {
         }
     }
 
+    func restart(_ session: ICESessionID) -> ICECredentials {
+        while true {
+            let credentials = ICECredentials(using: &random)
+            if agent.restart(session, credentials) { return credentials }
+        }
+    }
+
     func setRemoteUfrag(_ ufrag: String, of session: ICESessionID) { agent.setRemoteUfrag(ufrag, of: session) }
 
     func close(_ session: ICESessionID) {
@@ -102,6 +109,11 @@ final class ServerPath: PeerPath {
 
     func setRemote(ufrag: String, password: String) -> Bool {
         if let session { port.setRemoteUfrag(ufrag, of: session) }
+        return true
+    }
+
+    func restart() -> Bool {
+        if let session { (ufrag, password) = { ($0.ufrag, $0.password) }(port.restart(session)) }
         return true
     }
 

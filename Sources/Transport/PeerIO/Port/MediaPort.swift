@@ -178,6 +178,14 @@ package final class MediaPort: TurnMember, PausedReader {
         }
     }
 
+    /// Gives a session new credentials. The former ones hold until the other end uses the new ones.
+    func restart(_ session: ICESessionID) -> (ufrag: String, password: String) {
+        while true {
+            let credentials = ICECredentials(using: &random, at: place)
+            if agent.restart(session, credentials) { return (credentials.ufrag, credentials.password) }
+        }
+    }
+
     func attach(_ path: PortPath, to session: ICESessionID) {
         while paths.count <= session.index { paths.append(nil) }
         paths[session.index] = path

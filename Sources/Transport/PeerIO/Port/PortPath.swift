@@ -6,8 +6,8 @@ internal import RTP
 final class PortPath: PeerPath {
     let isLite = true
     let consent = MediaPort.consent
-    let ufrag: String
-    let password: String
+    private(set) var ufrag: String
+    private(set) var password: String
     private let port: MediaPort
     private let scope: ListeningScope
     private let session: ICESessionID
@@ -45,6 +45,11 @@ final class PortPath: PeerPath {
 
     func setRemote(ufrag: String, password: String) -> Bool {
         port.setRemoteUfrag(ufrag, of: session)
+        return true
+    }
+
+    func restart() -> Bool {
+        if isOpen { (ufrag, password) = port.restart(session) }
         return true
     }
 

@@ -1,0 +1,245 @@
+internal import PeerLoop
+package import RTP
+internal import RoomProtocol
+
+/// A time without signalling, until the connection returns or gives up.
+struct Absence {
+    let began: MonotonicTime
+    /// The end of the connection if it gives up.
+    var (reason, error): (Closing.Reason, RoomError)
+    var attempts = 0
+    /// Whether the server does not keep the participant, or a session has ended: only another `join` helps.
+    var mustRejoin = false
+    /// The request to resume.
+    var request: Int?
+    /// Ends the attempts.
+    let end: LoopTimer
+}
+
+/// How a connection returned.
+package struct Return: Sendable, Equatable {
+    package enum Kind: Sendable, Equatable {
+        /// The participation continued: nobody saw the client leave.
+        case resumed
+        /// The client joined again, as another participant.
+        case rejoined(participant: String)
+    }
+
+    package var kind: Kind
+    /// Without signalling.
+    package var duration: TimeInterval
+
+    package var seconds: Double { duration.seconds }
+}
+
+/// The connection to the server is lost, and comes back: over another link, with the messages that either end lacks. If the
+/// server no longer knows the participant, the client joins again.
+extension RoomConnection {
+    /// The first pause, at most. Each is random, so that the clients of a server that restarts do not all come at once.
+    private static let firstPause = TimeInterval.milliseconds(500)
+    private static let longestPause = TimeInterval.seconds(8)
+    /// A connection that lasted for this long begins with the first pause again.
+    private static let trust = TimeInterval.seconds(10)
+
+    var mayReturn: Bool { state == .connected && environment.openLink != nil && options.returnTimeout > .zero }
+
+    /// The link is of no use any longer.
+    ///
+    /// - Parameter mustRejoin: whether the participation ends with it.
+    func lost(_ reason: Closing.Reason, _ error: RoomError, mustRejoin: Bool = false) {
+        guard mayReturn else { return end(reason, error) }
+        // A link that is closed has left the room.
+        if mustRejoin { link?.close() } else { link?.abandon() }
+        link = nil
+        if let request = absence?.request { waiting[request] = nil }
+        if absence == nil {
+            let returnTimeout = loop.schedule(after: options.returnTimeout) { [weak self] in self?.giveUp() }
+            absence = Absence(began: loop.now, reason: reason, error: error, end: returnTimeout)
+            if let returnedAt, loop.now - returnedAt >= Self.trust { pause = Self.firstPause }
+        }
+        absence?.reason = reason
+        absence?.error = error
+        absence?.request = nil
+        if mustRejoin || isRejoining { absence?.mustRejoin = true }
+        let delay = TimeInterval(nanoseconds: .random(in: pause.nanoseconds / 2...pause.nanoseconds, using: &random))
+        pause = min(pause * 2, Self.longestPause)
+        retry?.disarm()
+        retry = loop.schedule(after: delay) { [weak self] in self?.attempt() }
+    }
+
+    private func giveUp() {
+        guard let absence else { return }
+        end(absence.reason, absence.error)
+    }
+
+    private func attempt() {
+        guard state == .connected, let attempts = absence?.attempts, let error = absence?.error, link == nil else {
+            return
+        }
+        let attempt = attempts + 1
+        absence?.attempts = attempt
+        onEvent(.reconnecting(attempt: attempt, error))
+        environment.openLink?(refusedToken) { [weak self] result in
+            guard let self, state == .connected, absence?.attempts == attempt, link == nil else {
+                if case .success(let opened) = result { opened.link.close() }
+                return
+            }
+            switch result {
+            case .success(let opened):
+                (address, refusedToken) = (opened.address, nil)
+                returned(over: opened.link, token: opened.token)
+            case .failure(let error): lost(absence?.reason ?? .disconnected, error)
+            }
+        }
+    }
+
+    private func returned(over link: SignallingLink, token: String) {
+        self.link = link
+        guard absence?.mustRejoin == false, let secret = resumeSecret else { return rejoin(token) }
+        guard
+            let (id, text) = signalling?.resume(
+                token: token, participant: participant, secret: secret, now: loop.now)
+        else { return }
+        absence?.request = id
+        waiting[id] = { [weak self] in self?.answered($0, token: token) }
+        link.send(text)
+        armTimer()
+    }
+
+    private func answered(_ result: Result<ServerMessage, RoomError>, token: String) {
+        absence?.request = nil
+        do throws(RoomError) {
+            guard case .resumed(let body) = try result.get() else {
+                throw RoomError(.enterResponseInvalid, "The server's reply to 'resume' has the wrong type.")
+            }
+            resumeSecret = body.secret
+            for text in try signalling?.resumed(body, now: loop.now) ?? [] { link?.send(text) }
+            finishReturn(.resumed)
+        } catch {
+            signalling?.abandonResumption()
+            guard state == .connected else { return }
+            if error.code == .notResumable { return rejoin(token) }
+            if error.code == .tokenInvalid { refusedToken = token }
+            lost(.disconnected, error)
+        }
+    }
+
+    func finishReturn(_ kind: Return.Kind) {
+        guard let absence else { return }
+        absence.end.disarm()
+        self.absence = nil
+        returnedAt = loop.now
+        onEvent(.reconnected(Return(kind: kind, duration: loop.now - absence.began)))
+        nextRestart = loop.now
+        restartSilent(isReturn: true)
+    }
+
+    // MARK: - Joining again
+
+    /// Joins as another participant, publishes the same tracks, and subscribes to the same streams as far as they last.
+    private func rejoin(_ token: String) {
+        guard let room, let link else { return }
+        absence?.mustRejoin = true
+        (isRejoining, hasRejoined, hasRepublished) = (true, false, false)
+        publishing.isHeld = true
+        let former = up
+        up = nil
+        perform(signalling?.beginAnew(now: loop.now) ?? [])
+        guard state == .connected, self.link != nil else { return }
+        if let former { tracks = former.surrender() }
+        down?.close()
+        down = nil
+        for (mid, _) in heard { unheard(mid) }
+        deadline = loop.schedule(after: options.connectDeadline) { [weak self] in
+            guard let self, isRejoining else { return }
+            lost(.disconnected, lateness, mustRejoin: true)
+        }
+        join(room, token: token, over: link)
+    }
+
+    /// The server accepted another `join`.
+    func rejoined(_ joined: Joined) {
+        let former = others
+        participant = joined.participant
+        update(others: joined.participants, from: former)
+        hasRejoined = true
+        for stream in subscriptions.keys.sorted() { subscribeAgain(stream) }
+        publishAgain()
+    }
+
+    private func subscribeAgain(_ stream: Int) {
+        request(.subscribe(StreamReference(stream: stream))) { [weak self] result in
+            guard let self else { return }
+            guard case .success(.subscribed(let body)) = result, subscriptions[stream] != nil else {
+                if case .failure(let error) = result, error.code == .connectionLost { return }
+                subscriptions[stream] = nil
+                if case .failure(let error) = result { onEvent(.problem(error)) }
+                return
+            }
+            _ = assignVideo(stream, to: body.mid, from: body.firstSequenceNumber)
+        }
+    }
+
+    private func publishAgain() {
+        let former = tracks
+        guard !former.isEmpty else { return republished() }
+        do throws(RoomError) {
+            let session = try makeUpSession()
+            let adopted = former.map { session.addTrack($0.offer, adopting: $0) }
+            tracks = []
+            let streams = adopted.map { Publish.Stream(mid: $0.sender.mid, extraValue: $0.offer.extraValue) }
+            request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
+                self?.publishedAgain(result, former, adopted, session)
+            }
+        } catch {
+            onEvent(.problem(error))
+            republished()
+        }
+    }
+
+    private func publishedAgain(
+        _ result: Result<ServerMessage, RoomError>, _ former: [FormerTrack], _ adopted: [UpSession.Track],
+        _ session: UpSession
+    ) {
+        do throws(RoomError) {
+            guard case .published(let body) = try result.get(), up === session else {
+                throw RoomError(.publishRefused, "The server's reply to 'publish' has the wrong type.")
+            }
+            try session.accept(body)
+            var streams: [Int: Int] = [:]
+            for (old, new) in zip(former, adopted) { if let new = new.stream { streams[old.stream] = new } }
+            onEvent(.republished(participant: participant, streams))
+            for track in adopted where track.stream != nil { tellState(of: track) }
+            refused(adopted.filter { $0.stream == nil }, in: session)
+        } catch {
+            // The connection is lost again, and the next one begins with the same tracks.
+            if error.code == .connectionLost, isRejoining { return }
+            session.remove(adopted)
+            onEvent(.problem(error))
+        }
+        republished()
+    }
+
+    private func republished() {
+        hasRepublished = true
+        finishRejoining()
+    }
+
+    /// Ends joining again when media can flow and the tracks are published.
+    func finishRejoining() {
+        guard isRejoining, hasRejoined, hasRepublished, down?.profile != nil else { return }
+        (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
+        deadline?.disarm()
+        publishing.isHeld = false
+        finishReturn(.rejoined(participant: participant))
+        publishTurnEnds()
+    }
+}
+
+/// A published track whose session has ended.
+struct FormerTrack {
+    let mid: String
+    let offer: TrackOffer
+    /// The id that the application knows.
+    let stream: Int
+}

@@ -1,0 +1,106 @@
+/// The messages of one end of a signalling connection that the other end may lack, and the number of those that it has
+/// received. Another connection can continue with them.
+///
+/// Nothing in a message numbers it: both ends count. `ServerMessage.isCounted` and `ClientMessage.isCounted` tell which
+/// messages count.
+package struct MessageLedger<Message: Sendable>: Sendable {
+    /// The most messages that may be unacknowledged. 1000 participants of a room that come at once are 3000.
+    package static var countLimit: Int { 4096 }
+    /// The most bytes of these messages, with `overhead` for each. As many as may wait for a client that does not read.
+    package static var byteLimit: Int { 1024 * 1024 }
+    /// An end acknowledges at the latest after this many messages.
+    package static var acknowledgedAfter: Int { 256 }
+    private static var overhead: Int { 128 }
+
+    /// The number of messages that this end has received.
+    package private(set) var received = 0
+    /// The last `received` that the other end was told.
+    private var told = 0
+    private var acknowledged = 0
+    private var kept: [(message: Message, bytes: Int)] = []
+    private var bytes = 0
+
+    package init() {}
+
+    /// The messages that the other end has not acknowledged, oldest first.
+    package var unacknowledged: [Message] { kept.map(\.message) }
+    /// Whether the other end has acknowledged all messages.
+    package var isSettled: Bool { kept.isEmpty }
+    /// Whether the other end does not know yet that messages arrived.
+    package var owesAcknowledgement: Bool { received > told }
+    /// Whether an acknowledgement is due now.
+    package var isAcknowledgementDue: Bool { received - told >= Self.acknowledgedAfter }
+
+    package mutating func receive() { received += 1 }
+
+    /// Keeps a message. Returns false if there are too many: a connection cannot continue without them.
+    ///
+    /// - Parameter length: in bytes, about.
+    package mutating func send(_ message: Message, length: Int) -> Bool {
+        let size = length + Self.overhead
+        guard kept.count < Self.countLimit, bytes + size <= Self.byteLimit else { return false }
+        kept.append((message, size))
+        bytes += size
+        return true
+    }
+
+    /// The number to tell the other end, which then knows it.
+    package mutating func acknowledge() -> Acknowledgement {
+        told = received
+        return Acknowledgement(received: received)
+    }
+
+    /// The other end has received this many messages. Returns false for a number that it cannot have, and changes nothing.
+    package mutating func acknowledged(_ count: Int) -> Bool {
+        guard count >= acknowledged, count - acknowledged <= kept.count else { return false }
+        let known = count - acknowledged
+        bytes -= kept[..<known].reduce(0) { $0 + $1.bytes }
+        kept.removeFirst(known)
+        acknowledged = count
+        return true
+    }
+
+    /// Forgets all messages, because no connection will continue.
+    package mutating func close() { (kept, bytes) = ([], 0) }
+}
+
+extension ClientMessage {
+    /// Whether it counts among the messages that a `resume` continues.
+    package var isCounted: Bool {
+        switch self {
+        case .join, .resume, .ack, .ping: false
+        case .publish, .unpublish, .setStreamState, .answer, .candidate, .restartICE, .subscribe, .unsubscribe,
+            .leave:
+            true
+        }
+    }
+}
+
+extension ServerMessage {
+    /// Whether it counts among the messages that a `resume` continues.
+    package var isCounted: Bool {
+        switch self {
+        case .joined, .resumed, .ack, .pong, .closed: false
+        case .published, .unpublished, .streamStateSet, .subscribed, .unsubscribed, .left, .error, .offer, .candidate,
+            .participantEntered, .participantLeft, .streamPublished, .streamUnpublished, .streamChanged,
+            .receiverAssigned, .streamLimit:
+            true
+        }
+    }
+
+    /// The bytes of its long texts.
+    package var textLength: Int {
+        switch self {
+        case .published(let body): body.sdp.utf8.count
+        case .offer(let body): body.sdp.utf8.count
+        case .error(let body): body.message.utf8.count
+        case .closed(let body): body.message.utf8.count
+        case .candidate(let body): body.candidate.utf8.count
+        case .participantEntered(let body):
+            body.participant.streams.reduce(0) { $0 + $1.extraValue.utf8.count + 64 }
+        case .streamPublished(let body): body.stream.extraValue.utf8.count
+        case .streamChanged: StreamState.maximumTextLength
+        default: 0
+        }
+    }
+}

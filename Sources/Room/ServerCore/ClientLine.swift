@@ -1,0 +1,118 @@
+internal import RTP
+internal import RoomProtocol
+
+/// The messages between a participant and its client, over one connection after another. On the loop only.
+///
+/// While the client has no connection, messages wait here for the next one.
+final class ClientLine {
+    /// Nil while the client has none.
+    private(set) var connection: (any ClientConnection)?
+    /// Where the client was when it joined.
+    let place: ClientPlace
+    private var ledger = MessageLedger<Envelope<ServerMessage>>()
+    /// The secrets that the client may have, the newest one first: two until it shows that it has the newest. None if it does not
+    /// resume.
+    private var secrets: [String] = []
+    /// Called once, in the middle of any call, when the client is too far behind.
+    var onOverflow: (() -> Void)?
+
+    init(_ connection: any ClientConnection) {
+        self.connection = connection
+        place = connection.place
+    }
+
+    var isResumable: Bool { !secrets.isEmpty }
+
+    /// Keeps messages from now on, until the client acknowledges them.
+    func keep(secret: String) { secrets = [secret] }
+
+    // MARK: - Towards the client
+
+    func send(_ message: ServerMessage, answering id: Int? = nil) {
+        keep(Envelope(id: id, message))
+        connection?.send(message, answering: id)
+    }
+
+    /// Keeps a message that the caller sends to many clients. Returns the connection to send it to, if there is one.
+    func note(_ message: ServerMessage) -> (any ClientConnection)? {
+        keep(Envelope(message))
+        return connection
+    }
+
+    private func keep(_ envelope: Envelope<ServerMessage>) {
+        guard isResumable, envelope.message.isCounted else { return }
+        guard !ledger.send(envelope, length: envelope.message.textLength) else { return }
+        end()
+        onOverflow?()
+    }
+
+    /// Keeps nothing any longer, because the participant leaves.
+    func end() {
+        secrets = []
+        ledger.close()
+    }
+
+    // MARK: - From the client
+
+    /// A message of the client arrived.
+    func received(_ message: ClientMessage) {
+        guard isResumable else { return }
+        // It has the newest secret, which came before anything that it can answer on this connection.
+        if secrets.count > 1 { secrets.removeLast() }
+        if message.isCounted { ledger.receive() }
+    }
+
+    /// A message arrived that cannot be read.
+    func receivedUnreadable() {
+        if isResumable { ledger.receive() }
+    }
+
+    /// Handles the client's count, and returns the own one if the client may lack it.
+    func acknowledged(_ count: Int) throws(RoomError) {
+        guard isResumable else { return }
+        guard ledger.acknowledged(count) else { throw Self.impossible(count) }
+        if ledger.owesAcknowledgement { connection?.send(.ack(ledger.acknowledge())) }
+    }
+
+    private static func impossible(_ count: Int) -> RoomError {
+        RoomError(
+            .messageMalformed,
+            "The client cannot have received \(count) messages. Count those after 'joined', each once.")
+    }
+
+    // MARK: - Connections
+
+    /// The connection broke.
+    func detach() { connection = nil }
+
+    /// Whether this is the secret of the last `joined` or `resumed`, or of the one before if the client may not have the
+    /// last.
+    func admits(_ secret: String) -> Bool {
+        let guess = Array(secret.utf8)
+        return secrets.reduce(false) { constantTimeEqual(Array($1.utf8), guess) || $0 }
+    }
+
+    /// Continues over another connection, with the messages that the client lacks. Throws for an impossible count.
+    ///
+    /// - Returns: the former connection, if it has not ended.
+    func resume(
+        _ resume: Resume, secret: String, answering id: Int?, over other: any ClientConnection
+    ) throws(RoomError) -> (any ClientConnection)? {
+        guard ledger.acknowledged(resume.received) else { throw Self.impossible(resume.received) }
+        let former = connection
+        connection = other
+        // A client that does not get the newest one has the one that it has just shown.
+        secrets = [secret, resume.secret]
+        other.send(.resumed(Resumed(received: ledger.acknowledge().received, secret: secret)), answering: id)
+        for envelope in ledger.unacknowledged { other.send(envelope.message, answering: envelope.id) }
+        return former
+    }
+}
+
+/// Compares in a time that does not depend on where the two differ. Their lengths are not secret.
+package func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+    guard a.count == b.count else { return false }
+    var difference: UInt8 = 0
+    for index in a.indices { difference |= a[index] ^ b[index] }
+    return difference == 0
+}

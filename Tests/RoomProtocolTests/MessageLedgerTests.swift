@@ -1,0 +1,61 @@
+import RoomProtocol
+import Testing
+
+struct MessageLedgerTests {
+    /// A ledger that `#expect` can change.
+    private final class Ledger {
+        private var ledger = MessageLedger<Int>()
+        var unacknowledged: [Int] { ledger.unacknowledged }
+        var isSettled: Bool { ledger.isSettled }
+        var owesAcknowledgement: Bool { ledger.owesAcknowledgement }
+        var isAcknowledgementDue: Bool { ledger.isAcknowledgementDue }
+        func send(_ message: Int, length: Int) -> Bool { ledger.send(message, length: length) }
+        func acknowledged(_ count: Int) -> Bool { ledger.acknowledged(count) }
+        func receive() { ledger.receive() }
+        func acknowledge() -> Acknowledgement { ledger.acknowledge() }
+    }
+
+    @Test func `messages are kept until the other end has them`() {
+        let ledger = Ledger()
+        for message in 1...5 { #expect(ledger.send(message, length: 10)) }
+        #expect(ledger.acknowledged(2))
+        #expect(ledger.unacknowledged == [3, 4, 5])
+        // An acknowledgement again, as after a resume.
+        #expect(ledger.acknowledged(2))
+        #expect(ledger.acknowledged(5))
+        #expect(ledger.isSettled)
+    }
+
+    @Test(arguments: [-1, 1, 6, Int.max, Int.min])
+    func `an impossible number changes nothing`(count: Int) {
+        let ledger = Ledger()
+        for message in 1...5 { #expect(ledger.send(message, length: 10)) }
+        #expect(ledger.acknowledged(2))
+        #expect(!ledger.acknowledged(count))
+        #expect(ledger.unacknowledged == [3, 4, 5])
+    }
+
+    @Test func `the number and the bytes of kept messages are limited`() {
+        let many = Ledger()
+        for message in 0..<MessageLedger<Int>.countLimit { #expect(many.send(message, length: 0)) }
+        #expect(!many.send(0, length: 0))
+        let long = Ledger()
+        for _ in 0..<3 { #expect(long.send(0, length: 256 * 1024)) }
+        #expect(!long.send(0, length: 256 * 1024))
+        // An acknowledgement makes room.
+        #expect(long.acknowledged(1))
+        #expect(long.send(0, length: 256 * 1024))
+    }
+
+    @Test func `an acknowledgement is owed for new messages, and due after many`() {
+        let ledger = Ledger()
+        #expect(!ledger.owesAcknowledgement)
+        for _ in 0..<MessageLedger<Int>.acknowledgedAfter {
+            #expect(!ledger.isAcknowledgementDue)
+            ledger.receive()
+        }
+        #expect(ledger.owesAcknowledgement && ledger.isAcknowledgementDue)
+        #expect(ledger.acknowledge().received == MessageLedger<Int>.acknowledgedAfter)
+        #expect(!ledger.owesAcknowledgement && !ledger.isAcknowledgementDue)
+    }
+}

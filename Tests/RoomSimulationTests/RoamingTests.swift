@@ -1,0 +1,289 @@
+import RTP
+import RoomProtocol
+import Testing
+import TestSupport
+
+@testable import RoomSimulation
+
+/// Connections that are lost and come back.
+struct RoamingTests {
+    /// Ada publishes, Grace watches her, and Lin sees who comes and goes.
+    private final class Call {
+        let simulation: Simulation
+        let ada: SimulatedClient
+        let grace: SimulatedClient
+        let lin: SimulatedClient
+        private(set) var video = 0
+
+        init(seed: UInt64, link: Link = .wifi, loops: Int = 1) throws {
+            simulation = Simulation(seed: seed, loops: loops, spreadsRooms: loops > 1)
+            ada = simulation.client("ada", link: link)
+            grace = simulation.client("grace", link: link)
+            lin = simulation.client("lin")
+            simulation.task { [lin, ada, grace] in
+                try await lin.join("kitchen")
+                try await ada.join("kitchen")
+                try await ada.publish()
+                try await grace.join("kitchen")
+                try await grace.subscribe(to: grace.streams[0].id)
+            }
+            try simulation.run(for: .seconds(5))
+            video = try #require(grace.watched.first)
+        }
+
+        var shown: Int { grace.framesShown(of: video) }
+        var process: ServerProcess? { simulation.world.server.process }
+    }
+
+    @Test(arguments: UInt64(1)...8)
+    func `a cut of 3, 10 or 20 s is seen by nobody else, and media goes on as it was`(seed: UInt64) throws {
+        for seconds in [3, 10, 20] as [Int64] {
+            for isPublisher in [true, false] {
+                let call = try Call(seed: seed, loops: seed % 2 == 0 ? 2 : 1)
+                let client = isPublisher ? call.ada : call.grace
+                let (id, presence) = (client.participant, call.lin.presence)
+                client.cut()
+                try call.simulation.run(for: .seconds(seconds))
+                client.reconnect()
+                try call.simulation.run(for: .seconds(15))
+                #expect(client.isConnected && !client.isReturning)
+                #expect(client.participant == id)
+                #expect(client.returns.rejoined == 0)
+                #expect(call.lin.presence == presence)
+                let shown = call.shown
+                let report = try call.simulation.run(for: .seconds(5))
+                // The same session with the same SSRCs: the first viewer still shows frames, and there is no other.
+                #expect(report.viewers.count == 1)
+                #expect(call.shown > shown + 75)
+            }
+        }
+    }
+
+    @Test(arguments: UInt64(1)...6)
+    func `after 40 s, others see one leave and one enter, and the client publishes and watches again`(
+        seed: UInt64
+    ) throws {
+        for isPublisher in [true, false] {
+            let call = try Call(seed: seed)
+            let client = isPublisher ? call.ada : call.grace
+            let (id, presence) = (client.participant, call.lin.presence)
+            client.cut()
+            try call.simulation.run(for: .seconds(40))
+            #expect(call.lin.presence == (presence.entered, presence.left + 1))
+            client.reconnect()
+            try call.simulation.run(for: .seconds(15))
+            #expect(client.isConnected && !client.isReturning)
+            #expect(client.participant != id)
+            #expect(client.returns == (0, 1))
+            #expect(call.lin.presence == (presence.entered + 1, presence.left + 1))
+            #expect(call.lin.streams.count == 1)
+            guard isPublisher else {
+                let shown = call.shown
+                try call.simulation.run(for: .seconds(5))
+                #expect(call.shown > shown + 75)
+                continue
+            }
+            // Grace's application sees another video, as of another participant.
+            let again = try #require(call.grace.streams.first)
+            call.simulation.task { [grace = call.grace] in try await grace.subscribe(to: again.id) }
+            try call.simulation.run(for: .seconds(5))
+            #expect(call.grace.framesShown(of: again.id) > 75)
+        }
+    }
+
+    @Test(arguments: UInt64(1)...6)
+    func `clients of a server that restarts join, publish and watch again by themselves`(seed: UInt64) throws {
+        let call = try Call(seed: seed)
+        call.simulation.task { [grace = call.grace, simulation = call.simulation] in
+            // The application watches each video that comes.
+            while true {
+                try await grace.wait { client in
+                    client.streams.contains { !client.watched.contains($0.id) }
+                }
+                for stream in grace.streams where !grace.watched.contains(stream.id) {
+                    try? await grace.subscribe(to: stream.id)
+                }
+                try await simulation.sleep(for: .milliseconds(100))
+            }
+        }
+        call.simulation.killServer()
+        try call.simulation.run(for: .seconds(4))
+        #expect(call.ada.isReturning && call.grace.isReturning)
+        call.simulation.startServer()
+        try call.simulation.run(for: .seconds(20))
+        for client in [call.ada, call.grace, call.lin] {
+            #expect(client.returns == (0, 1))
+            #expect(client.isConnected)
+        }
+        let video = try #require(call.grace.streams.first?.id)
+        #expect(call.grace.watched == [video])
+        let shown = call.grace.framesShown(of: video)
+        try call.simulation.run(for: .seconds(5))
+        #expect(call.grace.framesShown(of: video) > shown + 75)
+        #expect(call.simulation.world.server.participants == 3)
+    }
+
+    @Test func `clients of a server that restarts do not come back all at once`() throws {
+        let simulation = Simulation(seed: 9)
+        let clients = (0..<60).map { simulation.client("client \($0)") }
+        for client in clients { simulation.task { try await client.join("kitchen") } }
+        try simulation.run(for: .seconds(3))
+        simulation.killServer()
+        try simulation.run(for: .seconds(6))
+        simulation.startServer()
+        var back: [Int] = []
+        for _ in 0..<120 {
+            try simulation.run(for: .milliseconds(100))
+            back.append(clients.count { $0.returns.rejoined == 1 })
+        }
+        #expect(back.last == 60)
+        let steps = zip(back, back.dropFirst()).map { $1 - $0 }
+        #expect(steps.max() ?? 60 < 20)
+    }
+
+    @Test(arguments: UInt64(1)...12)
+    func `requests around a break are executed once each, and in order`(seed: UInt64) throws {
+        let call = try Call(seed: seed, link: seed % 3 == 0 ? .cellular : .wifi)
+        var random = RandomSource(seed: seed)
+        for _ in 0..<8 {
+            let pause = Int64.random(in: 0...2500, using: &random)
+            let serverLearns = Bool.random(using: &random)
+            call.simulation.after(.milliseconds(Int64.random(in: 0...18_000, using: &random))) {
+                call.ada.cutSignalling()
+                call.simulation.after(.milliseconds(pause)) {
+                    call.ada.dropSignalling(serverLearns: serverLearns)
+                    call.ada.reconnect()
+                }
+            }
+        }
+        let seeds = (random.next(), random.next())
+        let published = Collected<Int>()
+        call.simulation.task { [ada = call.ada, simulation = call.simulation] in
+            var random = RandomSource(seed: seeds.0)
+            for round in 0..<30 {
+                let video = try await ada.publish()
+                published.append(video)
+                ada.setWaiting("round \(round)", video)
+                try await simulation.sleep(for: .milliseconds(Int64.random(in: 0...300, using: &random)))
+                if round % 4 != 3 { try await ada.unpublish(video) }
+            }
+        }
+        call.simulation.task { [grace = call.grace, simulation = call.simulation, video = call.video] in
+            var random = RandomSource(seed: seeds.1)
+            while simulation.time < .seconds(40) {
+                try await simulation.sleep(for: .milliseconds(Int64.random(in: 50...400, using: &random)))
+                try await grace.unsubscribe(from: video)
+                try await grace.subscribe(to: video)
+            }
+        }
+        let (id, presence) = (call.ada.participant, call.lin.presence)
+        try call.simulation.run(for: .seconds(60))
+        #expect(call.ada.returns.resumed >= 3)
+        #expect(call.ada.returns.rejoined == 0 && call.ada.participant == id)
+        #expect(call.lin.presence == presence)
+        #expect(published.count == 30)
+        // The others know the first video, and every fourth of the others with its last state, as Ada's application left them.
+        #expect(call.lin.streams.count == 8)
+        #expect(call.lin.streams.compactMap(\.waiting) == [3, 7, 11, 15, 19, 23, 27].map { "round \($0)" })
+        #expect(call.grace.watched == [call.video])
+    }
+
+    @Test func `signalling that breaks alone is resumed while media flows`() throws {
+        for serverLearns in [true, false] {
+            let call = try Call(seed: 21)
+            for client in [call.ada, call.grace] { client.dropSignalling(serverLearns: serverLearns) }
+            let (shown, presence) = (call.shown, call.lin.presence)
+            try call.simulation.run(for: .seconds(2))
+            #expect(call.shown > shown + 25)
+            #expect(call.ada.returns == (1, 0) && call.grace.returns == (1, 0))
+            #expect(call.lin.presence == presence)
+        }
+    }
+
+    @Test func `one dead direction is survived like a cut`() throws {
+        for towardsServer in [true, false] {
+            let call = try Call(seed: 22)
+            let presence = call.lin.presence
+            call.ada.cut(towardsServer: towardsServer)
+            try call.simulation.run(for: .seconds(15))
+            call.ada.reconnect()
+            try call.simulation.run(for: .seconds(15))
+            #expect(call.ada.isConnected && !call.ada.isReturning)
+            #expect(call.ada.returns.rejoined == 0)
+            #expect(call.lin.presence == presence)
+        }
+    }
+
+    @Test(arguments: UInt64(1)...6)
+    func `a client in another network finds its way again, unseen by others`(seed: UInt64) throws {
+        for isPublisher in [true, false] {
+            let call = try Call(seed: seed, loops: seed % 2 == 0 ? 2 : 1)
+            let client = isPublisher ? call.ada : call.grace
+            let (id, presence) = (client.participant, call.lin.presence)
+            client.changeNetwork()
+            try call.simulation.run(for: .seconds(25))
+            #expect(client.returns == (1, 0) && client.participant == id)
+            #expect(call.lin.presence == presence)
+            let shown = call.shown
+            let report = try call.simulation.run(for: .seconds(5))
+            #expect(call.shown > shown + 75)
+            #expect(report.viewers.count == 1)
+            // The same again, and the sessions are still those of the beginning.
+            client.changeNetwork()
+            try call.simulation.run(for: .seconds(30))
+            #expect(client.returns == (2, 0))
+            #expect(call.shown > shown + 150)
+        }
+    }
+
+    @Test func `an address that the client does not see changing costs media no more than a check's interval`() throws {
+        let call = try Call(seed: 31)
+        let presence = call.lin.presence
+        call.grace.changeTranslation()
+        try call.simulation.run(for: .seconds(7))
+        let shown = call.shown
+        try call.simulation.run(for: .seconds(3))
+        #expect(call.shown > shown + 45)
+        #expect(call.lin.presence == presence && call.grace.isConnected)
+    }
+
+    @Test func `a client that does not return ends at once, and its participant after the grace period`() throws {
+        let simulation = Simulation(seed: 23)
+        let (ada, lin) = (simulation.client("ada"), simulation.client("lin"))
+        simulation.task {
+            try await lin.join("kitchen")
+            try await ada.join("kitchen")
+        }
+        ada.returnTimeout = .zero
+        try simulation.run(for: .seconds(2))
+        ada.dropSignalling()
+        try simulation.run(for: .seconds(1))
+        #expect(!ada.isConnected && ada.endError != nil)
+        // It had not asked to resume, so the server did not wait.
+        #expect(lin.presence == (1, 1))
+    }
+
+    @Test func `a client whose process or machine ends is seen as gone after the grace period`() throws {
+        for closesConnection in [true, false] {
+            let call = try Call(seed: 24)
+            let presence = call.lin.presence
+            call.ada.kill(closesConnection: closesConnection)
+            try call.simulation.run(for: .seconds(28))
+            #expect(call.lin.presence == presence)
+            #expect(call.simulation.world.server.participants == 3)
+            try call.simulation.run(for: .seconds(4))
+            #expect(call.lin.presence == (presence.entered, presence.left + 1))
+            #expect(call.lin.streams.isEmpty)
+            #expect(call.simulation.world.server.participants == 2)
+        }
+    }
+
+    @Test func `a client gives up after its timeout`() throws {
+        let call = try Call(seed: 25)
+        call.simulation.killServer()
+        try call.simulation.run(for: .seconds(119))
+        #expect(call.ada.isReturning && call.ada.isConnected)
+        try call.simulation.run(for: .seconds(3))
+        #expect(!call.ada.isConnected && call.ada.endError != nil)
+    }
+}
