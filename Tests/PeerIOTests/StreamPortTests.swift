@@ -176,6 +176,8 @@ struct StreamPortTests {
             }
             let refused = await onLoop(port.loop) { port.value.statistics.streamsRefused }
             #expect(refused > 100)
+            let server = client.server
+            #expect(await onLoop(port.loop) { server.value.peer.statistics.datagramsRefused } == refused)
             #expect(
                 await eventually {
                     let before = client.received

@@ -364,7 +364,6 @@ package final class MediaPort: TurnMember, PausedReader {
     @inline(__always)
     @discardableResult
     func send(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> Int {
-        if pair.remote.transport == .tcp { return sendStream(on: pair, fill) }
         if !isTouched {
             isTouched = true
             loop.atEndOfTurn(self)
@@ -372,8 +371,10 @@ package final class MediaPort: TurnMember, PausedReader {
         return socket.send(on: pair, fill)
     }
 
-    private func sendStream(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> Int {
-        streams?.send(on: pair, fill) ?? loop.refuse(fill).sent
+    /// Sends the datagrams that a closure appends over the TCP connection of a pair, at once. Returns how many it has taken
+    /// and refused.
+    func sendStream(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
+        streams?.send(on: pair, fill) ?? loop.refuse(fill)
     }
 
     package func sendEarly() { flush() }

@@ -55,6 +55,7 @@ final class PortPath: PeerPath {
 
     func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
         guard isOpen, let pair else { return port.loop.refuse(fill) }
+        if pair.remote.transport == .tcp { return port.sendStream(on: pair, fill) }
         return (port.send(on: pair, fill), 0)
     }
 

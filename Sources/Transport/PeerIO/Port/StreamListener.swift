@@ -213,13 +213,12 @@ final class StreamListener {
         }
     }
 
-    /// Sends datagrams to a connection. Returns how many it has taken.
-    func send(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> Int {
+    /// Sends datagrams to a connection. Returns how many it has taken and refused.
+    func send(on pair: AddressPair, _ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
         loop.withBatch(fill) { batch in
-            guard let connection = connections[pair] else { return 0 }
-            let sent = connection.send(batch)
+            let sent = connections[pair]?.send(batch) ?? 0
             dropped += batch.count - sent
-            return sent
+            return (sent, batch.count - sent)
         }
     }
 
