@@ -275,7 +275,7 @@ public struct LocalMediaOptions: Sendable {
 
     /// The sizes in which the video is encoded and sent, 1 to 3: 2 adds half of width and height, 3 also a quarter (simulcast). A
     /// viewer gets the largest one that its network carries, and those that nobody watches are not encoded. 1 by default: three
-    /// cost about a third more processor time. Frames of fewer pixels than 960x540 get at most two sizes, and those of fewer than
+    /// cost half to two thirds more processor time. Frames of fewer pixels than 960x540 get at most two sizes, and those of fewer than
     /// 480x270 one. A change while a room has the video takes effect when it is published again; fewer sizes do at once. (Linux)
     public var videoLayers: Int {
         get { request.layers }
