@@ -45,6 +45,15 @@ import Testing
         #expect(media.simulcast == nil && media.extensions.map(\.id) == [4])
     }
 
+    @Test func `an m-line that does not send keeps its layers for a later stream`() throws {
+        var offer = try offer(Self.layers)
+        offer.media[0].direction = .inactive
+        let transport = TransportDescription(iceUfrag: "", icePwd: "", fingerprints: [], setup: .passive)
+        let answer = UpDescription.answer(to: offer, taking: [], sessionID: 1, transport: transport)
+        #expect(answer.media[0].direction == .inactive)
+        #expect(answer.media[0].simulcast == Simulcast(isSending: false, rids: ["q", "h", "f"]))
+    }
+
     @Test func `simulcast of more than three layers, or without names in the packets, is refused`() throws {
         func refusal(_ offer: SessionDescription) -> RoomError.Code? {
             do {

@@ -148,9 +148,9 @@ package enum UpDescription {
                     kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,
                     formats: formats(of: negotiated, reported: media.reportsTransportNumbers),
                     extensions: media.acceptableExtensions, transport: transport)
-                if let layers = stream?.layers, !layers.isEmpty {
-                    answered.simulcast = Simulcast(isSending: false, rids: layers)
-                }
+                // A browser that finds its layers refused keeps one of them, also for a stream that follows on the m-line.
+                let layers = stream.map(\.layers) ?? (try? self.layers(of: media)) ?? []
+                if !layers.isEmpty { answered.simulcast = Simulcast(isSending: false, rids: layers) }
                 return answered
             })
         if offer.bundle == nil { answer.bundle = [] }

@@ -38,6 +38,10 @@ final class UpSession {
     /// Those of all streams.
     private var layers: [IncomingLayer] = []
     private var restartPace = RestartPace()
+    /// The SSRCs of layers whose streams have ended, newest last. A sender that published on the same m-line before knows that
+    /// they were learned, and names the layer in none of its packets any longer.
+    private var learned: [(mid: String, rid: String, ssrc: SSRC, retransmissionSSRC: SSRC?)] = []
+    private static let maximumLearned = 16 * UpDescription.maximumLayers
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
@@ -139,6 +143,7 @@ final class UpSession {
     func end(_ ended: [PublishedStream]) {
         for entry in streams where ended.contains(where: { $0 === entry.stream }) {
             entry.stream.end()
+            rememberSources(of: entry)
             for receiver in entry.receivers { peer.removeReceiver(receiver) }
         }
         streams.removeAll { entry in ended.contains { $0 === entry.stream } }
@@ -155,6 +160,15 @@ final class UpSession {
     func close() {
         for entry in streams { entry.stream.end() }
         peer.close()
+    }
+
+    private func rememberSources(of entry: Incoming) {
+        for (rid, receiver) in zip(entry.offered.layers, entry.receivers) {
+            guard let known = peer.statistics(of: receiver), let ssrc = known.ssrc else { continue }
+            learned.removeAll { $0.mid == entry.offered.mid && $0.rid == rid }
+            learned.append((entry.offered.mid, rid, ssrc, known.retransmissionSSRC))
+        }
+        learned.removeFirst(max(0, learned.count - Self.maximumLearned))
     }
 
     private func indexLayers() {
@@ -185,8 +199,10 @@ final class UpSession {
 
     private func configuration(of offered: OfferedStream, rid: String?) -> ReceiverConfiguration {
         let negotiated = offered.negotiated
+        let before = learned.last { $0.mid == offered.mid && $0.rid == rid }
         return ReceiverConfiguration(
-            ssrc: offered.ssrc, retransmissionSSRC: offered.retransmissionSSRC, mid: offered.mid, rid: rid,
+            ssrc: offered.ssrc ?? before?.ssrc,
+            retransmissionSSRC: offered.retransmissionSSRC ?? before?.retransmissionSSRC, mid: offered.mid, rid: rid,
             extensions: offered.extensions, clockRate: negotiated.codec.clockRate,
             payloadTypes: [negotiated.payloadType],
             retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }

@@ -100,6 +100,8 @@ public struct SenderStatistics: Sendable, Equatable {
 /// Counters of one incoming stream since its creation.
 public struct ReceiverStatistics: Sendable, Equatable {
     public var ssrc: SSRC?
+    /// SSRC of the RTX stream, if it is known.
+    public var retransmissionSSRC: SSRC?
     /// Packets and bytes of RTP passed to the owner, including recovered ones.
     public var packets = 0
     public var bytes = 0

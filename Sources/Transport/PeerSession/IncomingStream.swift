@@ -215,6 +215,7 @@ final class IncomingStream {
     var statistics: ReceiverStatistics {
         var result = counters
         result.ssrc = ssrc
+        result.retransmissionSSRC = retransmissionSSRC
         result.lost += reception.lost
         result.jitter = reception.jitter
         result.unrecovered = nacks.abandoned
