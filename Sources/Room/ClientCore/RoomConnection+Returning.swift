@@ -168,7 +168,8 @@ extension RoomConnection {
     }
 
     private func subscribeAgain(_ stream: Int) {
-        request(.subscribe(StreamReference(stream: stream))) { [weak self] result in
+        let view = subscriptions[stream]?.view ?? StreamView()
+        request(.subscribe(ViewOfStream(stream: stream, view: view))) { [weak self] result in
             guard let self else { return }
             guard case .success(.subscribed(let body)) = result, subscriptions[stream] != nil else {
                 if case .failure(let error) = result, error.code == .connectionLost { return }

@@ -110,7 +110,7 @@ extension RoomConnection {
 
     func assignVideo(_ id: Int, to mid: String, from first: UInt16?) -> Bool {
         guard let (participant, info) = stream(id), let codec = Codec(rawValue: info.codec),
-            let makeSink = subscriptions[id]
+            let makeSink = subscriptions[id]?.makeSink
         else { return false }
         let stream = AssignedStream(id: id, participant: participant, codec: codec, makeSink: makeSink)
         return assign(stream, to: mid, from: first)

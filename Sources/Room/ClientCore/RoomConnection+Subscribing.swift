@@ -14,7 +14,7 @@ extension RoomConnection {
         } catch {
             return then(.failure(error))
         }
-        subscriptions[id] = makeSink
+        subscriptions[id] = Subscription(makeSink: makeSink, view: view)
         // The reply is handled before the next message, so the first packets find their sink.
         request(.subscribe(ViewOfStream(stream: id, view: view))) { [weak self] result in
             guard let self else { return }
@@ -33,6 +33,7 @@ extension RoomConnection {
         } catch {
             return then(.failure(error))
         }
+        subscriptions[id]?.view = view
         request(.setView(ViewOfStream(stream: id, view: view))) { then($0.map { _ in }) }
     }
 
@@ -87,4 +88,10 @@ extension RoomConnection {
         subscriptions[id] = nil
         return .failure(problem)
     }
+}
+
+/// A video that the application wants, for as long as it wants it. It outlasts the connections to the server.
+struct Subscription {
+    let makeSink: SinkSource
+    var view: StreamView
 }

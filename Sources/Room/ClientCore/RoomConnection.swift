@@ -53,7 +53,7 @@ package final class RoomConnection {
     var others: [ParticipantInfo] = []
     /// The audio streams in receivers, in order of assignment.
     var heard: [(mid: String, stream: AssignedStream)] = []
-    var subscriptions: [Int: SinkSource] = [:]
+    var subscriptions: [Int: Subscription] = [:]
     var connectStarted = MonotonicTime.zero
     var connectedAt: MonotonicTime?
     var firstFrame: Double?

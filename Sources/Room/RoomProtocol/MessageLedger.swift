@@ -69,8 +69,8 @@ extension ClientMessage {
     package var isCounted: Bool {
         switch self {
         case .join, .resume, .ack, .ping: false
-        case .publish, .unpublish, .setStreamState, .answer, .candidate, .restartICE, .subscribe, .unsubscribe,
-            .leave:
+        case .publish, .unpublish, .setStreamState, .answer, .candidate, .restartICE, .subscribe, .setView,
+            .unsubscribe, .leave:
             true
         }
     }
@@ -81,9 +81,9 @@ extension ServerMessage {
     package var isCounted: Bool {
         switch self {
         case .joined, .resumed, .ack, .pong, .closed: false
-        case .published, .unpublished, .streamStateSet, .subscribed, .unsubscribed, .left, .error, .offer, .candidate,
-            .participantEntered, .participantLeft, .streamPublished, .streamUnpublished, .streamChanged,
-            .receiverAssigned, .streamLimit:
+        case .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .left, .error, .offer,
+            .candidate, .participantEntered, .participantLeft, .streamPublished, .streamUnpublished, .streamChanged,
+            .receiverAssigned, .streamLimit, .iceServers:
             true
         }
     }
@@ -100,6 +100,7 @@ extension ServerMessage {
             body.participant.streams.reduce(0) { $0 + $1.extraValue.utf8.count + 64 }
         case .streamPublished(let body): body.stream.extraValue.utf8.count
         case .streamChanged: StreamState.maximumTextLength
+        case .iceServers(let body): body.iceServers.count * 1024
         default: 0
         }
     }

@@ -153,7 +153,7 @@ final class LayeredCamera {
             for index in encoders.indices where encoders[index].sender == sender {
                 encoders[index].isKeyframeWanted = true
             }
-        case .connected, .disconnected, .roundTrip, .sendingRate, .lossBeyondRepair, .mediaRefused, .unauthenticated,
+        case .connected, .rerouted, .disconnected, .roundTrip, .sendingRate, .lossBeyondRepair, .mediaRefused, .unauthenticated,
             .senderReport, .bye, .closed, .failed:
             break
         }

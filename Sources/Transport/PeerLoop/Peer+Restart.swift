@@ -57,7 +57,7 @@ extension Peer {
             if let path { retired.append(path) }
             (path, pathNumber, successor) = (successor, successorNumber, nil)
             handle(.connected)
-        case .failed: break
+        case .failed, .impossible: break
         }
     }
 
@@ -67,6 +67,7 @@ extension Peer {
         let present = currentAddresses
         guard present != addresses else { return }
         addresses = present
+        lastRoute = path?.route
         session.routeChanged(now: loop.now)
         waiting.append(.rerouted)
     }

@@ -38,8 +38,8 @@ package final class Peer: TurnMember {
     /// When the session's timer fires.
     @exclusivity(unchecked) private var wakes = MonotonicTime.never
     private var isRemoteSet = false
-    /// That of the first pair.
-    private var lastRoute: MediaRoute?
+    /// That of the newest pair.
+    var lastRoute: MediaRoute?
     var isConnected = false
     /// The path has tried all candidate pairs without success. A check of the other end may still arrive.
     private var isUnreachable = false
