@@ -1,5 +1,6 @@
 import RTP
 import RoomProtocol
+import TestSupport
 import Testing
 
 @testable import RoomSimulation
@@ -45,7 +46,7 @@ struct LayerTests {
         }
     }
 
-    @Test(arguments: [1, 2, 3] as [UInt64], [1, 2])
+    @Test(arguments: 1...UInt64(Soak.rounds(3, soak: 50)), [1, 2])
     func `each viewer gets the layer that its link carries within five seconds, and keeps it`(seed: UInt64, loops: Int)
         throws
     {
@@ -85,7 +86,7 @@ struct LayerTests {
         }
     }
 
-    @Test(arguments: 1...3 as ClosedRange<UInt64>)
+    @Test(arguments: 1...UInt64(Soak.rounds(3, soak: 50)))
     func `switching back and forth is seamless`(seed: UInt64) throws {
         let stage = Stage(seed: seed)
         let viewer = stage.viewers[0]
@@ -117,7 +118,7 @@ struct LayerTests {
         #expect(abs(layers[0].bitsPerSecond - 113_000) < 10_000 && abs(layers[2].bitsPerSecond - 1_700_000) < 150_000)
     }
 
-    @Test(arguments: 1...3 as ClosedRange<UInt64>, [1, 2])
+    @Test(arguments: 1...UInt64(Soak.rounds(3, soak: 50)), [1, 2])
     func `layers survive lossy links, changing rates and views, on one loop and on two`(seed: UInt64, loops: Int) throws
     {
         let stage = Stage(seed: seed, loops: loops, [.cellular, Self.link(600_000), .wired])

@@ -44,10 +44,18 @@ func fuzzVP8(_ bytes: [UInt8]) {
         let descriptor = VP8PayloadDescriptor(parsing: packet, header: header)
     else { return }
     precondition(descriptor.length <= header.payloadLength)
+    checkSize(PayloadDescriptor.vp8(descriptor).size(packet, header: header))
+}
+
+/// A size that is read has pixels, and no more than its fields can hold.
+private func checkSize(_ size: FrameSize?) {
+    guard let size else { return }
+    precondition((1...16384).contains(size.width) && (1...32768).contains(size.height))
 }
 
 func fuzzH264(_ bytes: [UInt8]) {
     let packet = payload(bytes)
     guard let header = RTPHeader(parsing: packet) else { return }
-    _ = H264Payload.isKeyframeStart(packet, header: header)
+    let isStart = H264Payload.isKeyframeStart(packet, header: header)
+    checkSize(PayloadDescriptor.h264(isKeyframeStart: isStart).size(packet, header: header))
 }
