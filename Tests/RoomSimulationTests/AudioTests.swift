@@ -31,7 +31,7 @@ struct AudioTests {
         room.clients = 6
         room.watched = 1
         room.audio = 6
-        room.duration = .seconds(35)
+        room.duration = .seconds(39)
         let report = try room.run(seed: 2)
         #expect(report.listeners.count >= 6 * 4)
         #expect(report.listeners.reduce(0) { $0 + $1.packets } > 6 * 4 * 500)

@@ -21,7 +21,7 @@ struct BoundsTests {
     @Test(arguments: Bound.allCases) func `a room fails at a bound of zero, and names it`(bound: Bound) {
         var room = FaultyRoom()
         room.clients = 3
-        room.duration = .seconds(34)
+        room.duration = .seconds(38)
         bound.setToZero(in: &room.bounds)
         // A wait for a keyframe that is longer than round trips takes some faults.
         var problems: [String] = []

@@ -9,7 +9,7 @@ struct LargeRoomTests {
         var room = FaultyRoom()
         room.clients = Soak.rounds(25, soak: 150)
         room.watched = 2
-        room.duration = .seconds(32)
+        room.duration = .seconds(36)
         let report = try room.run(seed: 1)
         #expect(report.viewers.count >= 2 * room.clients)
         #expect(report.extremes.memory > 0)

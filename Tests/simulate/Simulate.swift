@@ -23,7 +23,7 @@ import RoomSimulation
     @Option(help: "Clients that publish audio too.") var audio = 0
     @Option(help: "Faults of each room.") var faults = 6
     @Option(help: "Loops of the server, over which each room spreads, 1 to 16.") var loops = 1
-    @Option(help: "Simulated seconds of each room, 40 to 86400. The last 20 are without faults.") var length: Int64 = 60
+    @Option(help: "Simulated seconds of each room, 40 to 86400. The last 24 are without faults.") var length: Int64 = 60
     @Flag(help: "All links are wired: 1 ms, no loss. Otherwise, the seed makes each wired, Wi-Fi or cellular.")
     var wired = false
     @Option(help: "Add finished seeds to this file, and skip those that it has of the same options and behaviour.")

@@ -131,7 +131,7 @@ extension RoomConnection {
         returnedAt = loop.now
         onEvent(.reconnected(Return(kind: kind, duration: loop.now - absence.began)))
         nextRestart = loop.now
-        restartSilent(isReturn: true)
+        restartSilent(isReturn: kind == .resumed)
     }
 
     // MARK: - Joining again

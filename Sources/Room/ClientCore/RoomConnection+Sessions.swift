@@ -121,8 +121,11 @@ extension RoomConnection {
     func restartSilent(isReturn: Bool = false) {
         guard state == .connected, absence == nil, link != nil, resumeSecret != nil else { return }
         let doubt = loop.now + (.zero - Self.restartInterval)
-        let isDownSilent = down.map { $0.isSilent || isReturn && $0.lastReceived < doubt } ?? false
-        let isUpSilent = up.map { $0.isSilent || isReturn && $0.lastReceived < doubt } ?? false
+        func needsWay(_ isSilent: Bool, _ heard: MonotonicTime) -> Bool {
+            isSilent || isReturn && heard > .zero && heard < doubt
+        }
+        let isDownSilent = down.map { needsWay($0.isSilent, $0.lastReceived) } ?? false
+        let isUpSilent = up.map { needsWay($0.isSilent, $0.lastReceived) } ?? false
         guard isDownSilent || isUpSilent else { return }
         guard loop.now >= nextRestart else { return armRestart() }
         nextRestart = loop.now + Self.restartInterval
