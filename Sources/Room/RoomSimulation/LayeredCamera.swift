@@ -153,7 +153,8 @@ final class LayeredCamera {
             for index in encoders.indices where encoders[index].sender == sender {
                 encoders[index].isKeyframeWanted = true
             }
-        case .connected, .rerouted, .disconnected, .roundTrip, .sendingRate, .lossBeyondRepair, .mediaRefused, .unauthenticated,
+        case .connected, .rerouted, .disconnected, .roundTrip, .sendingRate, .lossBeyondRepair, .mediaRefused,
+            .unauthenticated,
             .senderReport, .bye, .closed, .failed:
             break
         }
