@@ -100,7 +100,7 @@ struct DemoCommand: AsyncParsableCommand {
         let seat = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
         audience.enter(seat, named: roomName)
         let status = Task {
-            await StatusLine.run {
+            await StatusLine.run(news: { StatusLine.quality(await stage.statistics()) }) {
                 StatusLine.demo(viewer: await seat.statistics(), publisher: await stage.statistics())
             }
         }

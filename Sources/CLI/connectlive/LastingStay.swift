@@ -1,10 +1,12 @@
 internal import ConnectLiveSDK
 internal import Foundation
+internal import MediaGraph
 internal import Synchronization
 
 /// Joins a room again after each end of the connection, until its task is cancelled. The service manager learns the state.
 final class LastingStay: Sendable {
     private static let statusInterval = Duration.seconds(5)
+    private static let newsInterval = Duration.milliseconds(500)
 
     private let manager: ServiceManager?
     /// The room of the present stay.
@@ -49,16 +51,24 @@ final class LastingStay: Sendable {
     func hasEntered() { entered.withLock { $0 = .now } }
 
     /// Runs `body` while the command is in a room, and shows the room's state in one line meanwhile.
+    ///
+    /// - Parameter news: the quality of the outgoing video.
     func present<Value>(
-        in room: any Room, status: @escaping @Sendable () async -> String, _ body: () async throws -> Value
+        in room: any Room, news: @escaping @Sendable () async -> VideoQuality? = { nil },
+        status: @escaping @Sendable () async -> String, _ body: () async throws -> Value
     ) async throws -> Value {
         present.withLock { $0 = room }
-        let reporting = Task { await report(status) }
+        let tasks = [Task { await report(status) }, Task { await tell(news) }]
         defer {
-            reporting.cancel()
+            for task in tasks { task.cancel() }
             present.withLock { $0 = nil }
         }
         return try await body()
+    }
+
+    private func tell(_ news: @escaping @Sendable () async -> VideoQuality?) async {
+        var quality = QualityNews()
+        while (try? await Task.sleep(for: Self.newsInterval)) != nil { quality.tell(await news()) }
     }
 
     private func report(_ status: @escaping @Sendable () async -> String) async {

@@ -16,17 +16,14 @@ struct StatusLine {
     ) async {
         let isTerminal = Console.isTerminal
         let steps = isTerminal ? 1 : Int(plainInterval / terminalInterval)
-        var (step, told) = (0, VideoQuality?.none)
+        var (step, quality) = (0, QualityNews())
         while true {
             do {
                 try await Task.sleep(for: terminalInterval)
             } catch {
                 return Console.endStatus()
             }
-            if let quality = await news() {
-                if let told, !quality.looks(like: told) { Console.line("\(quality)") }
-                told = quality
-            }
+            quality.tell(await news())
             step += 1
             guard step.isMultiple(of: steps) else { continue }
             isTerminal ? Console.status(await text()) : Console.line(await text())
@@ -144,12 +141,4 @@ struct StatusLine {
     }
 
     private static func number(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
-}
-
-extension VideoQuality {
-    /// Whether a viewer sees the same size at the same rate.
-    fileprivate func looks(like other: VideoQuality) -> Bool {
-        (width, height, layers) == (other.width, other.height, other.layers)
-            && abs((framesPerSecond ?? 0) - (other.framesPerSecond ?? 0)) < 0.05
-    }
 }

@@ -47,7 +47,8 @@ struct LastingPublication: Sendable {
         room.connect(roomId: roomName)
         try room.publish(media)
         try await lasting.present(
-            in: room, status: { StatusLine.publishing(await room.statistics(), media.video.state) },
+            in: room, news: { StatusLine.quality(await room.statistics()) },
+            status: { StatusLine.publishing(await room.statistics(), media.video.state) },
             {
                 do {
                     try await guest.stay(in: room)

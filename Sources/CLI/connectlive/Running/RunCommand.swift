@@ -166,6 +166,7 @@ struct RunCommand: AsyncParsableCommand {
             case .event(.failed(let error)), .couldNotStart(let error): return (display.first, false, error)
             case .event(let event):
                 if let words = Self.words(of: event, in: live.plan, isFirst: display.isFirstArrival(event)) {
+                    if case .qualityChanged = event { QualityChanges.shared.note(words) }
                     display.say(words)
                 }
             case .logged(let line): display.say(Self.words(of: line))

@@ -1,0 +1,26 @@
+internal import ArgumentParser
+internal import Foundation
+
+struct WhyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "why", abstract: "Show why the quality of published video changed: the last ten changes.",
+        discussion:
+            "For each running 'publish', 'run' or 'demo' of yours: when the size or the rate of its video changed, and what the "
+            + "network, the viewers or the processor allowed then. docs/congestion-control.md explains the decisions.")
+
+    @Argument(help: "Process number (default: all programs of yours).") var pid: Int?
+
+    func run() throws {
+        let programs = QualityChanges.all().filter { pid == nil || $0.pid == pid }
+        guard !programs.isEmpty else {
+            if let pid, kill(pid_t(truncatingIfNeeded: pid), 0) != 0 {
+                throw CommandFailure(code: "control.none-running", "Process \(pid) does not run, or is not yours.")
+            }
+            return Console.say("The quality of no video has changed.")
+        }
+        for (number, program) in programs.enumerated() {
+            if pid == nil { Console.say((number > 0 ? "\n" : "") + "Process \(program.pid):") }
+            Console.say(program.changes.trimmingCharacters(in: .newlines))
+        }
+    }
+}
