@@ -11,7 +11,7 @@ extension SDKTests {
         @Test func `the handles of rooms have all settings of their kinds`() throws {
             let access = RoomAccess(server: "ws://a:1", serviceId: "a", serviceSecret: "b", token: "c")
             let graph = try Composition {
-                Publish(room: "demo", access: access, label: "a", degradation: .balanced)
+                Publish(room: "demo", access: access, label: "a", degradation: .balanced, layers: 3)
                 Subscribe(
                     room: "demo", participant: "a", codec: .vp8, receivesOwn: false, latency: .milliseconds(100),
                     access: access)

@@ -13,7 +13,9 @@ import Testing
         let ended = try FinishedProcess.number()
         try Data("old\n".utf8).write(to: URL(filePath: "\(folder.path)/why-\(ended)"))
         let changes = QualityChanges(folder: folder.path)
-        for number in 1...12 { changes.note("the network carries \(number) kbit/s", at: Date(timeIntervalSince1970: 0)) }
+        for number in 1...12 {
+            changes.note("the network carries \(number) kbit/s", at: Date(timeIntervalSince1970: 0))
+        }
         let programs = QualityChanges.all(in: folder.path)
         #expect(programs.map(\.pid) == [Int(getpid())])
         let lines = programs.first?.changes.split(separator: "\n") ?? []

@@ -11,6 +11,8 @@ struct PublishQueue {
     /// Whether offers wait until the connection has joined again.
     var isHeld = false
     var waiting: [(offers: [TrackOffer], then: (Result<[String], RoomError>) -> Void)] = []
+    /// Tracks whose offer was on its way when the connection had to join again. They are offered again with the published ones.
+    var repeated: (mids: Set<String>, then: (Result<[PublishedStream], RoomError>) -> Void)?
 }
 
 extension RoomConnection {
@@ -78,6 +80,11 @@ extension RoomConnection {
                 then(.success(streams))
                 refused(tracks.filter { $0.stream == nil }, in: session)
             } catch {
+                guard error.code != .connectionLost || !isRejoining || state != .connected else {
+                    publishing.prepared = nil
+                    publishing.repeated = (Set(tracks.map(\.sender.mid)), then)
+                    return
+                }
                 removePrepared()
                 then(.failure(error))
             }

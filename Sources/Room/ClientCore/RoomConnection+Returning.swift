@@ -146,7 +146,7 @@ extension RoomConnection {
         up = nil
         perform(signalling?.beginAnew(now: loop.now) ?? [])
         guard state == .connected, self.link != nil else { return }
-        if let former { tracks = former.surrender() }
+        if let former { tracks = former.surrender(keeping: publishing.repeated?.mids ?? []) }
         down?.close()
         down = nil
         for (mid, _) in heard { unheard(mid) }
@@ -193,6 +193,7 @@ extension RoomConnection {
                 self?.publishedAgain(result, former, adopted, session)
             }
         } catch {
+            endRepetition(.failure(error))
             onEvent(.problem(error))
             republished()
         }
@@ -208,17 +209,32 @@ extension RoomConnection {
             }
             try session.accept(body)
             var streams: [Int: Int] = [:]
-            for (old, new) in zip(former, adopted) { if let new = new.stream { streams[old.stream] = new } }
+            for (old, new) in zip(former, adopted) {
+                if let old = old.stream, let new = new.stream { streams[old] = new }
+            }
             onEvent(.republished(participant: participant, streams))
+            let repeated = adopted.filter { publishing.repeated?.mids.contains($0.sender.mid) ?? false }
+            endRepetition(
+                .success(
+                    repeated.compactMap { track in track.stream.map { PublishedStream(id: $0, isVideo: track.isVideo) }
+                    }))
             for track in adopted where track.stream != nil { tellState(of: track) }
             refused(adopted.filter { $0.stream == nil }, in: session)
         } catch {
             // The connection is lost again, and the next one begins with the same tracks.
             if error.code == .connectionLost, isRejoining { return }
             session.remove(adopted)
+            endRepetition(.failure(error))
             onEvent(.problem(error))
         }
         republished()
+    }
+
+    /// Completes the publication that was on its way when the connection was lost, if there was one.
+    func endRepetition(_ result: Result<[PublishedStream], RoomError>) {
+        let repeated = publishing.repeated
+        publishing.repeated = nil
+        repeated?.then(result)
     }
 
     private func republished() {
@@ -241,6 +257,6 @@ extension RoomConnection {
 struct FormerTrack {
     let mid: String
     let offer: TrackOffer
-    /// The id that the application knows.
-    let stream: Int
+    /// The id that the application knows. Nil if the server had not replied.
+    let stream: Int?
 }

@@ -245,6 +245,7 @@ package final class RoomConnection {
         let verdict = error ?? RoomError(.roomReleased, "The room was left.")
         _ = signalling?.end(verdict)
         failRequests(verdict)
+        endRepetition(.failure(verdict))
         finalStatistics = makeStatistics()
         close()
         onEvent(.ended(reason, error))

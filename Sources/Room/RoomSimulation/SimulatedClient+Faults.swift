@@ -1,3 +1,5 @@
+internal import ClientCore
+internal import PeerLoop
 internal import RTP
 
 /// Faults of a client's network.

@@ -545,7 +545,7 @@ package final class Peer: TurnMember {
         let reached =
             isConnected
             ? "its addresses respond, but the DTLS handshake did not finish"
-            : "no address responded"
+            : "no address responded. Check whether a firewall blocks UDP, or use a TURN server"
         fail(
             TransportError(
                 code: "transport.connect-timeout",

@@ -49,6 +49,8 @@ final class QualityChanges: Sendable {
 
     /// Removes the files of programs that have ended.
     private static func removeStale(in folder: String) {
-        for pid in programs(in: folder) where kill(pid_t(pid), 0) != 0 && errno == ESRCH { unlink(path(of: pid, in: folder)) }
+        for pid in programs(in: folder) where kill(pid_t(pid), 0) != 0 && errno == ESRCH {
+            unlink(path(of: pid, in: folder))
+        }
     }
 }

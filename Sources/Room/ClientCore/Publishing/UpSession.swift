@@ -263,16 +263,17 @@ final class UpSession {
         peer.close()
     }
 
-    /// Ends the session, and returns the published tracks, which go on in another one. Others end.
-    func surrender() -> [FormerTrack] {
+    /// Ends the session, and returns the published tracks and those with the given mids, which go on in another one. Others end.
+    func surrender(keeping mids: Set<String>) -> [FormerTrack] {
         onEvent = nil
         var former: [FormerTrack] = []
         for track in tracks {
-            guard let stream = track.stream ?? track.former else {
+            let stream = track.stream ?? track.former
+            guard stream != nil || mids.contains(track.sender.mid) else {
                 disconnect(track)
                 continue
             }
-            captures?.remove(StreamKey(server: server, stream: stream))
+            if let stream { captures?.remove(StreamKey(server: server, stream: stream)) }
             former.append(FormerTrack(mid: track.sender.mid, offer: track.offer, stream: stream))
         }
         peer.close()
