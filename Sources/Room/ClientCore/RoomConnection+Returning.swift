@@ -159,11 +159,13 @@ extension RoomConnection {
 
     /// The server accepted another `join`.
     func rejoined(_ joined: Joined) {
-        let former = others
         participant = joined.participant
-        update(others: joined.participants, from: former)
         hasRejoined = true
-        for stream in subscriptions.keys.sorted() { subscribeAgain(stream) }
+        removeOthers(without: joined.participants)
+        // A server that has restarted may give a former id to another stream, which is subscribed on its own.
+        let wanted = subscriptions.keys.sorted()
+        addOthers(joined.participants)
+        for stream in wanted { subscribeAgain(stream) }
         publishAgain()
     }
 

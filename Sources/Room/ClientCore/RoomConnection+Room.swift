@@ -49,17 +49,23 @@ extension RoomConnection {
         }
     }
 
-    /// Reports the differences to the participants of a former participation.
-    func update(others present: [ParticipantInfo], from former: [ParticipantInfo]) {
-        for info in former where !present.contains(where: { $0.id == info.id }) { left(info.id) }
-        for info in present {
-            guard let index = others.firstIndex(where: { $0.id == info.id }) else {
-                entered(info)
+    /// Reports the participants and streams that are no longer among the present ones.
+    func removeOthers(without present: [ParticipantInfo]) {
+        for former in others {
+            guard let info = present.first(where: { $0.id == former.id }) else {
+                left(former.id)
                 continue
             }
-            for stream in others[index].streams where !info.streams.contains(where: { $0.id == stream.id }) {
+            for stream in former.streams where !info.streams.contains(where: { $0.id == stream.id }) {
                 unpublished(StreamUnpublished(participant: info.id, stream: stream.id))
             }
+        }
+    }
+
+    /// Reports the present participants and streams that are new or have changed, each as if it came now.
+    func addOthers(_ present: [ParticipantInfo]) {
+        for info in present {
+            entered(ParticipantInfo(id: info.id, streams: []))
             for stream in info.streams {
                 guard let known = self.stream(stream.id)?.info else {
                     published(StreamPublished(participant: info.id, stream: stream))

@@ -20,7 +20,7 @@ final class QualityChanges: Sendable {
     /// Adds a change, and forgets the oldest beyond ten. Without a folder to write to, it does nothing.
     func note(_ change: String, at date: Date = Date()) {
         let text = lines.withLock { lines in
-            lines.append("\(date.formatted(Self.times))  \(change.printable)\n")
+            lines.append("\(date.formatted(Self.times))  \(change.printable.replacing("\n", with: " "))\n")
             lines.removeFirst(max(0, lines.count - Self.maximumCount))
             return lines.joined()
         }
