@@ -234,7 +234,7 @@ package final class Rooms {
             .joined(
                 Joined(
                     version: version, participant: participant.id, participants: others,
-                    iceServers: settings.iceServers(participant.id))),
+                    iceServers: settings.iceServers(join.token))),
             answering: id)
         for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
@@ -248,7 +248,7 @@ package final class Rooms {
     /// Sends all participants the STUN and TURN servers again, before their credentials expire.
     package func renewICEServers() {
         for member in inOrder {
-            let servers = settings.iceServers(member.participant.id)
+            let servers = settings.iceServers(member.participant.token)
             if !servers.isEmpty { member.connection.send(.iceServers(ICEServersRenewed(iceServers: servers))) }
         }
     }

@@ -9,8 +9,8 @@ package final class SessionSettings {
     package static let cname = "server"
     /// Makes the media connection of a session.
     package let makePeer: (ICERole, ClientPlace) throws(RoomError) -> Peer
-    /// The STUN and TURN servers for a participant, with credentials of its own.
-    let iceServers: (_ participant: String) -> [ICEServerInfo]
+    /// The STUN and TURN servers for participants with an access token.
+    let iceServers: (_ token: String) -> [ICEServerInfo]
     /// Sends one message to many connections of this server.
     let broadcast: (ServerMessage, [any ClientConnection]) -> Void
     /// All random numbers of the rooms, none of which is a secret.
@@ -25,7 +25,7 @@ package final class SessionSettings {
     package init(
         loop: Loop, random: any RandomNumberGenerator = SystemRandomNumberGenerator(),
         broadcast: ((ServerMessage, [any ClientConnection]) -> Void)? = nil,
-        iceServers: @escaping (_ participant: String) -> [ICEServerInfo] = { _ in [] },
+        iceServers: @escaping (_ token: String) -> [ICEServerInfo] = { _ in [] },
         makePeer: @escaping (ICERole, ClientPlace) throws(RoomError) -> Peer
     ) {
         self.loop = loop
