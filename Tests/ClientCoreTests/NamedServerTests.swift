@@ -1,4 +1,5 @@
 import PeerLoop
+import RTP
 import RoomProtocol
 import Testing
 
@@ -20,5 +21,16 @@ struct NamedServerTests {
     @Test func `a huge list is cut`() {
         let list = Array(repeating: ICEServerInfo(urls: Array(repeating: "stun:a", count: 50)), count: 50)
         #expect(ICEServers(list, namedByEndAt: nil, policy: .all).servers.count == 4)
+    }
+
+    @Test func `a session gets more time if a TURN server is known, because the way through it takes more round trips`()
+        throws
+    {
+        var request = PeerRequest(session: .down, role: .controlled, cname: "c", seed: 1)
+        #expect(request.connectTimeout == .seconds(8))
+        request.servers = ICEServers([try ICEServer(url: "stun:a")])
+        #expect(request.connectTimeout == .seconds(8))
+        request.servers = ICEServers([try ICEServer(url: "turn:a", username: "u", credential: "p")])
+        #expect(request.connectTimeout == .seconds(15))
     }
 }

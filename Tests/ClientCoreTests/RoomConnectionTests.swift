@@ -26,6 +26,28 @@ import TestSupport
         }
     }
 
+    /// Its timer comes after the shorter deadline, and before the longer one.
+    @Test func `a TURN server that the room server names extends the time to connect`() async throws {
+        let loop = EventLoop(name: "test")
+        let ends: [RoomError.Code?] = try await withCheckedThrowingContinuation { done in
+            loop.execute {
+                do {
+                    let client = try Client(loop, options: ConnectionOptions(connectDeadline: .milliseconds(1)))
+                    client.join(servers: #"[{"urls":"turn:203.0.113.7","username":"u","credential":"p"}]"#)
+                    let timer = loop.makeTimer {
+                        done.resume(returning: client.ends)
+                        client.connection.drop()
+                    }
+                    timer.arm(at: loop.now + .milliseconds(20))
+                } catch {
+                    done.resume(throwing: error)
+                }
+            }
+        }
+        loop.shutdown()
+        #expect(ends == [])
+    }
+
     @Test func `requests that are pending when a connection is dropped fail`() async throws {
         try await onLoop { loop in
             let client = try Client(loop)
@@ -280,12 +302,12 @@ private final class Client {
     private(set) var events: [RoomEvent] = []
     private var made: RoomConnection?
 
-    init(_ loop: EventLoop, seed: UInt64 = 1) throws {
+    init(_ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions()) throws {
         server = try ServerAddress("ws://127.0.0.1:1")
         room = try RoomName("room")
         let certificate = try Certificate()
         made = RoomConnection(
-            loop: loop,
+            loop: loop, options: options,
             environment: RoomEnvironment(
                 seed: seed,
                 makePeer: { request throws(TransportError) in
@@ -310,11 +332,13 @@ private final class Client {
             close: { [unowned self] in isClosed = true })
     }
 
-    func join(version: Int = 1) {
+    func join(version: Int = 1, servers: String = "null") {
         #expect(connection.begin())
         #expect(connection.signIn(to: server))
         connection.join(room, token: "a token", over: link)
-        hear(#"{"type":"joined","id":1,"version":\#(version),"participant":"p-1","participants":[]}"#)
+        hear(
+            #"{"type":"joined","id":1,"version":\#(version),"participant":"p-1","participants":[],"iceServers":\#(servers)}"#
+        )
     }
 
     /// Joins, as if media could flow already.

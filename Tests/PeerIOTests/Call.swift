@@ -72,6 +72,7 @@ struct Call: Sendable {
         var silence = TimeInterval.seconds(5)
         var consent = TimeInterval.seconds(30)
         var offererServers = ICEServers()
+        var relayTimeout = TimeInterval.seconds(3)
         /// The answerer's port. Nil gives it an ICE agent.
         var answererPort: LoopBound<MediaPort>?
     }
@@ -107,6 +108,7 @@ struct Call: Sendable {
             configuration.consent = options.consent
             configuration.port = port
             configuration.servers = servers
+            configuration.relayTimeout = options.relayTimeout
             return try End(loop: loop, configuration: configuration)
         }
         let offerer = try end(

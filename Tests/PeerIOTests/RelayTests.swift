@@ -8,14 +8,14 @@ import TestSupport
 @testable import PeerIO
 import PeerLoop
 
-private func named(_ url: String, _ turn: TURNServer, password: String = TURNServer.password) throws -> ICEServer {
+func named(_ url: String, _ turn: TURNServer, password: String = TURNServer.password) throws -> ICEServer {
     var server = try ICEServer(url: url, username: TURNServer.user, credential: password)
     server.authorities = turn.certificate
     return server
 }
 
 /// A call whose offerer uses TURN servers alone, to the port of a lite answerer.
-private func relayedCall(
+func relayedCall(
     _ port: LoopBound<MediaPort>, _ servers: [ICEServer], _ change: (inout Call.Options) -> Void = { _ in }
 ) async throws -> Call {
     var options = Call.Options(answererPort: port)
@@ -24,7 +24,7 @@ private func relayedCall(
     return try await Call.begin(on: port.loop, options)
 }
 
-private func routeOf(_ call: Call) async -> MediaRoute? { await onLoop(call.loop) { call.offerer.value.peer.route } }
+func routeOf(_ call: Call) async -> MediaRoute? { await onLoop(call.loop) { call.offerer.value.peer.route } }
 
 @Suite(.serialized)
 struct RelayTests {

@@ -1,19 +1,23 @@
+import Foundation
 import PeerLoop
 import RoomClient
 import RoomProtocol
 import Testing
+import TestSupport
 
 struct TURNSettingsTests {
     @Test func `the environment names servers with a user and password, and a caller's values come first`() throws {
+        let folder = TemporaryFolder()
+        try Data().write(to: URL(fileURLWithPath: folder.file("ca.pem")))
         var settings = TURNSettings(environment: [
             "CONNECTLIVE_TURN": "turn:a, turns:b:443,,", "CONNECTLIVE_TURN_USER": "ada",
-            "CONNECTLIVE_TURN_PASSWORD": "lovelace", "CONNECTLIVE_TURN_CA": "/ca.pem",
+            "CONNECTLIVE_TURN_PASSWORD": "lovelace", "CONNECTLIVE_TURN_CA": folder.file("ca.pem"),
             "CONNECTLIVE_ICE_POLICY": "relay",
         ])
         var servers = try settings.servers()
         #expect(servers.servers.map(\.host) == ["a", "b"])
         #expect(servers.servers.allSatisfy { $0.username == "ada" && $0.credential == "lovelace" })
-        #expect(servers.servers.allSatisfy { $0.authorities == "/ca.pem" && $0.origin == .configured })
+        #expect(servers.servers.allSatisfy { $0.authorities == folder.file("ca.pem") && $0.origin == .configured })
         #expect(servers.policy == .relay)
         (settings.urls, settings.user, settings.policy) = (["turn:c"], "grace", .all)
         servers = try settings.servers()
@@ -40,6 +44,21 @@ struct TURNSettingsTests {
                 let error = $0 as? RoomError
                 return error?.code == .settingInvalid && error?.message.contains("hidden") == false
             }
+        }
+    }
+
+    @Test func `a relative file with authorities gets its absolute path, and a missing one is refused by name`() throws
+    {
+        let key = ["CONNECTLIVE_TURN_USER": "u", "CONNECTLIVE_TURN_PASSWORD": "p"]
+        var settings = TURNSettings(environment: key)
+        (settings.urls, settings.authorities) = (["turns:a"], "Package.swift")
+        let here = FileManager.default.currentDirectoryPath
+        #expect(try settings.servers().servers.first?.authorities == "\(here)/Package.swift")
+        settings.authorities = "no-such.pem"
+        #expect {
+            try settings.servers()
+        } throws: {
+            ($0 as? RoomError)?.message.contains("\(here)/no-such.pem") == true
         }
     }
 }

@@ -194,4 +194,27 @@ import Testing
 
     /// The same from a later version, which has more fields in every object.
     private func later(_ text: String) -> String { text.replacing("{", with: #"{"novelty":[{"a":null}],"#) }
+
+    /// Drafts of WebRTC had credentials that are no text.
+    @Test func `ICE servers of an unknown form are left out, and the others count`() throws {
+        let list =
+            #"[{"urls":7},{"urls":"stun:a"},null,{"urls":["turn:b"],"username":"u","credential":{"macKey":"k"}},"#
+            + #"{"urls":["turn:c"],"username":"u","credential":"c","credentialType":"password"}]"#
+        let expected = [
+            ICEServerInfo(urls: ["stun:a"]), ICEServerInfo(urls: ["turn:c"], username: "u", credential: "c"),
+        ]
+        for (text, servers) in [(list, expected), (#"{"urls":"stun:a"}"#, nil), ("null", nil)] {
+            let joined = try Envelope<ServerMessage>(
+                json: Data(
+                    #"{"iceServers":\#(text),"id":1,"participant":"p","participants":[],"type":"joined","version":1}"#
+                        .utf8))
+            guard case .joined(let body) = joined.message else {
+                Issue.record("\(joined)")
+                continue
+            }
+            #expect(body.iceServers == servers, "\(text)")
+            let renewed = try Envelope<ServerMessage>(json: Data(#"{"iceServers":\#(text),"type":"iceServers"}"#.utf8))
+            #expect(renewed.message == .iceServers(ICEServersRenewed(iceServers: servers ?? [])), "\(text)")
+        }
+    }
 }

@@ -94,6 +94,15 @@ private func path(in file: String) throws -> String? {
         #expect(result.error.contains(sentence), "\(result.error)")
     }
 
+    @Test func `a policy of the environment holds for servers of an option too`() throws {
+        let server = try TestServer()
+        let result = try CommandLineTool.run(
+            ["view", "--room", "r", "--seconds", "1", "--turn", "stun:127.0.0.1:3478"], folder: server.folder,
+            environment: ["CONNECTLIVE_ICE_POLICY": "relay"])
+        #expect(result.status == 1)
+        #expect(result.error.contains("[turn.missing]"), "\(result.error)")
+    }
+
     @Test func `serve refuses a TURN server without a secret`() throws {
         let folder = TemporaryFolder()
         let result = try CommandLineTool.run(["serve", "--listen", "127.0.0.1:0", "--turn", "turn:a"], folder: folder)

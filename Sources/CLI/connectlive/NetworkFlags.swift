@@ -52,8 +52,9 @@ struct NetworkFlags: ParsableArguments {
     }
 
     func apply(to config: inout Config) {
-        config.iceTransportPolicy = icePolicy.flatMap { IceTransportPolicy(rawValue: $0.rawValue) }
+        // Refused by `validate` if it throws.
         guard let found = try? servers() else { return }
+        config.iceTransportPolicy = IceTransportPolicy(rawValue: found.policy.rawValue)
         config.iceServers = found.servers.map {
             IceServer(
                 urls: [$0.url], username: $0.username, credential: $0.credential, certificateAuthorities: $0.authorities

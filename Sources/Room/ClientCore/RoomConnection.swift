@@ -102,6 +102,7 @@ package final class RoomConnection {
         state = .connecting
         connectStarted = loop.now
         deadline = loop.schedule(after: options.connectDeadline) { [weak self] in self?.connectTimeout() }
+        allowForRelays()
         return true
     }
 
@@ -188,6 +189,12 @@ package final class RoomConnection {
     private func use(_ list: [ICEServerInfo]) {
         guard options.servers.servers.isEmpty else { return }
         servers = ICEServers(list, namedByEndAt: link?.remoteAddress, policy: options.servers.policy)
+        allowForRelays()
+    }
+
+    private func allowForRelays() {
+        guard state == .connecting, servers.hasRelays else { return }
+        deadline?.arm(at: connectStarted + options.connectDeadline + ConnectionOptions.allowanceForRelays)
     }
 
     func secured() {

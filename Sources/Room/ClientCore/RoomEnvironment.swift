@@ -6,7 +6,7 @@ package import RoomProtocol
 /// Options of a `RoomConnection`.
 package struct ConnectionOptions: Sendable {
     package var receivers: ReceiverPool
-    /// From `begin` to the secured down session.
+    /// From `begin` to the secured down session, without TURN servers.
     package var connectDeadline: TimeInterval
     /// STUN and TURN servers. Without any, those that the server names.
     package var servers: ICEServers
@@ -19,6 +19,9 @@ package struct ConnectionOptions: Sendable {
 
     /// Leaves a margin below the 10 s that a connection may take.
     package static let standardDeadline = TimeInterval.milliseconds(9500)
+    /// How much longer a connection may take if a TURN server is known. The way through one has about five round trips more,
+    /// and begins later.
+    package static let allowanceForRelays = TimeInterval.seconds(7)
 
     package init(
         receivers: ReceiverPool = ReceiverPool(), connectDeadline: TimeInterval = standardDeadline,
@@ -91,12 +94,19 @@ package struct PeerRequest {
     package var impairment: Impairment?
     /// For the random numbers of a peer that has to be reproducible. Not for secrets.
     package var seed: UInt64
-    /// From the descriptions to a secured session. Joining may take 10 s in all.
-    package var connectTimeout = TimeInterval.seconds(8)
     /// For how long the peer waits for another path when it has lost its own.
     package var pathTimeout = standardPathTimeout
 
     package static let standardPathTimeout = TimeInterval.seconds(30)
+
+    /// From the descriptions to a secured session. Joining may take 10 s in all, and longer with TURN servers.
+    package var connectTimeout: TimeInterval {
+        .seconds(8) + (servers.hasRelays ? ConnectionOptions.allowanceForRelays : .zero)
+    }
+}
+
+extension ICEServers {
+    var hasRelays: Bool { servers.contains { $0.relayTransport != nil } }
 }
 
 /// The open signalling connection to the server, as a pipe of texts. Its other direction is

@@ -46,23 +46,41 @@ package struct TURNSettings: Sendable {
                 "A TURN server is named without \(user == nil ? "a user" : "a password"). Set \(Self.user) and "
                     + "\(Self.password).")
         }
-        var policy = policy
-        if policy == nil, let text = value(nil, Self.policy) {
-            policy = ICEPolicy(rawValue: text)
-            guard policy != nil else {
-                throw RoomError(.settingInvalid, "\(Self.policy) is \"\(text)\". Set it to all or relay.")
-            }
-        }
+        let policy = try effectivePolicy()
+        let authorities = try authoritiesFile(isNeeded: urls.contains { $0.lowercased().hasPrefix("turns:") })
         var servers: [ICEServer] = []
         for url in urls {
             do throws(TransportError) {
                 var server = try ICEServer(url: url, username: user ?? "", credential: password ?? "")
-                server.authorities = value(authorities, Self.authorities)
+                server.authorities = authorities
                 servers.append(server)
             } catch {
                 throw RoomError(.settingInvalid, error.message)
             }
         }
-        return ICEServers(servers, policy: policy ?? .all)
+        return ICEServers(servers, policy: policy)
+    }
+
+    /// The caller's policy, else that of the environment, else `all`. Throws `setting.invalid` for an unknown one.
+    package func effectivePolicy() throws(RoomError) -> ICEPolicy {
+        if let policy { return policy }
+        guard let text = value(nil, Self.policy) else { return .all }
+        guard let policy = ICEPolicy(rawValue: text) else {
+            throw RoomError(.settingInvalid, "\(Self.policy) is \"\(text)\". Set it to all or relay.")
+        }
+        return policy
+    }
+
+    /// The absolute path of the file with authorities, because GLib opens no other one.
+    private func authoritiesFile(isNeeded: Bool) throws(RoomError) -> String? {
+        guard let text = value(authorities, Self.authorities) else { return nil }
+        let path = URL(fileURLWithPath: text).path
+        guard !isNeeded || FileManager.default.isReadableFile(atPath: path) else {
+            throw RoomError(
+                .settingInvalid,
+                "The file \(path) with the authorities of TURN servers does not exist, or is not readable. Correct its path."
+            )
+        }
+        return path
     }
 }

@@ -33,4 +33,32 @@ package struct ICEServersRenewed: Codable, Sendable, Equatable {
     package var iceServers: [ICEServerInfo]
 
     package init(iceServers: [ICEServerInfo]) { self.iceServers = iceServers }
+
+    private enum CodingKeys: String, CodingKey { case iceServers }
+
+    package init(from decoder: any Decoder) throws {
+        iceServers = try decoder.container(keyedBy: CodingKeys.self).usableServers(forKey: .iceServers) ?? []
+    }
+}
+
+extension KeyedDecodingContainer {
+    /// The servers of a list, without those of a form that this version does not know: a later server may name such ones,
+    /// and clients join without them. Nil if there is no list.
+    func usableServers(forKey key: Key) throws -> [ICEServerInfo]? {
+        guard contains(key), try !decodeNil(forKey: key), var list = try? nestedUnkeyedContainer(forKey: key) else {
+            return nil
+        }
+        var servers: [ICEServerInfo] = []
+        while !list.isAtEnd {
+            if let server = try list.decode(Entry.self).server { servers.append(server) }
+        }
+        return servers
+    }
+}
+
+/// An entry that decodes in any case, so that the next one is reached.
+private struct Entry: Decodable {
+    let server: ICEServerInfo?
+
+    init(from decoder: any Decoder) { server = try? ICEServerInfo(from: decoder) }
 }

@@ -382,6 +382,16 @@ package struct Resumed: Codable, Sendable, Equatable {
         self.received = received
         self.secret = secret
     }
+
+    private enum CodingKeys: String, CodingKey { case version, participant, participants, iceServers }
+
+    package init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        version = try fields.decode(Int.self, forKey: .version)
+        participant = try fields.decode(String.self, forKey: .participant)
+        participants = try fields.decode([ParticipantInfo].self, forKey: .participants)
+        iceServers = try fields.usableServers(forKey: .iceServers)
+    }
 }
 
 package struct Published: Codable, Sendable, Equatable {

@@ -313,8 +313,8 @@ package final class Rooms {
         line.send(
             .joined(
                 Joined(
-                    version: version, participant: id, participants: others, iceServers: settings.iceServers(id),
-                    resume: terms)),
+                    version: version, participant: id, participants: others,
+                    iceServers: settings.iceServers(join.token), resume: terms)),
             answering: request)
         for info in more { line.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
@@ -330,7 +330,7 @@ package final class Rooms {
     /// Sends all participants the STUN and TURN servers again, before their credentials expire.
     package func renewICEServers() {
         for member in inOrder {
-            let servers = settings.iceServers(member.participant.id)
+            let servers = settings.iceServers(member.participant.token)
             if !servers.isEmpty { member.line.send(.iceServers(ICEServersRenewed(iceServers: servers))) }
         }
     }

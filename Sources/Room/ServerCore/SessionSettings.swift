@@ -9,8 +9,8 @@ package final class SessionSettings {
     package static let cname = "server"
     /// Makes the media connection of a session.
     package let makePeer: (ICERole, ClientPlace) throws(RoomError) -> Peer
-    /// The STUN and TURN servers for a participant, with credentials of its own.
-    let iceServers: (_ participant: String) -> [ICEServerInfo]
+    /// The STUN and TURN servers for participants with an access token.
+    let iceServers: (_ token: String) -> [ICEServerInfo]
     /// Sends one message to many connections of this server.
     let broadcast: (ServerMessage, [any ClientConnection]) -> Void
     /// For how long a participant stays without a connection. Zero if it leaves at once.
@@ -30,7 +30,7 @@ package final class SessionSettings {
         loop: Loop, random: any RandomNumberGenerator = SystemRandomNumberGenerator(),
         grace: TimeInterval = SessionSettings.defaultGrace,
         broadcast: ((ServerMessage, [any ClientConnection]) -> Void)? = nil,
-        iceServers: @escaping (_ participant: String) -> [ICEServerInfo] = { _ in [] },
+        iceServers: @escaping (_ token: String) -> [ICEServerInfo] = { _ in [] },
         makePeer: @escaping (ICERole, ClientPlace) throws(RoomError) -> Peer
     ) {
         self.loop = loop

@@ -18,7 +18,8 @@ public struct Config: Sendable {
     /// STUN and TURN servers, at most 8 URLs. Without any, those of the environment (`CONNECTLIVE_TURN`) count, and
     /// otherwise those that the room's server names. An unusable one ends `connect` with `setting.invalid`. (Linux)
     public var iceServers: [IceServer] = []
-    /// Whether media may go directly, or through TURN servers alone. (Linux)
+    /// Whether media may go directly, or through TURN servers alone. Nil, the default, means the policy of the environment
+    /// (`CONNECTLIVE_ICE_POLICY`), else `all`. (Linux)
     public var iceTransportPolicy: IceTransportPolicy?
 
     /// For how many seconds a connected room tries to return when it has lost the server, until it ends. 120 by default; 0 ends
@@ -37,15 +38,15 @@ public struct Config: Sendable {
             growth: max(1, videoReceiverGrowthRate))
     }
 
-    var servers: Result<ICEServers, RoomError> {
+    var servers: Result<ICEServers, RoomError> { servers(with: TURNSettings()) }
+
+    /// - Parameter environment: the servers and the policy of the environment.
+    func servers(with environment: TURNSettings) -> Result<ICEServers, RoomError> {
         Result { () throws(RoomError) in
-            let policy = iceTransportPolicy.flatMap { ICEPolicy(rawValue: $0.rawValue) }
-            guard !iceServers.isEmpty else {
-                var settings = TURNSettings()
-                settings.policy = policy
-                return try settings.servers()
-            }
-            var all = ICEServers(policy: policy ?? .all)
+            var environment = environment
+            environment.policy = iceTransportPolicy.flatMap { ICEPolicy(rawValue: $0.rawValue) }
+            guard !iceServers.isEmpty else { return try environment.servers() }
+            var all = ICEServers(policy: try environment.effectivePolicy())
             for server in iceServers {
                 var settings = TURNSettings(environment: [:])
                 settings.urls = server.urls

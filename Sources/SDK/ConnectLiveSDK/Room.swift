@@ -28,8 +28,8 @@ public protocol Room: AnyObject, Sendable {
     /// The other participants, by id. After `onConnected`, they and their streams change with their callbacks.
     var remoteParticipants: [String: RemoteParticipant] { get }
 
-    /// Joins a room by its name: 1 to 32 letters, digits and hyphens. Within 10 s, `onConnected`, or `onError` and
-    /// `onDisconnected`, report the result. A room connects once.
+    /// Joins a room by its name: 1 to 32 letters, digits and hyphens. Within 10 s (17 s with a TURN server), `onConnected`,
+    /// or `onError` and `onDisconnected`, report the result. A room connects once.
     func connect(roomId: String)
     /// Leaves the room. `onDisconnected` reports the end. No other event follows this call, not even an error of the
     /// connection. (A call on another queue than the callback queue does not stop an event that is being delivered.)

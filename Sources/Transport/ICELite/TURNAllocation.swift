@@ -71,12 +71,13 @@ package enum TURN {
         return Array(packet.bytes[..<packet.count])
     }
 
-    /// Reads the response to the request with this transaction. Nil for any other message.
+    /// Reads the response to the request with this transaction, or to any if it is nil. Nil for any other message.
     package static func response(
-        _ datagram: [UInt8], to transaction: STUNTransaction, method: UInt16
+        _ datagram: [UInt8], to transaction: STUNTransaction?, method: UInt16
     ) -> Response? {
         let bytes = datagram.span
-        guard let message = STUNMessage(parsing: bytes), message.transaction == transaction, message.method == method
+        guard let message = STUNMessage(parsing: bytes), message.method == method,
+            transaction == nil || message.transaction == transaction
         else { return nil }
         switch message.kind {
         case .success:

@@ -16,6 +16,8 @@ package struct PeerConfiguration: Sendable {
     package var port: LoopBound<MediaPort>?
     /// STUN and TURN servers, without a `port`.
     package var servers = ICEServers()
+    /// How long TURN servers may take for a relayed address before they are asked for the reason.
+    package var relayTimeout = TimeInterval.seconds(3)
     /// The library that encrypts packets.
     package var srtp = SRTPLibrary.openSSL
     /// The longest outgoing RTP packet in bytes, without the MID extension.
@@ -83,7 +85,8 @@ extension Peer {
             }
             return try ICEAgent(
                 loop: loop, role: configuration.iceRole, scope: configuration.scope, ports: configuration.ports,
-                servers: configuration.servers, events: events, datagrams: datagrams)
+                servers: configuration.servers, relayTimeout: configuration.relayTimeout, events: events,
+                datagrams: datagrams)
         }
     }
 }

@@ -13,14 +13,10 @@ enum RoomLoop {
     static func makePeer(_ request: PeerRequest) throws(TransportError) -> Peer {
         var configuration = PeerConfiguration(
             iceRole: request.role, certificate: try certificate.get(), cname: request.cname,
-            scope: .reaching(request.server),
+            scope: .reaching(request.server, and: request.servers),
             impairment: request.impairment)
         configuration.connectTimeout = request.connectTimeout
         configuration.servers = request.servers
-        // The relay may be elsewhere than a server on this machine.
-        if configuration.scope == .loopback, request.servers.servers.contains(where: { $0.host != "127.0.0.1" }) {
-            configuration.scope = .any
-        }
         configuration.pathTimeout = request.pathTimeout
         return try Peer(loop: shared, configuration: configuration)
     }

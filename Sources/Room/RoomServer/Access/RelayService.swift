@@ -4,7 +4,7 @@ internal import PeerLoop
 internal import RTP
 package import RoomProtocol
 
-/// The STUN and TURN servers that clients are told, each with credentials of its own.
+/// The STUN and TURN servers that clients are told, with credentials for each access token.
 package struct RelayService: Sendable {
     package enum Key: Sendable, Equatable {
         /// The secret of a TURN server that checks credentials which expire: coturn's `static-auth-secret`.
@@ -33,7 +33,7 @@ package struct RelayService: Sendable {
         var (reflectors, relays): ([String], [String]) = ([], [])
         for url in urls {
             do throws(TransportError) {
-                // The user is made for each participant.
+                // The user is made for each access token.
                 let server = try ICEServer(url: url, username: "user", credential: "password")
                 if server.kind == .stun { reflectors.append(url) } else { relays.append(url) }
             } catch {
@@ -54,15 +54,18 @@ package struct RelayService: Sendable {
         if case .secret = key, !relays.isEmpty { lifetime / 2 } else { nil }
     }
 
-    /// The list for a participant.
+    /// The list for participants with an access token. They share one user, so that a TURN server's limit on the allocations
+    /// of a user (coturn's `user-quota`) holds for them together.
     ///
     /// - Parameter time: seconds since 1970.
-    func servers(for participant: String, at time: Int) -> [ICEServerInfo] {
+    func servers(for token: String, at time: Int) -> [ICEServerInfo] {
         var list = reflectors.isEmpty ? [] : [ICEServerInfo(urls: reflectors)]
         guard let key, !relays.isEmpty else { return list }
         switch key {
         case .secret(let secret):
-            let user = "\(time + lifetime):\(participant)"
+            // Not the token, because TURN servers log users. It begins as no user does, whose password is such a sum.
+            let sum = RelayCredential.sum(of: "token \(token)", secret: secret)
+            let user = "\(time + lifetime):" + sum.prefix(8).map { String(format: "%02x", $0) }.joined()
             let password = Data(RelayCredential.sum(of: user, secret: secret)).base64EncodedString()
             list.append(ICEServerInfo(urls: relays, username: user, credential: password))
         case .fixed(let user, let password):
@@ -71,7 +74,7 @@ package struct RelayService: Sendable {
         return list
     }
 
-    func servers(for participant: String) -> [ICEServerInfo] {
-        servers(for: participant, at: Int(Date().timeIntervalSince1970))
+    func servers(for token: String) -> [ICEServerInfo] {
+        servers(for: token, at: Int(Date().timeIntervalSince1970))
     }
 }

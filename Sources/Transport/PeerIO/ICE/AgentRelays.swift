@@ -16,15 +16,13 @@ final class AgentRelays {
     private static let headStart = TimeInterval.milliseconds(300)
     /// From one stage to the next.
     private static let stage = TimeInterval.milliseconds(400)
-    /// How long libnice may take for an allocation before this end asks the server for the reason.
-    private static let patience = TimeInterval.seconds(3)
-    /// The limit of each step of a connection in seconds.
+    /// The limit of each wait for a server in seconds.
     private static let stepLimit: UInt32 = 3
     private static let threads = DispatchQueue(label: "turn", attributes: .concurrent)
 
     let policy: ICEPolicy
-    /// Why no server works.
-    private(set) var problem: TransportError?
+    /// Why no server works, as far as it is known.
+    var problem: TransportError? { problems.first }
     /// Whether libnice has got a relayed address.
     private(set) var hasRelay = false
 
@@ -35,13 +33,20 @@ final class AgentRelays {
     /// The servers that libnice has, in its order.
     private var added: [ICEServer] = []
     private var tunnels: [RelayTunnel] = []
+    private var problems: RelayProblems
+    private let hasFour: Bool
+    private let timeout: TimeInterval
     private var preparing = 0
+    private var trials = 0
+    /// The work of threads for this agent.
+    private var works: [RelayWork] = []
     private var stages: [[ICEServer]] = []
     /// Whether the direct way still has its head start.
     private var isWaiting = false
     private var hasBegun = false
     private var isConnected = false
     private var isTested = false
+    private var hasTimedOut = false
     private var isOpen = true
     private var timer: LoopTimer?
     /// Whether libnice has ended its search, as far as it has the servers.
@@ -50,13 +55,18 @@ final class AgentRelays {
     private let onProblem: (TransportError) -> Void
 
     /// - Parameters:
+    ///   - hasFour: whether the agent has an IPv4 address of its own.
+    ///   - timeout: how long libnice may take for an allocation before this end asks the servers for the reason.
     ///   - onEnd: called when all addresses of this end are known.
     ///   - onProblem: called if there is no relay, and nothing else to use.
     init(
-        _ servers: ICEServers, loop: EventLoop, agent: OpaquePointer, stream: UInt32, onEnd: @escaping () -> Void,
-        onProblem: @escaping (TransportError) -> Void
+        _ servers: ICEServers, loop: EventLoop, agent: OpaquePointer, stream: UInt32, hasFour: Bool,
+        timeout: TimeInterval, onEnd: @escaping () -> Void, onProblem: @escaping (TransportError) -> Void
     ) {
         self.servers = servers.servers.filter { $0.kind != .stun }
+        problems = RelayProblems(self.servers)
+        self.hasFour = hasFour
+        self.timeout = timeout
         policy = servers.policy
         self.loop = loop
         self.agent = agent
@@ -92,12 +102,12 @@ final class AgentRelays {
         guard isOpen, !isEnough, !stages.isEmpty else { return }
         let next = stages.removeFirst()
         for server in next {
-            if let address = AddressScope.canonical(server.host), server.relayTransport != .tls {
+            if let address = AddressScope.canonical(server.host), server.relayTransport == .udp {
                 do throws(TransportError) {
                     _ = try RelayAccess.addresses(of: server)
                     add(server, at: address, server.port)
                 } catch {
-                    note(error)
+                    problems.note(error, of: server)
                 }
             } else {
                 preparing += 1
@@ -105,16 +115,22 @@ final class AgentRelays {
             }
         }
         timer?.disarm()
-        timer = loop.schedule(after: stages.isEmpty ? Self.patience : Self.stage) { [weak self] in
+        timer = loop.schedule(after: stages.isEmpty ? timeout : Self.stage) { [weak self] in
             guard let self else { return }
-            if stages.isEmpty { test() } else { beginStage() }
+            if stages.isEmpty { timedOut() } else { beginStage() }
         }
+    }
+
+    private func timedOut() {
+        hasTimedOut = true
+        test()
     }
 
     /// The agent has a pair, with or without a relay.
     func connected() {
         isConnected = true
         timer?.disarm()
+        for work in works { work.cancel() }
         endIfSettled()
     }
 
@@ -128,6 +144,7 @@ final class AgentRelays {
     func found() {
         hasRelay = true
         timer?.disarm()
+        for work in works { work.cancel() }
     }
 
     /// Ends the work of these servers, except for the tunnels, which it returns: libnice still frees its allocations
@@ -135,6 +152,7 @@ final class AgentRelays {
     func close() -> [RelayTunnel] {
         isOpen = false
         timer?.disarm()
+        for work in works { work.cancel() }
         defer { tunnels = [] }
         return tunnels
     }
@@ -156,37 +174,50 @@ final class AgentRelays {
         hasGathered = false
     }
 
-    private func note(_ error: TransportError) { problem = problem ?? error }
+    // MARK: - Names and connections
 
-    // MARK: - Names and TLS
-
-    /// The addresses of a server, or a connection to it, which libnice needs before it can use the server.
+    /// The addresses of a server, or a connection to it.
     private enum Prepared: Sendable {
         case addresses([String])
-        case secured(RelayStream)
+        case connected(RelayStream)
         case failed(TransportError)
     }
 
-    private func prepare(_ server: ICEServer) {
+    /// Runs `body` on a thread, then `after` on the loop, unless these servers are closed by then.
+    private func run<Outcome: Sendable>(
+        _ body: @escaping @Sendable (RelayWork) -> Outcome, after: @escaping @Sendable (AgentRelays, Outcome) -> Void
+    ) {
+        let work = RelayWork()
+        works.append(work)
         let this = LoopBound(self, loop: loop)
         Self.threads.async {
-            var result: Prepared
-            do throws(TransportError) {
-                result =
-                    server.relayTransport == .tls
-                    ? .secured(try RelayAccess.connect(to: server, seconds: Self.stepLimit))
-                    : .addresses(try RelayAccess.addresses(of: server))
-            } catch {
-                result = .failed(error)
+            let outcome = body(work)
+            this.loop.execute {
+                this.value.works.removeAll { $0 === work }
+                if this.value.isOpen { after(this.value, outcome) }
             }
-            this.loop.execute { [result] in this.value.prepared(server, result) }
+        }
+    }
+
+    private func prepare(_ server: ICEServer) {
+        run { work in
+            do throws(TransportError) {
+                return server.relayTransport == .udp
+                    ? .addresses(try RelayAccess.addresses(of: server, during: work))
+                    : .connected(try RelayAccess.connect(to: server, seconds: Self.stepLimit, during: work))
+            } catch {
+                return .failed(error)
+            }
+        } after: {
+            $0.prepared(server, $1)
         }
     }
 
     private func prepared(_ server: ICEServer, _ result: Prepared) {
-        guard isOpen else { return }
         preparing -= 1
         switch result {
+        // A way is there by now. This one would cost an allocation.
+        case _ where isEnough: break
         case .addresses(let all):
             // libnice asks a server from each own address of the same family.
             for isSix in [false, true] {
@@ -194,14 +225,16 @@ final class AgentRelays {
                     add(server, at: address, server.port)
                 }
             }
-        case .secured(let stream):
-            if let tunnel = RelayTunnel(to: stream, on: loop) {
+        case .connected(let stream):
+            if let tunnel = RelayTunnel(to: stream, from: hasFour ? "127.0.0.1" : "::1", on: loop) {
                 tunnels.append(tunnel)
-                add(server, at: "127.0.0.1", tunnel.port)
+                add(server, at: tunnel.address, tunnel.port)
             }
-        case .failed(let error): note(error)
+        case .failed(let error): problems.note(error, of: server)
         }
         endIfSettled()
+        guard isOpen, hasTimedOut, preparing == 0, !isEnough, !isTested else { return }
+        timer = loop.schedule(after: timeout) { [weak self] in self?.timedOut() }
     }
 
     private func endIfSettled() {
@@ -213,30 +246,35 @@ final class AgentRelays {
 
     // MARK: - Reasons
 
-    /// Asks a server why it gives no relay.
+    /// Asks the servers why they give no relay, when none is being prepared any more.
     private func test() {
+        guard isOpen, !isEnough, !isTested, preparing == 0, stages.isEmpty, !servers.isEmpty else { return }
         timer?.disarm()
-        guard isOpen, !isEnough, !isTested, !servers.isEmpty else { return }
         isTested = true
-        if problem != nil, added.isEmpty { return report() }
-        guard let server = added.first ?? servers.first else { return }
-        let this = LoopBound(self, loop: loop)
-        Self.threads.async {
-            var found: TransportError?
-            do throws(TransportError) {
-                _ = try RelayTest.run(server, seconds: Self.stepLimit)
-            } catch {
-                found = error
-            }
-            this.loop.execute { [found] in
-                if let found { this.value.note(found) }
-                this.value.report()
+        for server in problems.untested {
+            trials += 1
+            run { work -> TransportError? in
+                do throws(TransportError) {
+                    _ = try RelayTest.run(server, seconds: Self.stepLimit, during: work)
+                    return nil
+                } catch {
+                    return error
+                }
+            } after: {
+                $0.tried(server, $1)
             }
         }
+        report()
+    }
+
+    private func tried(_ server: ICEServer, _ problem: TransportError?) {
+        trials -= 1
+        problems.note(problem, of: server)
+        report()
     }
 
     private func report() {
-        guard isOpen, !hasRelay, let problem, policy == .relay else { return }
+        guard trials == 0, !isEnough, let problem, policy == .relay else { return }
         onProblem(problem)
     }
 }

@@ -25,7 +25,8 @@ final class ICEAgent: PeerPath, PausedReader {
     private static let pacing: guint = 5
     /// First retransmission time of a lost check in milliseconds, doubling. RFC 8445, section 14.3 has 500.
     private static let checkTimeout: guint = 100
-
+    /// How often a request to a TURN server is sent (Rc in RFC 8489, section 6.2.1).
+    private static let relayRequests: guint = 7
     /// Milliseconds without checks after which a connected agent stops its check timer.
     private static let idleTimeout: guint = 200
     /// How long libnice waits for the response to a check of the selected pair.
@@ -62,7 +63,8 @@ final class ICEAgent: PeerPath, PausedReader {
     /// Events and datagrams arrive on the loop, inside of calls of libnice, so the closures must not close the agent.
     init(
         loop: EventLoop, role: ICERole, scope: ListeningScope, ports: ClosedRange<UInt16>?,
-        servers: ICEServers = ICEServers(), events: @escaping (ICEEvent) -> Void,
+        servers: ICEServers = ICEServers(), relayTimeout: TimeInterval = .seconds(3),
+        events: @escaping (ICEEvent) -> Void,
         datagrams: @escaping (Span<UInt8>) -> Void
     ) throws(TransportError) {
         loop.preconditionOnLoop()
@@ -83,6 +85,11 @@ final class ICEAgent: PeerPath, PausedReader {
         nice_agent_set_flag(agent, "controlling-mode", role == .controlling ? 1 : 0)
         nice_agent_set_number(agent, "stun-pacing-timer", Self.pacing)
         nice_agent_set_number(agent, "stun-initial-timeout", Self.checkTimeout)
+        // Up to 8 s in all. With libnice's default of three, a round trip above 0.5 s gets no allocation, and an outage of
+        // that length ends one.
+        if servers.servers.contains(where: { $0.kind != .stun }) {
+            nice_agent_set_number(agent, "stun-max-retransmissions", Self.relayRequests)
+        }
         nice_agent_set_flag(agent, "force-relay", servers.policy == .relay ? 1 : 0)
         Self.setReflector(agent, servers.servers)
         let stream = nice_agent_add_stream(agent, 1)
@@ -114,21 +121,27 @@ final class ICEAgent: PeerPath, PausedReader {
         connect("component-state-changed", to: unsafeBitCast(stateChanged, to: GCallback.self), this)
         attach()
         relays = AgentRelays(
-            servers, loop: loop, agent: agent, stream: stream, onEnd: { [unowned self] in reportEnd() },
+            servers, loop: loop, agent: agent, stream: stream,
+            hasFour: scope.addresses.contains { !$0.contains(":") }, timeout: relayTimeout,
+            onEnd: { [unowned self] in reportEnd() },
             onProblem: { [unowned self] in self.events(.impossible($0)) })
     }
 
     /// Sets the STUN server that tells this end its public address. libnice has one.
     private static func setReflector(_ agent: OpaquePointer, _ servers: [ICEServer]) {
-        let usable = servers.first { server in
-            guard server.kind == .stun else { return false }
-            // libnice resolves names itself, and only this end's user may name any host.
-            return server.origin == .configured
-                || AddressScope(server.host).map { RelayAccess.isOpen($0, to: server.origin) } == true
-        }
-        guard let usable else { return }
+        guard let usable = reflector(among: servers) else { return }
         nice_agent_set_text(agent, "stun-server", usable.host)
         nice_agent_set_number(agent, "stun-server-port", guint(usable.port))
+    }
+
+    /// The first STUN server that this end may ask.
+    static func reflector(among servers: [ICEServer]) -> ICEServer? {
+        servers.first { server in
+            guard server.kind == .stun else { return false }
+            // libnice resolves names itself, and only this end's user may name any host.
+            guard server.origin != .configured else { return true }
+            return AddressScope(server.host) != nil && (try? RelayAccess.addresses(of: server)) != nil
+        }
     }
 
     deinit {

@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CNice
+package import PeerLoop
 
 /// The addresses of this machine on which a peer listens.
 package enum ListeningScope: Sendable, Hashable {
@@ -21,6 +22,16 @@ package enum ListeningScope: Sendable, Hashable {
         guard let address, case .loopback = AddressScope(address) else { return .anyButLoopback }
         // A server at ::1 may have its media at 127.0.0.1, or the reverse.
         return address.contains(":") ? .addresses(["127.0.0.1", "::1"]) : .loopback
+    }
+
+    /// The scope that reaches a machine at this literal address, and these servers. A relay may be elsewhere than a machine
+    /// that is this one.
+    package static func reaching(_ address: String?, and servers: ICEServers) -> ListeningScope {
+        let scope = reaching(address)
+        guard scope != .anyButLoopback, servers.servers.contains(where: { !scope.addresses.contains($0.host) }) else {
+            return scope
+        }
+        return scope == .loopback ? .any : .addresses(scope.addresses + machineAddresses())
     }
 
     /// The literal addresses.

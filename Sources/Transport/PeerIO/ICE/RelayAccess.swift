@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CNice
+internal import Dispatch
 internal import Glibc
 internal import PeerLoop
 internal import RTP
@@ -13,9 +14,15 @@ enum RelayAccess {
     ///
     /// An address that the other end of the connection named may lead to a third party. It counts only within the reach of
     /// that end: a public server leads to public addresses alone.
-    static func addresses(of server: ICEServer) throws(TransportError) -> [String] {
-        let all = AddressScope(server.host) == nil ? resolved(server.host) : [server.host]
+    static func addresses(
+        of server: ICEServer, during work: RelayWork? = nil
+    ) throws(TransportError) -> [String] {
+        let all = AddressScope(server.host) == nil ? resolved(server.host, work) : [server.host]
         guard !all.isEmpty else {
+            if let work, work.isOver {
+                throw problem(
+                    "turn.unreachable", server, "no name server responded within \(work.seconds) s. Check the network")
+            }
             throw problem("turn.unreachable", server, "its name is unknown. Check the name and the network")
         }
         let allowed = all.filter { AddressScope($0).map { isOpen($0, to: server.origin) } ?? false }
@@ -50,10 +57,10 @@ enum RelayAccess {
         }
     }
 
-    private static func resolved(_ name: String) -> [String] {
+    private static func resolved(_ name: String, _ work: RelayWork?) -> [String] {
         let resolver = g_resolver_get_default()
         defer { g_object_unref(resolver) }
-        guard let list = g_resolver_lookup_by_name(resolver, name, nil, nil) else { return [] }
+        guard let list = g_resolver_lookup_by_name(resolver, name, work?.cancellable, nil) else { return [] }
         defer { g_resolver_free_addresses(list) }
         var found: [String] = []
         var item: UnsafeMutablePointer<GList>? = list
@@ -80,14 +87,18 @@ enum RelayAccess {
 
     /// Opens a TCP connection to a server, with TLS if its transport is that. The first address that accepts counts.
     ///
-    /// - Parameter seconds: the limit of each step.
-    static func connect(to server: ICEServer, seconds: UInt32) throws(TransportError) -> RelayStream {
+    /// - Parameters:
+    ///   - seconds: the limit of each wait for the server, also of the stream that this returns.
+    ///   - work: its end ends the call.
+    static func connect(
+        to server: ICEServer, seconds: UInt32, during work: RelayWork
+    ) throws(TransportError) -> RelayStream {
         var last = problem("turn.unreachable", server, "it has no address")
-        for address in try addresses(of: server) {
+        for address in try addresses(of: server, during: work) {
             do throws(TransportError) {
-                let stream = try connect(to: address, of: server, seconds: seconds)
+                let stream = try connect(to: address, of: server, seconds: seconds, work)
                 guard server.relayTransport == .tls else { return stream }
-                return try secure(stream, to: server)
+                return try secure(stream, to: server, work)
             } catch {
                 last = error
             }
@@ -96,7 +107,7 @@ enum RelayAccess {
     }
 
     private static func connect(
-        to address: String, of server: ICEServer, seconds: UInt32
+        to address: String, of server: ICEServer, seconds: UInt32, _ work: RelayWork
     ) throws(TransportError) -> RelayStream {
         let client = g_socket_client_new()
         defer { g_object_unref(client) }
@@ -106,25 +117,25 @@ enum RelayAccess {
         let place = g_inet_socket_address_new_from_string(address, guint(server.port))
         defer { g_object_unref(place) }
         var error: UnsafeMutablePointer<GError>?
-        guard let connection = g_socket_client_connect(client, OpaquePointer(place), nil, &error) else {
-            throw problem("turn.unreachable", server, reason(of: error) + ". Check its port and the firewall")
+        guard let connection = g_socket_client_connect(client, OpaquePointer(place), work.cancellable, &error) else {
+            throw problem("turn.unreachable", server, reason(of: error, work) + ". Check its port and the firewall")
         }
         let raw = UnsafeMutableRawPointer(connection)
-        if let socket = g_socket_connection_get_socket(connection) {
-            RelayStream.prepare(descriptor: g_socket_get_fd(socket))
-        }
-        return RelayStream(raw.assumingMemoryBound(to: GIOStream.self))
+        return RelayStream(
+            raw.assumingMemoryBound(to: GIOStream.self), socket: g_socket_connection_get_socket(connection))
     }
 
     /// Adds TLS (RFC 8446) to a connection. The certificate has to be for the server's host.
-    private static func secure(_ plain: RelayStream, to server: ICEServer) throws(TransportError) -> RelayStream {
+    private static func secure(
+        _ plain: RelayStream, to server: ICEServer, _ work: RelayWork
+    ) throws(TransportError) -> RelayStream {
         let identity = g_network_address_new(server.host, guint16(server.port))
         defer { identity.map { g_object_unref(UnsafeMutableRawPointer($0)) } }
         var error: UnsafeMutablePointer<GError>?
         guard let secured = g_tls_client_connection_new(plain.stream, identity, &error) else {
             throw problem("turn.certificate", server, "\(reason(of: error)). Install glib-networking")
         }
-        let result = RelayStream(secured)
+        let result = RelayStream(secured, socket: plain.socket)
         let connection = UnsafeMutableRawPointer(secured).assumingMemoryBound(to: GTlsConnection.self)
         if let file = server.authorities {
             guard let authorities = g_tls_file_database_new(file, &error) else {
@@ -135,11 +146,11 @@ enum RelayAccess {
                 connection, UnsafeMutableRawPointer(authorities).assumingMemoryBound(to: GTlsDatabase.self))
             g_object_unref(UnsafeMutableRawPointer(authorities))
         }
-        guard g_tls_connection_handshake(connection, nil, &error) != 0 else {
+        guard g_tls_connection_handshake(connection, work.cancellable, &error) != 0 else {
             let isCertificate =
                 error.map { $0.pointee.domain == g_tls_error_quark() && $0.pointee.code == badCertificate } ?? false
             guard isCertificate else {
-                throw problem("turn.unreachable", server, "\(reason(of: error)). Check that this port has TLS")
+                throw problem("turn.unreachable", server, "\(reason(of: error, work)). Check that this port has TLS")
             }
             g_error_free(error)
             throw problem(
@@ -153,48 +164,82 @@ enum RelayAccess {
     private static let badCertificate = gint(G_TLS_ERROR_BAD_CERTIFICATE.rawValue)
 
     /// The message of an error, without its full stop. Frees it.
-    private static func reason(of error: UnsafeMutablePointer<GError>?) -> String {
+    private static func reason(of error: UnsafeMutablePointer<GError>?, _ work: RelayWork? = nil) -> String {
         guard let error else { return "unknown" }
         defer { g_error_free(error) }
+        if let work, work.isOver { return "it did not finish within \(work.seconds) s" }
         let text = error.pointee.message.map { String(cString: $0) } ?? "unknown"
         let plain = text.hasSuffix(".") ? String(text.dropLast()) : text
         return plain.prefix(1).lowercased() + plain.dropFirst()
     }
 }
 
+/// Blocking work at a server, which ends early when its time is over or its owner cancels it. On any thread.
+///
+/// The limits of single waits are not enough: a server that sends a byte now and then keeps each of them.
+final class RelayWork: @unchecked Sendable {
+    // Sendable by hand: a GCancellable is safe on all threads.
+    let cancellable: UnsafeMutablePointer<GCancellable>
+    let seconds: Int
+    private static let timers = DispatchQueue(label: "turn-limits")
+
+    /// - Parameter seconds: from now to its end.
+    init(seconds: Int = 10) {
+        cancellable = g_cancellable_new()
+        self.seconds = seconds
+        Self.timers.asyncAfter(deadline: .now() + .seconds(seconds)) { [weak self] in self?.cancel() }
+    }
+
+    deinit { g_object_unref(UnsafeMutableRawPointer(cancellable)) }
+
+    func cancel() { g_cancellable_cancel(cancellable) }
+
+    var isOver: Bool { g_cancellable_is_cancelled(cancellable) != 0 }
+}
+
 /// A connection to a TURN server that one thread uses at a time.
 final class RelayStream: @unchecked Sendable {
     // Sendable by hand: its owner passes it on to another thread as a whole.
     let stream: UnsafeMutablePointer<GIOStream>
+    /// The socket below, which the stream owns.
+    let socket: UnsafeMutablePointer<GSocket>?
     /// Bytes that the kernel may queue for the connection. More would delay media rather than drop it.
     private static let buffer: Int32 = 128 << 10
 
-    /// Takes over the reference.
-    init(_ stream: UnsafeMutablePointer<GIOStream>) { self.stream = stream }
-
-    deinit {
-        g_object_unref(UnsafeMutableRawPointer(stream))
-    }
-
-    static func prepare(descriptor: Int32) {
-        var (size, on) = (buffer, Int32(1))
+    /// Takes over the reference to the stream.
+    init(_ stream: UnsafeMutablePointer<GIOStream>, socket: UnsafeMutablePointer<GSocket>?) {
+        self.stream = stream
+        self.socket = socket
+        guard let socket else { return }
+        let descriptor = g_socket_get_fd(socket)
+        var (size, on) = (Self.buffer, Int32(1))
         let length = socklen_t(MemoryLayout<Int32>.size)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, length)
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, length)
     }
 
-    /// Sends all bytes. Returns false if the connection has ended.
-    func send(_ bytes: [UInt8]) -> Bool {
+    deinit {
+        g_object_unref(UnsafeMutableRawPointer(stream))
+    }
+
+    /// Lets the server be silent for as long as it likes.
+    func removeLimit() {
+        if let socket { g_socket_set_timeout(socket, 0) }
+    }
+
+    /// Sends all bytes. Returns false if the connection or the work has ended.
+    func send(_ bytes: [UInt8], during work: RelayWork) -> Bool {
         var written: gsize = 0
         return g_output_stream_write_all(
-            g_io_stream_get_output_stream(stream), bytes, gsize(bytes.count), &written, nil, nil)
+            g_io_stream_get_output_stream(stream), bytes, gsize(bytes.count), &written, work.cancellable, nil)
             != 0
     }
 
-    /// The next bytes. Nil if the connection has ended, or its limit of time has passed.
-    func receive(atMost count: Int) -> [UInt8]? {
+    /// The next bytes. Nil if the connection or the work has ended, or the limit of time has passed.
+    func receive(atMost count: Int, during work: RelayWork) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
-        let length = g_input_stream_read(g_io_stream_get_input_stream(stream), &bytes, gsize(count), nil, nil)
+        let length = g_input_stream_read(
+            g_io_stream_get_input_stream(stream), &bytes, gsize(count), work.cancellable, nil)
         return length > 0 ? Array(bytes[..<length]) : nil
     }
 

@@ -17,21 +17,30 @@ package enum RelayTest {
         package init(relay: TransportAddress, isHidden: Bool) { (self.relay, self.isHidden) = (relay, isHidden) }
     }
 
-    /// Blocks, up to a few times `seconds`.
+    /// Blocks, up to a few times `seconds`, and 10 s at most.
     ///
     /// Throws `turn.unauthorized`, `turn.unreachable`, `turn.certificate` or `turn.refused`, with the fix.
     package static func run(_ server: ICEServer, seconds: UInt32 = 3) throws(TransportError) -> Outcome {
+        try run(server, seconds: seconds, during: RelayWork())
+    }
+
+    /// - Parameter work: its end ends the trial, as if the server did not respond.
+    static func run(
+        _ server: ICEServer, seconds: UInt32, during work: RelayWork
+    ) throws(TransportError) -> Outcome {
         guard let transport = server.relayTransport else {
             throw TransportError(code: "turn.refused", message: "\(server.url) is no TURN server. Name one.")
         }
         let exchange: any Exchange =
             switch transport {
-            case .udp: try DatagramExchange(to: server, seconds: seconds)
-            case .tcp, .tls: StreamExchange(try RelayAccess.connect(to: server, seconds: seconds))
+            case .udp: try DatagramExchange(to: server, seconds: seconds, during: work)
+            case .tcp, .tls:
+                StreamExchange(
+                    stream: try RelayAccess.connect(to: server, seconds: seconds, during: work), work: work)
             }
         defer { exchange.close() }
         let relay = try allocate(at: server, over: exchange)
-        let isPublic = try RelayAccess.addresses(of: server).allSatisfy { AddressScope($0) == .global }
+        let isPublic = try RelayAccess.addresses(of: server, during: work).allSatisfy { AddressScope($0) == .global }
         return Outcome(relay: relay, isHidden: isPublic && AddressScope(relay.host) != .global)
     }
 
@@ -96,12 +105,11 @@ extension Exchange {
 
 private struct StreamExchange: Exchange {
     let stream: RelayStream
-
-    init(_ stream: RelayStream) { self.stream = stream }
+    let work: RelayWork
 
     func ask(_ method: UInt16, _ request: (STUNTransaction) -> [UInt8]) -> TURN.Response? {
         let transaction = newTransaction()
-        guard stream.send(request(transaction)) else { return nil }
+        guard stream.send(request(transaction), during: work) else { return nil }
         var bytes: [UInt8] = []
         // A response has a header of 20 bytes, with the length of the rest, and ends where it says (RFC 8489, section 6.2.2).
         while true {
@@ -111,7 +119,7 @@ private struct StreamExchange: Exchange {
                 bytes = []
                 continue
             }
-            guard let more = stream.receive(atMost: total - bytes.count) else { return nil }
+            guard let more = stream.receive(atMost: total - bytes.count, during: work) else { return nil }
             bytes += more
         }
     }
@@ -122,11 +130,14 @@ private struct StreamExchange: Exchange {
 private final class DatagramExchange: Exchange {
     private let socket: Int32
     private let milliseconds: Int
+    private let work: RelayWork
+    /// Readable at the end of the work. -1 if there is no descriptor left.
+    private let end: Int32
 
-    init(to server: ICEServer, seconds: UInt32) throws(TransportError) {
+    init(to server: ICEServer, seconds: UInt32, during work: RelayWork) throws(TransportError) {
         milliseconds = Int(seconds) * 1000
         var opened: Int32 = -1
-        for address in try RelayAccess.addresses(of: server) where opened < 0 {
+        for address in try RelayAccess.addresses(of: server, during: work) where opened < 0 {
             opened = Self.open(to: address, server.port)
         }
         guard opened >= 0 else {
@@ -134,6 +145,12 @@ private final class DatagramExchange: Exchange {
                 "turn.unreachable", server, "this machine has no route to it. Check the network")
         }
         socket = opened
+        self.work = work
+        end = g_cancellable_get_fd(work.cancellable)
+    }
+
+    deinit {
+        if end >= 0 { g_cancellable_release_fd(work.cancellable) }
     }
 
     private static func open(to address: String, _ port: UInt16) -> Int32 {
@@ -160,14 +177,14 @@ private final class DatagramExchange: Exchange {
         let bytes = request(transaction)
         var (pause, left) = (250, milliseconds)
         var datagram = [UInt8](repeating: 0, count: PacketBuffer.capacity)
-        while left > 0 {
+        while left > 0, !work.isOver {
             // A port that is closed reports itself at the next call.
             _ = Glibc.send(socket, bytes, bytes.count, 0)
-            let end = EventLoop.now + .milliseconds(Int64(min(pause, left)))
+            let next = EventLoop.now + .milliseconds(Int64(min(pause, left)))
             while true {
-                let rest = (end - EventLoop.now).nanoseconds / 1_000_000
-                var entry = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
-                guard rest > 0, poll(&entry, 1, Int32(rest)) > 0 else { break }
+                let rest = (next - EventLoop.now).nanoseconds / 1_000_000
+                var entries = [socket, end].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+                guard rest > 0, poll(&entries, 2, Int32(rest)) > 0, entries[1].revents == 0 else { break }
                 let length = recv(socket, &datagram, datagram.count, 0)
                 guard length > 0 else { break }
                 if let response = TURN.response(Array(datagram[..<length]), to: transaction, method: method) {
