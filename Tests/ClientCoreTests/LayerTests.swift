@@ -40,12 +40,11 @@ import TestSupport
         }
     }
 
-    @Test func `the server's limit is for the sum of the layers`() async throws {
+    @Test func `the server's limit is for each layer, because a viewer gets one of them`() async throws {
         try await withUplink { call in
             call.session.setLimit(1_000_000, of: 1)
             let limits = call.track.limits
-            #expect(limits[.quarter]?.rate == 300_000)
-            #expect((600_000...700_000).contains(limits[.half]?.rate ?? 0))
+            #expect(limits[.half]?.rate == 1_000_000)
             #expect(limits[.full]?.rate == 0)
             let layers = call.session.published()[0].layers
             #expect(layers.map(\.isActive) == [true, true, false])
@@ -53,6 +52,24 @@ import TestSupport
             #expect(
                 call.track.news.last
                     == "the networks of all subscribers carry 1000 kbit/s: 320x180 and 640x360, without 1280x720")
+        }
+    }
+
+    @Test func `a link that carries more than half of the whole size gets it, beside the lower ones`() async throws {
+        try await withUplink { call in
+            call.session.setLimit(1_500_000, layers: ["q", "f"], of: 1)
+            #expect(call.track.limits.mapValues(\.rate) == [.quarter: 1_500_000, .half: 0, .full: 1_500_000])
+        }
+    }
+
+    @Test func `those who watch a layer that there is no longer get the lowest one`() async throws {
+        try await withUplink { call in
+            call.track.layers = [.half, .full]
+            call.session.setLimit(nil, layers: ["q"], of: 1)
+            #expect(call.track.limits[.half]?.rate ?? 0 > 0 && call.track.limits[.full]?.rate == 0)
+            call.track.layers = []
+            call.session.setLimit(nil, layers: ["q"], of: 1)
+            #expect(call.track.limits[.full]?.rate ?? 0 > 0)
         }
     }
 
@@ -110,7 +127,7 @@ import TestSupport
         try await withUplink { call in
             call.track.layers = [.half, .full]
             call.session.setLimit(700_000, of: 1)
-            #expect((600_000...700_000).contains(call.track.limits[.half]?.rate ?? 0))
+            #expect(call.track.limits[.half]?.rate == 700_000)
             #expect(call.session.published()[0].layers.map(\.isActive) == [false, true, false])
         }
     }

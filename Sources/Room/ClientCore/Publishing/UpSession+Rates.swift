@@ -24,11 +24,10 @@ extension UpSession {
         for (index, track) in tracks.enumerated() where track.isVideo {
             let limit = track.roomLimit.map { PathRate.ofMedia(Double($0)) }
             track.isLimitedByRoom = limit.map { $0 < shares?[index] ?? .infinity } ?? false
-            let share = [shares?[index], limit].compactMap(\.self).min()
             if track.isLayered {
-                splitRate(share, among: layers[index], of: track)
+                splitRate(shares?[index], among: layers[index], of: track)
             } else {
-                limitEncoding(track, to: share)
+                limitEncoding(track, to: [shares?[index], limit].compactMap(\.self).min())
             }
         }
     }
@@ -38,9 +37,13 @@ extension UpSession {
         let passes = encoder == nil && track.isVideo
         let used = track.encodings.reduce(0) { $0 + (passes ? $1.offeredRate : $1.pathRate).rate }
         var wished = encoder?.wishedBitsPerSecond ?? 0
-        if track.isLayered { wished = track.layerShares.demand(of: layers) }
+        if track.isLayered {
+            wished = track.layerShares.demand(of: layers, most: track.roomLimit)
+        } else {
+            wished = min(wished, track.roomLimit ?? wished)
+        }
         var stream = RateShares.Stream(
-            isVideo: track.isVideo, used: used, wished: wished > 0 ? min(wished, track.roomLimit ?? wished) : nil,
+            isVideo: track.isVideo, used: used, wished: wished > 0 ? wished : nil,
             hasSent: track.framesSent > 0)
         if track.isVideo, track.watched?.isEmpty == true { stream.wished = 0 }
         return stream
@@ -71,8 +74,14 @@ extension UpSession {
     private func states(of track: Track) -> [LayerShares.Layer] {
         let source = track.offer.track
         let there = source.layers.count > 1 ? source.layers : [.full]
-        return track.encodings.filter { there.contains($0.layer) }.map { encoding in
-            let isWatched = track.watched?.contains(encoding.layer) ?? true
+        let encodings = track.encodings.filter { there.contains($0.layer) }
+        var watched = track.watched
+        // Those who watch a layer that there is no longer get the lowest one, until the server knows.
+        if let named = watched, !named.isEmpty, !encodings.contains(where: { named.contains($0.layer) }) {
+            watched = Set(encodings.prefix(1).map(\.layer))
+        }
+        return encodings.map { encoding in
+            let isWatched = watched?.contains(encoding.layer) ?? true
             guard let encoder = source.encoderStatistics(of: encoding.layer) else {
                 // It cannot be sent with fewer bits than it has.
                 let used = PathRate.media(onPath: max(encoding.offeredRate.rate, RateShares.leastPassing))
@@ -92,7 +101,7 @@ extension UpSession {
         let media = share.map {
             target == 0 ? 0 : max(Self.leastRate, Int(PathRate.media(onPath: $0 - PathRate.ofMedia(0) * Double(more))))
         }
-        let verdicts = track.layerShares.split(media, among: layers, now: loop.now)
+        let verdicts = track.layerShares.split(media, most: track.roomLimit, among: layers, now: loop.now)
         let isSeveral = verdicts.count { if case .on = $0 { true } else { false } } > 1
         for encoding in track.encodings {
             let place = layers.firstIndex { $0.layer == encoding.layer }
@@ -130,7 +139,8 @@ extension UpSession {
         if !isFirst || on.count < track.encodings.count { track.offer.track.layersChanged(quality(of: track)) }
     }
 
-    /// Sets how much of a stream the best link of a subscriber carries, in bits per second of media. Nil if one carries all of it.
+    /// Sets how much of a stream the best link of a subscriber carries, in bits per second of media. It gets one layer, so this
+    /// is for each of them by itself. Nil if one carries all of it.
     ///
     /// - Parameter layers: the layers that somebody watches. Nil for all; without any, nothing is sent.
     func setLimit(_ bitsPerSecond: Int?, layers: [String]? = nil, of stream: Int) {
