@@ -80,7 +80,8 @@ struct LayerTests {
         #expect((700_000...1_300_000).contains(limit), "\(limit)")
     }
 
-    @Test func `two viewers get the layers that their links carry, because each would take bits from the other`() throws {
+    @Test func `two viewers get the layers that their links carry, because each would take bits from the other`() throws
+    {
         let stage = Stage([Self.link(1_300_000), Self.link(5_000_000)])
         stage.begin()
         let report = try stage.run(20)

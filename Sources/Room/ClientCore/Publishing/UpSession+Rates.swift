@@ -21,7 +21,8 @@ extension UpSession {
         tellDemand(streams.isEmpty ? nil : Int(RateShares.demand(of: streams)))
         let repairs = tracks.flatMap(\.encodings).reduce(0) { $0 + $1.repairRate.rate }
         let shares = target.map { RateShares.shares(of: Double($0), among: streams, repairs: repairs) }
-        for (index, track) in tracks.enumerated() where track.isVideo {
+        // A track that is not accepted yet has encodings that may be refused.
+        for (index, track) in tracks.enumerated() where track.isVideo && track.stream != nil {
             let limit = track.roomLimit.map { PathRate.ofMedia(Double($0)) }
             track.isLimitedByRoom = limit.map { $0 < shares?[index] ?? .infinity } ?? false
             if track.isLayered {
@@ -33,7 +34,7 @@ extension UpSession {
     }
 
     private func stream(of track: Track, _ layers: [LayerShares.Layer]) -> RateShares.Stream {
-        let encoder = track.offer.track.encoderStatistics
+        let encoder = track.offer.track.encoderStatistics(of: track.encodings.first?.layer ?? .full)
         let passes = encoder == nil && track.isVideo
         let used = track.encodings.reduce(0) { $0 + (passes ? $1.offeredRate : $1.pathRate).rate }
         var wished = encoder?.wishedBitsPerSecond ?? 0
@@ -53,15 +54,25 @@ extension UpSession {
 
     private func limitEncoding(_ track: Track, to share: Double?) {
         guard let encoding = track.encodings.first else { return }
+        let (source, layer) = (track.offer.track, encoding.layer)
+        // Of the layers, the room took a lower one alone.
+        if layer != .full { source.limitRate(bitsPerSecond: 0, of: .full, keepsSize: true) }
         guard track.watched?.isEmpty != true else {
             turn(encoding, of: track, on: false, .subscribers)
-            return track.offer.track.limitRate(bitsPerSecond: 0)
+            return source.limitRate(bitsPerSecond: 0, of: layer, keepsSize: false)
         }
+        let wasOff = !encoding.isOn
         turn(encoding, of: track, on: true)
-        guard let share else { return }
+        guard let share else {
+            // A lower layer is encoded only if a room says that it wants it, and a limit of 0 lasts for a while.
+            if layer != .full || wasOff {
+                source.limitRate(bitsPerSecond: Self.highestRate, of: layer, keepsSize: false)
+            }
+            return
+        }
         setGate(of: encoding, share)
         let media = target == 0 ? 0 : max(Self.leastRate, Int(PathRate.media(onPath: share)))
-        track.offer.track.limitRate(bitsPerSecond: media)
+        source.limitRate(bitsPerSecond: media, of: layer, keepsSize: false)
     }
 
     private func setGate(of encoding: Encoding, _ share: Double) {
@@ -117,6 +128,7 @@ extension UpSession {
             case nil:
                 // The graph has this layer no longer.
                 turn(encoding, of: track, on: false)
+                track.offer.track.endLimit(of: encoding.layer)
             }
         }
         tellLayers(of: track)
@@ -164,9 +176,15 @@ extension UpSession {
     func isDue(_ batch: RTPBatch, of encoding: Encoding, on track: Track) -> Bool {
         guard track.isVideo else { return true }
         let bytes = batch.bytes.count + batch.count * PathRate.packetOverhead
-        let isEncoded = track.offer.track.encoderStatistics(of: encoding.layer) != nil
+        let encoder = track.offer.track.encoderStatistics(of: encoding.layer)
+        let isEncoded = encoder != nil
         if !isEncoded { encoding.offeredBits += bytes * 8 }
         guard encoding.isOn else { return false }
+        if target == 0, encoder?.isResting == false {
+            // The encoder goes on for a recording, although the path carries nothing.
+            (encoding.needsKeyframe, encoding.asked) = (true, loop.now)
+            return false
+        }
         if encoding.needsKeyframe {
             guard batch.isKeyframe else {
                 if loop.now - encoding.asked >= Self.patience {
