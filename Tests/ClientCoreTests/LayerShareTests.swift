@@ -22,9 +22,9 @@ import Testing
         }
 
         /// Twice a second, as a session does.
-        mutating func run(_ seconds: Double, share: Int?) {
+        mutating func run(_ seconds: Double, share: Int?, most: Int? = nil) {
             for _ in 0..<Int(max(1, seconds * 2)) {
-                verdicts = shares.split(share, among: layers, now: now)
+                verdicts = shares.split(share, most: most, among: layers, now: now)
                 now = now + .milliseconds(500)
             }
         }
@@ -121,6 +121,20 @@ import Testing
         #expect(video.shares.demand(of: video.layers) == 0)
     }
 
+    @Test func `what the best link of a viewer carries is for each layer, and is worth probes up to that`() {
+        var video = Video()
+        video.run(1, share: 9_000_000, most: 1_500_000)
+        #expect(video.verdicts == [.on(300_000), .on(1_000_000), .on(1_500_000)])
+        #expect(video.shares.demand(of: video.layers, most: 1_500_000) == 2_800_000)
+        video.run(1.5, share: 9_000_000, most: 900_000)
+        #expect(video.on == "qhf")
+        video.run(1, share: 9_000_000, most: 900_000)
+        #expect(video.verdicts == [.on(300_000), .on(900_000), .off(.network)])
+        #expect(video.shares.demand(of: video.layers, most: 900_000) == 1_200_000)
+        video.run(6, share: nil, most: nil)
+        #expect(video.verdicts == [.on(nil), .on(nil), .on(nil)], "also where nothing measures the own link")
+    }
+
     @Test func `the demand includes the next layer`() {
         var video = Video()
         video.run(1, share: 400_000)
@@ -147,6 +161,23 @@ import Testing
         #expect(video.on == "qh")
         video.run(2, share: 4_000_000)
         #expect(video.on == "qhf")
+    }
+
+    @Test func `overload while a lower layer was watched does not keep the others off for good`() {
+        var video = Video()
+        video.run(1, share: 4_000_000)
+        video[.full].isOverloaded = true
+        video.run(3, share: 4_000_000)
+        video[.half].isOverloaded = true
+        video.run(3, share: 4_000_000)
+        #expect(video.on == "q")
+        for layer in VideoLayer.allCases { video[layer].isOverloaded = false }
+        video[.quarter].isWatched = false
+        video[.half].load = 0.1
+        video.run(1, share: 4_000_000)
+        #expect(video.on == "h")
+        video.run(170, share: 4_000_000)
+        #expect(video.on == "hf")
     }
 
     @Test func `the last layer is never off because of network or processor`() {

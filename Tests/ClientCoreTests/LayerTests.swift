@@ -40,12 +40,11 @@ import TestSupport
         }
     }
 
-    @Test func `the server's limit is for the sum of the layers`() async throws {
+    @Test func `the server's limit is for each layer, because a viewer gets one of them`() async throws {
         try await withUplink { call in
             call.session.setLimit(1_000_000, of: 1)
             let limits = call.track.limits
-            #expect(limits[.quarter]?.rate == 300_000)
-            #expect((600_000...700_000).contains(limits[.half]?.rate ?? 0))
+            #expect(limits[.half]?.rate == 1_000_000)
             #expect(limits[.full]?.rate == 0)
             let layers = call.session.published()[0].layers
             #expect(layers.map(\.isActive) == [true, true, false])
@@ -53,6 +52,24 @@ import TestSupport
             #expect(
                 call.track.news.last
                     == "the networks of all subscribers carry 1000 kbit/s: 320x180 and 640x360, without 1280x720")
+        }
+    }
+
+    @Test func `a link that carries more than half of the whole size gets it, beside the lower ones`() async throws {
+        try await withUplink { call in
+            call.session.setLimit(1_500_000, layers: ["q", "f"], of: 1)
+            #expect(call.track.limits.mapValues(\.rate) == [.quarter: 1_500_000, .half: 0, .full: 1_500_000])
+        }
+    }
+
+    @Test func `those who watch a layer that there is no longer get the lowest one`() async throws {
+        try await withUplink { call in
+            call.track.layers = [.half, .full]
+            call.session.setLimit(nil, layers: ["q"], of: 1)
+            #expect(call.track.limits[.half]?.rate ?? 0 > 0 && call.track.limits[.full]?.rate == 0)
+            call.track.layers = []
+            call.session.setLimit(nil, layers: ["q"], of: 1)
+            #expect(call.track.limits[.full]?.rate ?? 0 > 0)
         }
     }
 
@@ -106,22 +123,59 @@ import TestSupport
         }
     }
 
+    @Test func `an answer may accept a lower layer alone, which then follows the network with its size`() async throws {
+        try await withUplink(accepting: ["h"]) { call in
+            #expect(!call.track.isRefused)
+            call.session.setLimit(400_000, of: 1)
+            #expect((390_000...400_000).contains(call.track.limits[.half]?.rate ?? 0))
+            #expect(call.track.limits[.half]?.keepsSize == false)
+            #expect(call.track.limits[.full]?.rate == 0)
+            for layer in VideoLayer.allCases { call.send(layer, isKeyframe: true) }
+            #expect(call.sent == [1])
+            call.session.setLimit(nil, of: 1)
+            #expect(call.track.limits[.half]?.rate ?? 0 > 1_000_000)
+            #expect(call.track.ended == [.quarter, .full], "their limits must not count for other rooms")
+        }
+    }
+
+    @Test func `an answer that pauses a layer, or does not name layers in the packets, does not get it`() async throws {
+        try await withUplink(accepting: ["q", "~h", "f"]) { call in
+            #expect(call.session.published()[0].layers.map(\.rid) == ["q", "f"])
+        }
+        try await withUplink(isNamed: false) { call in
+            #expect(call.track.isRefused)
+            for layer in VideoLayer.allCases { call.send(layer, isKeyframe: true) }
+            #expect(call.sent == [1])
+        }
+    }
+
+    @Test func `one size that somebody watches again has no limit of 0 any longer`() async throws {
+        try await withUplink(isLayered: false) { call in
+            call.session.setLimit(nil, layers: [], of: 1)
+            call.session.setLimit(nil, of: 1)
+            #expect(call.track.limits[.full]?.rate ?? 0 > 0)
+        }
+    }
+
     @Test func `a layer that the graph has no longer gets no bits, and the others get its share`() async throws {
         try await withUplink { call in
             call.track.layers = [.half, .full]
             call.session.setLimit(700_000, of: 1)
-            #expect((600_000...700_000).contains(call.track.limits[.half]?.rate ?? 0))
+            #expect(call.track.limits[.half]?.rate == 700_000)
             #expect(call.session.published()[0].layers.map(\.isActive) == [false, true, false])
         }
     }
 
     private func withUplink(
-        isLayered: Bool = true, accepting rids: [String] = ["q", "h", "f"],
+        isLayered: Bool = true, accepting rids: [String] = ["q", "h", "f"], isNamed: Bool = true,
         _ body: @escaping @Sendable (LayeredUplink) -> Void
     ) async throws {
         let loop = EventLoop(name: "layers")
         let call = try await onLoop(loop) {
-            Result { LoopBound(try LayeredUplink(loop: loop, isLayered: isLayered, accepting: rids), loop: loop) }
+            Result {
+                LoopBound(
+                    try LayeredUplink(loop: loop, isLayered: isLayered, accepting: rids, isNamed: isNamed), loop: loop)
+            }
         }.get()
         #expect(await eventually { await onLoop(loop) { call.value.session.profile != nil } })
         await Reader(loop).run { body(call.value) }
@@ -178,6 +232,8 @@ private final class LayeredTrack: EncodedTrack {
     func requestKeyframe(of layer: VideoLayer) { requests[layer, default: 0] += 1 }
     func layersChanged(_ quality: VideoQuality) { news.append("\(quality)") }
     func layersRefused() { isRefused = true }
+    private(set) var ended: Set<VideoLayer> = []
+    func endLimit(of layer: VideoLayer) { ended.insert(layer) }
     func disconnect() {}
 }
 
@@ -189,7 +245,7 @@ private final class LayeredUplink {
     private let server: Peer
     private var frames: UInt64 = 0
 
-    init(loop: EventLoop, isLayered: Bool, accepting rids: [String]) throws {
+    init(loop: EventLoop, isLayered: Bool, accepting rids: [String], isNamed: Bool) throws {
         let peer = try Peer(
             loop: loop,
             configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "client"))
@@ -213,8 +269,15 @@ private final class LayeredUplink {
         transport.setup = .passive
         var answer = UpDescription.answer(to: offered, taking: [stream], sessionID: 2, transport: transport)
         answer.media[0].extensions.removeAll { $0.kind == .transportNumber }
-        answer.media[0].simulcast = isLayered && !rids.isEmpty ? Simulcast(isSending: false, rids: rids) : nil
-        try session.accept(Published(sdp: answer.serialized(), streams: [.init(mid: "0", stream: 1)]))
+        answer.media[0].simulcast =
+            isLayered && !rids.isEmpty
+            ? Simulcast(isSending: false, rids: rids.map { $0.replacing("~", with: "") }) : nil
+        if !isNamed { answer.media[0].extensions.removeAll { $0.kind == .streamID } }
+        var text = answer.serialized()
+        for paused in rids where paused.hasPrefix("~") {
+            text = text.replacing(";\(paused.dropFirst());", with: ";\(paused);")
+        }
+        try session.accept(Published(sdp: text, streams: [.init(mid: "0", stream: 1)]))
     }
 
     /// The frames that were sent of each layer, the lowest first.

@@ -85,11 +85,34 @@ import Testing
         #expect(fewer.added.allSatisfy { $0.name == "room" })
     }
 
+    @Test func `a layer that nothing here can encode is left out with a note, and the video goes on`() throws {
+        let offers = "h264-1280x720 I420-1280x720"
+        let plan = try Planner(WithoutEncoder(), MadeUpMachine()).plan(graph(offers, layers: 3))
+        #expect(sizes(plan) == ["video": "h264 full"])
+        #expect(plan.nodes.map(\.name) == ["source", "room"], "no decoder is left over")
+        #expect(plan.node("room")?.notes.count { $0.contains("no H.264 encoder") } == 2)
+    }
+
     @Test func `a graph with the inserted encoders, as a running one is written, gets no second ones`() throws {
         let plan = try plan(graph("I420-1280x720", layers: 3))
         let again = try Planner(LinkedNodes(), MadeUpMachine()).plan(plan.expanded)
         #expect(again.nodes.map(\.name).sorted() == plan.nodes.map(\.name).sorted())
     }
+}
+
+private struct WithoutEncoder: PlanningCatalogue {
+    private let nodes = MadeUpNodes()
+
+    var kinds: [NodeKind] { nodes.kinds }
+
+    func kind(named name: String) -> NodeKind? { nodes.kind(named: name) }
+
+    func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        guard request.node.kind == "h264-encoder" else { return try nodes.plan(request) }
+        throw MediaError(code: MediaError.Code.elementMissing, message: "This machine has no H.264 encoder.")
+    }
+
+    func videoLayers(of node: Node) -> Int { nodes.videoLayers(of: node) }
 }
 
 /// With inputs for the layers, as the node of a room has them.

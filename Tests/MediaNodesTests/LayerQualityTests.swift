@@ -20,8 +20,10 @@ import Testing
         /// - Parameters:
         ///   - limit: renewed with each frame; nil for no consumer.
         ///   - busy: the share of the time that encoding takes.
+        ///   - isRecorded: whether another consumer, which has no limit, gets each frame.
         mutating func run(
-            _ seconds: Double, limit: Int?, keepsSize: Bool = true, busy: Double = 0.1, keyframes: Bool = false
+            _ seconds: Double, limit: Int?, keepsSize: Bool = true, busy: Double = 0.1, keyframes: Bool = false,
+            isRecorded: Bool = false
         ) {
             for _ in 0..<Int(seconds * 30) {
                 frames += 1
@@ -32,6 +34,7 @@ import Testing
                 let end = MediaTime(nanoseconds: now.nanoseconds + UInt64(busy * 33_333_333))
                 quality.encoded(bytes: 100, isKeyframe: keyframes || encoded == 0, now: end)
                 encoded += 1
+                if isRecorded { quality.holdSize() }
             }
         }
     }
@@ -48,6 +51,22 @@ import Testing
         let before = encoder.encoded
         encoder.run(10, limit: nil)
         #expect(encoder.encoded == before, "a limit that is not renewed ends")
+    }
+
+    @Test func `a recording gets all frames while no room wants them, also if it begins then`() {
+        var encoder = Encoder(isOnDemand: false)
+        encoder.run(1, limit: 500_000, isRecorded: true)
+        encoder.run(20, limit: 0, isRecorded: true)
+        #expect(encoder.encoded == 21 * 30)
+        #expect(!encoder.quality.isResting)
+        encoder.run(10, limit: 0)
+        #expect(encoder.quality.isResting, "the recording has ended")
+        let before = encoder.encoded
+        encoder.run(1, limit: 0, isRecorded: true)
+        #expect(encoder.encoded == before)
+        encoder.quality.demandKeyframe()
+        encoder.run(20, limit: 0, keyframes: true, isRecorded: true)
+        #expect(encoder.encoded == before + 20 * 30)
     }
 
     @Test func `a layer without a consumer encodes a keyframe on request`() {

@@ -128,6 +128,29 @@ struct LayeredPublishingTests {
         }
     }
 
+    @Test func `a recording of the whole size goes on while no room watches that`() async throws {
+        let folder = TemporaryFolder()
+        let graph = MediaGraph {
+            Chain {
+                Node.testPattern("source", width: 960, height: 540, framesPerSecond: 15)
+                Tee { Node("recorder", settings: ["path": .text(folder.file("film.mkv"))]) }
+                Node(PublishNode.localKind.name, name: "output", settings: ["layers": 3])
+            }
+        }
+        try await run(graph) { pipeline, rooms, track in
+            #expect(pipeline.plan.encoders.count == 3)
+            func recorded() -> Int { pipeline.statistics.recorders["recorder"]?.frames ?? 0 }
+            for _ in 0..<2 {
+                let (before, small) = (recorded(), rooms.count(.quarter))
+                try await requireEventually("frames of the quarter") {
+                    want(.quarter, of: track)
+                    return rooms.count(.quarter) > small + 10
+                }
+                #expect(recorded() > before + 5)
+            }
+        }
+    }
+
     @Test func `an edit adds and removes layers while the video continues`() async throws {
         try await run(graph(layers: 1)) { pipeline, rooms, track in
             #expect(track.layers.isEmpty)
@@ -208,7 +231,7 @@ struct LayeredPublishingTests {
         #expect(await refusal(Node.videoEncoder("small", codec: .h264))?.contains("the same codec") == true)
     }
 
-    @Test func `a video in layers reaches viewers of a server that takes one size`() async throws {
+    @Test func `a viewer gets the layer for its view from the room server, in one stream without a gap`() async throws {
         try await RoomStage.run { stage in
             let settings = stage.settings(room: "room").mapValues { SettingValue.text($0) }
             let warnings = Mutex<[String]>([])
@@ -225,38 +248,40 @@ struct LayeredPublishingTests {
                 }
             }
             let publisher = try await MediaPipeline(graph(3), bindings: bindings, registry: RoomNodes.registry)
+            let witness = StreamWitness()
+            let engine = try await witness.enter(stage)
             try await publisher.start()
-            let sizes = Mutex<Set<[Int]>>([])
-            let count = Mutex(0)
-            var viewing = NodeBindings()
-            viewing.frames["view"] = { frame in
-                sizes.withLock { _ = $0.insert([frame.width, frame.height]) }
-                count.withLock { $0 += 1 }
+            func sees(_ layer: VideoLayer) async throws {
+                try await requireEventually("the \(layer) layer") {
+                    witness.seen.sizes.last == [layer.scaled(960), layer.scaled(540)]
+                }
+                try await witness.more(5)
             }
-            let viewer = try await MediaPipeline(
-                MediaGraph {
-                    Chain {
-                        Node("subscribe", settings: settings)
-                        Node.videoDecoder()
-                        Node.frames("view")
-                    }
-                }, bindings: viewing, registry: RoomNodes.registry)
-            try await viewer.start()
-            try await requireEventually("frames") { count.withLock { $0 } > 10 }
-            #expect(warnings.withLock { $0 }.contains { $0.contains("one size of the video only") })
-            let before = publisher.statistics.encoders["source-vp8-half"]?.encoded
-            for layers in [1, 3, 2] {
+            try await witness.watch(engine, view: StreamView(width: 160, height: 90))
+            try await sees(.quarter)
+            let id = witness.seen.streams[0]
+            for (view, layer) in [
+                (StreamView(width: 1920, height: 1080), VideoLayer.full), (StreamView(width: 480, height: 270), .half),
+                (StreamView(width: 160, height: 90), .quarter),
+            ] {
+                engine.setView(view, of: id) { _ in }
+                try await sees(layer)
+            }
+            try await requireEventually("the whole size rests, because nobody watches it") {
+                publisher.statistics.encoders["source-vp8"]?.isResting == true
+            }
+            #expect(witness.seen.isOneStream(within: 1))
+            // The viewer has watched a layer that is there no longer.
+            for (layers, layer) in [(1, VideoLayer.full), (3, .quarter), (2, .half)] {
                 try await publisher.apply(graph(layers), within: 10)
-                let seen = count.withLock { $0 }
-                try await requireEventually("frames") { count.withLock { $0 } > seen + 10 }
+                try await sees(layer)
             }
-            #expect(before == 1, "nobody gets it")
-            #expect(!warnings.withLock { $0 }.contains { $0.contains("layers is") })
-            try await publisher.set("publish", "layers", to: 3)
-            #expect(warnings.withLock { $0 }.last?.contains("layers is 3, but the graph that runs encodes 2") == true)
-            await viewer.stop()
+            #expect(witness.seen.isOneStream(within: 5))
+            let more = await #expect(throws: MediaError.self) { try await publisher.set("publish", "layers", to: 3) }
+            #expect(more?.message.contains("the graph that runs encodes 2") == true)
+            #expect(warnings.withLock { $0 }.isEmpty)
+            engine.disconnect()
             await publisher.stop()
-            #expect(sizes.withLock { $0 } == [[960, 540]])
         }
     }
 }

@@ -125,14 +125,17 @@ import Testing
 
     private final class LayerInput: StreamInput {
         let layer: VideoLayer
-        private let state = Mutex<(requests: Int, limit: Int?)>((0, nil))
+        private let state = Mutex<(requests: Int, limit: Int?, keepsSize: Bool)>((0, nil, false))
+        var keepsSize: Bool { state.withLock { $0.keepsSize } }
         var requests: Int { state.withLock { $0.requests } }
         var limit: Int? { state.withLock { $0.limit } }
 
         init(_ layer: VideoLayer) { self.layer = layer }
 
         func requestKeyframe() { state.withLock { $0.requests += 1 } }
-        func limitRate(bitsPerSecond: Int, keepsSize: Bool) { state.withLock { $0.limit = bitsPerSecond } }
+        func limitRate(bitsPerSecond: Int, keepsSize: Bool) {
+            state.withLock { ($0.limit, $0.keepsSize) = (bitsPerSecond, keepsSize) }
+        }
 
         /// Each payloader counts from a number of its own.
         func frame(_ milliseconds: UInt64, isKeyframe: Bool = false) -> RTPBatch {
@@ -198,6 +201,52 @@ import Testing
         #expect(track.layers == [.quarter, .full])
         stream.limitLayers(1)
         #expect(track.layers.isEmpty)
+        track.disconnect()
+    }
+
+    @Test func `a room with further layers keeps the size for all, and a limit that ends counts no longer`() throws {
+        let (stream, inputs) = layered()
+        let (first, second) = (stream.track(), stream.track())
+        let full = try #require(inputs[.full])
+        first.limitRate(bitsPerSecond: 100, of: .full, keepsSize: true)
+        second.limitRate(bitsPerSecond: 200)
+        #expect(full.limit == 100 && full.keepsSize, "each call with the values of both")
+        first.limitRate(bitsPerSecond: 0, of: .full, keepsSize: true)
+        second.limitRate(bitsPerSecond: 200)
+        #expect(full.limit == 200 && !full.keepsSize)
+        first.limitRate(bitsPerSecond: 100, of: .full, keepsSize: true)
+        first.endLimit(of: .full)
+        second.limitRate(bitsPerSecond: 200)
+        #expect(full.limit == 200 && !full.keepsSize)
+        first.disconnect()
+        second.disconnect()
+    }
+
+    @Test func `a room that gets the video while its camera is off is offered the layers`() throws {
+        let (stream, inputs) = layered()
+        for layer in VideoLayer.allCases.reversed() { stream.pause(try #require(inputs[layer])) }
+        #expect(stream.track().layers == [.quarter, .half, .full])
+    }
+
+    @Test func `timestamps of layers never stand still, and stay common`() throws {
+        let (stream, inputs) = layered()
+        let track = stream.track()
+        let frames = Mutex<[RTPBatch]>([])
+        track.connect(TrackReceiver(take: { batch in frames.withLock { $0.append(batch) } }, stateChanged: {}))
+        // Another source may have captured its first frames earlier.
+        for time: UInt64 in [1000, 1033, 1033, 900, 933] {
+            for layer in VideoLayer.allCases.reversed() {
+                let input = try #require(inputs[layer])
+                stream.take(input.frame(time, isKeyframe: true), from: input)
+            }
+        }
+        let all = frames.withLock { $0 }
+        let steps = VideoLayer.allCases.map { layer in
+            let own = all.filter { $0.layer == layer }.map(\.rtpTimestamp)
+            return zip(own, own.dropFirst()).map { Int32(bitPattern: $1 &- $0) }
+        }
+        #expect(steps[0] == [2970, 90, 90, 2970])
+        #expect(Set(steps).count == 1)
         track.disconnect()
     }
 

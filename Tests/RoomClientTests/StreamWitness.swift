@@ -22,6 +22,8 @@ final class StreamWitness: IncomingSink, Sendable {
         var timestamps: [UInt32] = []
         /// The picture ids of frames of VP8, in the order of arrival.
         var pictures: [UInt16] = []
+        /// The sizes of keyframes of VP8, each time that the size changes.
+        var sizes: [[Int]] = []
         /// Of the packets that carry one, with the times of their arrival.
         var captureTimes: [(time: NTPTime, arrival: NTPTime)] = []
     }
@@ -56,7 +58,9 @@ final class StreamWitness: IncomingSink, Sendable {
         copy.append(packet)
         guard let header = RTPHeader(parsing: copy) else { return }
         let (captured, payload) = (captureTime(of: copy, header), header.payloadOffset)
+        let size = Self.size(packet, from: payload)
         state.withLock { seen in
+            if let size, seen.sizes.last != size { seen.sizes.append(size) }
             if let captured { seen.captureTimes.append((captured, Self.now)) }
             seen.ssrcs.insert(ssrc)
             seen.packets += 1
@@ -71,6 +75,15 @@ final class StreamWitness: IncomingSink, Sendable {
                 }
             }
         }
+    }
+
+    /// Behind the start code of a keyframe (RFC 6386, section 9.1).
+    private static func size(_ packet: Span<UInt8>, from payload: Int) -> [Int]? {
+        for place in payload..<max(payload, min(payload + 16, packet.count - 6))
+        where packet[place] == 0x9d && packet[place + 1] == 0x01 && packet[place + 2] == 0x2a {
+            return [3, 5].map { Int(packet[place + $0]) | Int(packet[place + $0 + 1] & 0x3f) << 8 }
+        }
+        return nil
     }
 
     private func captureTime(of packet: borrowing PacketBuffer, _ header: RTPHeader) -> NTPTime? {
@@ -92,11 +105,11 @@ final class StreamWitness: IncomingSink, Sendable {
     }
 
     /// Subscribes to the first stream.
-    func watch(_ engine: RoomEngine) async throws {
+    func watch(_ engine: RoomEngine, view: StreamView = StreamView()) async throws {
         try await requireEventually("a stream") { !self.seen.streams.isEmpty }
         let id = seen.streams[0]
         let result = await withCheckedContinuation { continuation in
-            engine.subscribe(id, to: .packets(self)) { continuation.resume(returning: $0) }
+            engine.subscribe(id, view: view, to: .packets(self)) { continuation.resume(returning: $0) }
         }
         try result.get()
     }

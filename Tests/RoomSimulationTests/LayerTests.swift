@@ -64,6 +64,31 @@ struct LayerTests {
         }
     }
 
+    @Test(arguments: 1...UInt64(Soak.rounds(2, soak: 20)))
+    func `one viewer alone gets the highest layer with fewer bits, and not one below`(seed: UInt64) throws {
+        let stage = Stage(seed: seed, [Self.link(1_300_000)])
+        stage.begin()
+        var layers = stage.layers(in: try stage.run(10))
+        #expect(layers == [2])
+        let report = try stage.run(20)
+        layers = stage.layers(in: report)
+        #expect(layers == [2])
+        let viewer = try #require(report.viewers.first)
+        #expect(viewer.longestFreeze < .milliseconds(600) && viewer.switches <= 3, "\(viewer)")
+        #expect(viewer.shown > 24 * 26, "\(viewer)")
+        let limit = try #require(stage.ada.layerLimit)
+        #expect((700_000...1_300_000).contains(limit), "\(limit)")
+    }
+
+    @Test func `two viewers get the layers that their links carry, because each would take bits from the other`() throws
+    {
+        let stage = Stage([Self.link(1_300_000), Self.link(5_000_000)])
+        stage.begin()
+        let report = try stage.run(20)
+        #expect(stage.layers(in: report) == [1, 2])
+        #expect(stage.ada.layerLimit == nil)
+    }
+
     @Test func `a small view gets the lowest layer that covers it, and a profile caps the layers`() throws {
         let stage = Stage()
         let viewer = stage.viewers[0]

@@ -67,6 +67,20 @@ import Testing
         #expect(rank(370_000) == 0)
     }
 
+    @Test func `an elastic layer begins with 60 percent of its rate, and goes on with half`() {
+        var video = LinkShares.Video(rates: [100_000, 400_000, 1_600_000], isElastic: true)
+        func choice(_ target: Double) -> LinkShares.Choice {
+            LinkShares.choices(of: target, audio: 0, videos: [video])[0]
+        }
+        #expect(choice(950_000) == .init(rank: 1))
+        #expect(choice(970_000) == .init(rank: 2, share: 970_000))
+        #expect(choice(1_990_000) == .init(rank: 2, share: 1_990_000))
+        #expect(choice(2_010_000) == .init(rank: 2))
+        video.current = 2
+        #expect(choice(810_000) == .init(rank: 2, share: 810_000))
+        #expect(choice(790_000) == .init(rank: 1))
+    }
+
     @Test func `a layer is silent if others deliver, and counts again after a second`() {
         var delivery = LayerDelivery()
         func isSilent(_ last: Double, _ others: Double, _ now: Double, isWanted: Bool = true) -> Bool {

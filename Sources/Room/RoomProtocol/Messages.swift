@@ -499,7 +499,7 @@ package struct StreamChanged: Codable, Sendable, Equatable {
     }
 }
 
-/// How much of a published stream the links of its subscribers carry.
+/// How much of a published stream the links of its subscribers carry. Each gets one layer, so this is for each by itself.
 package struct StreamLimit: Codable, Sendable, Equatable {
     package var stream: Int
     /// The most that any of them carries, without headers. Nil if one carries all of it.

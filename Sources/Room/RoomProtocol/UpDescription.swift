@@ -69,10 +69,10 @@ package enum UpDescription {
             })
     }
 
-    /// The layers of our offer that an m-line of its answer accepts. Empty if it accepts one encoding only.
+    /// The layers of our offer that an m-line of its answer accepts, without paused ones. Empty if it accepts one encoding only.
     package static func acceptedLayers(of media: MediaDescription) -> [String] {
         guard let simulcast = media.simulcast, !simulcast.isSending else { return [] }
-        return simulcast.rids
+        return simulcast.rids.filter { !simulcast.paused.contains($0) }
     }
 
     /// The header extensions of our offer that an m-line of its answer accepts.

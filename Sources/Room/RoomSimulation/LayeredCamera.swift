@@ -45,6 +45,9 @@ final class LayeredCamera {
         var isDelivered = true
         var isKeyframeWanted = true
         var frames = 0
+
+        /// Of frames without headers, in bits per second.
+        var rate: Double { Double(layer.packetsPerFrame * layer.payload * 8 * LayeredCamera.framesPerSecond) }
     }
 
     static let framesPerSecond = 25
@@ -65,6 +68,8 @@ final class LayeredCamera {
     private(set) var stream: Int?
     /// The rids that the server asked for last. Nil before.
     private(set) var asked: [String]?
+    /// The rate of a layer at most, in bits per second, as the server told it.
+    private(set) var limit: Int?
     private var isReversed: Bool
 
     init(
@@ -133,9 +138,11 @@ final class LayeredCamera {
         case .candidate(let body) where body.session == .up:
             if body.candidate.isEmpty { peer.remoteCandidatesEnded() } else { peer.addRemoteCandidate(body.candidate) }
         case .streamLimit(let limit) where limit.stream == stream:
-            asked = limit.layers
+            (asked, self.limit) = (limit.layers, limit.bitsPerSecond)
             for index in encoders.indices {
-                let isWanted = limit.layers?.contains(encoders[index].rid) ?? true
+                let isWatched = limit.layers?.contains(encoders[index].rid) ?? true
+                // As the web page does.
+                let isWanted = index == 0 || isWatched && share(of: encoders[index]) >= 0.5
                 // A layer that comes back begins with a keyframe.
                 if isWanted, !encoders[index].isWanted { encoders[index].isKeyframeWanted = true }
                 encoders[index].isWanted = isWanted
@@ -171,27 +178,33 @@ final class LayeredCamera {
         frame += 1
     }
 
+    /// The part of its rate that a layer has.
+    private func share(of encoder: Encoder) -> Double { min(1, limit.map { Double($0) / encoder.rate } ?? 1) }
+
     private func send(_ encoder: inout Encoder, captured: MonotonicTime) {
         let isKeyframe = encoder.isKeyframeWanted
         encoder.isKeyframeWanted = false
         if isKeyframe { client.countKeyframe() }
-        let count = encoder.layer.packetsPerFrame * (isKeyframe ? 2 : 1)
+        let bytes = Double(encoder.layer.packetsPerFrame * encoder.layer.payload) * share(of: encoder)
+        let packets = max(1, Int((bytes / Double(encoder.layer.payload)).rounded(.up)))
+        let count = packets * (isKeyframe ? 2 : 1)
+        let payload = share(of: encoder) < 1 ? max(48, Int(bytes) / packets) : encoder.layer.payload
         let ticks = UInt64(captured.nanoseconds) * 9 / 100_000
         let timestamp = RTPTimestamp(encoder.firstTimestamp &+ UInt32(truncatingIfNeeded: ticks))
         peer.setClock(encoder.sender, ntp: client.wallClock(at: captured), rtp: timestamp, at: captured)
         for index in 0..<count {
-            var payload: [UInt8] = []
+            var bytes: [UInt8] = []
             FramePart(
                 source: encoder.source, generation: 0, frame: frame, isKeyframe: isKeyframe, index: UInt8(index),
                 count: UInt8(count)
             ).write(
-                pictureID: encoder.pictureID, payload: encoder.layer.payload,
-                size: isKeyframe && index == 0 ? encoder.layer : nil, into: &payload)
+                pictureID: encoder.pictureID, payload: payload,
+                size: isKeyframe && index == 0 ? encoder.layer : nil, into: &bytes)
             var packet = PacketBuffer()
             guard
                 packet.assignRTP(
                     payloadType: 96, sequenceNumber: encoder.number, timestamp: timestamp, ssrc: SSRC(1),
-                    marker: index == count - 1, payload: payload), let header = RTPHeader(parsing: packet)
+                    marker: index == count - 1, payload: bytes), let header = RTPHeader(parsing: packet)
             else { return }
             peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: encoder.sender)
             encoder.number = encoder.number.advanced(by: 1)

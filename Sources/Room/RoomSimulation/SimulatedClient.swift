@@ -239,6 +239,9 @@ public final class SimulatedClient: @unchecked Sendable {
     /// The rids of the layers that the server wants of its video with simulcast, of `q`, `h` and `f`. Nil means all.
     public var wantedLayers: [String]? { camera?.asked }
 
+    /// The rate of one layer of its video with simulcast at most, in bits per second, as the server told it. Nil for all of it.
+    public var layerLimit: Int? { camera?.limit }
+
     /// Frames that each layer of its video with simulcast has sent.
     public var layerFrames: [Int] { camera?.frames ?? [] }
 

@@ -307,7 +307,8 @@ final class DownSession {
         for consumer in consumers {
             guard let stream = consumer.stream else { continue }
             consumer.setCarried(.all, now: settings.loop.now)
-            if stream.hasLayers { consumer.follow(stream.layer(rank: stream.highestRank(for: consumer.view))) }
+            guard stream.hasLayers else { continue }
+            consumer.follow(stream.layer(rank: stream.deliveredRank(stream.highestRank(for: consumer.view))))
         }
     }
 

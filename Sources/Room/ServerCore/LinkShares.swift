@@ -8,6 +8,9 @@ struct LinkShares {
     static let headroom = 1.25
     /// The part of its rate that a layer needs to go on, so that it does not change with each estimate.
     static let persistence = 0.95
+    /// The parts of its rate with which an elastic layer begins, and goes on. It still shows more than the one below.
+    static let elastic = 0.6
+    static let leastElastic = 0.5
     /// The least part of the link that the videos get, however much audio there is.
     private static let leastPart = 0.2
 
@@ -15,15 +18,19 @@ struct LinkShares {
     struct Video: Equatable {
         /// Of the layers that its view can use, lowest first. At least one.
         var rates: [Double]
+        /// Whether the publisher makes the highest layer of the stream smaller for this link: nobody else watches it.
+        var isElastic = false
         var priority = 1.0
         /// The layer that it has now. Nil if that is not one of them.
         var current: Int?
+
+        fileprivate func isElastic(_ rank: Int) -> Bool { isElastic && rank > 0 && rank == rates.count - 1 }
     }
 
     struct Choice: Equatable {
         /// The highest layer for which there is room.
         var rank = 0
-        /// The share of the lowest layer. Nil if the link carries it whole, with headroom.
+        /// The share of that layer: the lowest one, or an elastic one. Nil if the link carries it whole, with headroom.
         var share: Double?
     }
 
@@ -45,6 +52,12 @@ struct LinkShares {
         while let index = nextUpgrade(videos, choices, left) {
             left -= cost(of: videos[index], from: choices[index].rank)
             choices[index].rank += 1
+        }
+        for (index, video) in videos.enumerated() where video.isElastic(choices[index].rank) {
+            let rank = choices[index].rank
+            let room = max(0, left) + need(of: video, rank)
+            if room < video.rates[rank] * headroom { choices[index].share = room }
+            left = max(0, room - video.rates[rank] * headroom)
         }
         return choices
     }
@@ -68,6 +81,7 @@ struct LinkShares {
 
     private static func need(of video: Video, _ rank: Int) -> Double {
         let isHeld = rank > 0 && rank <= video.current ?? -1
+        if video.isElastic(rank) { return video.rates[rank] * (isHeld ? leastElastic : elastic) }
         return video.rates[rank] * (isHeld ? persistence : headroom)
     }
 

@@ -15,8 +15,8 @@ final class PublishedStream {
     private var consumers: [Consumer] = []
     private let loop: Loop
     private let source: any StreamSource
-    /// The rate before the publisher was told a limit, or a higher one since.
-    private var freeRate = 0.0
+    /// The rate of each layer before the publisher was told a limit, or a higher one since.
+    private var freeRates: [Double]
     /// How much of it the best link carries, as the source was told.
     private var told = Carried.unknown
     private var reviewed = MonotonicTime.zero
@@ -37,6 +37,7 @@ final class PublishedStream {
             StreamLayer(index, of: info.id, codec: codec, loop: loop, source: source, isMeasured: sources.count > 1)
         }
         ranking = Array(sources.indices)
+        freeRates = sources.map { _ in 0 }
     }
 
     var memory: PacketMemory { layers.reduce(into: PacketMemory()) { $0 += $1.memory } }
@@ -60,13 +61,14 @@ final class PublishedStream {
     func wish(rank: Int = 0) -> Double? {
         let layer = layer(rank: rank)
         guard let current = layer.rate.current(now: loop.now) else { return nil }
-        return told.part == nil || rank > 0 ? current : max(current, freeRate)
+        return told.part == nil ? current : max(current, freeRates[layer.index])
     }
 
     /// The rate on the path that a layer has, or will have, in bits per second. A guess before it is measured: a layer of
     /// twice the width and height needs about three and a half times the rate.
     func expectedRate(rank: Int, unknown: Double) -> Double {
         if rank == 0, let wish = wish(), wish > 0 { return wish }
+        if rank > 0, told.part != nil, freeRates[ranking[rank]] > 0 { return freeRates[ranking[rank]] }
         if let known = layer(rank: rank).knownRate { return known }
         var (rate, distance) = (unknown, layers.count - 1 - rank)
         for other in layers.indices.reversed() {
@@ -85,6 +87,14 @@ final class PublishedStream {
         var highest = usefulRank(for: view)
         while highest > 0, layer(rank: highest).delivery.isSilent { highest -= 1 }
         return highest
+    }
+
+    /// The layer to send in place of one that the publisher does not deliver: a lower one, or the next higher one if there is
+    /// none.
+    func deliveredRank(_ rank: Int) -> Int {
+        guard hasLayers, layer(rank: rank).delivery.isSilent else { return rank }
+        func isDelivered(_ rank: Int) -> Bool { !layer(rank: rank).delivery.isSilent }
+        return (0..<rank).last(where: isDelivered) ?? (rank..<layers.count).first(where: isDelivered) ?? rank
     }
 
     /// The highest layer that a view can use.
@@ -126,6 +136,12 @@ final class PublishedStream {
     // MARK: - Consumers
 
     var hasConsumers: Bool { !consumers.isEmpty }
+
+    /// Whether nobody but this consumer has the stream, so that the publisher follows its link.
+    func isFor(_ consumer: Consumer) -> Bool {
+        source.isPublisher && consumers.count == 1 && consumers[0] === consumer
+            && layers.allSatisfy { $0.pipes.isEmpty }
+    }
 
     func add(_ pipe: Pipe, layer: Int) { layers[layer].add(pipe) }
 
@@ -180,8 +196,12 @@ final class PublishedStream {
         if let rate = best.part { best = .part(max(rate, Self.leastLimit)) }
         if let new = best.part, let old = told.part, abs(new - old) * 20 < old { return }
         guard best != told else { return }
-        let current = layer(rank: 0).rate.current(now: now) ?? 0
-        freeRate = told.part == nil ? current : max(freeRate, current)
+        for rank in layers.indices {
+            let index = ranking[rank]
+            let current = layers[index].rate.current(now: now) ?? 0
+            let free = rank > 0 && current == 0 ? expectedRate(rank: rank, unknown: 0) : current
+            freeRates[index] = told.part == nil ? free : max(freeRates[index], current)
+        }
         told = best
         source.limit(to: told, watched: toldLayers)
     }

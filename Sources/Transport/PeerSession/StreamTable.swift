@@ -154,10 +154,14 @@ final class StreamTable {
     /// The id of transport-wide numbers in packets of the route. Nil if its stream has none.
     func transportNumber(of route: Route) -> UInt8? { receivers[route.slot]?.extensions.transportNumber }
 
-    /// The first stream that can send padding.
+    /// The first stream that can send padding, of those that have packets to repeat if there are any.
     var paddingSender: OutgoingStream? {
-        for case let sender? in senders where sender.canPad { return sender }
-        return nil
+        var first: OutgoingStream?
+        for case let sender? in senders where sender.canPad {
+            if sender.hasSent { return sender }
+            first = first ?? sender
+        }
+        return first
     }
 
     /// Handles a decrypted packet: binds a new SSRC, unwraps RTX, drops duplicates.

@@ -132,6 +132,8 @@ public struct Simulcast: Sendable, Equatable {
     public var isSending: Bool
     /// In the order of `a=simulcast`. Of alternatives, the first one.
     public var rids: [String]
+    /// Those that are not to be sent at first. Read, and not written.
+    public var paused: Set<String> = []
 
     public init(isSending: Bool, rids: [String]) {
         self.isSending = isSending

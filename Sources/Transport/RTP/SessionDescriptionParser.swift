@@ -351,6 +351,7 @@ private struct MediaParser {
                 throw .malformed("an invalid simulcast line", line)
             }
             var listed: [String] = []
+            var paused: Set<String> = []
             for stream in parts[place + 1].split(separator: ";", omittingEmptySubsequences: false) {
                 // Of alternatives the first one. A tilde marks a layer that begins paused.
                 let first = stream.split(separator: ",", maxSplits: 1).first ?? ""
@@ -362,8 +363,11 @@ private struct MediaParser {
                     throw .tooMany("rids in one media description", Self.maximumRids)
                 }
                 listed.append(rid)
+                if first.first == "~" { paused.insert(rid) }
             }
-            simulcast.append(Simulcast(isSending: parts[place] == "send", rids: listed))
+            var layers = Simulcast(isSending: parts[place] == "send", rids: listed)
+            layers.paused = paused
+            simulcast.append(layers)
         }
     }
 

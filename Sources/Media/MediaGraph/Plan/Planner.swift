@@ -147,17 +147,22 @@ private struct Planning {
                 message: catalogue.reasonForLack(of: node.kind) ?? "This machine has no \(node.kind).",
                 node: node.name)
         }
-        var feeding: [LinkPlan] = []
+        var (feeding, notes) = ([LinkPlan](), [String]())
         for link in graph.links(into: node.name) {
+            let before = self
             do throws(MediaError) {
                 if let layer = layers[link.to], !layer.suits(try format(of: link.from)) { continue }
                 let output = try adapt(link)
                 feeding.append(LinkPlan(link: Link(from: output, to: link.to), format: try format(of: output)))
             } catch {
-                throw error.about(node.name)
+                guard let layer = layers[link.to] else { throw error.about(node.name) }
+                // The video goes out in fewer sizes, such as one that nothing here can encode.
+                self = before
+                notes.append("without the \(layer.layer.rawValue) layer: \(error.message)")
             }
         }
         try place(node, feeding, adapts: nil)
+        nodes[nodes.count - 1].notes += notes
     }
 
     private mutating func place(

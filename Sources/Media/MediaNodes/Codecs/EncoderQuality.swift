@@ -47,17 +47,24 @@ struct EncoderQuality: Sendable {
     private let isOnDemand: Bool
     /// Whether a keyframe was requested and is not encoded yet. The first frame shows that the encoder works.
     private var owesKeyframe: Bool
+    /// Until when a consumer without a limit needs the video, in the time of the frames, and whether one always does.
+    private var neededUntil: MediaTime?
+    private let isNeeded: Bool
 
     /// - Parameters:
     ///   - usualPolicy: applies if neither the node nor a consumer has a policy.
     ///   - isOnDemand: whether nothing is encoded without a limit of a consumer above 0.
+    ///   - isNeeded: whether a consumer without a limit needs the video, so that a limit of 0 does not count.
     init(
-        chosen: Bitrate?, isScalable: Bool, policy: Degradation?, usualPolicy: Degradation, isOnDemand: Bool = false
+        chosen: Bitrate?, isScalable: Bool, policy: Degradation?, usualPolicy: Degradation, isOnDemand: Bool = false,
+        isNeeded: Bool = false
     ) {
         self.chosen = chosen
         (self.isOnDemand, owesKeyframe) = (isOnDemand, isOnDemand)
         (chosenPolicy, self.usualPolicy) = (policy, usualPolicy)
         self.isScalable = isScalable
+        self.isNeeded = isNeeded
+        rate.isNeeded = isNeeded
         adaptation = VideoAdaptation(policy ?? usualPolicy)
         adaptation.rest(!isScalable)
     }
@@ -128,10 +135,12 @@ struct EncoderQuality: Sendable {
     }
 
     /// A consumer needs a keyframe, which is encoded also if no consumer wants more.
-    mutating func demandKeyframe() { owesKeyframe = isOnDemand }
+    mutating func demandKeyframe() { owesKeyframe = isOnDemand || isResting }
 
-    /// A consumer that cannot take another size got a frame.
+    /// A consumer that cannot take another size got a frame. It has no limit, so those that want nothing do not count for some
+    /// time.
     mutating func holdSize() {
+        neededUntil = time + VideoAdaptation.hold
         adaptation.holdSize(encoding.size, now: time)
         follow()
     }
@@ -140,11 +149,12 @@ struct EncoderQuality: Sendable {
 
     /// Whether to encode the next frame.
     mutating func admitsFrame(at timestamp: UInt64, now: MediaTime) -> Bool {
+        rate.isNeeded = isNeeded || neededUntil.map { time < $0 } ?? false
         rate.update(now: now)
         let isAdmitted = rate.admitsFrame(at: timestamp)
         if let newest, timestamp > newest { time.nanoseconds += min(timestamp - newest, Self.longestStep) }
         newest = timestamp
-        guard !isOnDemand || !isResting else { return owesKeyframe }
+        if isResting, isOnDemand || owesKeyframe { return owesKeyframe }
         adaptation.captured(at: time, wish: wish, limit: rate.limit, isExceeding: rate.isExceeding)
         follow()
         return isAdmitted

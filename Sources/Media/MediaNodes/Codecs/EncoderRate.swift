@@ -33,6 +33,8 @@ struct EncoderRate {
     }
 
     private var limits: [Limit] = []
+    /// Whether a consumer without a limit needs the video too, such as a recording. Those that want nothing then do not count.
+    var isNeeded = false
     /// The bitrate that the present size needs for the quality of the whole size. 0 before it is known.
     private(set) var wish = 0
     /// The bitrate without a limit. For a size that is not whole, it is more than the wish.
@@ -86,7 +88,7 @@ struct EncoderRate {
     mutating func update(now: MediaTime) {
         guard !limits.isEmpty || limit != nil else { return }
         limits.removeAll { $0.until <= now }
-        let next = limits.map(\.rate).min()
+        let next = limits.map(\.rate).filter { $0 > 0 || !isNeeded }.min()
         guard next != limit else { return }
         let (from, to) = (Double(limit ?? .max), Double(next ?? .max))
         if to > from {

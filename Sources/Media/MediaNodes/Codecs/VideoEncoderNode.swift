@@ -25,7 +25,6 @@ final class VideoEncoderNode: RunningNode {
     private struct Applied {
         /// Of the bitrate, in the element's own unit.
         var value: SettingValue?
-        var size: EncoderQuality.Size?
         var step: VideoAdaptation.Step?
     }
 
@@ -59,7 +58,9 @@ final class VideoEncoderNode: RunningNode {
                 chosen: chosen, isScalable: instance.plan.defaults["degradation"] != nil,
                 policy: Degradation(rawValue: instance.text("degradation")),
                 usualPolicy: instance.plan.defaults["degradation"]?.text.flatMap(Degradation.init) ?? .motion,
-                isOnDemand: layer != .full))
+                isOnDemand: layer != .full,
+                // The plan adds a scaler if all consumers are peers.
+                isNeeded: layer == .full && scaler == nil))
         // A receiver of warnings may block.
         ledger = FrameLedger { [name, reporter = instance.reporter, control = instance.control] frames in
             control.async {
@@ -267,10 +268,7 @@ final class VideoEncoderNode: RunningNode {
         let isNew = applied.withLock { applied in
             // The bitrate that a larger size needs comes before it, and a smaller one opens with its own.
             try? apply(target, &applied)
-            if let scaler, target.size != applied.size {
-                scaler.set(target.size)
-                applied.size = target.size
-            }
+            scaler?.follow(target.size)
             defer { applied.step = target.step }
             return applied.step != target.step && applied.step != nil
         }
@@ -431,6 +429,8 @@ private final class FrameScaler: Sendable {
     private let isPlain = AtomicBool(true)
     /// The layer's size of the arriving frames. Nil for the whole layer, and before the first frame.
     private let whole = Mutex<EncoderQuality.Size?>(nil)
+    /// The size that the filter has. Nil for the whole one.
+    private let current = Mutex<EncoderQuality.Size?>(nil)
     /// Whether a change is on its way through the elements, on the streaming thread.
     private let isChanging = AtomicBool()
 
@@ -461,7 +461,10 @@ private final class FrameScaler: Sendable {
     }
 
     /// The size of the frames from the next one on; nil for that of the source. On the streaming thread.
-    func set(_ reduced: EncoderQuality.Size?) {
+    func follow(_ size: EncoderQuality.Size?) { if size != current.withLock({ $0 }) { set(size) } }
+
+    private func set(_ reduced: EncoderQuality.Size?) {
+        current.withLock { $0 = reduced }
         let size = reduced ?? whole.withLock { $0 }
         let shape = isPlain.value ? ",pixel-aspect-ratio=1/1" : ""
         _ = isChanging.exchange(true)

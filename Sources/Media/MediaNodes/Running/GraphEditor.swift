@@ -138,6 +138,9 @@ final class GraphEditor: Sendable {
         settings.async { [self] in
             do throws(MediaError) {
                 if state.withLock({ $0.hasEnded }) { throw Reporter.stoppedWhileEdited }
+                if let value = change.value {
+                    try graph.node(change.node)?.running?.check(change.setting, to: value)
+                }
                 try graph.set(change, of: owner)
                 answer.give(.success(()))
             } catch {

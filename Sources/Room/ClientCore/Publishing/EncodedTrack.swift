@@ -29,6 +29,8 @@ package protocol EncodedTrack: AnyObject {
     ///
     /// - Parameter keepsSize: whether further layers are sent, so that this one keeps its size.
     func limitRate(bitsPerSecond: Int, of layer: VideoLayer, keepsSize: Bool)
+    /// Ends the limit of a layer that is not sent: the encoder goes by the other rooms.
+    func endLimit(of layer: VideoLayer)
     func requestKeyframe(of layer: VideoLayer)
     /// Other layers than before are sent.
     func layersChanged(_ quality: VideoQuality)
@@ -59,6 +61,7 @@ extension EncodedTrack {
         if layer == .full { requestKeyframe() }
     }
 
+    package func endLimit(of layer: VideoLayer) {}
     package func layersChanged(_ quality: VideoQuality) {}
     package func layersRefused() {}
 }

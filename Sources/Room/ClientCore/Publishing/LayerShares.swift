@@ -72,55 +72,68 @@ struct LayerShares {
     /// - Parameters:
     ///   - layers: the lowest first.
     ///   - share: of the video. Nil while nothing limits it.
-    mutating func split(_ share: Int?, among layers: [Layer], now: MonotonicTime) -> [Verdict] {
+    ///   - most: of each layer by itself, because a viewer gets one of them. Nil without such a limit.
+    mutating func split(_ share: Int?, most: Int? = nil, among layers: [Layer], now: MonotonicTime) -> [Verdict] {
         let watched = layers.filter(\.isWatched)
         followProcessor(watched, now: now)
-        let able = watched.filter { $0.layer <= processor.highest || $0.layer == watched.first?.layer }
-        followNetwork(share, able, now: now)
+        let able = able(watched)
+        followNetwork(share, most, able, now: now)
         var left = share.map(Double.init)
         return layers.map { one in
             guard one.isWatched else { return .off(.subscribers) }
             let isLowest = one.layer == watched.first?.layer
             if !isLowest, one.layer > processor.highest { return .off(.processor) }
             if !isLowest, one.layer > network.highest { return .off(.network) }
-            guard let room = left else { return .on(nil) }
+            guard let room = left else { return .on(most) }
             let isHighest = one.layer == able.last { $0.layer <= network.highest }?.layer
             // The last one gets what is left, so that the path stays in use and its estimate true.
-            let own = isHighest ? room : min(room, Double(one.wish))
+            let own = min(isHighest ? room : min(room, Double(one.wish)), most.map(Double.init) ?? room)
             left = max(0, room - own)
             return .on(Int(own))
         }
     }
 
     /// The rate that a video can use: that of the layers that are on, and of the next one.
-    func demand(of layers: [Layer]) -> Int {
-        let watched = layers.filter(\.isWatched)
-        let able = watched.filter { $0.layer <= processor.highest || $0.layer == watched.first?.layer }
+    ///
+    /// - Parameter most: as for `split`.
+    func demand(of layers: [Layer], most: Int? = nil) -> Int {
+        let able = able(layers.filter(\.isWatched))
         let on = able.filter { $0.layer <= network.highest || $0.layer == able.first?.layer }
         let next = able.first { one in !on.contains { $0.layer == one.layer } }
-        return on.reduce(next?.wish ?? 0) { $0 + $1.wish }
+        let most = most ?? .max
+        // The viewers' links carry too little of the next one.
+        let more = next.map { Double(most) < Double($0.wish) * Self.leastShare ? 0 : min($0.wish, most) }
+        return on.reduce(more ?? 0) { $0 + min($1.wish, most) }
+    }
+
+    /// Those for which the processor is fast enough.
+    private func able(_ watched: [Layer]) -> [Layer] {
+        watched.filter { $0.layer <= processor.highest || $0.layer == watched.first?.layer }
     }
 
     // MARK: - Network
 
     /// The highest layer for which a share is enough.
-    private func highest(for share: Double, of layers: [Layer], margin: Double = 1) -> VideoLayer? {
+    private func highest(for share: Double, _ most: Double, of layers: [Layer], margin: Double = 1) -> VideoLayer? {
         var (left, found) = (share, layers.first?.layer)
         for (index, one) in layers.enumerated() {
             if index > 0 {
-                guard left >= Double(one.wish) * Self.leastShare * margin, one.wish > 0 else { break }
+                guard min(left, most) >= Double(one.wish) * Self.leastShare * margin, one.wish > 0 else { break }
                 found = one.layer
             }
-            left -= Double(one.wish)
+            left -= min(Double(one.wish), most)
         }
         return found
     }
 
-    private mutating func followNetwork(_ share: Int?, _ layers: [Layer], now: MonotonicTime) {
-        guard let share, layers.contains(where: { $0.wish > 0 }) else { return }
+    private mutating func followNetwork(_ share: Int?, _ most: Int?, _ layers: [Layer], now: MonotonicTime) {
+        guard share != nil || most != nil || network.highest < .full, layers.contains(where: { $0.wish > 0 }) else {
+            return
+        }
+        let (share, most) = (share.map(Double.init) ?? .infinity, most.map(Double.init) ?? .infinity)
         // While nothing can be sent, nothing is known about the time after.
         guard share > 0 else { return (network.lack, network.surplus) = (nil, nil) }
-        guard let wanted = highest(for: Double(share), of: layers) else { return }
+        guard let wanted = highest(for: share, most, of: layers) else { return }
         guard hasBegun else {
             hasBegun = true
             return network.highest = wanted
@@ -136,7 +149,7 @@ struct LayerShares {
         network.lack = nil
         let isPatient = network.patience > .zero
         guard let next = layers.first(where: { $0.layer > present })?.layer,
-            let better = highest(for: Double(share), of: layers, margin: isPatient ? Self.margin : 1), better >= next
+            let better = highest(for: share, most, of: layers, margin: isPatient ? Self.margin : 1), better >= next
         else { return network.surplus = nil }
         let since = network.surplus ?? now
         network.surplus = since
@@ -147,7 +160,10 @@ struct LayerShares {
     // MARK: - Processor
 
     private mutating func followProcessor(_ layers: [Layer], now: MonotonicTime) {
-        let on = layers.filter { $0.layer <= min(network.highest, processor.highest) }
+        guard let lowest = layers.first?.layer else { return }
+        // The lowest one is on, also if it was not watched when a layer below it was the highest.
+        let (highest, carried) = (max(processor.highest, lowest), max(network.highest, lowest))
+        let on = layers.filter { $0.layer <= min(carried, highest) }
         guard let present = on.last else { return }
         if on.contains(where: \.isOverloaded) {
             processor.surplus = nil
@@ -160,7 +176,7 @@ struct LayerShares {
         }
         processor.lack = nil
         guard processor.highest < .full,
-            let next = layers.first(where: { $0.layer > processor.highest })?.layer,
+            let next = layers.first(where: { $0.layer > highest })?.layer,
             present.load * Double(present.layer.pixels(of: next)) < Self.expectedLoad
         else { return processor.surplus = nil }
         let since = processor.surplus ?? now

@@ -21,26 +21,30 @@ extension UpSession {
         tellDemand(streams.isEmpty ? nil : Int(RateShares.demand(of: streams)))
         let repairs = tracks.flatMap(\.encodings).reduce(0) { $0 + $1.repairRate.rate }
         let shares = target.map { RateShares.shares(of: Double($0), among: streams, repairs: repairs) }
-        for (index, track) in tracks.enumerated() where track.isVideo {
+        // A track that is not accepted yet has encodings that may be refused.
+        for (index, track) in tracks.enumerated() where track.isVideo && track.stream != nil {
             let limit = track.roomLimit.map { PathRate.ofMedia(Double($0)) }
             track.isLimitedByRoom = limit.map { $0 < shares?[index] ?? .infinity } ?? false
-            let share = [shares?[index], limit].compactMap(\.self).min()
             if track.isLayered {
-                splitRate(share, among: layers[index], of: track)
+                splitRate(shares?[index], among: layers[index], of: track)
             } else {
-                limitEncoding(track, to: share)
+                limitEncoding(track, to: [shares?[index], limit].compactMap(\.self).min())
             }
         }
     }
 
     private func stream(of track: Track, _ layers: [LayerShares.Layer]) -> RateShares.Stream {
-        let encoder = track.offer.track.encoderStatistics
+        let encoder = track.offer.track.encoderStatistics(of: track.encodings.first?.layer ?? .full)
         let passes = encoder == nil && track.isVideo
         let used = track.encodings.reduce(0) { $0 + (passes ? $1.offeredRate : $1.pathRate).rate }
         var wished = encoder?.wishedBitsPerSecond ?? 0
-        if track.isLayered { wished = track.layerShares.demand(of: layers) }
+        if track.isLayered {
+            wished = track.layerShares.demand(of: layers, most: track.roomLimit)
+        } else {
+            wished = min(wished, track.roomLimit ?? wished)
+        }
         var stream = RateShares.Stream(
-            isVideo: track.isVideo, used: used, wished: wished > 0 ? min(wished, track.roomLimit ?? wished) : nil,
+            isVideo: track.isVideo, used: used, wished: wished > 0 ? wished : nil,
             hasSent: track.framesSent > 0)
         if track.isVideo, track.watched?.isEmpty == true { stream.wished = 0 }
         return stream
@@ -50,15 +54,25 @@ extension UpSession {
 
     private func limitEncoding(_ track: Track, to share: Double?) {
         guard let encoding = track.encodings.first else { return }
+        let (source, layer) = (track.offer.track, encoding.layer)
+        // Of the layers, the room took a lower one alone.
+        if layer != .full { source.limitRate(bitsPerSecond: 0, of: .full, keepsSize: true) }
         guard track.watched?.isEmpty != true else {
             turn(encoding, of: track, on: false, .subscribers)
-            return track.offer.track.limitRate(bitsPerSecond: 0)
+            return source.limitRate(bitsPerSecond: 0, of: layer, keepsSize: false)
         }
+        let wasOff = !encoding.isOn
         turn(encoding, of: track, on: true)
-        guard let share else { return }
+        guard let share else {
+            // A lower layer is encoded only if a room says that it wants it, and a limit of 0 lasts for a while.
+            if layer != .full || wasOff {
+                source.limitRate(bitsPerSecond: Self.highestRate, of: layer, keepsSize: false)
+            }
+            return
+        }
         setGate(of: encoding, share)
         let media = target == 0 ? 0 : max(Self.leastRate, Int(PathRate.media(onPath: share)))
-        track.offer.track.limitRate(bitsPerSecond: media)
+        source.limitRate(bitsPerSecond: media, of: layer, keepsSize: false)
     }
 
     private func setGate(of encoding: Encoding, _ share: Double) {
@@ -71,8 +85,14 @@ extension UpSession {
     private func states(of track: Track) -> [LayerShares.Layer] {
         let source = track.offer.track
         let there = source.layers.count > 1 ? source.layers : [.full]
-        return track.encodings.filter { there.contains($0.layer) }.map { encoding in
-            let isWatched = track.watched?.contains(encoding.layer) ?? true
+        let encodings = track.encodings.filter { there.contains($0.layer) }
+        var watched = track.watched
+        // Those who watch a layer that there is no longer get the lowest one, until the server knows.
+        if let named = watched, !named.isEmpty, !encodings.contains(where: { named.contains($0.layer) }) {
+            watched = Set(encodings.prefix(1).map(\.layer))
+        }
+        return encodings.map { encoding in
+            let isWatched = watched?.contains(encoding.layer) ?? true
             guard let encoder = source.encoderStatistics(of: encoding.layer) else {
                 // It cannot be sent with fewer bits than it has.
                 let used = PathRate.media(onPath: max(encoding.offeredRate.rate, RateShares.leastPassing))
@@ -92,7 +112,7 @@ extension UpSession {
         let media = share.map {
             target == 0 ? 0 : max(Self.leastRate, Int(PathRate.media(onPath: $0 - PathRate.ofMedia(0) * Double(more))))
         }
-        let verdicts = track.layerShares.split(media, among: layers, now: loop.now)
+        let verdicts = track.layerShares.split(media, most: track.roomLimit, among: layers, now: loop.now)
         let isSeveral = verdicts.count { if case .on = $0 { true } else { false } } > 1
         for encoding in track.encodings {
             let place = layers.firstIndex { $0.layer == encoding.layer }
@@ -108,6 +128,7 @@ extension UpSession {
             case nil:
                 // The graph has this layer no longer.
                 turn(encoding, of: track, on: false)
+                track.offer.track.endLimit(of: encoding.layer)
             }
         }
         tellLayers(of: track)
@@ -130,7 +151,8 @@ extension UpSession {
         if !isFirst || on.count < track.encodings.count { track.offer.track.layersChanged(quality(of: track)) }
     }
 
-    /// Sets how much of a stream the best link of a subscriber carries, in bits per second of media. Nil if one carries all of it.
+    /// Sets how much of a stream the best link of a subscriber carries, in bits per second of media. It gets one layer, so this
+    /// is for each of them by itself. Nil if one carries all of it.
     ///
     /// - Parameter layers: the layers that somebody watches. Nil for all; without any, nothing is sent.
     func setLimit(_ bitsPerSecond: Int?, layers: [String]? = nil, of stream: Int) {
@@ -154,9 +176,15 @@ extension UpSession {
     func isDue(_ batch: RTPBatch, of encoding: Encoding, on track: Track) -> Bool {
         guard track.isVideo else { return true }
         let bytes = batch.bytes.count + batch.count * PathRate.packetOverhead
-        let isEncoded = track.offer.track.encoderStatistics(of: encoding.layer) != nil
+        let encoder = track.offer.track.encoderStatistics(of: encoding.layer)
+        let isEncoded = encoder != nil
         if !isEncoded { encoding.offeredBits += bytes * 8 }
         guard encoding.isOn else { return false }
+        if target == 0, encoder?.isResting == false {
+            // The encoder goes on for a recording, although the path carries nothing.
+            (encoding.needsKeyframe, encoding.asked) = (true, loop.now)
+            return false
+        }
         if encoding.needsKeyframe {
             guard batch.isKeyframe else {
                 if loop.now - encoding.asked >= Self.patience {

@@ -180,12 +180,18 @@ final class UpSession {
     /// Keeps the layers that the answer accepts: without any, the whole size.
     private func acceptLayers(of track: Track, _ media: MediaDescription) {
         guard track.encodings.count > 1 else { return }
-        let accepted = UpDescription.acceptedLayers(of: media).compactMap { VideoLayer(rid: $0) }
+        // Without them in the packets, nothing tells the layers apart.
+        let names = UpDescription.acceptedExtensions(of: media)
+        let isNamed = names.mid != nil && names.streamID != nil
+        let accepted = !isNamed ? [] : UpDescription.acceptedLayers(of: media).compactMap { VideoLayer(rid: $0) }
         let kept: [VideoLayer] = accepted.isEmpty ? [.full] : accepted
         guard track.encodings.contains(where: { kept.contains($0.layer) }) else { return }
-        for encoding in track.encodings where !kept.contains(encoding.layer) { peer.removeSender(encoding.sender) }
+        for encoding in track.encodings where !kept.contains(encoding.layer) {
+            peer.removeSender(encoding.sender)
+            track.offer.track.endLimit(of: encoding.layer)
+        }
         track.encodings.removeAll { !kept.contains($0.layer) }
-        if track.encodings.count == 1 { track.offer.track.layersRefused() }
+        if track.encodings.map(\.layer) == [.full] { track.offer.track.layersRefused() }
     }
 
     func cut(_ isCut: Bool) { peer.impairment = isCut ? .cut : nil }
@@ -213,7 +219,9 @@ final class UpSession {
         let (ntp, rtp) = (wallClock(captured), RTPTimestamp(batch.rtpTimestamp))
         peer.setClock(encoding.sender, ntp: ntp, rtp: rtp, at: captured)
         let carriesTime = encoding.captureTimes.includes(ntp, rtp: rtp, beginsStream: track.isVideo && batch.isKeyframe)
-        if track.isVideo {
+        // All layers of a frame have one timestamp.
+        if track.isVideo, track.recorded != batch.rtpTimestamp {
+            track.recorded = batch.rtpTimestamp
             captures?.record(
                 StreamKey(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime
             )

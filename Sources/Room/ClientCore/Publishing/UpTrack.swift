@@ -27,6 +27,8 @@ extension UpSession {
         /// The layers that were on when the track was told last.
         var toldLayers: [VideoLayer]?
         var framesNotSent = 0
+        /// The timestamp of the newest frame whose capture time is kept.
+        var recorded: UInt32?
 
         var isVideo: Bool { sender.codec.media == .video }
         /// Whether several layers are negotiated.

@@ -43,14 +43,20 @@ final class OutgoingStream: Sendable {
         var feed = InputFeed()
     }
 
+    private struct Limit {
+        /// In bits per second.
+        var rate: Int
+        var keepsSize: Bool
+    }
+
     private struct State {
         /// Its tracks that rooms have, or are about to get.
         var tracks: Set<ObjectIdentifier> = []
         /// The layers in which they were offered.
         var offered: [ObjectIdentifier: [VideoLayer]] = [:]
         var receivers: [ObjectIdentifier: TrackReceiver] = [:]
-        /// The newest limit of each room in bits per second, by layer. The least one counts.
-        var limits: [VideoLayer: [ObjectIdentifier: Int]] = [:]
+        /// The newest limit of each room, by layer. The least one counts.
+        var limits: [VideoLayer: [ObjectIdentifier: Limit]] = [:]
         /// In the order in which they began.
         var inputs: [Input] = []
         /// Those of lower layers, likewise.
@@ -165,6 +171,7 @@ final class OutgoingStream: Sendable {
         var asks = false
         change { state in
             let id = ObjectIdentifier(input)
+            let layers = state.layers
             state.lower.removeAll { $0.input.id == id }
             guard let gone = state.inputs.first(where: { $0.id == id }) else { return false }
             let isOther = state.change { inputs in inputs.removeAll { $0.id == id } }
@@ -173,6 +180,8 @@ final class OutgoingStream: Sendable {
                 return false
             }
             state.former = gone
+            // A room that gets the stream until the next input comes is offered them.
+            state.planned = layers
             return true
         }
         if asks { requestKeyframe() }
@@ -380,12 +389,20 @@ final class OutgoingStream: Sendable {
     ) {
         guard codec.media == .video else { return }
         let (least, source) = state.withLock { state in
-            state.limits[layer, default: [:]][track] = bitsPerSecond
+            let own = Limit(rate: bitsPerSecond, keepsSize: keepsSize)
+            state.limits[layer, default: [:]][track] = own
             // A room that nothing reaches any more drops what it gets. It must not stop the others.
-            let positive = state.limits[layer]?.values.filter { $0 > 0 }.min()
-            return (positive ?? bitsPerSecond, state.source(of: layer)?.source)
+            let positive = (state.limits[layer] ?? [:]).values.filter { $0.rate > 0 }
+            var least = positive.min { $0.rate < $1.rate } ?? own
+            // A room with further layers would lose one of two sizes.
+            least.keepsSize = least.keepsSize || positive.contains(where: \.keepsSize)
+            return (least, state.source(of: layer)?.source)
         }
-        source?.limitRate(bitsPerSecond: least, keepsSize: keepsSize)
+        source?.limitRate(bitsPerSecond: least.rate, keepsSize: least.keepsSize)
+    }
+
+    fileprivate func endLimit(of layer: VideoLayer, by track: ObjectIdentifier) {
+        state.withLock { $0.limits[layer]?[track] = nil }
     }
 
     func requestKeyframe(of layer: VideoLayer = .full) {
@@ -426,6 +443,8 @@ private final class StreamTrack: OutgoingTrack {
         stream.limitRate(bitsPerSecond: bitsPerSecond, of: layer, keepsSize: keepsSize, by: ObjectIdentifier(self))
     }
 
+    func endLimit(of layer: VideoLayer) { stream.endLimit(of: layer, by: ObjectIdentifier(self)) }
+
     func requestKeyframe(of layer: VideoLayer) { stream.requestKeyframe(of: layer) }
 
     func layersChanged(_ quality: VideoQuality) { stream.layersChanged(quality) }
@@ -439,6 +458,8 @@ private final class StreamTrack: OutgoingTrack {
 /// Those of a video that comes in layers count from one frame on, so that all layers of a frame have the same.
 private struct Timeline {
     private var last: (captured: MediaTime, timestamp: UInt32)?
+    /// The newest timestamp of each layer.
+    private var newest: [VideoLayer: UInt32] = [:]
     /// Whether several layers have the timestamps in common.
     var isCommon = false
     /// Added to the timestamps of the input. Nil before its first frame.
@@ -449,9 +470,16 @@ private struct Timeline {
 
     mutating func `continue`(with batch: inout RTPBatch, clockRate: UInt32) {
         if isCommon {
-            let origin = last ?? (batch.captureTime, batch.rtpTimestamp)
+            var origin = last ?? (batch.captureTime, batch.rtpTimestamp)
+            var timestamp = origin.timestamp &+ Self.ticks(from: origin.captured, to: batch.captureTime, clockRate)
+            if let newest = newest[batch.layer], Int32(bitPattern: timestamp &- newest) <= 0 {
+                // Timestamps that stand still would join two frames to one. All layers go on from here.
+                let delay = newest &- timestamp &+ clockRate / 1000
+                origin.timestamp &+= delay
+                timestamp &+= delay
+            }
             last = origin
-            let timestamp = origin.timestamp &+ Self.ticks(from: origin.captured, to: batch.captureTime, clockRate)
+            newest[batch.layer] = timestamp
             return batch.moveTimestamps(by: timestamp &- batch.rtpTimestamp)
         }
         let shift = shift ?? distance(to: batch, clockRate: clockRate)

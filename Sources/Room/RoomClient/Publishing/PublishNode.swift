@@ -242,7 +242,10 @@ final class PublishNode: NodeType, PublishingNode {
         for stream in currentStreams where room != nil { stream.end() }
     }
 
-    func stopped() { for input in inputs.withLock({ Array($0.values) }) { input.stream.pause(input) } }
+    /// The whole video first, so that its stream remembers the layers.
+    func stopped() {
+        for input in inputs.withLock({ $0.values.sorted { $0.layer > $1.layer } }) { input.stream.pause(input) }
+    }
 
     func reportShortfall() { room?.reportShortfall(currentStreams, of: streams) }
 
@@ -290,15 +293,21 @@ extension PublishNode {
         if setting == "layers", let count = value.integer {
             mostLayers.withLock { $0 = count }
             for stream in currentStreams { stream.limitLayers(count) }
-            let sizes = inputs.withLock { $0.keys.count { VideoLayer(rawValue: $0) != nil } } + 1
-            if count > sizes {
-                reporter.warn(
-                    name,
-                    "\"\(name)\".layers is \(count), but the graph that runs encodes \(sizes) of the video. Apply it with "
-                        + "that many; frames below 480x270 have one, and those below 960x540 two.")
-            }
         }
         return true
+    }
+
+    /// More encoders need an edit of the graph.
+    func check(_ setting: String, to value: SettingValue) throws(MediaError) {
+        guard setting == "layers", let count = value.integer else { return }
+        let sizes = inputs.withLock { $0.keys.count { VideoLayer(rawValue: $0) != nil } } + 1
+        guard count > sizes else { return }
+        throw MediaError(
+            code: MediaError.Code.graphInvalid,
+            message:
+                "\"\(name)\".layers cannot become \(count), because the graph that runs encodes \(sizes) of the video. "
+                + "Apply a graph with that many. Frames below 480x270 have one, and those below 960x540 two.",
+            node: name)
     }
 }
 

@@ -14,6 +14,8 @@ const layers = [{ rid: "q", scaleResolutionDownBy: 4 }, { rid: "h", scaleResolut
 const layerCounts = [[960 * 540, 3], [640 * 360, 2], [0, 1]];
 // A layer that is active needs this much.
 const leastBitrate = 30_000;
+// Of its rate. With less, a layer shows no more than the one below.
+const leastShare = 0.5;
 
 function bitrate(pixels) {
     const rate = bitrates.find(([most]) => pixels <= most)[1];
@@ -201,7 +203,7 @@ export class UpSession extends Session {
     }
 
     /**
-     * The links of those who watch a stream carry so much of it; without a number, all of it. Nobody watches other layers
+     * The links of those who watch a stream carry so much of it, each one layer; without a number, all of it. Nobody watches other layers
      * than the listed ones; without a list, all may be watched.
      */
     async limit(stream, bitsPerSecond, layers) {
@@ -221,12 +223,12 @@ export class UpSession extends Session {
         const parameters = sender.getParameters();
         if (sender.track?.kind !== "video" || !parameters.encodings?.length) return;
         const { bitsPerSecond, layers } = this.#limits.get(stream) ?? {};
-        let left = bitsPerSecond ?? Infinity;
+        const limit = bitsPerSecond ?? Infinity;
         let changed = false;
         parameters.encodings.forEach((encoding, index) => {
-            const active = index === 0 || !layers || !encoding.rid || layers.includes(encoding.rid) && left > leastBitrate;
-            const rate = Math.max(leastBitrate, Math.min(wished[index], left));
-            if (active) left -= rate;
+            const isWatched = !layers || !encoding.rid || layers.includes(encoding.rid);
+            const active = index === 0 || isWatched && limit >= wished[index] * leastShare;
+            const rate = Math.max(leastBitrate, Math.min(wished[index], limit));
             changed ||= encoding.active !== active || encoding.maxBitrate !== rate;
             Object.assign(encoding, { active, maxBitrate: rate });
         });

@@ -6,6 +6,8 @@ internal import PeerSession
 protocol StreamSource {
     /// Whether a keyframe can be requested. If not, the layer's packets cause the request later.
     var isReady: Bool { get }
+    /// Whether the limit goes to the publisher, rather than to another part of the room, which may have others.
+    var isPublisher: Bool { get }
     func requestKeyframe()
     /// The best link of those that the stream takes from here carries so much of it, and nobody watches other layers than
     /// these. Nil means all. Told by one layer for all.
@@ -25,6 +27,7 @@ struct SessionSource: StreamSource {
     let tellLimit: (Int?, [Int]?) -> Void
 
     var isReady: Bool { peer.isSecured }
+    var isPublisher: Bool { true }
     func requestKeyframe() { peer.requestKeyframe(receiver) }
     func limit(to part: Carried, watched: [Int]?) {
         tellLimit(part.part.map { Int(PathRate.media(onPath: $0)) }, watched)
@@ -39,6 +42,7 @@ struct PipeSource: StreamSource {
     let layer: StreamLayerID
 
     var isReady: Bool { true }
+    var isPublisher: Bool { false }
     func requestKeyframe() { pipe.send(.keyframe(layer)) }
     func limit(to part: Carried, watched: [Int]?) { pipe.send(.carried(layer.stream, part)) }
     func begin() { pipe.send(.wanted(layer)) }
