@@ -356,6 +356,17 @@ package struct Joined: Codable, Sendable, Equatable {
         self.iceServers = iceServers.isEmpty ? nil : iceServers
         self.resume = resume
     }
+
+    private enum CodingKeys: String, CodingKey { case version, participant, participants, iceServers, resume }
+
+    package init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        version = try fields.decode(Int.self, forKey: .version)
+        participant = try fields.decode(String.self, forKey: .participant)
+        participants = try fields.decode([ParticipantInfo].self, forKey: .participants)
+        iceServers = try fields.usableServers(forKey: .iceServers)
+        resume = try fields.decodeIfPresent(ResumeTerms.self, forKey: .resume)
+    }
 }
 
 /// How a client that loses its connection continues.
@@ -381,16 +392,6 @@ package struct Resumed: Codable, Sendable, Equatable {
     package init(received: Int, secret: String) {
         self.received = received
         self.secret = secret
-    }
-
-    private enum CodingKeys: String, CodingKey { case version, participant, participants, iceServers }
-
-    package init(from decoder: any Decoder) throws {
-        let fields = try decoder.container(keyedBy: CodingKeys.self)
-        version = try fields.decode(Int.self, forKey: .version)
-        participant = try fields.decode(String.self, forKey: .participant)
-        participants = try fields.decode([ParticipantInfo].self, forKey: .participants)
-        iceServers = try fields.usableServers(forKey: .iceServers)
     }
 }
 
