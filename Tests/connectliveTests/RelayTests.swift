@@ -69,7 +69,8 @@ private func path(in file: String) throws -> String? {
         let turn = try TURNServer()
         let server = try TestServer()
         let publisher = try CommandLineTool(
-            pattern + ["--ice-policy", "relay", "--turn", turn.tcp], folder: server.folder, environment: key)
+            pattern + ["--ice-policy", "relay", "--turn", turn.tcp, "--reconnect-seconds", "0"], folder: server.folder,
+            environment: key)
         _ = try publisher.waitForText("via TURN", seconds: 30)
         turn.end()
         let result = try publisher.finish(seconds: 45)
