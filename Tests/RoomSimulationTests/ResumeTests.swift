@@ -62,6 +62,14 @@ struct ResumeTests {
         #expect(replayed.guesses == 1)
     }
 
+    @Test func `the right secret without a checked token resumes nothing`() throws {
+        let stage = try Stage()
+        let ada = try stage.join()
+        stage.rooms.disconnected(ada.connection, lost: stage.loop.now)
+        #expect(stage.resume(ada, received: 1, isAdmitted: false).error == .outOfOrder)
+        #expect(stage.resume(ada, received: 1).error == nil)
+    }
+
     @Test(arguments: [-1, 5, 1_000_000, Int.max, Int.min])
     func `an impossible count is refused, and the participant can still resume`(count: Int) throws {
         let stage = try Stage()
@@ -196,10 +204,12 @@ private final class Stage {
         return Member(id: joined.participant, secret: joined.resume?.secret ?? "", connection: connection)
     }
 
-    func resume(_ member: Member, received: Int) -> Connection {
+    func resume(_ member: Member, received: Int, isAdmitted: Bool = true) -> Connection {
         let connection = Connection()
         let resume = Resume(token: "token", participant: member.id, secret: member.secret, received: received)
-        rooms.handle(ClientRequest(Envelope(id: 1, .resume(resume))), from: connection)
+        var request = ClientRequest(Envelope(id: 1, .resume(resume)))
+        request.mayResume = isAdmitted
+        rooms.handle(request, from: connection)
         loop.endTurn()
         return connection
     }
@@ -219,7 +229,7 @@ private final class Connection: ClientConnection {
     func send(_ message: ServerMessage, answering id: Int?) { sent.append(message) }
     func didJoin() {}
     func didNotJoin() {}
-    func didGuess() { guesses += 1 }
+    func didGuess(at participant: String) { guesses += 1 }
     func close(_ closing: Closing) { hasEnded = true }
     func end() { hasEnded = true }
 

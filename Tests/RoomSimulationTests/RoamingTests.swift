@@ -278,6 +278,14 @@ struct RoamingTests {
         }
     }
 
+    @Test func `a client whose sign-in is refused does not try again`() throws {
+        let call = try Call(seed: 26)
+        call.ada.signInError = RoomError(.serviceInvalid, "The secret is wrong.")
+        call.ada.dropSignalling()
+        try call.simulation.run(for: .seconds(1))
+        #expect(!call.ada.isConnected && call.ada.endError != nil)
+    }
+
     @Test func `a client gives up after its timeout`() throws {
         let call = try Call(seed: 25)
         call.simulation.killServer()

@@ -88,6 +88,8 @@ extension RoomConnection {
             case .success(let opened):
                 (address, refusedToken) = (opened.address, nil)
                 returned(over: opened.link, token: opened.token)
+            // The server has another secret now. Further attempts would only use up those of all clients at this address.
+            case .failure(let error) where error.code == .serviceInvalid: end(.disconnected, error)
             case .failure(let error): lost(absence?.reason ?? .disconnected, error)
             }
         }

@@ -183,12 +183,14 @@ package final class Rooms {
             if let admission, case .join(let join) = request.message {
                 return try self.join(join, admission, request.id, connection)
             }
-            if case .resume(let resume) = request.message { return try self.resume(resume, request.id, connection) }
+            if request.mayResume, case .resume(let resume) = request.message {
+                return try self.resume(resume, request.id, connection)
+            }
             throw RoomError(.outOfOrder, "The connection has not joined a room. Send 'join' first.")
         } catch {
             admission?.end()
             // A client that cannot resume may join.
-            if admission != nil || request.isResumption { connection.didNotJoin() }
+            if admission != nil || request.mayResume { connection.didNotJoin() }
             connection.send(.error(Problem(error)), answering: request.id)
         }
     }
@@ -351,7 +353,7 @@ package final class Rooms {
             throw Self.notResumable
         }
         guard member.line.admits(resume.secret) else {
-            connection.didGuess()
+            connection.didGuess(at: resume.participant)
             throw Self.notResumable
         }
         // Its next message may be there before this returns.
