@@ -108,7 +108,8 @@ import TestSupport
                 messages.enumerated().flatMap { id, resume in
                     guesser.frame(Array(Envelope(id: id + 1, ClientMessage.resume(resume)).json().utf8))
                 })
-            let codes = try (1...messages.count).map { id in code(try guesser.message { $0.id == id }.message) }
+            // Not in their order: the directory refuses some itself.
+            let codes = try messages.map { _ in code(try guesser.message { $0.id != nil }.message) }
             // Each is compared with its token checked and its guess counted, or not at all.
             #expect(codes.count { $0 == "resume.unknown" } <= 10)
             #expect(codes.allSatisfy { $0 != nil })

@@ -51,6 +51,7 @@ extension RoomConnection {
         // A link that is closed has left the room.
         if mustRejoin { link?.close() } else { link?.abandon() }
         link = nil
+        deadline?.disarm()
         if let request = absence?.request { waiting[request] = nil }
         if absence == nil {
             let returnTimeout = loop.schedule(after: options.returnTimeout) { [weak self] in self?.giveUp() }
@@ -114,6 +115,11 @@ extension RoomConnection {
             guard case .resumed(let body) = try result.get() else {
                 throw RoomError(.enterResponseInvalid, "The server's reply to 'resume' has the wrong type.")
             }
+            // A session has ended meanwhile.
+            if let absence, absence.mustRejoin {
+                signalling?.abandonResumption()
+                return lost(absence.reason, absence.error, mustRejoin: true)
+            }
             resumeSecret = body.secret
             for text in try signalling?.resumed(body, now: loop.now) ?? [] { link?.send(text) }
             finishReturn(.resumed)
@@ -152,6 +158,7 @@ extension RoomConnection {
         down?.close()
         down = nil
         for (mid, _) in heard { unheard(mid) }
+        deadline?.disarm()
         deadline = loop.schedule(after: options.connectDeadline) { [weak self] in
             guard let self, isRejoining else { return }
             lost(.disconnected, lateness, mustRejoin: true)
