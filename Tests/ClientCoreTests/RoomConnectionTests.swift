@@ -270,6 +270,21 @@ import TestSupport
         }
     }
 
+    @Test func `joining again takes the STUN and TURN servers of that join`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            client.connection.isRejoining = true
+            client.connection.join(client.room, token: "a token", over: client.link)
+            let server = #"{"urls":["turn:192.0.2.1:3478"],"username":"u","credential":"c"}"#
+            client.hear(
+                #"{"type":"joined","id":2,"version":1,"participant":"p-2","participants":[],"iceServers":[\#(server)]}"#
+            )
+            #expect(client.connection.servers.servers.count == 1)
+            client.connection.drop()
+        }
+    }
+
     /// Runs the test as one piece of work of a loop.
     private func onLoop(_ test: @escaping @Sendable (EventLoop) throws -> Void) async throws {
         let loop = EventLoop(name: "client")

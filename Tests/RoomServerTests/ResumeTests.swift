@@ -66,11 +66,12 @@ import TestSupport
         }
     }
 
-    @Test func `guesses are limited as those of service secrets, and then the right secret is refused too`()
+    @Test func `guesses at a participant are limited, and then its right secret is refused too, but nobody else's`()
         async throws
     {
         try await withServer { server, grant in
             let (_, joined) = try enter(server, grant.accessToken)
+            let (_, neighbour) = try enter(server, grant.accessToken)
             let terms = try #require(joined.resume)
             let guesser = try connect(server, from: "192.0.2.7")
             for id in 1...10 {
@@ -81,12 +82,37 @@ import TestSupport
             #expect(
                 code(try resume(guesser, grant.accessToken, joined.participant, terms.secret, id: 11))
                     == "server.too-many-requests")
-            // Others are not affected.
+            // Others at this address are not affected, nor the participant at another one.
             let other = try connect(server, from: "192.0.2.8")
             guard case .resumed = try resume(other, grant.accessToken, joined.participant, terms.secret) else {
                 Issue.record("not resumed")
                 return
             }
+            let secret = try #require(neighbour.resume?.secret)
+            guard case .resumed = try resume(guesser, grant.accessToken, neighbour.participant, secret, id: 12) else {
+                Issue.record("not resumed")
+                return
+            }
+        }
+    }
+
+    @Test func `guesses that do not wait for their answers are refused unread, and so are their tokens`() async throws {
+        try await withServer { server, grant in
+            let (_, joined) = try enter(server, grant.accessToken)
+            let terms = try #require(joined.resume)
+            let guesser = try connect(server, from: "192.0.2.7")
+            let guess = Resume(token: grant.accessToken, participant: joined.participant, secret: "guess", received: 1)
+            let stolen = Resume(token: "none", participant: joined.participant, secret: terms.secret, received: 1)
+            let messages = [guess, stolen] + Array(repeating: guess, count: 40)
+            guesser.send(
+                messages.enumerated().flatMap { id, resume in
+                    guesser.frame(Array(Envelope(id: id + 1, ClientMessage.resume(resume)).json().utf8))
+                })
+            // Not in their order: the directory refuses some itself.
+            let codes = try messages.map { _ in code(try guesser.message { $0.id != nil }.message) }
+            // Each is compared with its token checked and its guess counted, or not at all.
+            #expect(codes.count { $0 == "resume.unknown" } <= 10)
+            #expect(codes.allSatisfy { $0 != nil })
         }
     }
 

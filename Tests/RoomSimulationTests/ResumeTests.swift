@@ -62,12 +62,35 @@ struct ResumeTests {
         #expect(replayed.guesses == 1)
     }
 
+    @Test func `the right secret without a checked token resumes nothing`() throws {
+        let stage = try Stage()
+        let ada = try stage.join()
+        stage.rooms.disconnected(ada.connection, lost: stage.loop.now)
+        #expect(stage.resume(ada, received: 1, isAdmitted: false).error == .outOfOrder)
+        #expect(stage.resume(ada, received: 1).error == nil)
+    }
+
+    @Test func `a client that resumes without end is slowed down`() throws {
+        let stage = try Stage()
+        var ada = try stage.join()
+        for _ in 0..<10 {
+            let again = stage.resume(ada, received: 1)
+            ada = Member(id: ada.id, secret: try #require(again.secret), connection: again)
+        }
+        #expect(stage.resume(ada, received: 1).error == .tooManyRequests)
+        stage.advance(to: .seconds(2))
+        #expect(stage.resume(ada, received: 1).error == nil)
+    }
+
     @Test(arguments: [-1, 5, 1_000_000, Int.max, Int.min])
     func `an impossible count is refused, and the participant can still resume`(count: Int) throws {
         let stage = try Stage()
         let ada = try stage.join()
         stage.rooms.disconnected(ada.connection, lost: stage.loop.now)
-        #expect(stage.resume(ada, received: count).error == .messageMalformed)
+        let refused = stage.resume(ada, received: count)
+        #expect(refused.error == .messageMalformed)
+        // Its time to join goes on.
+        #expect(!refused.hasJoined)
         #expect(stage.resume(ada, received: 1).error == nil)
         let connection = stage.resume(ada, received: 1)
         stage.rooms.handle(ClientRequest(Envelope(.ack(Acknowledgement(received: count)))), from: connection)
@@ -196,10 +219,12 @@ private final class Stage {
         return Member(id: joined.participant, secret: joined.resume?.secret ?? "", connection: connection)
     }
 
-    func resume(_ member: Member, received: Int) -> Connection {
+    func resume(_ member: Member, received: Int, isAdmitted: Bool = true) -> Connection {
         let connection = Connection()
         let resume = Resume(token: "token", participant: member.id, secret: member.secret, received: received)
-        rooms.handle(ClientRequest(Envelope(id: 1, .resume(resume))), from: connection)
+        var request = ClientRequest(Envelope(id: 1, .resume(resume)))
+        request.mayResume = isAdmitted
+        rooms.handle(request, from: connection)
         loop.endTurn()
         return connection
     }
@@ -213,13 +238,14 @@ private final class Connection: ClientConnection {
     let place = ClientPlace.elsewhere
     var isEnding: Bool { hasEnded }
     private(set) var hasEnded = false
+    private(set) var hasJoined = false
     private(set) var sent: [ServerMessage] = []
     private(set) var guesses = 0
 
     func send(_ message: ServerMessage, answering id: Int?) { sent.append(message) }
-    func didJoin() {}
+    func didJoin() { hasJoined = true }
     func didNotJoin() {}
-    func didGuess() { guesses += 1 }
+    func didGuess(at participant: String) { guesses += 1 }
     func close(_ closing: Closing) { hasEnded = true }
     func end() { hasEnded = true }
 

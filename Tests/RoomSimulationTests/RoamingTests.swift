@@ -1,8 +1,10 @@
+import PeerLoop
 import RTP
 import RoomProtocol
 import Testing
 import TestSupport
 
+@testable import ClientCore
 @testable import RoomSimulation
 
 /// Connections that are lost and come back.
@@ -276,6 +278,53 @@ struct RoamingTests {
             #expect(call.lin.streams.isEmpty)
             #expect(call.simulation.world.server.participants == 2)
         }
+    }
+
+    @Test func `a participant whose media flows stays longer without signalling, but not for ever`() throws {
+        let call = try Call(seed: 27)
+        let (id, presence) = (call.ada.participant, call.lin.presence)
+        call.ada.cutSignalling()
+        try call.simulation.run(for: .seconds(70))
+        #expect(call.lin.presence == presence)
+        call.ada.reconnect()
+        try call.simulation.run(for: .seconds(15))
+        #expect(call.ada.participant == id && call.ada.returns == (1, 0))
+        call.ada.returnTimeout = .seconds(1000)
+        call.ada.cutSignalling()
+        try call.simulation.run(for: .seconds(145))
+        #expect(call.lin.presence == (presence.entered, presence.left + 1))
+    }
+
+    @Test func `a session that ends while the client resumes lets it join again`() throws {
+        let call = try Call(seed: 28)
+        let connection = try #require(call.ada.connection)
+        call.ada.dropSignalling()
+        while connection.absence?.request == nil { try call.simulation.run(for: .milliseconds(1)) }
+        connection.absence?.mustRejoin = true
+        try call.simulation.run(for: .seconds(10))
+        #expect(call.ada.returns == (0, 1))
+    }
+
+    @Test func `an attempt to join again that is over ends no later one`() throws {
+        let call = try Call(seed: 29)
+        let connection = try #require(call.ada.connection)
+        call.ada.dropSignalling()
+        try call.simulation.run(for: .milliseconds(1))
+        connection.absence?.mustRejoin = true
+        for _ in 0..<2000 where !connection.isRejoining { try call.simulation.run(for: .milliseconds(1)) }
+        let deadline = try #require(connection.deadline)
+        #expect(deadline.deadline != .never)
+        call.ada.dropSignalling()
+        try call.simulation.run(for: .milliseconds(1))
+        #expect(connection.isRejoining && deadline.deadline == .never)
+    }
+
+    @Test func `a client whose sign-in is refused does not try again`() throws {
+        let call = try Call(seed: 26)
+        call.ada.signInError = RoomError(.serviceInvalid, "The secret is wrong.")
+        call.ada.dropSignalling()
+        try call.simulation.run(for: .seconds(1))
+        #expect(!call.ada.isConnected && call.ada.endError != nil)
     }
 
     @Test func `a client gives up after its timeout`() throws {

@@ -51,6 +51,7 @@ extension RoomConnection {
         // A link that is closed has left the room.
         if mustRejoin { link?.close() } else { link?.abandon() }
         link = nil
+        deadline?.disarm()
         if let request = absence?.request { waiting[request] = nil }
         if absence == nil {
             let returnTimeout = loop.schedule(after: options.returnTimeout) { [weak self] in self?.giveUp() }
@@ -88,6 +89,8 @@ extension RoomConnection {
             case .success(let opened):
                 (address, refusedToken) = (opened.address, nil)
                 returned(over: opened.link, token: opened.token)
+            // The server has another secret now. Further attempts would only use up those of all clients at this address.
+            case .failure(let error) where error.code == .serviceInvalid: end(.disconnected, error)
             case .failure(let error): lost(absence?.reason ?? .disconnected, error)
             }
         }
@@ -111,6 +114,11 @@ extension RoomConnection {
         do throws(RoomError) {
             guard case .resumed(let body) = try result.get() else {
                 throw RoomError(.enterResponseInvalid, "The server's reply to 'resume' has the wrong type.")
+            }
+            // A session has ended meanwhile.
+            if let absence, absence.mustRejoin {
+                signalling?.abandonResumption()
+                return lost(absence.reason, absence.error, mustRejoin: true)
             }
             resumeSecret = body.secret
             for text in try signalling?.resumed(body, now: loop.now) ?? [] { link?.send(text) }
@@ -150,6 +158,7 @@ extension RoomConnection {
         down?.close()
         down = nil
         for (mid, _) in heard { unheard(mid) }
+        deadline?.disarm()
         deadline = loop.schedule(after: options.connectDeadline) { [weak self] in
             guard let self, isRejoining else { return }
             lost(.disconnected, lateness, mustRejoin: true)

@@ -178,10 +178,10 @@ package final class RoomConnection {
     private func joined(_ joined: Joined) {
         resumeSecret = joined.resume?.secret
         if joined.resume != nil { signalling?.keep() }
+        use(joined.iceServers ?? [])
         if isRejoining { return rejoined(joined) }
         participant = joined.participant
         others = joined.participants
-        use(joined.iceServers ?? [])
         onEvent(.connecting(percent: 33))
     }
 

@@ -43,7 +43,7 @@ final class ServerConnection: ClientConnection {
 
     func didNotJoin() {}
 
-    func didGuess() { process.wrongSecrets += 1 }
+    func didGuess(at participant: String) { process.wrongSecrets += 1 }
 
     func close(_ closing: Closing) {
         send(.closed(closing), answering: nil)
@@ -108,7 +108,9 @@ final class ServerConnection: ClientConnection {
             if let admission { rooms = rooms ?? process.rooms(with: admission.room, for: client) }
             if case .resume(let resume) = envelope.message { rooms = rooms ?? process.rooms(of: resume.participant) }
             process.handle(client) {
-                (rooms ?? process.anyRooms).handle(ClientRequest(envelope), from: self, admission)
+                var request = ClientRequest(envelope)
+                request.mayResume = true
+                (rooms ?? process.anyRooms).handle(request, from: self, admission)
             }
             // It may join another room.
             if case .resume = envelope.message, !hasJoined { rooms = nil }

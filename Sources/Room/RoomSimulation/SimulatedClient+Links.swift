@@ -20,6 +20,7 @@ extension SimulatedClient {
 
     /// Another TCP connection, whose SYN is sent at 0, 1 and 3 s, and its WebSocket.
     func openLink(_ then: @escaping (Result<OpenedLink, RoomError>) -> Void) {
+        if let error = signInError { return then(.failure(error)) }
         tryLink([.seconds(1), .seconds(2), .seconds(2)], of: connections, then)
     }
 

@@ -58,6 +58,8 @@ public final class SimulatedClient: @unchecked Sendable {
 
     /// For how long it tries to return to a server that it has lost. Set it before it joins.
     public var returnTimeout = TimeInterval.seconds(120)
+    /// The error of each later sign-in.
+    var signInError: RoomError?
     /// How often it returned: as the same participant, and as another one.
     public private(set) var returns = (resumed: 0, rejoined: 0)
     /// Whether it has lost the server and tries to return.

@@ -11,8 +11,8 @@ package protocol ClientConnection: AnyObject {
     func didJoin()
     /// The client could not join, and may join another room.
     func didNotJoin()
-    /// The client sent a wrong secret for a participant.
-    func didGuess()
+    /// The client sent a wrong secret for a participant, which exists.
+    func didGuess(at participant: String)
     /// Sends the reason, then closes.
     func close(_ closing: Closing)
     /// Closes after the queued messages.

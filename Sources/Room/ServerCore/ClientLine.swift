@@ -13,6 +13,9 @@ final class ClientLine {
     /// The secrets that the client may have, the newest one first: two until it shows that it has the newest. None if it does not
     /// resume.
     private var secrets: [String] = []
+    private var resumePace = Pace(burst: 10, interval: .seconds(2))
+    /// Since when the client has no connection.
+    private(set) var absentSince: MonotonicTime?
     /// Called once, in the middle of any call, when the client is too far behind.
     var onOverflow: (() -> Void)?
 
@@ -83,7 +86,7 @@ final class ClientLine {
     // MARK: - Connections
 
     /// The connection broke.
-    func detach() { connection = nil }
+    func detach(now: MonotonicTime) { (connection, absentSince) = (nil, now) }
 
     /// Whether this is the secret of the last `joined` or `resumed`, or of the one before if the client may not have the
     /// last.
@@ -92,15 +95,26 @@ final class ClientLine {
         return secrets.reduce(false) { constantTimeEqual(Array($1.utf8), guess) || $0 }
     }
 
-    /// Continues over another connection, with the messages that the client lacks. Throws for an impossible count.
+    /// Prepares to continue. Throws for an impossible count, or if the client resumes too often: each time, it gets all
+    /// messages that it has not acknowledged.
+    func prepare(for resume: Resume, now: MonotonicTime) throws(RoomError) {
+        if let delay = resumePace.delay(now: now) {
+            throw RoomError(
+                .tooManyRequests,
+                "The client resumes too often. Try again in \(Int(delay.seconds.rounded(.up))) s.")
+        }
+        resumePace.count(now: now)
+        guard ledger.acknowledged(resume.received) else { throw Self.impossible(resume.received) }
+    }
+
+    /// Continues over another connection, with the messages that the client lacks.
     ///
     /// - Returns: the former connection, if it has not ended.
     func resume(
         _ resume: Resume, secret: String, answering id: Int?, over other: any ClientConnection
-    ) throws(RoomError) -> (any ClientConnection)? {
-        guard ledger.acknowledged(resume.received) else { throw Self.impossible(resume.received) }
+    ) -> (any ClientConnection)? {
         let former = connection
-        connection = other
+        (connection, absentSince) = (other, nil)
         // A client that does not get the newest one has the one that it has just shown.
         secrets = [secret, resume.secret]
         other.send(.resumed(Resumed(received: ledger.acknowledge().received, secret: secret)), answering: id)

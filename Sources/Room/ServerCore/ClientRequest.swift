@@ -7,6 +7,8 @@ package struct ClientRequest: Sendable {
     package var message: ClientMessage
     /// The session description of a `publish` or an `answer`, or its error.
     package var description: Result<SessionDescription, RoomError>?
+    /// Whether the token of a `resume` is valid for the participant's room. The rooms have no tokens.
+    package var mayResume = false
     /// Why the message cannot be read. It counts among the client's messages nevertheless.
     package var refusal: MessageRefused?
 
@@ -27,10 +29,6 @@ package struct ClientRequest: Sendable {
             .unsubscribe, .ping, .leave:
             break
         }
-    }
-
-    var isResumption: Bool {
-        if case .resume = message { true } else { false }
     }
 
     /// Whether the rooms respond to the message even if it is valid.

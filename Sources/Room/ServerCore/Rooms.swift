@@ -129,7 +129,7 @@ package final class Rooms {
         guard let member = member(of: connection) else { return }
         guard let lost, member.line.isResumable else { return remove(member) }
         connected[ObjectIdentifier(connection)] = nil
-        member.line.detach()
+        member.line.detach(now: settings.loop.now)
         member.departure.arm(at: max(settings.loop.now, max(lost, member.participant.lastReceived) + settings.grace))
         note(Note(member, "connection lost"))
     }
@@ -154,9 +154,15 @@ package final class Rooms {
         member.line.connection?.close(closing)
     }
 
-    /// The client has not resumed in time.
+    /// How many times the grace period media alone keeps a participant.
+    private static let longestStay = Int64(4)
+
+    /// The client has not resumed in time. One whose media flows is there, and gets more time.
     private func expire(_ id: String) {
-        guard let member = members[id], member.line.connection == nil else { return }
+        guard let member = members[id], let since = member.line.absentSince else { return }
+        let end = min(
+            member.participant.lastReceived + settings.grace, since + settings.grace * Self.longestStay)
+        guard end <= settings.loop.now else { return member.departure.arm(at: end) }
         remove(member, because: "did not resume")
     }
 
@@ -183,12 +189,14 @@ package final class Rooms {
             if let admission, case .join(let join) = request.message {
                 return try self.join(join, admission, request.id, connection)
             }
-            if case .resume(let resume) = request.message { return try self.resume(resume, request.id, connection) }
+            if request.mayResume, case .resume(let resume) = request.message {
+                return try self.resume(resume, request.id, connection)
+            }
             throw RoomError(.outOfOrder, "The connection has not joined a room. Send 'join' first.")
         } catch {
             admission?.end()
             // A client that cannot resume may join.
-            if admission != nil || request.isResumption { connection.didNotJoin() }
+            if admission != nil || request.mayResume { connection.didNotJoin() }
             connection.send(.error(Problem(error)), answering: request.id)
         }
     }
@@ -351,12 +359,13 @@ package final class Rooms {
             throw Self.notResumable
         }
         guard member.line.admits(resume.secret) else {
-            connection.didGuess()
+            connection.didGuess(at: resume.participant)
             throw Self.notResumable
         }
+        try member.line.prepare(for: resume, now: settings.loop.now)
         // Its next message may be there before this returns.
         connection.didJoin()
-        let former = try member.line.resume(
+        let former = member.line.resume(
             resume, secret: settings.nextSecret(), answering: id, over: connection)
         if let former {
             connected[ObjectIdentifier(former)] = nil

@@ -122,7 +122,8 @@ struct SignallingSession {
         resumption = nil
     }
 
-    /// The server continues. Returns the messages that it lacks. Throws for an impossible number.
+    /// The server continues. Returns an acknowledgement, which shows that the new secret has arrived, and the messages that it
+    /// lacks. Throws for an impossible number.
     mutating func resumed(_ body: Resumed, now: MonotonicTime) throws(RoomError) -> [String] {
         guard ledger.acknowledged(body.received) else {
             throw RoomError(
@@ -132,12 +133,12 @@ struct SignallingSession {
         }
         isSuspended = false
         resumption = nil
-        _ = ledger.acknowledge()
+        let acknowledgement = Envelope(ClientMessage.ack(ledger.acknowledge())).json()
         heard(now: now)
         pings = [:]
         nextPing = now + SignallingDeadlines.ping
         for id in deadlines.keys { deadlines[id]?.time = now + SignallingDeadlines.signallingSilence }
-        return ledger.unacknowledged
+        return [acknowledgement] + ledger.unacknowledged
     }
 
     /// Begins again with another participation, whose `join` is next. Requests of the former one fail.

@@ -10,7 +10,14 @@ final class AccessLimits: Sendable {
     /// Page tokens for one address, which an office may share.
     static let pageTokens = Pace(burst: 200, interval: .milliseconds(500))
 
+    /// A participant, and an address from which somebody wants to be it.
+    private struct Guess: Hashable {
+        let participant: String
+        let address: ClientAddress
+    }
+
     private let secrets = Mutex(PaceTable<ClientAddress>(wrongSecrets))
+    private let guesses = Mutex(PaceTable<Guess>(wrongSecrets))
     private let tokens = Mutex(PaceTable<ClientAddress>(pageTokens))
 
     /// Throws before the secret is compared, so that a right guess among too many is not found either.
@@ -19,10 +26,18 @@ final class AccessLimits: Sendable {
         throw Self.error("Sign-in refuses this address: it sent too many wrong secrets.", delay)
     }
 
-    /// The same for the secret of a participant.
-    func admitSecret(from address: ClientAddress, now: MonotonicTime) throws(RoomError) {
-        guard let delay = secrets.withLock({ $0.delay(of: address, now: now) }) else { return }
-        throw Self.error("The server lets nobody resume from this address: it sent too many wrong secrets.", delay)
+    /// The same for the secret of a participant. Wrong ones do not affect others at the address, nor the participant at
+    /// another one: an office may share an address, and everybody in a room knows the ids.
+    func admitGuess(at participant: String, from address: ClientAddress, now: MonotonicTime) throws(RoomError) {
+        let guess = Guess(participant: participant, address: address)
+        guard let delay = guesses.withLock({ $0.delay(of: guess, now: now) }) else { return }
+        throw Self.error("This address sent too many wrong secrets for the participant.", delay)
+    }
+
+    /// - Parameter participant: one that exists.
+    func countGuess(at participant: String, from address: ClientAddress, now: MonotonicTime) {
+        guard !address.isLoopback else { return }
+        guesses.withLock { $0.count(Guess(participant: participant, address: address), now: now) }
     }
 
     func countWrongSecret(from address: ClientAddress, now: MonotonicTime) {

@@ -132,7 +132,7 @@ final class HTTPListener: Sendable {
                     let connection = SignallingConnection(
                         id: connections.next(), channel: channel, place: place, client: client,
                         refusals: routes.refusals
-                    ) { [limits = routes.limits] in limits.countWrongSecret(from: client, now: .current) }
+                    ) { [limits = routes.limits] in limits.countGuess(at: $0, from: client, now: .current) }
                     try channel.pipeline.syncOperations.addHandler(
                         JoinLimitHandler(connection: connection), position: .first)
                     try channel.pipeline.syncOperations.addHandlers([

@@ -19,13 +19,13 @@ final class SignallingConnection: ClientConnection, Sendable {
     private let ending = Atomic<Bool>(false)
     let client: ClientAddress
     private let refusals: RefusalLog
-    /// Called when the client sends a wrong secret for a participant.
-    private let guessed: @Sendable () -> Void
+    /// Called with the id of a participant for which the client sends a wrong secret.
+    private let guessed: @Sendable (String) -> Void
     private let cause = Mutex<String?>(nil)
 
     init(
         id: UInt64, channel: any Channel, place: ClientPlace = .elsewhere, client: ClientAddress = ClientAddress(nil),
-        refusals: RefusalLog = RefusalLog(), guessed: @escaping @Sendable () -> Void = {}
+        refusals: RefusalLog = RefusalLog(), guessed: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.id = id
         self.channel = channel
@@ -94,7 +94,7 @@ final class SignallingConnection: ClientConnection, Sendable {
     /// Whether the client has joined a room. It has to within `ClientLiveness.joinDeadline`.
     var hasJoined: Bool { joined.load(ordering: .relaxed) }
     func didNotJoin() { host = nil }
-    func didGuess() { guessed() }
+    func didGuess(at participant: String) { guessed(participant) }
     func didJoin() { joined.store(true, ordering: .relaxed) }
     /// Whether the connection is closing, so that further input is ignored.
     var isEnding: Bool { ending.load(ordering: .relaxed) }

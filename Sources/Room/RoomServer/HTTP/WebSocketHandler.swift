@@ -31,6 +31,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     /// Bounds the frames of this client.
     private var pace: Pace
     private var liveness = ClientLiveness(now: WebSocketHandler.now)
+    private var hasPinged = false
     private var watch: Scheduled<Void>?
     /// The check at the end of a silence that ends before the next ping.
     private var lastWatch: Scheduled<Void>?
@@ -120,8 +121,10 @@ final class WebSocketHandler: ChannelInboundHandler {
         let request: ClientRequest
         do throws(MessageRefused) {
             let envelope = try Envelope<ClientMessage>(json: Data(data.readableBytesView))
+            // The rooms get the first one: it shows that the client has its newest secret.
             if case .ping = envelope.message, connection.hasJoined {
-                return connection.send(.pong, answering: envelope.id)
+                guard !hasPinged else { return connection.send(.pong, answering: envelope.id) }
+                hasPinged = true
             }
             request = ClientRequest(envelope)
         } catch {

@@ -30,8 +30,10 @@ final class RoomDirectory: SignallingDelegate {
             case .resume(let resume) where connection.host == nil:
                 let host = try host(for: resume, of: connection.client)
                 connection.host = host
-                host.received(request, from: connection)
-            // Without a room, any host refuses the message.
+                var admitted = request
+                admitted.mayResume = true
+                host.received(admitted, from: connection)
+            // Without a room, any host refuses the message. The host also refuses what comes too early.
             default: (connection.host ?? hosts[0]).received(request, from: connection)
             }
         } catch {
@@ -43,7 +45,7 @@ final class RoomDirectory: SignallingDelegate {
     /// The host of a participant. Throws if the client may not be in its room, or has sent too many wrong secrets.
     private func host(for resume: Resume, of client: ClientAddress) throws(RoomError) -> RoomHost {
         let now = EventLoop.now
-        try limits.admitSecret(from: client, now: now)
+        try limits.admitGuess(at: resume.participant, from: client, now: now)
         let scope = try tokens.scope(of: resume.token, now: now)
         guard let seat = seats.seat(of: resume.participant) else { throw Rooms.notResumable }
         if case .oneRoom(let allowed) = scope, allowed != seat.room { throw Rooms.notResumable }

@@ -105,7 +105,7 @@ export class Room {
         const up = this.#up;
         this.#inTurn(() => up === this.#up ? up?.restart() : undefined)
             .catch((problem) => console.warn("ICE restart:", problem))
-            .finally(() => { if (up === this.#up) this.#restarting = false; });
+            .finally(() => { this.#restarting = false; });
     }
 
     /** Uses STUN and TURN servers for the sessions that have not begun. */

@@ -87,8 +87,10 @@ class Session {
 
     #tryRestart() {
         if (this.peer.signalingState === "closed") return;
-        if (performance.now() - this.#lostSince > giveUpAfter) return this.fail();
-        this.onrestart();
+        // While signalling is away, its own patience counts.
+        if (this.signalling.isAway) this.#lostSince = performance.now();
+        else if (performance.now() - this.#lostSince > giveUpAfter) return this.fail();
+        else this.onrestart();
         this.#restart = setTimeout(() => this.#tryRestart(), restartEvery);
     }
 

@@ -118,6 +118,11 @@ export class Signalling {
         this.#terms = { participant, secret, token };
     }
 
+    /** Whether the server is lost, and not back yet. */
+    get isAway() {
+        return this.#away !== null;
+    }
+
     get resumes() {
         return this.#terms !== null;
     }
@@ -140,8 +145,13 @@ export class Signalling {
             const request = { resolve, reject, type: message.type };
             this.#requests.set(id, request);
             if (!this.#away || message.type === "join") this.#await(id, request);
-            if (message.type === "join") this.#transmit(JSON.stringify({ ...message, id }));
-            else this.send({ ...message, id });
+            if (message.type === "join") {
+                // The rest is of a participant that has left.
+                this.#kept = [];
+                this.#transmit(JSON.stringify({ ...message, id }));
+            } else {
+                this.send({ ...message, id });
+            }
         });
     }
 
@@ -237,9 +247,9 @@ export class Signalling {
             const resumed = await this.#resume({ token, participant, secret, received: this.#received });
             this.#terms.secret = resumed.secret;
             this.#acknowledge(resumed.received);
-            this.#told = this.#received;
+            // The server then knows that the secret has arrived.
+            this.#ack();
             this.#back();
-            for (const text of this.#kept) this.#transmit(text);
         } catch (problem) {
             if (this.#ended) return;
             try {
@@ -274,6 +284,9 @@ export class Signalling {
         const away = this.#away;
         if (!away) return;
         this.#away = null;
+        // Those of `onback` come after them.
+        for (const text of this.#kept) this.#transmit(text);
+        if (!this.#terms) this.#kept = [];
         this.#heard = this.#ticked = performance.now();
         for (const [id, request] of this.#requests) {
             clearTimeout(request.timer);
