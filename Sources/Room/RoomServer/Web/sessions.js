@@ -14,6 +14,9 @@ const layers = [{ rid: "q", scaleResolutionDownBy: 4 }, { rid: "h", scaleResolut
 const layerCounts = [[960 * 540, 3], [640 * 360, 2], [0, 1]];
 // A layer that is active needs this much.
 const leastBitrate = 30_000;
+// A browser may refuse parameters for a while, such as during a negotiation.
+const limitAgainAfter = 1000;
+const limitAttempts = 10;
 
 function bitrate(pixels) {
     const rate = bitrates.find(([most]) => pixels <= most)[1];
@@ -21,10 +24,11 @@ function bitrate(pixels) {
     return Math.round(rate * Math.min(1, Math.sqrt(pixels / bitrates[0][0])));
 }
 
-function encodings(track) {
+/** Lowest quality first, at most so many. */
+function encodings(track, most = layers.length) {
     const { width = 640, height = 480 } = track.getSettings();
     const pixels = width * height;
-    const count = layerCounts.find(([least]) => pixels >= least)[1];
+    const count = Math.min(most, layerCounts.find(([least]) => pixels >= least)[1]);
     if (count === 1) return [{ maxBitrate: bitrate(pixels) }];
     return layers.slice(-count).map((layer) =>
         ({ ...layer, maxBitrate: bitrate(pixels / layer.scaleResolutionDownBy ** 2) }));
@@ -148,7 +152,8 @@ export class DownSession extends Session {
 }
 
 export class UpSession extends Session {
-    /** By kind: {transceiver, stream, wished}, with the id of the stream while it is published. */
+    /** By kind: {transceiver, stream, wished, count}, with the id of the stream while it is published, and the encodings of its
+     * present track. It may have fewer than the m-line, which keeps those of the first one: `count`. */
     #lines = new Map();
     /** Stream id -> its last {bitsPerSecond, layers}. One may arrive before the answer that names its stream. */
     #limits = new Map();
@@ -167,11 +172,15 @@ export class UpSession extends Session {
                 const wished = track.kind === "video" ? encodings(track) : [];
                 const encoding = wished.length > 0 ? { sendEncodings: wished } : {};
                 const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
-                this.#lines.set(track.kind, { transceiver, stream: null, wished: wished.map(({ maxBitrate }) => maxBitrate) });
+                this.#lines.set(track.kind, { transceiver, stream: null, wished, count: wished.length });
                 fresh.push(transceiver);
                 continue;
             }
             await line.transceiver.sender.replaceTrack(track);
+            if (track.kind === "video") {
+                line.wished = encodings(track, line.count);
+                await this.#applyLimit(line);
+            }
             if (line.stream !== null) continue;
             line.transceiver.direction = "sendonly";
             fresh.push(line.transceiver);
@@ -211,9 +220,14 @@ export class UpSession extends Session {
     }
 
     /** Parameters are read and set in turn: a browser refuses those that were read before another change. */
-    #applyLimit(line) {
-        this.#limiting = this.#limiting.then(() => this.#setParameters(line)).catch((error) =>
-            console.warn("limit not taken:", error));
+    #applyLimit(line, attempts = limitAttempts) {
+        clearTimeout(line.again);
+        this.#limiting = this.#limiting.then(() => this.#setParameters(line)).catch((error) => {
+            console.warn("limit not taken:", error);
+            if (attempts <= 1 || this.peer.signalingState === "closed") return;
+            // The newest limit by then.
+            line.again = setTimeout(() => this.#applyLimit(line, attempts - 1), limitAgainAfter);
+        });
         return this.#limiting;
     }
 
@@ -224,11 +238,14 @@ export class UpSession extends Session {
         let left = bitsPerSecond ?? Infinity;
         let changed = false;
         parameters.encodings.forEach((encoding, index) => {
-            const active = index === 0 || !layers || !encoding.rid || layers.includes(encoding.rid) && left > leastBitrate;
-            const rate = Math.max(leastBitrate, Math.min(wished[index], left));
-            if (active) left -= rate;
-            changed ||= encoding.active !== active || encoding.maxBitrate !== rate;
-            Object.assign(encoding, { active, maxBitrate: rate });
+            const isWanted = index === 0 || !layers || !encoding.rid || layers.includes(encoding.rid) && left > leastBitrate;
+            const active = isWanted && index < wished.length;
+            const { maxBitrate: most = leastBitrate, scaleResolutionDownBy = 1 } = wished[index] ?? {};
+            const maxBitrate = Math.max(leastBitrate, Math.min(most, left));
+            if (active) left -= maxBitrate;
+            const next = { active, maxBitrate, scaleResolutionDownBy };
+            changed ||= Object.keys(next).some((key) => encoding[key] !== next[key]);
+            Object.assign(encoding, next);
         });
         if (changed) await sender.setParameters(parameters);
     }
