@@ -12,6 +12,8 @@ public struct VideoLayer: Sendable {
     public var packetsPerFrame: Int
     /// Bytes of a packet's payload, at least 48.
     public var payload: Int
+    /// Whether it has sender reports.
+    public var hasClock = true
 
     public init(width: Int, height: Int, packetsPerFrame: Int = 1, payload: Int) {
         self.width = width
@@ -45,6 +47,7 @@ final class LayeredCamera {
         var isDelivered = true
         var isKeyframeWanted = true
         var frames = 0
+        var keyframes = 0
     }
 
     static let framesPerSecond = 25
@@ -174,11 +177,16 @@ final class LayeredCamera {
     private func send(_ encoder: inout Encoder, captured: MonotonicTime) {
         let isKeyframe = encoder.isKeyframeWanted
         encoder.isKeyframeWanted = false
-        if isKeyframe { client.countKeyframe() }
+        if isKeyframe {
+            client.countKeyframe()
+            encoder.keyframes += 1
+        }
         let count = encoder.layer.packetsPerFrame * (isKeyframe ? 2 : 1)
         let ticks = UInt64(captured.nanoseconds) * 9 / 100_000
         let timestamp = RTPTimestamp(encoder.firstTimestamp &+ UInt32(truncatingIfNeeded: ticks))
-        peer.setClock(encoder.sender, ntp: client.wallClock(at: captured), rtp: timestamp, at: captured)
+        if encoder.layer.hasClock {
+            peer.setClock(encoder.sender, ntp: client.wallClock(at: captured), rtp: timestamp, at: captured)
+        }
         for index in 0..<count {
             var payload: [UInt8] = []
             FramePart(
@@ -213,6 +221,9 @@ final class LayeredCamera {
 
     /// Frames that each layer has sent.
     var frames: [Int] { encoders.map(\.frames) }
+
+    /// Keyframes of them.
+    var keyframes: [Int] { encoders.map(\.keyframes) }
 
     func end() {
         timer.disarm()
