@@ -119,4 +119,36 @@ private struct Sent {
         #expect(times[SequenceNumber(290)] == MonotonicTime(nanoseconds: 500))
         #expect(times[SequenceNumber(0)] == nil)
     }
+
+    @Test func `a packet from a sender's former store is repeated until it is too old`() {
+        var random = RandomSource(seed: 1)
+        let stream = OutgoingStream(
+            id: SenderID(slot: 0, generation: 0),
+            configuration: SenderConfiguration(
+                ssrc: SSRC(1), retransmissionSSRC: SSRC(2), clockRate: 90000, retransmissionPayloadTypes: [96: 97],
+                history: 512), random: &random)
+        let stores = [PacketStore(), PacketStore()]
+        var number: UInt16 = 0
+        func send(_ count: Int, from store: PacketStore) {
+            for _ in 0..<count {
+                var packet = PacketBuffer()
+                _ = packet.assign([UInt8](repeating: 1, count: 1000))
+                let index = store.add(packet, 0..<1000, timestamp: RTPTimestamp(0), marker: false, now: .zero)
+                _ = stream.note(
+                    index, of: store,
+                    Rewrite(
+                        payloadType: 96, sequenceNumber: SequenceNumber(number), timestamp: RTPTimestamp(0),
+                        marker: false))
+                number += 1
+            }
+        }
+        func isRepeated(_ number: UInt16) -> Bool {
+            stream.planRepeat(of: SequenceNumber(number), roundTrip: nil, now: MonotonicTime(nanoseconds: 1)) != nil
+        }
+        send(10, from: stores[0])
+        send(512, from: stores[1])
+        #expect(isRepeated(5))
+        send(1, from: stores[1])
+        #expect(!isRepeated(6) && isRepeated(500))
+    }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// SSRCs that were not announced.
 @Suite struct StrangerTests {
-    private static let mostContexts = 64
+    private static let mostContexts = 128
 
     private func rtp(_ ssrc: UInt32, number: UInt16 = 1, mid: String? = nil, type: UInt8 = 96) -> [UInt8] {
         var bytes: [UInt8] = [mid == nil ? 0x80 : 0x90, type, UInt8(number >> 8), UInt8(number & 0xff), 0, 0, 0, 9]
@@ -52,7 +52,7 @@ import Testing
         #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(77))
     }
 
-    @Test("A receiver bound to many SSRCs keeps at most 64 contexts, and always those in use")
+    @Test("A receiver bound to many SSRCs keeps at most 128 contexts, and always those in use")
     func rebinding() throws {
         let (call, receiver) = call()
         let cipher = try cipher(call)
@@ -70,7 +70,7 @@ import Testing
         #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(1299))
     }
 
-    @Test("Reports of 1000 SSRCs keep at most 64 contexts, and always those of streams")
+    @Test("Reports of 1000 SSRCs keep at most 128 contexts, and always those of streams")
     func reporters() throws {
         let (call, _) = call()
         let cipher = try cipher(call)
@@ -82,12 +82,12 @@ import Testing
         #expect(call.b.statistics.dropped.authenticationFailures == 0)
     }
 
-    @Test("If all 64 contexts are in use, another SSRC gets none")
+    @Test("If all 128 contexts are in use, another SSRC gets none")
     func full() throws {
         let (call, _) = call()
         let cipher = try cipher(call)
         let voice = try Voice(call, to: .b)
-        for number: UInt32 in 0..<64 {
+        for number: UInt32 in 0..<128 {
             _ = call.b.addReceiver(
                 ReceiverConfiguration(
                     ssrc: SSRC(200 + number), mid: "a", clockRate: 48000, payloadTypes: [111],
@@ -99,5 +99,25 @@ import Testing
         voice.say([.receiverReport(SSRC(1), [])])
         #expect(cipher.contexts.count == Self.mostContexts)
         #expect(call.b.statistics.dropped.unknownSSRC == 2)
+    }
+
+    @Test("All layers of sixteen videos, and the retransmissions of each, are decrypted")
+    func manyLayers() throws {
+        let (call, _) = call()
+        let cipher = try cipher(call)
+        let voice = try Voice(call, to: .b)
+        var receivers: [ReceiverID] = []
+        for number: UInt32 in 0..<48 {
+            receivers.append(
+                call.b.addReceiver(
+                    ReceiverConfiguration(
+                        ssrc: SSRC(200 + number), retransmissionSSRC: SSRC(300 + number), mid: "a", clockRate: 90000,
+                        payloadTypes: [96], retransmissionPayloadTypes: [96: 97], nack: false)))
+            // A repair without a payload only creates a context.
+            voice.send(rtp(300 + number, type: 97))
+        }
+        for number: UInt32 in 0..<48 { voice.send(rtp(200 + number)) }
+        #expect(receivers.allSatisfy { call.b.statistics(of: $0)?.packets == 1 })
+        #expect(cipher.contexts.count == 96 && call.b.statistics.dropped.unknownSSRC == 0)
     }
 }

@@ -7,28 +7,34 @@ import Testing
 
 /// Simulcast: which layer each viewer gets, and that it sees one seamless video. Each viewer also checks timestamps.
 struct LayerTests {
-    private static func link(_ rate: Int) -> Link {
+    static func link(_ rate: Int) -> Link {
         Link(up: .init(delay: .milliseconds(20)), down: .init(delay: .milliseconds(20), rate: rate))
     }
 
     /// One publishes three layers, and the viewers watch from the beginning.
-    private struct Stage {
+    struct Stage {
         let simulation: Simulation
         let ada: SimulatedClient
         let viewers: [SimulatedClient]
 
-        init(seed: UInt64 = 11, loops: Int = 1, _ links: [Link] = [.wired]) {
+        let layers: [VideoLayer]
+
+        init(
+            seed: UInt64 = 11, loops: Int = 1, publisher: Link = .wired, layers: [VideoLayer] = VideoLayer.three,
+            _ links: [Link] = [.wired]
+        ) {
+            self.layers = layers
             simulation = Simulation(seed: seed, loops: loops, spreadsRooms: loops > 1)
-            ada = simulation.client("ada")
+            ada = simulation.client("ada", link: publisher)
             let simulation = simulation
             viewers = links.enumerated().map { simulation.client("viewer \($0)", link: $1) }
         }
 
         func begin(_ then: @escaping @Sendable (Int) async throws -> Void = { _ in }) {
-            simulation.task { [ada, viewers] in
+            simulation.task { [ada, viewers, layers] in
                 try await ada.join("kitchen")
                 for viewer in viewers { try await viewer.join("kitchen") }
-                let video = try await ada.publish(layers: VideoLayer.three)
+                let video = try await ada.publish(layers: layers)
                 for viewer in viewers {
                     try await viewer.wait { $0.streams.contains { $0.id == video } }
                     try await viewer.subscribe(to: video)

@@ -101,4 +101,27 @@ import Testing
         }
         #expect(clocks == [8])
     }
+
+    @Test func `a pipe forgets the measurements of a stream that the other part does not want any longer`() throws {
+        var told = 0
+        let links = LoopLinks(place: 0, others: { _ in [] }) { batch, _ in
+            told += batch.messages.count { if case .measured = $0.message { true } else { false } }
+            return true
+        }
+        let room = Room(
+            try RoomName("kitchen"), part: PartID(loop: 0, number: 2), links: links,
+            settings: SessionSettings(loop: loop) { _, _ throws(RoomError) in
+                throw RoomError(.serverFull, "This test opens no session.")
+            })
+        room.receive(batch([.introduction([])]))
+        let pipe = try #require(room.pipes.first)
+        func tell() -> Int {
+            pipe.tell(LayerMeasurement(rate: 100_000), of: StreamLayerID(stream: 8))
+            loop.endTurn()
+            return told
+        }
+        #expect(tell() == 1 && tell() == 1)
+        room.receive(batch([.unwanted(StreamLayerID(stream: 8))]))
+        #expect(tell() == 2)
+    }
 }

@@ -12,6 +12,8 @@ public struct VideoLayer: Sendable {
     public var packetsPerFrame: Int
     /// Bytes of a packet's payload, at least 48.
     public var payload: Int
+    /// Whether it has sender reports.
+    public var hasClock = true
 
     public init(width: Int, height: Int, packetsPerFrame: Int = 1, payload: Int) {
         self.width = width
@@ -45,6 +47,7 @@ final class LayeredCamera {
         var isDelivered = true
         var isKeyframeWanted = true
         var frames = 0
+        var keyframes = 0
 
         /// Of frames without headers, in bits per second.
         var rate: Double { Double(layer.packetsPerFrame * layer.payload * 8 * LayeredCamera.framesPerSecond) }
@@ -184,14 +187,19 @@ final class LayeredCamera {
     private func send(_ encoder: inout Encoder, captured: MonotonicTime) {
         let isKeyframe = encoder.isKeyframeWanted
         encoder.isKeyframeWanted = false
-        if isKeyframe { client.countKeyframe() }
+        if isKeyframe {
+            client.countKeyframe()
+            encoder.keyframes += 1
+        }
         let bytes = Double(encoder.layer.packetsPerFrame * encoder.layer.payload) * share(of: encoder)
         let packets = max(1, Int((bytes / Double(encoder.layer.payload)).rounded(.up)))
         let count = packets * (isKeyframe ? 2 : 1)
         let payload = share(of: encoder) < 1 ? max(48, Int(bytes) / packets) : encoder.layer.payload
         let ticks = UInt64(captured.nanoseconds) * 9 / 100_000
         let timestamp = RTPTimestamp(encoder.firstTimestamp &+ UInt32(truncatingIfNeeded: ticks))
-        peer.setClock(encoder.sender, ntp: client.wallClock(at: captured), rtp: timestamp, at: captured)
+        if encoder.layer.hasClock {
+            peer.setClock(encoder.sender, ntp: client.wallClock(at: captured), rtp: timestamp, at: captured)
+        }
         for index in 0..<count {
             var bytes: [UInt8] = []
             FramePart(
@@ -226,6 +234,9 @@ final class LayeredCamera {
 
     /// Frames that each layer has sent.
     var frames: [Int] { encoders.map(\.frames) }
+
+    /// Keyframes of them.
+    var keyframes: [Int] { encoders.map(\.keyframes) }
 
     func end() {
         timer.disarm()

@@ -35,6 +35,9 @@ extension SimulatedClient {
     /// Frames that each layer of its video with simulcast has sent.
     public var layerFrames: [Int] { camera?.frames ?? [] }
 
+    /// Keyframes of them.
+    public var layerKeyframes: [Int] { camera?.keyframes ?? [] }
+
     /// Sets what the server chooses a subscribed video's layer by.
     public func setView(
         of stream: Int, profile: ViewProfile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil

@@ -8,12 +8,15 @@ extension Consumer {
     func linkWish(unknown: Double) -> LinkShares.Video {
         guard let stream else { return LinkShares.Video(rates: [unknown]) }
         guard stream.hasLayers else { return LinkShares.Video(rates: [stream.wish() ?? unknown]) }
-        let highest = stream.highestRank(for: view)
-        let rates = (0...highest).map { stream.expectedRate(rank: stream.deliveredRank($0), unknown: unknown) }
+        let ranks = stream.deliveredRanks(for: view)
         return LinkShares.Video(
-            rates: rates, isElastic: highest == stream.layers.count - 1 && stream.isFor(self),
-            priority: view.priority ?? 1, current: min(wantedRank, highest))
+            rates: ranks.map { stream.expectedRate(rank: $0, unknown: unknown) },
+            isElastic: ranks.last == stream.layers.count - 1 && stream.isFor(self), priority: view.priority ?? 1,
+            current: place(among: ranks))
     }
+
+    /// The place of the layer that it follows among these, or of the next lower one.
+    private func place(among ranks: [Int]) -> Int { ranks.lastIndex { $0 <= wantedRank } ?? 0 }
 
     /// The layer that it follows, or will follow.
     var wantedRank: Int {
@@ -28,15 +31,23 @@ extension Consumer {
         // The publisher has to know before the layer begins that the link carries a part of it.
         let isElastic = fitting.rank > 0 && fitting.share != nil
         let isLimited = isElastic || isCongested || carried.part != nil && !isTried
-        setCarried(isLimited ? fitting.share.map { .part($0) } ?? .all : .all, now: now)
-        guard stream.hasLayers else { return }
-        let rank = choice.rank(
-            from: wantedRank, fitting: fitting.rank, highest: wish.rates.count - 1, isCongested: isCongested, now: now)
-        follow(stream.layer(rank: stream.deliveredRank(rank)))
-        // The layer that it leaves goes on until the keyframe of a lower one.
-        if let layer, let next, isCongested, stream.rank(of: next) < stream.rank(of: layer) {
-            leaveFramesOut(beyond: fitting.share ?? wish.rates[rank] * LinkShares.headroom, now: now)
-        }
+        setCarried(isLimited ? fitting.share.map { .part($0) } ?? .all : .all)
+        guard stream.hasLayers else { return thin(to: carried.part, now: now) }
+        let ranks = stream.deliveredRanks(for: view)
+        let place = choice.rank(
+            from: place(among: ranks), fitting: fitting.rank, highest: ranks.count - 1, isCongested: isCongested,
+            now: now)
+        follow(stream.layer(rank: ranks[place]))
+        // The layer that it leaves goes on until the keyframe of a lower one. If frames are left out by then, no others
+        // of that layer follow.
+        guard let next, isCongested || isPausing, isLower(next) else { return thin(to: carried.part, now: now) }
+        thin(to: fitting.share ?? wish.rates[place] * LinkShares.headroom, now: now)
+    }
+
+    /// Whether a layer ranks below the one that it forwards.
+    func isLower(_ other: StreamLayer) -> Bool {
+        guard let stream, let layer else { return false }
+        return stream.rank(of: other) < stream.rank(of: layer)
     }
 
     /// Whether it would see more with this layer than with those below it.
@@ -44,11 +55,11 @@ extension Consumer {
         stream.map { $0.rank(of: layer) <= $0.usefulRank(for: view) } ?? false
     }
 
-    /// Follows a lower layer if the view, or the publisher, needs it.
-    func keepLayer(atMost highest: Int) {
+    /// Follows another layer if the view does not need the present one, or the publisher does not deliver it: the next
+    /// lower one, if there is one.
+    func keepLayer() {
         guard let stream, stream.hasLayers else { return }
-        let isLost = wantedRank < highest && stream.deliveredRank(wantedRank) != wantedRank
-        guard wantedRank > highest || isLost else { return }
-        follow(stream.layer(rank: stream.deliveredRank(min(wantedRank, highest))))
+        let ranks = stream.deliveredRanks(for: view)
+        follow(stream.layer(rank: ranks[place(among: ranks)]))
     }
 }

@@ -101,14 +101,14 @@ final class Consumer {
     /// Whether the session can send it anything.
     var hasSender: Bool { sender != nil }
 
-    /// Begins with the lowest layer of a stream, until the link is measured.
+    /// Begins with the lowest layer of a stream that is delivered, until the link is measured.
     func assign(_ stream: PublishedStream, view: StreamView = StreamView()) {
         release()
         self.stream = stream
         self.view = view
         choice = LayerChoice()
         stream.add(self)
-        begin(stream.layer(rank: 0))
+        begin(stream.layer(rank: stream.deliveredRanks(for: view)[0]))
     }
 
     private func begin(_ new: StreamLayer) {
@@ -139,9 +139,10 @@ final class Consumer {
     /// How long it waits for the clock of another layer, after which arrivals tell the time between the two.
     private static let clockTimeout = TimeInterval.seconds(2)
 
-    /// Whether the timestamps can go on with another layer, which is exact if the publisher has reported on both.
+    /// Whether the timestamps can go on with another layer, which is exact if the publisher has reported on both. A lower
+    /// layer does not wait for that: the link may not carry the present one.
     func canJoin(_ new: StreamLayer) -> Bool {
-        splice.clock == nil || new.clock != nil || peer.loop.now - nextSince >= Self.clockTimeout
+        splice.clock == nil || new.clock != nil || isLower(new) || peer.loop.now - nextSince >= Self.clockTimeout
     }
 
     /// A keyframe of the layer that it waits for begins.
@@ -156,11 +157,9 @@ final class Consumer {
         new.consumerBegins()
     }
 
-    /// Sets how much of the stream the link carries.
-    func setCarried(_ new: Carried, now: MonotonicTime) {
-        guard let stream else { return }
-        thin(to: new.part, now: now)
-        guard new != carried else { return }
+    /// Sets how much of the stream the link carries. `thin` leaves frames out.
+    func setCarried(_ new: Carried) {
+        guard let stream, new != carried else { return }
         let before = carried
         carried = new
         stream.carriedChanged(from: before, to: new)
@@ -169,10 +168,8 @@ final class Consumer {
     /// Sends nothing for now.
     func hold(now: MonotonicTime) { if stream != nil { thin(to: 0, now: now) } }
 
-    /// Keeps within a rate until it goes on with a lower layer.
-    func leaveFramesOut(beyond share: Double, now: MonotonicTime) { thin(to: share, now: now) }
-
-    private func thin(to share: Double?, now: MonotonicTime) {
+    /// Leaves frames out to keep within a rate. Nil ends that.
+    func thin(to share: Double?, now: MonotonicTime) {
         guard let share else {
             thinning = nil
             return

@@ -274,7 +274,8 @@ final class DownSession {
         tellDemand(demand == 0 ? nil : Int(demand))
         let now = settings.loop.now
         let repairs = repairRate(now: now)
-        guard let target, !isSettling(target, now: now) else { return keepLayers(of: videos, wishes) }
+        // As long as the link is not measured, only changes of views and layers count.
+        guard let target, !isSettling(target, now: now) else { return videos.forEach { $0.keepLayer() } }
         // Nothing arrives at the client. The publisher goes on for the other subscribers, and for the time after that.
         guard target > 0 else { return videos.forEach { $0.hold(now: now) } }
         let choices = LinkShares.choices(of: Double(target), audio: audio + repairs, videos: wishes)
@@ -282,11 +283,6 @@ final class DownSession {
         for (index, video) in videos.enumerated() {
             video.choose(choices[index], among: wishes[index], isCongested: isCongested, now: now)
         }
-    }
-
-    /// Follows changes of views and layers alone, as long as the link is not measured.
-    private func keepLayers(of videos: [Consumer], _ wishes: [LinkShares.Video]) {
-        for (video, wish) in zip(videos, wishes) { video.keepLayer(atMost: wish.rates.count - 1) }
     }
 
     /// Between two choices of all layers. Each estimate of the link causes one, too.
@@ -306,9 +302,9 @@ final class DownSession {
         guard peer.isSecured, !peer.isPaced, consumers.contains(where: \.hasSender) else { return }
         for consumer in consumers {
             guard let stream = consumer.stream else { continue }
-            consumer.setCarried(.all, now: settings.loop.now)
-            guard stream.hasLayers else { continue }
-            consumer.follow(stream.layer(rank: stream.deliveredRank(stream.highestRank(for: consumer.view))))
+            consumer.setCarried(.all)
+            consumer.thin(to: nil, now: settings.loop.now)
+            if let best = stream.deliveredRanks(for: consumer.view).last { consumer.follow(stream.layer(rank: best)) }
         }
     }
 

@@ -69,7 +69,11 @@ final class PublishedStream {
     func expectedRate(rank: Int, unknown: Double) -> Double {
         if rank == 0, let wish = wish(), wish > 0 { return wish }
         if rank > 0, told.part != nil, freeRates[ranking[rank]] > 0 { return freeRates[ranking[rank]] }
-        if let known = layer(rank: rank).knownRate { return known }
+        if let known = layer(rank: rank).knownRate {
+            // One bad measurement of a layer that has ended must not keep everyone from it.
+            guard rank > 0, layer(rank: rank).isOutdated else { return known }
+            return min(known, Self.step * expectedRate(rank: rank - 1, unknown: unknown))
+        }
         var (rate, distance) = (unknown, layers.count - 1 - rank)
         for other in layers.indices.reversed() {
             if let known = layer(rank: other).knownRate, abs(other - rank) < abs(distance) || rate == unknown {
@@ -82,19 +86,13 @@ final class PublishedStream {
 
     private static let step = 3.5
 
-    /// The highest layer that a view can use, of those that the publisher delivers.
-    func highestRank(for view: StreamView) -> Int {
-        var highest = usefulRank(for: view)
-        while highest > 0, layer(rank: highest).delivery.isSilent { highest -= 1 }
-        return highest
-    }
-
-    /// The layer to send in place of one that the publisher does not deliver: a lower one, or the next higher one if there is
-    /// none.
-    func deliveredRank(_ rank: Int) -> Int {
-        guard hasLayers, layer(rank: rank).delivery.isSilent else { return rank }
-        func isDelivered(_ rank: Int) -> Bool { !layer(rank: rank).delivery.isSilent }
-        return (0..<rank).last(where: isDelivered) ?? (rank..<layers.count).first(where: isDelivered) ?? rank
+    /// The layers that a view can use, of those that the publisher delivers, lowest first. At least one: if none of them
+    /// is delivered, the lowest one that is.
+    func deliveredRanks(for view: StreamView) -> [Int] {
+        let delivered = layers.indices.filter { !layer(rank: $0).delivery.isSilent }
+        let useful = usefulRank(for: view)
+        let usable = delivered.filter { $0 <= useful }
+        return usable.isEmpty ? [delivered.first ?? 0] : usable
     }
 
     /// The highest layer that a view can use.
@@ -229,20 +227,41 @@ final class PublishedStream {
         tellWatchedLayers()
         // The other parts choose among all layers, also those that they do not get.
         for pipe in layers.flatMap(\.pipes) {
-            for layer in layers { pipe.tell(layer.measurement, of: StreamLayerID(stream: info.id, layer: layer.index)) }
+            for layer in layers {
+                pipe.tell(measurement(of: layer), of: StreamLayerID(stream: info.id, layer: layer.index))
+            }
         }
     }
 
+    private func measurement(of layer: StreamLayer) -> LayerMeasurement {
+        var measured = layer.measurement
+        let rank = rank(of: layer)
+        if let rate = measured.rate, rank > 0 { measured.rate = expectedRate(rank: rank, unknown: rate) }
+        return measured
+    }
+
     /// Puts the layers in the order of their sizes, and of their rates if they have one size. The order of the offer does
-    /// not count any longer.
+    /// not count any longer. Rates have to differ clearly to change an order, because they vary with the scene.
     private func rankLayers() {
         let measured = layers.map { (area: $0.knownSize?.area ?? 0, rate: $0.knownRate ?? 0) }
         let sizes = Set(measured.map(\.area))
         if sizes.contains(0) {
             guard sizes.count == 1, measured.allSatisfy({ $0.rate > 0 }) else { return }
         }
-        ranking = layers.indices.sorted { measured[$0] < measured[$1] }
+        func isLower(_ one: Int, _ other: Int) -> Bool {
+            let (one, other) = (measured[one], measured[other])
+            return one.area == other.area ? one.rate * Self.clearly < other.rate : one.area < other.area
+        }
+        for end in ranking.indices {
+            var place = end
+            while place > 0, isLower(ranking[place], ranking[place - 1]) {
+                ranking.swapAt(place, place - 1)
+                place -= 1
+            }
+        }
     }
+
+    private static let clearly = 1.25
 
     /// Adds its layers to those of other streams, by rank.
     func count(into all: inout [ServerStatistics.Layer]) {
@@ -266,17 +285,19 @@ final class PublishedStream {
                 isWanted: toldLayers?.contains(layer.index) ?? true, last: layer.lastPacket, others: newest, now: now)
         }
         // Consumers of a layer that has ended go on with another one at once.
-        for consumer in consumers { consumer.keepLayer(atMost: highestRank(for: consumer.view)) }
+        for consumer in consumers { consumer.keepLayer() }
     }
 
     /// Tells the publisher at once which layers it has to send, and later which ones it does not. The lowest one goes on,
     /// so that newcomers see something soon.
     private func tellWatchedLayers() {
         let now = loop.now
+        // The views of other parts of the room are not known here.
+        let hasPipes = layers.contains { !$0.pipes.isEmpty }
         let watched = layers.indices.filter { index in
             let layer = layers[index]
-            if layer.isWatched || index == ranking[0] { layer.lastWatched = now }
-            let isAwaited = layer.delivery.isSilent && consumers.contains { $0.canUse(layer) }
+            if layer.isWatched || index == ranking[0] || layer.isMeasuring { layer.lastWatched = now }
+            let isAwaited = layer.delivery.isSilent && (hasPipes || consumers.contains { $0.canUse(layer) })
             return isAwaited || now - layer.lastWatched < Self.unwatchedTime
         }
         guard watched != toldLayers ?? Array(layers.indices) else { return }

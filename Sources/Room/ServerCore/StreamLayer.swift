@@ -37,6 +37,8 @@ final class StreamLayer {
     private let isMeasured: Bool
     /// Of its newest keyframe. Nil before that, and for a codec that does not tell.
     @exclusivity(unchecked) private(set) var size: FrameSize?
+    /// The timestamp of its newest keyframe. Nil before the first one of the current epoch.
+    @exclusivity(unchecked) private var keyframe: RTPTimestamp?
     /// When its newest packet arrived. `.zero` before the first.
     @exclusivity(unchecked) private(set) var lastPacket = MonotonicTime.zero
     /// Whether it delivers.
@@ -52,6 +54,8 @@ final class StreamLayer {
         self.loop = loop
         self.source = source
         self.isMeasured = isMeasured
+        begun = loop.now
+        lastWatched = loop.now
     }
 
     var memory: PacketMemory {
@@ -113,7 +117,7 @@ final class StreamLayer {
         if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
         let now = loop.now
         if isMeasured { lastPacket = now }
-        guard isWatched else { return recent.forgetKeyframe() }
+        guard isMeasured || isWatched else { return recent.forgetKeyframe() }
         rate.add(packet.count, now: now)
         let payload =
             header.payloadLength > 0
@@ -121,8 +125,13 @@ final class StreamLayer {
         var header = header
         if isNewest, payload?.isStart == true {
             if needsCaptureTime || codec.media == .video { addCaptureTime(to: &header) }
-            if isMeasured { begin(payload, packet, header) }
+            // Several packets of a keyframe may look like its first one.
+            if isMeasured, header.timestamp != keyframe {
+                keyframe = header.timestamp
+                begin(payload, packet, header)
+            }
         }
+        guard isWatched else { return recent.forgetKeyframe() }
         for pipe in pipes { pipe.carry(packet, header, at: position, of: StreamLayerID(stream: id, layer: index)) }
         guard !consumers.isEmpty else {
             // Without consumers, packets are not kept.
@@ -198,6 +207,7 @@ final class StreamLayer {
     private func beginEpoch() {
         clock = nil
         captured = nil
+        keyframe = nil
         needsCaptureTime = true
         governor = KeyframeGovernor()
         recent.forgetKeyframe()
@@ -254,8 +264,19 @@ final class StreamLayer {
         for consumer in consumers { consumer.setClock(clock) }
     }
 
-    /// When it was last watched.
-    var lastWatched = MonotonicTime.zero
+    private let begun: MonotonicTime
+    /// When it was last watched, or began.
+    var lastWatched: MonotonicTime
+
+    /// How long a layer may take to show its rate after the stream was published.
+    private static let measuring = TimeInterval.seconds(10)
+    /// Whether it has to go on, watched or not, so that it can be ranked.
+    var isMeasuring: Bool { rate.latest == nil && loop.now - begun < Self.measuring }
+
+    /// Without packets for this long, its last rate may be far from the next one.
+    private static let validity = TimeInterval.seconds(10)
+    /// Whether its rate was measured long ago, and no other part of the room knows better.
+    var isOutdated: Bool { told == nil && loop.now - lastPacket > Self.validity }
 
     /// Sets the measurement of the publisher's part of the room.
     func set(_ measured: LayerMeasurement) {
@@ -270,7 +291,9 @@ final class StreamLayer {
     }
 
     /// Its rate on the path as far as it is known, in bits per second. Nil before that.
-    var knownRate: Double? { rate.current(now: loop.now).flatMap { $0 > 0 ? $0 : nil } ?? rate.latest ?? told?.rate }
+    var knownRate: Double? {
+        rate.current(now: loop.now).flatMap { $0 > 0 ? $0 : nil } ?? told?.rate ?? rate.latest
+    }
     /// The size of its frames, as far as it is known.
     var knownSize: FrameSize? { size ?? told?.size }
 }
@@ -306,9 +329,15 @@ struct LayerDelivery {
     static let start = TimeInterval.seconds(3)
     /// How long a silent layer has to deliver until it counts again.
     static let proof = TimeInterval.seconds(1)
+    /// One that stops again this soon has to deliver for twice as long the next time.
+    static let trial = TimeInterval.seconds(15)
+    static let longestProof = TimeInterval.seconds(60)
 
     private var wantedSince: MonotonicTime?
     private var deliversSince: MonotonicTime?
+    private var neededProof = Self.proof
+    /// When it last counted again.
+    private var proven: MonotonicTime?
     /// Whether it is wanted, and does not deliver.
     private(set) var isSilent = false
     /// Whether another part of the room knows it.
@@ -322,7 +351,8 @@ struct LayerDelivery {
     ///   - others: the newest packet of all layers
     mutating func update(isWanted: Bool, last: MonotonicTime, others: MonotonicTime, now: MonotonicTime) {
         guard !isTold else { return }
-        guard isWanted else {
+        // Nothing is late before anything has arrived.
+        guard isWanted, others > .zero else {
             (wantedSince, deliversSince, isSilent) = (nil, nil, false)
             return
         }
@@ -332,11 +362,16 @@ struct LayerDelivery {
         if isDelivering {
             let begun = deliversSince ?? now
             deliversSince = begun
-            if now - begun >= Self.proof { isSilent = false }
+            guard isSilent, now - begun >= neededProof else { return }
+            isSilent = false
+            proven = now
         } else {
             let hadBegun = deliversSince != nil
             deliversSince = nil
-            if hadBegun || now - since >= Self.start { isSilent = true }
+            guard !isSilent, hadBegun || now - since >= Self.start else { return }
+            isSilent = true
+            let isRelapse = proven.map { now - $0 < Self.trial } ?? false
+            neededProof = isRelapse ? min(neededProof + neededProof, Self.longestProof) : Self.proof
         }
     }
 }

@@ -9,6 +9,8 @@ struct StreamRate {
 
     private var since: MonotonicTime?
     private var bytes = 0
+    /// Those that have ended since the stream began, or went on.
+    private var windows = 0
     private var rate = 0.0
     private var newest = MonotonicTime.zero
 
@@ -16,7 +18,7 @@ struct StreamRate {
     @inline(__always)
     mutating func add(_ length: Int, now: MonotonicTime) {
         // A pause says nothing about the stream as it flows.
-        if now - newest > Self.silence { since = nil }
+        if now - newest > Self.silence { (since, windows) = (nil, 0) }
         newest = now
         guard let since else {
             self.since = now
@@ -30,7 +32,13 @@ struct StreamRate {
 
     private mutating func end(after elapsed: TimeInterval, _ now: MonotonicTime) {
         let latest = Double(bytes) * 8 / elapsed.seconds
-        rate = rate == 0 ? latest : (rate + latest) / 2
+        windows += 1
+        // The first one has a keyframe, which says little about the rest.
+        switch windows {
+        case 1: rate = rate == 0 ? latest : rate
+        case 2: rate = latest
+        default: rate = (rate + latest) / 2
+        }
         since = now
         bytes = 0
     }

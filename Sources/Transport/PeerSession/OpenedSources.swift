@@ -6,7 +6,9 @@ import RTP
 /// An unused SSRC keeps its context while there is room. The context has the replay window, without which anyone on the
 /// path could replay the stream and bind it again.
 struct OpenedSources {
-    static let capacity = 64
+    /// A participant's 16 streams of three layers, each with retransmissions, have 96. The others are for streams that
+    /// restart, and for reports.
+    static let capacity = 128
 
     /// Oldest first.
     private var ssrcs: [SSRC] = []

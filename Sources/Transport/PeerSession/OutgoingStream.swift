@@ -16,6 +16,8 @@ final class OutgoingStream {
     @exclusivity(unchecked) private var store: PacketStore?
     /// The store before, with the packets that were sent from it: another layer of the same video.
     private var former: (history: SentHistory, store: PacketStore)?
+    /// Packets since the change of stores.
+    private var sinceChange = 0
     private var own: PacketStore?
     @exclusivity(unchecked) private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
@@ -60,6 +62,7 @@ final class OutgoingStream {
     /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs.
     func note(_ payload: Int?, of store: PacketStore, _ rewrite: Rewrite) -> SentPacket {
         if !sends(from: store) { change(to: store) }
+        if former != nil { countSinceChange() }
         let packet = SentPacket(payload: payload, rewrite)
         history.insert(packet, of: store)
         newestTimestamp = packet.timestamp
@@ -75,8 +78,15 @@ final class OutgoingStream {
     /// Goes on with the payloads of another store. Those sent from the last one can still be sent again.
     private func change(to new: PacketStore) {
         former = store.map { (history, $0) }
+        sinceChange = 0
         history = SentHistory(capacity: history.capacity)
         store = new
+    }
+
+    /// The former packets are too old after as many as the history has. Later, their numbers are those of others.
+    private func countSinceChange() {
+        sinceChange += 1
+        if sinceChange > history.capacity { former = nil }
     }
 
     private func store(of packet: SentPacket) -> PacketStore? { packet.isFormer ? former?.store : store }

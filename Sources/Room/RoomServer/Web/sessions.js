@@ -16,6 +16,9 @@ const layerCounts = [[960 * 540, 3], [640 * 360, 2], [0, 1]];
 const leastBitrate = 30_000;
 // Of its rate. With less, a layer shows no more than the one below.
 const leastShare = 0.5;
+// A browser may refuse parameters for a while, such as during a negotiation.
+const limitAgainAfter = 1000;
+const limitAttempts = 10;
 
 function bitrate(pixels) {
     const rate = bitrates.find(([most]) => pixels <= most)[1];
@@ -23,10 +26,11 @@ function bitrate(pixels) {
     return Math.round(rate * Math.min(1, Math.sqrt(pixels / bitrates[0][0])));
 }
 
-function encodings(track) {
+/** Lowest quality first, at most so many. */
+function encodings(track, most = layers.length) {
     const { width = 640, height = 480 } = track.getSettings();
     const pixels = width * height;
-    const count = layerCounts.find(([least]) => pixels >= least)[1];
+    const count = Math.min(most, layerCounts.find(([least]) => pixels >= least)[1]);
     if (count === 1) return [{ maxBitrate: bitrate(pixels) }];
     return layers.slice(-count).map((layer) =>
         ({ ...layer, maxBitrate: bitrate(pixels / layer.scaleResolutionDownBy ** 2) }));
@@ -152,7 +156,8 @@ export class DownSession extends Session {
 }
 
 export class UpSession extends Session {
-    /** By kind: {transceiver, stream, wished}, with the id of the stream while it is published. */
+    /** By kind: {transceiver, stream, wished, count}, with the id of the stream while it is published, and the encodings of its
+     * present track. It may have fewer than the m-line, which keeps those of the first one: `count`. */
     #lines = new Map();
     /** Stream id -> its last {bitsPerSecond, layers}. One may arrive before the answer that names its stream. */
     #limits = new Map();
@@ -171,11 +176,15 @@ export class UpSession extends Session {
                 const wished = track.kind === "video" ? encodings(track) : [];
                 const encoding = wished.length > 0 ? { sendEncodings: wished } : {};
                 const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
-                this.#lines.set(track.kind, { transceiver, stream: null, wished: wished.map(({ maxBitrate }) => maxBitrate) });
+                this.#lines.set(track.kind, { transceiver, stream: null, wished, count: wished.length });
                 fresh.push(transceiver);
                 continue;
             }
             await line.transceiver.sender.replaceTrack(track);
+            if (track.kind === "video") {
+                line.wished = encodings(track, line.count);
+                await this.#applyLimit(line);
+            }
             if (line.stream !== null) continue;
             line.transceiver.direction = "sendonly";
             fresh.push(line.transceiver);
@@ -215,9 +224,14 @@ export class UpSession extends Session {
     }
 
     /** Parameters are read and set in turn: a browser refuses those that were read before another change. */
-    #applyLimit(line) {
-        this.#limiting = this.#limiting.then(() => this.#setParameters(line)).catch((error) =>
-            console.warn("limit not taken:", error));
+    #applyLimit(line, attempts = limitAttempts) {
+        clearTimeout(line.again);
+        this.#limiting = this.#limiting.then(() => this.#setParameters(line)).catch((error) => {
+            console.warn("limit not taken:", error);
+            if (attempts <= 1 || this.peer.signalingState === "closed") return;
+            // The newest limit by then.
+            line.again = setTimeout(() => this.#applyLimit(line, attempts - 1), limitAgainAfter);
+        });
         return this.#limiting;
     }
 
@@ -228,11 +242,12 @@ export class UpSession extends Session {
         const limit = bitsPerSecond ?? Infinity;
         let changed = false;
         parameters.encodings.forEach((encoding, index) => {
+            const { maxBitrate: most = leastBitrate, scaleResolutionDownBy = 1 } = wished[index] ?? {};
             const isWatched = !layers || !encoding.rid || layers.includes(encoding.rid);
-            const active = index === 0 || isWatched && limit >= wished[index] * leastShare;
-            const rate = Math.max(leastBitrate, Math.min(wished[index], limit));
-            changed ||= encoding.active !== active || encoding.maxBitrate !== rate;
-            Object.assign(encoding, { active, maxBitrate: rate });
+            const active = index < wished.length && (index === 0 || isWatched && limit >= most * leastShare);
+            const next = { active, maxBitrate: Math.max(leastBitrate, Math.min(most, limit)), scaleResolutionDownBy };
+            changed ||= Object.keys(next).some((key) => encoding[key] !== next[key]);
+            Object.assign(encoding, next);
         });
         if (changed) await sender.setParameters(parameters);
     }

@@ -206,7 +206,7 @@ final class Pipe: TurnMember {
             for message in beginning(of: id) { send(message) }
         case .unwanted(let id):
             let stream = outgoingLayers.removeValue(forKey: id)
-            if !outgoingLayers.keys.contains(where: { $0.stream == id.stream }) { carried[id.stream] = nil }
+            if !outgoingLayers.keys.contains(where: { $0.stream == id.stream }) { forget(id.stream) }
             stream?.remove(self, layer: id.layer)
         case .carried(let id, let part):
             guard let stream = outgoingLayers.first(where: { $0.key.stream == id })?.value else { return }
@@ -258,9 +258,14 @@ final class Pipe: TurnMember {
     /// A stream of this part has ended.
     func ended(_ stream: PublishedStream) {
         for layer in stream.layers { outgoingLayers[StreamLayerID(stream: stream.info.id, layer: layer.index)] = nil }
-        carried[stream.info.id] = nil
-        toldMeasurements = toldMeasurements.filter { $0.key.stream != stream.info.id }
+        forget(stream.info.id)
         interrupted.removeAll { $0.stream == stream.info.id }
+    }
+
+    /// The other part wants nothing of a stream any longer. Nobody tells it when the stream ends.
+    private func forget(_ stream: Int) {
+        carried[stream] = nil
+        toldMeasurements = toldMeasurements.filter { $0.key.stream != stream }
     }
 
     /// Ends this part's end of the pipe. Its last message is sent at the end of the turn.
