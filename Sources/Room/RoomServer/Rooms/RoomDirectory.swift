@@ -33,7 +33,7 @@ final class RoomDirectory: SignallingDelegate {
                 var admitted = request
                 admitted.mayResume = true
                 host.received(admitted, from: connection)
-            // Without a room, any host refuses the message. The host also refuses what comes too early.
+            // Without a room, any host refuses the message. So does the host of one, for messages that come too early.
             default: (connection.host ?? hosts[0]).received(request, from: connection)
             }
         } catch {
