@@ -8,6 +8,7 @@ import Testing
 
 private final class Source: StreamSource {
     var isReady: Bool { true }
+    var isPublisher: Bool { true }
     private(set) var limits: [[Int]?] = []
 
     func requestKeyframe() {}
