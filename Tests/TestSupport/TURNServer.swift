@@ -50,7 +50,7 @@ public final class TURNServer {
         }
         try process.run()
         let deadline = ContinuousClock.now + .seconds(20)
-        while !Self.accepts(tlsPort) || !Self.accepts(port) {
+        while !Self.accepts(tlsPort) || !Self.accepts(port) || !Self.hasDatagramSocket(port) {
             guard process.isRunning, ContinuousClock.now < deadline else {
                 let log = (try? String(contentsOfFile: folder.file("log"), encoding: .utf8)) ?? ""
                 throw Failure(description: "turnserver does not listen at \(port) and \(tlsPort): \(log)")
@@ -123,6 +123,12 @@ public final class TURNServer {
                 Glibc.bind(socket, $0, length) == 0 && getsockname(socket, $0, &length) == 0
             } ? pointer.pointee.sin_port : nil
         }
+    }
+
+    /// Whether a process has bound the UDP port of loopback.
+    private static func hasDatagramSocket(_ port: Int) -> Bool {
+        let sockets = (try? String(contentsOfFile: "/proc/net/udp", encoding: .utf8)) ?? ""
+        return sockets.contains(" 0100007F:" + String(format: "%04X", port) + " ")
     }
 
     private static func accepts(_ port: Int) -> Bool {

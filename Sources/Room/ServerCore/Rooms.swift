@@ -252,7 +252,7 @@ package final class Rooms {
         case .unsubscribe(let reference):
             try unsubscribe(reference, member)
             connection.send(.unsubscribed(reference), answering: request.id)
-        case .ping: connection.send(.pong, answering: request.id)
+        case .ping: if request.id != nil { connection.send(.pong, answering: request.id) }
         case .leave:
             // A client that reads the answer has left: its place is free.
             let last = connection.connection

@@ -120,11 +120,14 @@ final class WebSocketHandler: ChannelInboundHandler {
     private func read(_ data: ByteBuffer) {
         let request: ClientRequest
         do throws(MessageRefused) {
-            let envelope = try Envelope<ClientMessage>(json: Data(data.readableBytesView))
-            // The rooms get the first one: it shows that the client has its newest secret.
+            var envelope = try Envelope<ClientMessage>(json: Data(data.readableBytesView))
+            // Answered while the rooms are busy, too. They get the first one, without its number: it shows that the client
+            // has its newest secret.
             if case .ping = envelope.message, connection.hasJoined {
-                guard !hasPinged else { return connection.send(.pong, answering: envelope.id) }
+                connection.send(.pong, answering: envelope.id)
+                guard !hasPinged else { return }
                 hasPinged = true
+                envelope.id = nil
             }
             request = ClientRequest(envelope)
         } catch {
