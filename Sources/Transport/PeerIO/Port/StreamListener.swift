@@ -1,4 +1,5 @@
 internal import CLinux
+internal import CNice
 internal import Glibc
 internal import ICELite
 internal import PeerLoop
