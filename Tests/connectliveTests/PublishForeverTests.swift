@@ -60,8 +60,13 @@ import TestSupport
                 "CONNECTLIVE_SERVICE_SECRET": Self.secret,
             ])
         _ = try publisher.waitForText("Connected to the room kitchen.")
+        server?.tool.interrupt()
+        let lost = try publisher.waitForText("The connection to the server is lost; trying again.")
+        #expect(lost.contains("The server is shutting down."), "\(lost)")
+        #expect(try server?.tool.finish(seconds: 20).status == 0)
         server = nil
-        _ = try publisher.waitForText("The connection to the server is lost; trying again.")
+        // The kernel's queue has room for ten messages.
+        _ = manager.messages
         server = try TestServer(
             ["--listen", "127.0.0.1:\(port)", "--service-id", "home", "--service-secret", Self.secret])
         _ = try publisher.waitForText("as another participant.")
@@ -106,6 +111,17 @@ import TestSupport
             await sign.value
         }
         #expect(socket.messages.allSatisfy { $0 == "WATCHDOG=1" })
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a service manager that does not read does not hold up the end`() async throws {
+        let folder = TemporaryFolder()
+        let socket = try NotificationSocket(in: folder)
+        let manager = try #require(await ServiceManager.connect(["NOTIFY_SOCKET": socket.path]))
+        // The kernel's queue has room for ten or so.
+        for _ in 0..<12 { await manager.isAlive() }
+        await manager.stopping()
+        #expect(socket.messages.first == "WATCHDOG=1")
     }
 
     @Test func `a camera that is not plugged in shows a slate`() throws {

@@ -334,7 +334,8 @@ package final class RoomConnection {
                 waiting.removeValue(forKey: id)?(result)
             case .message(let message): handle(message)
             case .notUnderstood(let error): onEvent(.problem(error))
-            case .lost(let error): lost(.disconnected, error)
+            // A link that is lost already has its reason, such as the server's farewell.
+            case .lost(let error): if link != nil { lost(.disconnected, error) }
             // The server may have a new process, or the network another way.
             case .ended(let error): lost(.disconnected, error, mustRejoin: true)
             }

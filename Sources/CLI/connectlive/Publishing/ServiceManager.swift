@@ -46,8 +46,16 @@ struct ServiceManager: Sendable {
     /// One line for `systemctl status`.
     func status(_ text: String) async { await send("STATUS=\(text.printable)") }
 
-    /// A lost message is harmless: the next one follows, and a manager that ended starts no watchdog.
+    /// For a manager that does not read: its queue has room for a few messages only.
+    private static let limit = TimeAmount.milliseconds(500)
+
+    /// A lost message is harmless: the next one follows, and a manager that ended starts no watchdog. A manager that does
+    /// not read holds nothing up for long.
     private func send(_ assignment: String) async {
-        try? await channel.writeAndFlush(ByteBuffer(string: assignment))
+        guard channel.isWritable else { return }
+        let sent = channel.eventLoop.makePromise(of: Void.self)
+        channel.writeAndFlush(ByteBuffer(string: assignment)).cascade(to: sent)
+        channel.eventLoop.scheduleTask(in: Self.limit) { sent.succeed() }
+        try? await sent.futureResult.get()
     }
 }

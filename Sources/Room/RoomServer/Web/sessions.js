@@ -214,8 +214,8 @@ export class UpSession extends Session {
     }
 
     /**
-     * The links of those who watch a stream carry so much of it, each one layer; without a number, all of it. Nobody watches other layers
-     * than the listed ones; without a list, all may be watched.
+     * The best link of a viewer carries so much of each layer of a stream; without a number, all of it. Nobody watches other
+     * layers than the listed ones; without a list, all may be watched.
      */
     async limit(stream, bitsPerSecond, layers) {
         this.#limits.set(stream, { bitsPerSecond, layers });
