@@ -8,17 +8,24 @@ import Testing
 struct LayerFaultTests {
     private typealias Stage = LayerTests.Stage
 
-    @Test func `a congested link costs no keyframe of the layer that it leaves`() throws {
+    @Test(arguments: [300_000, 800_000])
+    func `a congested link costs no keyframe of the layer that it leaves`(rate: Int) throws {
         // The lower layer's keyframe takes almost a second.
         let far = Link(up: .init(delay: .milliseconds(400)), down: .init(delay: .milliseconds(400)))
         let stage = Stage(publisher: far, [LayerTests.link(5_000_000)])
         let (ada, viewer, simulation) = (stage.ada, stage.viewers[0], stage.simulation)
         stage.begin()
         #expect(stage.layers(in: try stage.run(20)) == [2])
-        simulation.task { viewer.setLink(LayerTests.link(800_000)) }
+        simulation.task { viewer.setLink(LayerTests.link(rate)) }
         let keyframes = ada.layerKeyframes
         let layer = try #require(stage.layers(in: try stage.run(6))[0])
-        #expect(layer < 2 && ada.layerKeyframes[2] == keyframes[2])
+        #expect(layer < 2)
+        // At the lower rate, a keyframe of the left layer is still requested.
+        withKnownIssue(isIntermittent: true) {
+            #expect(ada.layerKeyframes[2] == keyframes[2])
+        } when: {
+            rate == 300_000
+        }
     }
 
     @Test func `a lower layer begins at once, without a sender report of its own`() throws {
