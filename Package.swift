@@ -234,7 +234,7 @@ let package = Package(
         tests(of: "PeerSession", with: ["RTP", "CongestionControl"]),
         tests(of: "PeerLoop", with: ["RTP", "PeerSession"]),
         tests(of: "ICELite", with: ["RTP"]),
-        tests(of: "PeerIO", with: ["RTP", "PeerSession", "PeerLoop", "ICELite"]),
+        tests(of: "PeerIO", with: ["CGLib", "RTP", "PeerSession", "PeerLoop", "ICELite"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
         tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop"]),
         tests(of: "EmbeddedFiles"),

@@ -50,7 +50,10 @@ public final class TURNServer {
         }
         try process.run()
         let deadline = ContinuousClock.now + .seconds(20)
-        while !Self.accepts(tlsPort) || !Self.accepts(port) || !Self.hasDatagramSocket(port) {
+        let listensForDatagrams = !arguments.contains("--no-udp")
+        while !Self.accepts(tlsPort) || !Self.accepts(port)
+            || (listensForDatagrams && !Self.hasDatagramSocket(port))
+        {
             guard process.isRunning, ContinuousClock.now < deadline else {
                 let log = (try? String(contentsOfFile: folder.file("log"), encoding: .utf8)) ?? ""
                 throw Failure(description: "turnserver does not listen at \(port) and \(tlsPort): \(log)")

@@ -6,6 +6,7 @@ package import MediaGraph
 package enum GStreamer {
     /// Loads GStreamer on first use, once, on any thread.
     private static let isLoaded: Bool = {
+        register_socket_types()
         // An embedding process keeps its own locale and arguments.
         gst_init(nil, nil)
         return true

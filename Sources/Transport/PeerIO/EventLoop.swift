@@ -87,6 +87,7 @@ package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
     package init(name: String = "loop", turnClock: @escaping @Sendable () -> MonotonicTime = { EventLoop.now }) {
         self.name = name
         self.turnClock = turnClock
+        register_socket_types()
         guard let context = g_main_context_new() else { fatalError("GLib made no main context") }
         self.context = context
         super.init(now: Self.now)
