@@ -145,11 +145,28 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             "chromium.py",
             [
                 "--page", page, "--seconds", "30", "--until-expected", "--expect-video-from-others", "1",
-                "--then-resize", "150:240,600:960,300:480", "--window", "1280x1000",
+                "--expect-capture-times", "2", "--then-resize", "150:240,600:960,300:480", "--window", "1280x1000",
             ], seconds: 150)
         let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
         #expect(frames == [240, 960, 480], "\(seen)")
         _ = try await publisher
+    }
+
+    @Test func `a browser plays sound and picture together, though the network delays the picture`() throws {
+        let server = try TestServer()
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
+        _ = try publisher.waitForText("publishing")
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", "\(server.page)?room=r&join=1", "--seconds", "30", "--until-expected",
+                "--expect-video-from-others", "1", "--expect-audio", "--delay-video", "300", "--then-listen", "25",
+            ], seconds: 120)
+        let heard = try #require(seen["heardAfterSeen"] as? [[Double]])
+        let late = heard.suffix(10).map { $0[1] }.sorted()
+        try #require(late.count == 10, "\(seen)")
+        #expect(abs(late[5]) <= 45, "\(heard)")
     }
 
     @Test func `a browser resumes after its WebSocket broke, and restarts ICE, unseen by others`() throws {

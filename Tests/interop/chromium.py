@@ -39,6 +39,22 @@ window.RTCPeerConnection = class extends RTCPeerConnection {
 };
 """
 
+# Each receiver of video has a least delay, to which the page's own targets are added.
+DELAY_VIDEO = """
+const property = Object.getOwnPropertyDescriptor(RTCRtpReceiver.prototype, 'jitterBufferTarget');
+const targets = new WeakMap();
+Object.defineProperty(RTCRtpReceiver.prototype, 'jitterBufferTarget', {
+    get() { return targets.get(this) ?? null; },
+    set(target) {
+        targets.set(this, target);
+        property.set.call(this, this.track.kind === 'video' ? (target ?? 0) + %d : target);
+    },
+});
+window.testDelay = () => {
+    for (const peer of window.testPeers) for (const receiver of peer.getReceivers()) receiver.jitterBufferTarget = null;
+};
+"""
+
 # One sample of the page: its state, each tile with a hash of its pixels, and the statistics of both sessions.
 LOOK = """
 const done = arguments[arguments.length - 1];
@@ -112,6 +128,10 @@ def arguments():
     parser.add_argument("--then-resize", metavar="WIDTH:FRAME,...", default="",
                         help="make the only tile of others so wide, one after another, and report the width of its "
                              "frames once it is the second number")
+    parser.add_argument("--then-listen", type=float, default=0, metavar="SECONDS",
+                        help="report afterwards how long after each flash of the test pattern its beep is heard")
+    parser.add_argument("--delay-video", type=int, default=0, metavar="MS",
+                        help="delay what is seen, as a network does that repairs a lot of it")
     parser.add_argument("--screenshot", metavar="PNG")
     parser.add_argument("--window", default="1280x800", metavar="WxH")
     parser.add_argument("--flag", action="append", default=[], help="one more for Chromium, as in --flag=--lang=de")
@@ -143,6 +163,8 @@ def start(options, folder):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
     browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REMEMBER_PEERS})
+    if options.delay_video:
+        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": DELAY_VIDEO % options.delay_video})
     if options.relay:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": RELAY_ALONE})
     return browser
@@ -394,6 +416,53 @@ def watch(options, browser):
     return {"ssrcs": sorted(ssrcs), "framesDecoded": (decoded or 0) - first, "longestPause": longest}
 
 
+# Notes when each flash of the test pattern is shown, and when each beep is played.
+LISTEN = """
+window.testFlashes = []; window.testBeeps = [];
+const video = document.querySelector('.tile:not([data-self]) video');
+const canvas = document.createElement('canvas');
+canvas.width = 16; canvas.height = 12;
+const drawing = canvas.getContext('2d', { willReadFrequently: true });
+let wasBright = true;
+const look = (now, { expectedDisplayTime }) => {
+    drawing.drawImage(video, 0, 0, 16, 12);
+    const pixels = drawing.getImageData(0, 0, 16, 12).data;
+    let sum = 0;
+    for (let i = 0; i < pixels.length; i += 4) sum += 0.3 * pixels[i] + 0.59 * pixels[i + 1] + 0.11 * pixels[i + 2];
+    const isBright = sum / (pixels.length / 4) > 180;
+    if (isBright && !wasBright) window.testFlashes.push(expectedDisplayTime);
+    wasBright = isBright;
+    video.requestVideoFrameCallback(look);
+};
+video.requestVideoFrameCallback(look);
+const context = new AudioContext();
+const analyser = context.createAnalyser();
+analyser.fftSize = 4096;
+context.createMediaStreamSource(document.querySelector('#speakers audio').srcObject).connect(analyser);
+const samples = new Float32Array(4096);
+let last = performance.now();
+setInterval(() => {
+    const now = performance.now();
+    analyser.getFloatTimeDomainData(samples);
+    const onset = samples.findIndex((sample) => Math.abs(sample) > 0.15);
+    const at = now - (samples.length - onset) / context.sampleRate * 1000;
+    // A beep whose beginning is in the window.
+    if (onset > 480 && at - last > 500) window.testBeeps.push(at);
+    if (onset >= 0) last = now;
+}, 20);
+"""
+
+
+def listen(options, browser):
+    """How long after each flash its beep is heard, in ms, as [seconds since the beginning, ms]."""
+    begun = browser.execute_script("return performance.now()")
+    browser.execute_script(LISTEN)
+    time.sleep(options.then_listen)
+    flashes, beeps = browser.execute_script("return [window.testFlashes, window.testBeeps]")
+    pairs = [(flash, min(beeps, key=lambda beep: abs(beep - flash))) for flash in flashes if beeps]
+    return [[round((flash - begun) / 1000, 1), round(beep - flash, 1)] for flash, beep in pairs if abs(beep - flash) < 500]
+
+
 # Makes the tile of somebody else so wide, as a smaller window would.
 RESIZE = """
 const tile = document.querySelector('.tile:not([data-self])');
@@ -467,6 +536,10 @@ def main():
         result, sentence = observe(options, browser, opens=True)
         if options.then_watch and sentence is None:
             result["watched"] = watch(options, browser)
+        if options.then_listen and sentence is None:
+            if options.delay_video:
+                browser.execute_script("window.testDelay()")
+            result["heardAfterSeen"] = listen(options, browser)
         if options.then_resize and sentence is None:
             result["resized"] = resize(options, browser)
         if options.then_roam and sentence is None:

@@ -27,6 +27,9 @@ static const uint8_t signalling_js[] = {
 static const uint8_t style_css[] = {
 #embed "../../Room/RoomServer/Web/style.css"
 };
+static const uint8_t sync_js[] = {
+#embed "../../Room/RoomServer/Web/sync.js"
+};
 static const uint8_t tiles_js[] = {
 #embed "../../Room/RoomServer/Web/tiles.js"
 };
@@ -47,6 +50,7 @@ static const EmbeddedFile files[] = {
     FILE("sessions.js", sessions_js),
     FILE("signalling.js", signalling_js),
     FILE("style.css", style_css),
+    FILE("sync.js", sync_js),
     FILE("tiles.js", tiles_js),
     FILE("words.js", words_js),
     FILE("bigbuckbunny.mp4", bigbuckbunny_mp4),

@@ -2,12 +2,14 @@
 
 import { canPublish, open } from "./devices.js";
 import { Room } from "./room.js";
+import { LipSync, syncInterval } from "./sync.js";
 import { Grid, shortName } from "./tiles.js";
 import { Problem, deviceLost, roomNameProblem, words } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const body = document.body;
 const grid = new Grid($("grid"));
+const lipSync = new LipSync();
 /** Our own tracks by kind; one that is there is published. */
 const own = new Map();
 /** One element for each audio receiver, made when it first carries someone. */
@@ -301,6 +303,9 @@ setInterval(() => {
     grid.loudness(({ sounds }) => Math.max(0, ...(sounds ?? []).map(({ id }) => room.loudness(id))));
 }, 150);
 setInterval(() => room && !document.hidden && grid.check(), 500);
+// Hidden pages show no frames.
+setInterval(() => room && !document.hidden && lipSync.step(room.pairs(), (stream) => grid.shown(stream))
+    .catch((error) => console.warn("lip-sync:", error)), syncInterval);
 
 const query = new URLSearchParams(location.search);
 $("room").value = query.get("room") ?? "";

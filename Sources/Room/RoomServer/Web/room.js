@@ -125,6 +125,16 @@ export class Room {
         return source?.audioLevel ?? 0;
     }
 
+    /** The receivers of each participant who is seen and heard: {key, audio, video, stream}, the last of the video. */
+    pairs() {
+        return [...this.participants].flatMap(([id, streams]) => {
+            const first = (kind) => [...streams.values()].find((stream) => stream.media === kind && this.#receiver(stream.id));
+            const [audio, video] = [first("audio"), first("video")];
+            return audio && video ? [{ key: `${id} ${audio.id} ${video.id}`, audio: this.#receiver(audio.id),
+                video: this.#receiver(video.id), stream: video.id }] : [];
+        });
+    }
+
     #receiver(stream) {
         const mid = this.carriers.get(stream);
         return mid === undefined ? undefined : this.#down.receiver(mid);

@@ -35,6 +35,16 @@ function encodings(track, most = layers.length) {
     return layers.slice(-count).map((layer) =>
         ({ ...layer, maxBitrate: bitrate(pixels / layer.scaleResolutionDownBy ** 2) }));
 }
+
+/** Viewers align sound and picture by the times of their capture. Browsers send them only if asked to. */
+function sendCaptureTimes(transceiver) {
+    const extensions = transceiver.getHeaderExtensionsToNegotiate?.() ?? [];
+    const captureTime = extensions.find(({ uri }) => uri.endsWith("/abs-capture-time"));
+    if (!captureTime) return;
+    captureTime.direction = "sendrecv";
+    transceiver.setHeaderExtensionsToNegotiate(extensions);
+}
+
 // A session that lost its way may find it again by itself, such as after a short cut. Then ICE restarts, again and again.
 const restartAfter = 2000;
 const restartEvery = 5000;
@@ -176,6 +186,7 @@ export class UpSession extends Session {
                 const wished = track.kind === "video" ? encodings(track) : [];
                 const encoding = wished.length > 0 ? { sendEncodings: wished } : {};
                 const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
+                sendCaptureTimes(transceiver);
                 this.#lines.set(track.kind, { transceiver, stream: null, wished, count: wished.length });
                 fresh.push(transceiver);
                 continue;

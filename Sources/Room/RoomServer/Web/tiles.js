@@ -10,6 +10,12 @@ const settled = 300;
 // A picture that has not moved for this long is said to have stopped, in milliseconds.
 const stoppedAfter = 4000;
 
+// Ticks of video timestamps in a millisecond (RFC 3551).
+const videoClock = 90;
+const averagedFrames = 20;
+// In milliseconds.
+const otherStream = 1000;
+
 /** Short enough to read out, long enough to tell people apart. */
 export const shortName = (id) => id.slice(0, 6);
 
@@ -27,6 +33,8 @@ function element(name, className, text = "") {
 }
 
 class Tile {
+    /** When a frame with the timestamp 0 would be shown, by performance.now(). */
+    shown = NaN;
     frames = 0;
     moved = performance.now();
 
@@ -107,11 +115,18 @@ class Tile {
             video.addEventListener("timeupdate", () => this.#frame());
             return;
         }
-        const next = () => {
+        const next = (_, { expectedDisplayTime, rtpTimestamp }) => {
             this.#frame();
+            if (rtpTimestamp !== undefined) this.#average(expectedDisplayTime - rtpTimestamp / videoClock);
             video.requestVideoFrameCallback(next);
         };
         video.requestVideoFrameCallback(next);
+    }
+
+    /** Displays show a frame at their own next one, so the times vary by as much. Another stream has other timestamps. */
+    #average(shown) {
+        const isOther = !(Math.abs(shown - this.shown) < otherStream);
+        this.shown = isOther ? shown : this.shown + (shown - this.shown) / averagedFrames;
     }
 
     #frame() {
@@ -177,6 +192,12 @@ export class Grid {
             const pixels = (side) => Math.min(Math.round(side * devicePixelRatio), 32768);
             this.onview(entry, pixels(width), pixels(height));
         }
+    }
+
+    /** When a frame of the stream with the timestamp 0 would be shown, by performance.now(). NaN if nobody knows. */
+    shown(stream) {
+        for (const { entry, shown } of this.#tiles.values()) if (entry.stream === stream) return shown;
+        return NaN;
     }
 
     /** `level(entry)` is 0...1. */
