@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -172,4 +174,12 @@ int clinux_wait_discarding(int descriptor, int milliseconds, const int *pipes, i
         }
         if (left <= 0) return 0;
     }
+}
+
+int clinux_address_changes(void) {
+    int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (descriptor < 0) return -errno;
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
+    if (bind(descriptor, (struct sockaddr *)&address, sizeof address) != 0) return fail_closing(descriptor);
+    return descriptor;
 }

@@ -37,6 +37,9 @@ int clinux_pipe(int descriptors[2], size_t capacity);
 // The user that opened the other end of a socket.
 int clinux_peer(int socket, uid_t *user, pid_t *process);
 
+// A socket that is readable after each change of this machine's addresses (rtnetlink(7)). Its messages are of no interest.
+int clinux_address_changes(void);
+
 // Waits until a descriptor is readable. Returns 1 if it is, 0 after the timeout. Signals do not end the wait.
 int clinux_wait_readable(int descriptor, int milliseconds);
 
