@@ -238,6 +238,22 @@ struct RoamingTests {
         }
     }
 
+    @Test(arguments: UInt64(41)...48)
+    func `a client that sees its address change is back before the silence would tell`(seed: UInt64) throws {
+        for isPublisher in [true, false] {
+            let call = try Call(seed: seed, loops: seed % 2 == 0 ? 2 : 1)
+            let client = isPublisher ? call.ada : call.grace
+            let (id, presence) = (client.participant, call.lin.presence)
+            client.changeNetwork(isNoticed: true)
+            try call.simulation.run(for: .seconds(2))
+            #expect(client.returns == (1, 0) && client.participant == id)
+            let shown = call.shown
+            try call.simulation.run(for: .seconds(2))
+            #expect(call.shown > shown + 30)
+            #expect(call.lin.presence == presence)
+        }
+    }
+
     @Test func `an address that the client does not see changing costs media no more than a check's interval`() throws {
         let call = try Call(seed: 31)
         let presence = call.lin.presence

@@ -74,6 +74,7 @@ extension RoomConnection {
     }
 
     private func attempt() {
+        retry = nil
         guard state == .connected, let attempts = absence?.attempts, let error = absence?.error, link == nil else {
             return
         }
@@ -140,6 +141,22 @@ extension RoomConnection {
         onEvent(.reconnected(Return(kind: kind, duration: loop.now - absence.began)))
         nextRestart = loop.now
         restartSilent(isReturn: kind == .resumed)
+        movedAt = nil
+    }
+
+    /// This machine has these literal addresses from now on. A link whose address is gone is lost, and a client without a link
+    /// tries at once: it may have a network again.
+    package func addressesChanged(to addresses: Set<String>) {
+        guard state == .connected else { return }
+        if link == nil {
+            // An attempt that is on its way ends by itself.
+            guard let retry else { return }
+            retry.disarm()
+            attempt()
+        } else if let local = link?.localAddress, !addresses.contains(local) {
+            movedAt = loop.now
+            lost(.disconnected, RoomError(.connectionLost, "This machine no longer has the address \(local)."))
+        }
     }
 
     // MARK: - Joining again

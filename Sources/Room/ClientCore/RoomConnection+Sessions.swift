@@ -121,8 +121,9 @@ extension RoomConnection {
     func restartSilent(isReturn: Bool = false) {
         guard state == .connected, absence == nil, link != nil, resumeSecret != nil else { return }
         let doubt = loop.now + (.zero - Self.restartInterval)
+        let latest = max(doubt, movedAt ?? .zero)
         func needsWay(_ isSilent: Bool, _ heard: MonotonicTime) -> Bool {
-            isSilent || isReturn && heard > .zero && heard < doubt
+            isSilent || isReturn && heard > .zero && heard < latest
         }
         let isDownSilent = down.map { needsWay($0.isSilent, $0.lastReceived) } ?? false
         let isUpSilent = up.map { needsWay($0.isSilent, $0.lastReceived) } ?? false

@@ -71,6 +71,8 @@ package final class RoomConnection {
     var retry: LoopTimer?
     var restart: LoopTimer?
     var nextRestart = MonotonicTime.zero
+    /// When the address of the link was found to be gone. Nil once another link is there.
+    var movedAt: MonotonicTime?
     var pause = TimeInterval.milliseconds(500)
     var returnedAt: MonotonicTime?
     /// From another `join` until media can flow and the tracks are published.

@@ -114,6 +114,8 @@ extension ICEServers {
 package struct SignallingLink {
     /// The literal address of the server. Nil if it is unknown.
     package var remoteAddress: String?
+    /// The literal address of this machine that the connection uses. Nil if it is unknown.
+    package var localAddress: String?
     /// Queues a text. `SignallingSession` bounds the queue.
     package var send: (String) -> Void
     /// Sends the texts that wait, and closes.
@@ -123,10 +125,11 @@ package struct SignallingLink {
 
     /// - Parameter abandon: nil means `close`.
     package init(
-        remoteAddress: String?, send: @escaping (String) -> Void, close: @escaping () -> Void,
-        abandon: (() -> Void)? = nil
+        remoteAddress: String?, localAddress: String? = nil, send: @escaping (String) -> Void,
+        close: @escaping () -> Void, abandon: (() -> Void)? = nil
     ) {
         self.remoteAddress = remoteAddress
+        self.localAddress = localAddress
         self.send = send
         self.close = close
         self.abandon = abandon ?? close

@@ -61,11 +61,14 @@ extension SimulatedClient {
     }
 
     /// Moves to another network: its sockets and its signalling connection are of no use any longer, without a word to either end.
-    public func changeNetwork() {
+    ///
+    /// - Parameter isNoticed: whether the client sees that its address has changed.
+    public func changeNetwork(isNoticed: Bool = false) {
         faults.note(simulation.loop.now)
         cuts.note(simulation.loop.now)
         networks = (networks + 1) % 8
         server = nil
+        if isNoticed { connection?.addressesChanged(to: [network]) }
     }
 
     /// The address translator before it forgets its ports: the server sees another address from now on.

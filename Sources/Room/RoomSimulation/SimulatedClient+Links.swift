@@ -9,7 +9,7 @@ extension SimulatedClient {
         self.server = server
         let number = server.number
         return SignallingLink(
-            remoteAddress: SimulatedServer.address(of: 0).host,
+            remoteAddress: SimulatedServer.address(of: 0).host, localAddress: network,
             send: { [unowned self] text in deliverUp(.text(text), of: number) },
             close: { [unowned self] in deliverUp(.closed, of: number) },
             abandon: { [unowned self] in

@@ -141,6 +141,8 @@ public final class SimulatedClient: @unchecked Sendable {
     /// Of its network, which may change.
     private var ownAddress: UInt32 { 0x0a00_0000 + networks << 24 | UInt32(number + 1) }
     var networks: UInt32 = 0
+    /// The name of the network that the client is in, as its address.
+    var network: String { "network \(networks)" }
     /// As the server sees it, behind an address translator.
     private var seenAddress: UInt32 { ownAddress + translations << 28 }
     var translations: UInt32 = 0

@@ -18,6 +18,7 @@ package actor RoomEngine {
     /// The signalling pipes that were opened. Input of former ones is ignored.
     private var pipes = 0
     private var token: TokenSource?
+    private var addresses: AddressWatch?
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -51,6 +52,7 @@ package actor RoomEngine {
 
     /// An engine that is released while connected closes its connection without a farewell.
     isolated deinit {
+        addresses?.close()
         connection.drop()
     }
 
@@ -77,6 +79,7 @@ package actor RoomEngine {
             guard engine.connection.begin() else { return }
             if let refusal = engine.refusal { return engine.connection.fail(refusal) }
             engine.token = token
+            engine.watchAddresses()
             Task { await engine.join(room, token) }
         }
     }
@@ -100,8 +103,14 @@ package actor RoomEngine {
             } ?? false
         }
         return SignallingLink(
-            remoteAddress: pipe.remoteAddress, send: { pipe.send($0) }, close: { pipe.close() },
-            abandon: { pipe.abandon() })
+            remoteAddress: pipe.remoteAddress, localAddress: pipe.localAddress, send: { pipe.send($0) },
+            close: { pipe.close() }, abandon: { pipe.abandon() })
+    }
+
+    /// While the engine lives: an address is often gone before the server is known to be lost.
+    private func watchAddresses() {
+        guard addresses == nil else { return }
+        addresses = AddressWatch(on: loop) { [weak connection] in connection?.addressesChanged(to: $0) }
     }
 
     private func openAgain(_ refused: String?) async {

@@ -11,6 +11,8 @@ struct SignallingPipe: Sendable {
     fileprivate let channel: any Channel
     /// The literal address of the server.
     let remoteAddress: String?
+    /// The literal address of this machine.
+    let localAddress: String?
 
     /// Connects and upgrades, 8 s in all. Calls `onEvent` on a NIO thread, in order, possibly before `open` returns. If
     /// it returns false, the receiver cannot accept the message and the connection closes.
@@ -46,7 +48,9 @@ struct SignallingPipe: Sendable {
                 channel.close(promise: nil)
                 throw error
             }
-            return SignallingPipe(channel: channel, remoteAddress: channel.remoteAddress?.ipAddress)
+            return SignallingPipe(
+                channel: channel, remoteAddress: channel.remoteAddress?.ipAddress,
+                localAddress: channel.localAddress?.ipAddress)
         } catch {
             throw unreachable(address, error)
         }
