@@ -10,20 +10,18 @@ struct StatusLine {
 
     /// Prints until it is cancelled.
     ///
-    /// - Parameter news: the quality of the outgoing video, which gets a line of its own whenever its size or rate changes.
-    static func run(
-        news: @escaping @Sendable () async -> VideoQuality? = { nil }, _ text: @escaping @Sendable () async -> String
-    ) async {
+    /// - Parameter news: gets lines of their own
+    static func run(news: RoomNews? = nil, _ text: @escaping @Sendable () async -> String) async {
         let isTerminal = Console.isTerminal
         let steps = isTerminal ? 1 : Int(plainInterval / terminalInterval)
-        var (step, quality) = (0, QualityNews())
+        var step = 0
         while true {
             do {
                 try await Task.sleep(for: terminalInterval)
             } catch {
                 return Console.endStatus()
             }
-            quality.tell(await news())
+            await news?.tell()
             step += 1
             guard step.isMultiple(of: steps) else { continue }
             isTerminal ? Console.status(await text()) : Console.line(await text())

@@ -56,7 +56,11 @@ struct ViewCommand: AsyncParsableCommand {
         let audience = Audience(screen: screen, only: participant)
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: self.room.room)
-        let status = Task { await StatusLine.run { StatusLine.viewing(await room.statistics()) } }
+        let status = Task {
+            await StatusLine.run(news: RoomNews(incoming: { await room.statistics() })) {
+                StatusLine.viewing(await room.statistics())
+            }
+        }
         let ended = await Result {
             try await audience.stay(until: interruption, seconds: length.seconds)
         }

@@ -180,6 +180,7 @@ extension RoomConnection {
 
     private func subscribeAgain(_ stream: Int) {
         let view = subscriptions[stream]?.view ?? StreamView()
+        subscriptions[stream]?.limitation = nil
         request(.subscribe(ViewOfStream(stream: stream, view: view))) { [weak self] result in
             guard let self else { return }
             guard case .success(.subscribed(let body)) = result, subscriptions[stream] != nil else {

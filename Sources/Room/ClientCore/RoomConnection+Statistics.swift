@@ -1,6 +1,7 @@
 internal import PeerLoop
 internal import PeerSession
 internal import RTP
+internal import RoomProtocol
 
 extension RoomConnection {
     /// Current statistics, or the final ones after the end.
@@ -12,12 +13,33 @@ extension RoomConnection {
         let now = loop.now
         down?.sample(now: now)
         up?.sample(now: now)
+        tellReductions()
         sampling = loop.schedule(after: .milliseconds(500)) { [weak self] in self?.sample() }
+    }
+
+    /// Tells the server why videos are sent worse than they could be, for those that watch them.
+    private func tellReductions() {
+        guard let up, absence == nil, !isRejoining else { return }
+        for video in up.published() where video.isVideo {
+            guard let track = up.tracks.first(where: { $0.stream == video.streamId }) else { continue }
+            let reason: StreamQuality.Reason? =
+                switch video.limitation {
+                case .network: .network
+                case .processor: .processor
+                case .none, .subscribers: nil
+                }
+            guard track.toldReduction != reason else { continue }
+            track.toldReduction = reason
+            send(.streamReduced(StreamReduced(stream: video.streamId, reason: reason)))
+        }
     }
 
     func makeStatistics() -> RoomStatistics {
         var statistics = RoomStatistics()
         statistics.received = down?.received() ?? []
+        for index in statistics.received.indices where !statistics.received[index].hasEnded {
+            statistics.received[index].limitation = subscriptions[statistics.received[index].streamId]?.limitation
+        }
         statistics.published = up?.published() ?? []
         // The sessions know theirs after some reports.
         statistics.roundTripMilliseconds =

@@ -94,4 +94,6 @@ extension RoomConnection {
 struct Subscription {
     let makeSink: SinkSource
     var view: StreamView
+    /// Why it arrives worse than it could be, as the server says.
+    var limitation: RoomStatistics.Received.Limitation?
 }

@@ -359,6 +359,7 @@ package final class RoomConnection {
         case .receiverAssigned(let body): assigned(body)
         case .iceServers(let body): use(body.iceServers)
         case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, layers: body.layers, of: body.stream)
+        case .streamQuality(let body): qualityChanged(body)
         case .closed(let closing):
             let error = RoomError(.init(wireName: closing.code), closing.message)
             if closing.permitsReturn { lost(closing.reason, error) } else { end(closing.reason, error) }

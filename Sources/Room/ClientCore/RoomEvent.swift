@@ -14,6 +14,8 @@ package enum RoomEvent: Sendable {
     case streamUnpublished(participant: String, StreamInfo)
     /// A stream of another participant began or ceased to show its source. Includes its new state.
     case streamChanged(participant: String, StreamInfo)
+    /// Why a subscribed video arrives worse than it could be has changed.
+    case qualityChanged(participant: String, stream: Int, RoomStatistics.Received.Limitation?)
     /// The server assigned the audio stream to a receiver, so it is heard.
     case audioHeard(participant: String, stream: Int)
     case audioUnheard(participant: String, stream: Int)

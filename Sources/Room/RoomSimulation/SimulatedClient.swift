@@ -66,6 +66,8 @@ public final class SimulatedClient: @unchecked Sendable {
     public private(set) var isReturning = false {
         didSet { absences.isOngoing = isReturning }
     }
+    /// Why watched videos arrived worse than they could, one line for each change.
+    public private(set) var qualities: [String] = []
     /// Participants that it saw enter and leave, itself not included.
     public private(set) var presence = (entered: 0, left: 0)
     /// Whether it is in a room.
@@ -395,6 +397,9 @@ public final class SimulatedClient: @unchecked Sendable {
     private func handle(_ event: RoomEvent) {
         switch event {
         case .connecting, .audioHeard, .audioUnheard, .loudspeaker: break
+        case .qualityChanged(_, let stream, let limitation):
+            // The application has nothing to do then.
+            return qualities.append("\(stream): " + (limitation.map { "\($0)" } ?? "all"))
         case .connected(_, let others):
             isConnected = true
             endError = nil

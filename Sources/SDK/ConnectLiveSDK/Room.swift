@@ -103,6 +103,8 @@ public protocol RoomDelegate: AnyObject {
     func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     /// The `state` of a video has changed: it waits for its source, or shows it again.
     func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
+    /// The `limitation` of a subscribed video has changed.
+    func onRemoteVideoQualityChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     /// The `state` of audio has changed.
@@ -124,6 +126,7 @@ extension RoomDelegate {
     public func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
+    public func onRemoteVideoQualityChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
     public func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
     public func onRemoteAudioChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}

@@ -124,7 +124,7 @@ struct PublishCommand: AsyncParsableCommand {
         room.connect(roomId: roomName)
         try room.publish(media)
         let status = Task {
-            await StatusLine.run(news: { StatusLine.quality(await room.statistics()) }) {
+            await StatusLine.run(news: RoomNews(outgoing: { await room.statistics() })) {
                 StatusLine.publishing(await room.statistics(), media.video.state)
             }
         }

@@ -84,6 +84,8 @@ public struct RoomStatistics: Sendable {
         public var audioSecondsAboveSilence = 0.0
         /// For audio: whether it is played on a device.
         public var isAudible = false
+        /// Why a video arrives worse than it could be, as the server says. Nil if it does not, and with an earlier server.
+        public var limitation: Limitation?
 
         package init(streamId: Int, participantId: String, isVideo: Bool) {
             self.streamId = streamId
