@@ -46,7 +46,10 @@ import Testing
             #"{"id":1,"state":"waiting","stream":7,"text":"camera unplugged","type":"setStreamState"}"#,
             .setStreamState(SetStreamState(stream: 7, state: .waiting("camera unplugged")))
         ),
-        (#"{"id":1,"reason":"network","stream":7,"type":"streamReduced"}"#, .streamReduced(StreamReduced(stream: 7, reason: .network))),
+        (
+            #"{"id":1,"reason":"network","stream":7,"type":"streamReduced"}"#,
+            .streamReduced(StreamReduced(stream: 7, reason: .network))
+        ),
         (#"{"id":1,"stream":7,"type":"streamReduced"}"#, .streamReduced(StreamReduced(stream: 7, reason: nil))),
         (#"{"id":1,"stream":7,"type":"setStreamState"}"#, .setStreamState(SetStreamState(stream: 7, state: .live))),
         (

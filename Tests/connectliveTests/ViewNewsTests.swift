@@ -25,7 +25,10 @@ import Testing
 
     @Test mutating func `a viewer's line names the cause, and the size before`() {
         #expect(look(640, 360) == [])
-        #expect(look(320, 180, link(640_000)) == ["Video 3 of ada: your link carries 640 kbit/s: 320x180 instead of 640x360"])
+        #expect(
+            look(320, 180, link(640_000)) == [
+                "Video 3 of ada: your link carries 640 kbit/s: 320x180 instead of 640x360"
+            ])
         #expect(look(320, 180, link(700_000)) == [])
         #expect(look(640, 360) == ["Video 3 of ada: full quality: 640x360"])
     }
@@ -33,7 +36,8 @@ import Testing
     @Test mutating func `the largest layer is named although it has never been seen`() {
         var limitation = Limitation(cause: .view)
         (limitation.fullWidth, limitation.fullHeight) = (1280, 720)
-        #expect(look(320, 180, limitation) == ["Video 3 of ada: your view asks for no more: 320x180 instead of 1280x720"])
+        #expect(
+            look(320, 180, limitation) == ["Video 3 of ada: your view asks for no more: 320x180 instead of 1280x720"])
     }
 
     @Test mutating func `missing frames and a silent publisher have lines of their own`() {

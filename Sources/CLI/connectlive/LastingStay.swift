@@ -54,7 +54,8 @@ final class LastingStay: Sendable {
     ///
     /// - Parameter news: gets lines of their own
     func present<Value>(
-        in room: any Room, news: RoomNews, status: @escaping @Sendable () async -> String, _ body: () async throws -> Value
+        in room: any Room, news: RoomNews, status: @escaping @Sendable () async -> String,
+        _ body: () async throws -> Value
     ) async throws -> Value {
         present.withLock { $0 = room }
         let tasks = [Task { await report(status) }, Task { await Self.tell(news) }]

@@ -61,4 +61,24 @@ struct NetworkFlags: ParsableArguments {
             )
         }
     }
+
+    /// Tries the named TURN servers in the background, and prints why one is of no use: the call itself goes on without it, so
+    /// nothing else would tell. With `--ice-policy relay`, the call itself shows it.
+    func tryRelays(
+        _ allocate: @escaping @Sendable (ICEServer) throws -> Void = { _ = try RelayTest.run($0) },
+        say: @escaping @Sendable (String) -> Void = { Console.error($0) }
+    ) {
+        guard let found = try? servers(), found.policy == .all else { return }
+        let relays = found.servers.filter { $0.kind != .stun }
+        guard !relays.isEmpty else { return }
+        DispatchQueue.global().async {
+            for server in relays {
+                do { try allocate(server) } catch {
+                    // One that cannot be reached from here may serve other networks.
+                    guard let error = error as? TransportError, error.code != "turn.unreachable" else { continue }
+                    say("\(error.message) (\(error.code)) The call goes on without this server.")
+                }
+            }
+        }
+    }
 }

@@ -73,10 +73,13 @@ package final class RoomConnection {
     var nextRestart = MonotonicTime.zero
     var pause = TimeInterval.milliseconds(500)
     var returnedAt: MonotonicTime?
+    var mediaWatch = MediaWatch()
     /// From another `join` until media can flow and the tracks are published.
     var (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
     /// Those of the former participation, until they are published again.
     var tracks: [FormerTrack] = []
+    /// Those to end as soon as they are published again, with their former ids.
+    var endings: [Ending] = []
 
     /// Callable on any thread.
     ///
@@ -171,8 +174,10 @@ package final class RoomConnection {
         }
         return RoomError(
             .mediaConnectionFailed,
-            "The room on \(address) was joined, but no media connection was ready in time. Allow UDP between this "
-                + "machine and the server.")
+            "The room on \(address) was joined, but no media connection was ready in time. "
+                + (servers.policy == .relay
+                    ? "Check that the TURN server runs and may reach the room server."
+                    : "Allow UDP between this machine and the server."))
     }
 
     private func joined(_ joined: Joined) {
@@ -253,6 +258,9 @@ package final class RoomConnection {
         _ = signalling?.end(verdict)
         failRequests(verdict)
         endRepetition(.failure(verdict))
+        let unfinished = endings
+        endings = []
+        for ending in unfinished { ending.then(.failure(verdict)) }
         finalStatistics = makeStatistics()
         close()
         onEvent(.ended(reason, error))

@@ -69,7 +69,8 @@ extension ClientMessage {
     package var isCounted: Bool {
         switch self {
         case .join, .resume, .ack, .ping: false
-        case .publish, .unpublish, .setStreamState, .streamReduced, .answer, .candidate, .restartICE, .subscribe, .setView,
+        case .publish, .unpublish, .setStreamState, .streamReduced, .answer, .candidate, .restartICE, .subscribe,
+            .setView,
             .unsubscribe, .leave:
             true
         }

@@ -68,6 +68,8 @@ public final class SimulatedClient: @unchecked Sendable {
     }
     /// Why watched videos arrived worse than they could, one line for each change.
     public private(set) var qualities: [String] = []
+    /// When media did not flow, one line for each change.
+    public private(set) var interruptions: [String] = []
     /// Participants that it saw enter and leave, itself not included.
     public private(set) var presence = (entered: 0, left: 0)
     /// Whether it is in a room.
@@ -406,6 +408,10 @@ public final class SimulatedClient: @unchecked Sendable {
             streams = others.flatMap { other in other.streams.map { RemoteStream($0, of: other.id) } }
             joining?.resume()
             joining = nil
+        // The application has nothing to do then.
+        case .mediaInterrupted(let isOutgoing, _):
+            return interruptions.append("\(isOutgoing ? "up" : "down") interrupted")
+        case .mediaRestored(let seconds): return interruptions.append("restored after \(Int(seconds.rounded())) s")
         case .reconnecting: isReturning = true
         case .reconnected(let back):
             isReturning = false

@@ -2,7 +2,7 @@ internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
 
-/// What a subscriber was told about the quality of the stream of a consumer. It is told the time.
+/// The quality of a consumer's stream as its subscriber was told. It is told the time.
 struct QualityReport {
     /// A change has to last for so long.
     static let settling = TimeInterval.seconds(1)
@@ -78,7 +78,7 @@ extension Consumer {
         } else {
             quality.cause = cause(stream, layer)
             if quality.cause == .link {
-                // A link that is not known yet is no cause, and neither is it certain that there is none.
+                // Before the link is known, the cause is not known either.
                 guard target != nil, report?.mayNameLink(now: now) == true else { return nil }
                 quality.bitsPerSecond = target
             }

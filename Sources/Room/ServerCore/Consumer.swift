@@ -32,7 +32,7 @@ final class Consumer {
     var view = StreamView()
     /// How the link's estimates let it choose among the layers.
     var choice = LayerChoice()
-    /// What the subscriber knows about the quality. Nil without a stream.
+    /// The quality as the subscriber was told. Nil without a stream.
     var report: QualityReport?
     /// Nil while the link carries all of the stream.
     @exclusivity(unchecked) private var thinning: Thinning?

@@ -395,6 +395,9 @@ final class RoomSession: Room {
         case .reconnecting(let attempt, let error):
             let error = ConnectLiveError(error)
             tell { $0?.onReconnecting(attempt: attempt, error: error) }
+        case .mediaInterrupted(let isOutgoing, let seconds):
+            tell { $0?.onMediaInterrupted(isOutgoing: isOutgoing, seconds: seconds) }
+        case .mediaRestored(let seconds): tell { $0?.onMediaRestored(seconds: seconds) }
         case .republished(let participant, let streams): republished(streams, by: participant)
         case .reconnected(let back): reconnected(back)
         case .problem(let error): problem(error)

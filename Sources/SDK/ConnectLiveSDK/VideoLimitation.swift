@@ -12,7 +12,7 @@ public struct VideoLimitation: Sendable, Hashable, CustomStringConvertible {
         case publisherLink
         /// The publisher's machine encodes too slowly.
         case publisherProcessor
-        /// The publisher sends less, and has not said why.
+        /// The publisher sends less, for a reason that is not known.
         case publisher
     }
 

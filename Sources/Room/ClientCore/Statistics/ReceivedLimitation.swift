@@ -64,6 +64,7 @@ extension RoomStatistics.Received.Limitation: CustomStringConvertible {
         case .link(_?): "your link carries nothing"
         case .link(nil): "your link carries less"
         case .view: "your view asks for no more"
+        case .publisher(.network?) where lacksFrames: "its publisher's link carries nothing of it"
         case .publisher where lacksFrames: "its publisher sends nothing"
         case .publisher(.network?): "its publisher's link carries no more"
         case .publisher(.processor?): "its publisher's processor is too slow for more"
