@@ -1,7 +1,9 @@
 internal import ArgumentParser
 internal import ConnectLiveSDK
 internal import Foundation
+internal import PeerIO
 internal import PeerLoop
+internal import RTP
 internal import RoomClient
 internal import RoomProtocol
 
@@ -64,11 +66,15 @@ struct NetworkFlags: ParsableArguments {
 
     /// Tries the named TURN servers in the background, and prints why one is of no use: the call itself goes on without it, so
     /// nothing else would tell. With `--ice-policy relay`, the call itself shows it.
-    func tryRelays(
-        _ allocate: @escaping @Sendable (ICEServer) throws -> Void = { _ = try RelayTest.run($0) },
+    func tryRelays() {
+        if let found = try? servers() { Self.tryRelays(of: found) }
+    }
+
+    static func tryRelays(
+        of found: ICEServers, allocate: @escaping @Sendable (ICEServer) throws -> Void = { _ = try RelayTest.run($0) },
         say: @escaping @Sendable (String) -> Void = { Console.error($0) }
     ) {
-        guard let found = try? servers(), found.policy == .all else { return }
+        guard found.policy == .all else { return }
         let relays = found.servers.filter { $0.kind != .stun }
         guard !relays.isEmpty else { return }
         DispatchQueue.global().async {
