@@ -65,7 +65,7 @@ private struct AdaptedVideo {
         var video = AdaptedVideo()
         video.pass(seconds: 10, limit: 3_000_000)
         video.pass(seconds: 20, limit: 0)
-        video.pass(seconds: 5) { 100_000 + Int($0 * 300_000) }
+        video.pass(seconds: 5) { 100_000 + Int($0 * 60_000) }
         video.pass(seconds: 30, limit: 3_000_000)
         #expect(video.changes.isEmpty, "\(video.changes)")
     }
