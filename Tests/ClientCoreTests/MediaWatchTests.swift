@@ -24,6 +24,15 @@ struct MediaWatchTests {
         #expect(watch.update(up: nil, down: nil, now: at(30)) == nil)
     }
 
+    @Test mutating func `a server that is heard, but reports no arrivals, is not reached`() {
+        #expect(watch.update(up: (at(10), 100), isBlocked: true, down: nil, now: at(10)) == nil)
+        #expect(
+            watch.update(up: (at(15), 100), isBlocked: true, down: nil, now: at(15))
+                == .interrupted(isOutgoing: true, .seconds(5)))
+        #expect(watch.update(up: (at(20), 100), isBlocked: true, down: nil, now: at(20)) == nil)
+        #expect(watch.update(up: (at(30), 100), down: nil, now: at(30)) == .restored(.seconds(20)))
+    }
+
     @Test mutating func `a viewer learns that nothing arrives`() {
         #expect(
             watch.update(up: nil, down: at(10), now: at(20)) == .interrupted(isOutgoing: false, .seconds(10)))

@@ -15,11 +15,15 @@ struct MediaWatch {
     /// When the server was heard last, and how many frames had been sent by then.
     private var answered = (at: MonotonicTime.zero, frames: 0)
 
+    /// Since when the server reports no arrivals.
+    private var blocked: MonotonicTime?
+
     /// - Parameters:
     ///   - up: when the server was heard last on the up session, and the frames sent so far. Nil without such a session
+    ///   - isBlocked: whether the server reports no arrivals. It may be heard nevertheless
     ///   - down: when it was heard last on the down session, if that is silent for long
     mutating func update(
-        up: (heard: MonotonicTime, frames: Int)?, down: MonotonicTime?, now: MonotonicTime
+        up: (heard: MonotonicTime, frames: Int)?, isBlocked: Bool = false, down: MonotonicTime?, now: MonotonicTime
     ) -> Change? {
         var isUpGone = false
         if let up {
@@ -27,13 +31,15 @@ struct MediaWatch {
             // A server to which nothing is sent may report seldom.
             isUpGone = up.frames > answered.frames && now - up.heard >= Self.patience
         }
+        blocked = isBlocked ? blocked ?? now : nil
+        if let blocked, since != nil || now - blocked >= Self.patience { isUpGone = true }
         guard isUpGone || down != nil else {
             guard let since else { return nil }
             self.since = nil
             return .restored(now - since)
         }
         guard since == nil else { return nil }
-        let heard = isUpGone ? up?.heard ?? now : down ?? now
+        let heard = isUpGone ? min(up?.heard ?? now, blocked ?? now) : down ?? now
         since = heard
         return .interrupted(isOutgoing: isUpGone, now - heard)
     }

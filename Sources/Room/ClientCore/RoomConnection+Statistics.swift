@@ -33,7 +33,8 @@ extension RoomConnection {
         else { return }
         let sent = up.map { up in (heard: up.lastReceived, frames: up.tracks.reduce(0) { $0 + $1.framesSent }) }
         let change = mediaWatch.update(
-            up: sent, down: down.isSilent && expectsMedia ? down.lastReceived : nil, now: now)
+            up: sent, isBlocked: up?.target == 0, down: down.isSilent && expectsMedia ? down.lastReceived : nil,
+            now: now)
         switch change {
         case .interrupted(let isOutgoing, let time)?:
             onEvent(.mediaInterrupted(isOutgoing: isOutgoing, seconds: time.seconds))
