@@ -74,6 +74,25 @@ import Testing
         #expect(video.on == "qhf")
     }
 
+    @Test func `after nothing could be sent, an estimate that begins low costs no layer`() {
+        var video = Video()
+        video.run(10, share: 9_000_000)
+        video.run(20, share: 0)
+        video.run(4, share: 500_000)
+        video.run(1, share: 9_000_000)
+        #expect(video.on == "qhf")
+    }
+
+    @Test func `layers that fell after nothing could be sent return soon`() {
+        var video = Video()
+        video.run(10, share: 9_000_000)
+        video.run(20, share: 0)
+        video.run(12, share: 500_000)
+        #expect(video.on == "q")
+        video.run(4, share: 9_000_000)
+        #expect(video.on == "qhf")
+    }
+
     @Test func `a layer that relapses comes back later each time`() {
         var video = Video()
         video.run(1, share: 3_000_000)

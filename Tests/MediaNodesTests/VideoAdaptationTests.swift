@@ -61,6 +61,25 @@ private struct AdaptedVideo {
         #expect(video.size == "960x540")
     }
 
+    @Test func `after nothing could be sent, an estimate that begins low costs no size`() {
+        var video = AdaptedVideo()
+        video.pass(seconds: 10, limit: 3_000_000)
+        video.pass(seconds: 20, limit: 0)
+        video.pass(seconds: 5) { 100_000 + Int($0 * 60_000) }
+        video.pass(seconds: 30, limit: 3_000_000)
+        #expect(video.changes.isEmpty, "\(video.changes)")
+    }
+
+    @Test func `a network that carries less after nothing could be sent lowers the size, which returns soon`() {
+        var video = AdaptedVideo()
+        video.pass(seconds: 10, limit: 3_000_000)
+        video.pass(seconds: 20, limit: 0)
+        video.pass(seconds: 12, limit: 100_000)
+        #expect(video.size == "320x180")
+        video.pass(seconds: 6, limit: 3_000_000)
+        #expect(video.size == "full")
+    }
+
     @Test(arguments: [
         (660_000, "960x540"), (400_000, "640x360"), (200_000, "480x270"), (100_000, "320x180"), (60_000, "240x134"),
         (10_000, "160x90"),
@@ -212,7 +231,7 @@ private struct AdaptedVideo {
         var video = AdaptedVideo()
         video.pass(seconds: 30, limit: 0)
         #expect(video.changes.isEmpty)
-        video.pass(seconds: 3, limit: 400_000)
+        video.pass(seconds: 9, limit: 400_000)
         #expect(video.size == "640x360")
         video.pass(seconds: 30, limit: 0)
         #expect(video.size == "640x360")

@@ -9,6 +9,12 @@ import Testing
     private static let problem = RoomError(.noSuchStream, "No.")
     private static let stream = StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "camera")
 
+    private static let link = {
+        var quality = StreamQuality(stream: 7, cause: .link, bitsPerSecond: 640_000, lacksFrames: true)
+        (quality.width, quality.height, quality.fullWidth, quality.fullHeight) = (320, 180, 640, 360)
+        return quality
+    }()
+
     private static let away = StreamInfo(
         id: 7, media: .video, codec: "VP8", extraValue: "camera", state: .waiting("camera unplugged"))
 
@@ -40,6 +46,11 @@ import Testing
             #"{"id":1,"state":"waiting","stream":7,"text":"camera unplugged","type":"setStreamState"}"#,
             .setStreamState(SetStreamState(stream: 7, state: .waiting("camera unplugged")))
         ),
+        (
+            #"{"id":1,"reason":"network","stream":7,"type":"streamReduced"}"#,
+            .streamReduced(StreamReduced(stream: 7, reason: .network))
+        ),
+        (#"{"id":1,"stream":7,"type":"streamReduced"}"#, .streamReduced(StreamReduced(stream: 7, reason: nil))),
         (#"{"id":1,"stream":7,"type":"setStreamState"}"#, .setStreamState(SetStreamState(stream: 7, state: .live))),
         (
             #"{"id":1,"revision":2,"sdp":"v=0","session":"down","type":"answer"}"#,
@@ -94,6 +105,16 @@ import Testing
             #"{"bitsPerSecond":340000,"id":1,"layers":["q","h"],"stream":7,"type":"streamLimit"}"#,
             .streamLimit(StreamLimit(stream: 7, bitsPerSecond: 340_000, layers: ["q", "h"]))
         ),
+        (
+            #"{"bitsPerSecond":640000,"cause":"link","fullHeight":360,"fullWidth":640,"height":180,"id":1,"#
+                + #""lacksFrames":true,"stream":7,"type":"streamQuality","width":320}"#,
+            .streamQuality(link)
+        ),
+        (
+            #"{"cause":"publisher","id":1,"reason":"processor","stream":7,"type":"streamQuality"}"#,
+            .streamQuality(StreamQuality(stream: 7, cause: .publisher, reason: .processor))
+        ),
+        (#"{"id":1,"stream":7,"type":"streamQuality"}"#, .streamQuality(StreamQuality(stream: 7))),
         (#"{"id":1,"mid":"4","stream":7,"type":"subscribed"}"#, .subscribed(Subscribed(stream: 7, mid: "4"))),
         (
             #"{"firstSequenceNumber":65535,"id":1,"mid":"4","stream":7,"type":"subscribed"}"#,
@@ -190,6 +211,13 @@ import Testing
         #expect(
             try Envelope<ClientMessage>(json: Data(text.utf8))
                 == Envelope(id: 1, .setStreamState(SetStreamState(stream: 7, state: .live))))
+    }
+
+    @Test func `a cause of a later version counts as none`() throws {
+        let text = #"{"id":1,"type":"streamQuality","stream":7,"cause":"moon","reason":"tide"}"#
+        #expect(
+            try Envelope<ServerMessage>(json: Data(text.utf8))
+                == Envelope(id: 1, .streamQuality(StreamQuality(stream: 7))))
     }
 
     /// The same from a later version, which has more fields in every object.

@@ -37,6 +37,21 @@ struct RoamingTests {
         var process: ServerProcess? { simulation.world.server.process }
     }
 
+    @Test(arguments: [1, 2] as [UInt64])
+    func `a publisher learns that its media does not reach the room, and for how long`(seed: UInt64) throws {
+        let call = try Call(seed: seed, link: .wired)
+        call.ada.cut()
+        try call.simulation.run(for: .seconds(12))
+        #expect(call.ada.interruptions == ["up interrupted"])
+        #expect(call.grace.interruptions.isEmpty && call.lin.interruptions.isEmpty)
+        try call.simulation.run(for: .seconds(8))
+        call.ada.reconnect()
+        try call.simulation.run(for: .seconds(20))
+        let lines = call.ada.interruptions
+        #expect(lines.count == 2 && lines.last?.hasPrefix("restored after 2") == true, "\(lines)")
+        #expect(call.grace.interruptions.isEmpty && call.lin.interruptions.isEmpty)
+    }
+
     @Test(arguments: UInt64(1)...8)
     func `a cut of 3, 10 or 20 s is seen by nobody else, and media goes on as it was`(seed: UInt64) throws {
         for seconds in [3, 10, 20] as [Int64] {
@@ -123,6 +138,77 @@ struct RoamingTests {
         try call.simulation.run(for: .seconds(5))
         #expect(call.grace.framesShown(of: video) > shown + 75)
         #expect(call.simulation.world.server.participants == 3)
+    }
+
+    @Test(arguments: UInt64(1)...6, [3, 5, 9, 20] as [Int64])
+    func `clients are back within three seconds of a server's return`(seed: UInt64, seconds: Int64) throws {
+        let call = try Call(seed: seed, link: .wired)
+        call.simulation.killServer()
+        try call.simulation.run(for: .seconds(seconds))
+        call.simulation.startServer()
+        try call.simulation.run(for: .seconds(3))
+        #expect(!call.ada.isReturning && !call.grace.isReturning && !call.lin.isReturning)
+    }
+
+    @Test func `a client that gives up tells after how long`() throws {
+        let simulation = Simulation(seed: 4)
+        let ada = simulation.client("ada")
+        ada.returnTimeout = .seconds(10)
+        simulation.task { try await ada.join("kitchen") }
+        try simulation.run(for: .seconds(3))
+        simulation.killServer()
+        try simulation.run(for: .seconds(15))
+        #expect(ada.endError?.hasSuffix(" Gave up after 10 s.") == true, "\(ada.endError ?? "")")
+    }
+
+    /// Calls at different moments: while the server is lost, during `join`, and while the tracks are published again.
+    @Test(arguments: UInt64(1)...30)
+    func `a video that is unpublished while the client joins again has ended`(seed: UInt64) throws {
+        let call = try Call(seed: seed, link: .wifi)
+        let results = Collected<String>()
+        call.simulation.killServer()
+        try call.simulation.run(for: .seconds(1))
+        call.simulation.startServer()
+        let stream = try #require(call.ada.sources.first?.stream)
+        call.simulation.task { [ada = call.ada, simulation = call.simulation] in
+            try await simulation.sleep(for: .milliseconds(Int64(seed) * 50))
+            // The id may have changed by then.
+            let present = ada.sources.first?.stream ?? stream
+            do {
+                try await ada.unpublish(present)
+                results.append("ended")
+            } catch {
+                results.append("\(error)")
+            }
+        }
+        try call.simulation.run(for: .seconds(15))
+        #expect(results.all == ["ended"])
+        #expect(call.ada.isConnected && !call.ada.isReturning)
+        #expect(!call.lin.streams.contains { $0.participant == call.ada.participant })
+    }
+
+    @Test(arguments: UInt64(1)...30)
+    func `a video that is unsubscribed while the client joins again is not watched any longer`(seed: UInt64) throws {
+        let call = try Call(seed: seed, link: .wifi)
+        let results = Collected<String>()
+        // The server goes on, and Grace alone joins again.
+        call.grace.cut()
+        try call.simulation.run(for: .seconds(45))
+        call.grace.reconnect()
+        call.simulation.task { [grace = call.grace, simulation = call.simulation, video = call.video] in
+            try await simulation.sleep(for: .milliseconds(Int64(seed) * 70))
+            do {
+                try await grace.unsubscribe(from: video)
+                results.append("ended")
+            } catch {
+                results.append("\(error)")
+            }
+        }
+        try call.simulation.run(for: .seconds(15))
+        #expect(results.all == ["ended"])
+        let shown = call.shown
+        try call.simulation.run(for: .seconds(2))
+        #expect(call.shown == shown)
     }
 
     @Test func `clients of a server that restarts do not come back all at once`() throws {

@@ -100,7 +100,9 @@ struct DemoCommand: AsyncParsableCommand {
         let seat = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
         audience.enter(seat, named: roomName)
         let status = Task {
-            await StatusLine.run(news: { StatusLine.quality(await stage.statistics()) }) {
+            await StatusLine.run(
+                news: RoomNews(outgoing: { await stage.statistics() }, incoming: { await seat.statistics() })
+            ) {
                 StatusLine.demo(viewer: await seat.statistics(), publisher: await stage.statistics())
             }
         }

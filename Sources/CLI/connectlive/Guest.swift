@@ -24,6 +24,7 @@ final class Guest: RoomDelegate, Sendable {
     private let onLeft: @Sendable (RemoteParticipant) -> Void
     /// Says that the server is lost, and that it is back.
     private let say: @Sendable (String) -> Void
+    private let changes: QualityChanges
     /// Whether every error ends the command. A publisher without a camera has nothing left to do.
     private let endsOnProblem: Bool
 
@@ -32,8 +33,9 @@ final class Guest: RoomDelegate, Sendable {
         onVideo: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
         onVideoChanged: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
         onLeft: @escaping @Sendable (RemoteParticipant) -> Void = { _ in },
-        say: @escaping @Sendable (String) -> Void = { Console.error($0) }
+        say: @escaping @Sendable (String) -> Void = { Console.error($0) }, changes: QualityChanges = .shared
     ) {
+        self.changes = changes
         self.endsOnProblem = endsOnProblem
         self.onConnected = onConnected
         self.onVideo = onVideo
@@ -124,13 +126,31 @@ final class Guest: RoomDelegate, Sendable {
             defer { state.hasToldLoss = true }
             return !state.hasToldLoss
         }
-        if isNew { say("The connection to the server is lost; trying again. (\(error.errorDescription ?? ""))") }
+        if isNew { report("The connection to the server is lost; trying again. (\(error.errorDescription ?? ""))") }
     }
 
     func onReconnected(wasResumed: Bool, seconds: Double) {
         state.withLock { $0.hasToldLoss = false }
         let time = seconds.formatted(.number.precision(.fractionLength(1)))
-        say("Back after \(time) s\(wasResumed ? "" : ", as another participant").")
+        report("Back after \(time) s\(wasResumed ? "" : ", as another participant").")
+    }
+
+    func onMediaInterrupted(isOutgoing: Bool, seconds: Double) {
+        let time = seconds.formatted(.number.precision(.fractionLength(0)))
+        report(
+            isOutgoing
+                ? "Nothing has reached the room for \(time) s; trying again."
+                : "Nothing has arrived from the room for \(time) s; trying again.")
+    }
+
+    func onMediaRestored(seconds: Double) {
+        report("Media flows again after \(seconds.formatted(.number.precision(.fractionLength(1)))) s.")
+    }
+
+    /// Says it, and keeps it for `connectlive why`.
+    private func report(_ text: String) {
+        say(text)
+        changes.note(text)
     }
 
     func onParticipantEntered(remoteParticipant: RemoteParticipant) {}

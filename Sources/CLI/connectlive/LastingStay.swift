@@ -52,13 +52,13 @@ final class LastingStay: Sendable {
 
     /// Runs `body` while the command is in a room, and shows the room's state in one line meanwhile.
     ///
-    /// - Parameter news: the quality of the outgoing video.
+    /// - Parameter news: gets lines of their own
     func present<Value>(
-        in room: any Room, news: @escaping @Sendable () async -> VideoQuality? = { nil },
-        status: @escaping @Sendable () async -> String, _ body: () async throws -> Value
+        in room: any Room, news: RoomNews, status: @escaping @Sendable () async -> String,
+        _ body: () async throws -> Value
     ) async throws -> Value {
         present.withLock { $0 = room }
-        let tasks = [Task { await report(status) }, Task { await tell(news) }]
+        let tasks = [Task { await report(status) }, Task { await Self.tell(news) }]
         defer {
             for task in tasks { task.cancel() }
             present.withLock { $0 = nil }
@@ -66,9 +66,8 @@ final class LastingStay: Sendable {
         return try await body()
     }
 
-    private func tell(_ news: @escaping @Sendable () async -> VideoQuality?) async {
-        var quality = QualityNews()
-        while (try? await Task.sleep(for: Self.newsInterval)) != nil { quality.tell(await news()) }
+    private static func tell(_ news: RoomNews) async {
+        while (try? await Task.sleep(for: newsInterval)) != nil { await news.tell() }
     }
 
     private func report(_ status: @escaping @Sendable () async -> String) async {

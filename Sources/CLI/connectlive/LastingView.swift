@@ -44,7 +44,10 @@ final class LastingView: Sendable {
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: roomName)
         let result = await Result {
-            try await lasting.present(in: room, status: { StatusLine.viewing(await room.statistics()) }) {
+            try await lasting.present(
+                in: room, news: RoomNews(incoming: { await room.statistics() }),
+                status: { StatusLine.viewing(await room.statistics()) }
+            ) {
                 try await audience.stay()
             }
         }

@@ -1,7 +1,9 @@
 internal import ArgumentParser
 internal import ConnectLiveSDK
 internal import Foundation
+internal import PeerIO
 internal import PeerLoop
+internal import RTP
 internal import RoomClient
 internal import RoomProtocol
 
@@ -59,6 +61,30 @@ struct NetworkFlags: ParsableArguments {
             IceServer(
                 urls: [$0.url], username: $0.username, credential: $0.credential, certificateAuthorities: $0.authorities
             )
+        }
+    }
+
+    /// Tries the named TURN servers in the background, and prints why one is of no use: the call itself goes on without it, so
+    /// nothing else would tell. With `--ice-policy relay`, the call itself shows it.
+    func tryRelays() {
+        if let found = try? servers() { Self.tryRelays(of: found) }
+    }
+
+    static func tryRelays(
+        of found: ICEServers, allocate: @escaping @Sendable (ICEServer) throws -> Void = { _ = try RelayTest.run($0) },
+        say: @escaping @Sendable (String) -> Void = { Console.error($0) }
+    ) {
+        guard found.policy == .all else { return }
+        let relays = found.servers.filter { $0.kind != .stun }
+        guard !relays.isEmpty else { return }
+        DispatchQueue.global().async {
+            for server in relays {
+                do { try allocate(server) } catch {
+                    // One that cannot be reached from here may serve other networks.
+                    guard let error = error as? TransportError, error.code != "turn.unreachable" else { continue }
+                    say("\(error.message) (\(error.code)) The call goes on without this server.")
+                }
+            }
         }
     }
 }

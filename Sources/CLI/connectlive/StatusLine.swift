@@ -10,20 +10,18 @@ struct StatusLine {
 
     /// Prints until it is cancelled.
     ///
-    /// - Parameter news: the quality of the outgoing video, which gets a line of its own whenever its size or rate changes.
-    static func run(
-        news: @escaping @Sendable () async -> VideoQuality? = { nil }, _ text: @escaping @Sendable () async -> String
-    ) async {
+    /// - Parameter news: gets lines of their own
+    static func run(news: RoomNews? = nil, _ text: @escaping @Sendable () async -> String) async {
         let isTerminal = Console.isTerminal
         let steps = isTerminal ? 1 : Int(plainInterval / terminalInterval)
-        var (step, quality) = (0, QualityNews())
+        var step = 0
         while true {
             do {
                 try await Task.sleep(for: terminalInterval)
             } catch {
                 return Console.endStatus()
             }
-            quality.tell(await news())
+            await news?.tell()
             step += 1
             guard step.isMultiple(of: steps) else { continue }
             isTerminal ? Console.status(await text()) : Console.line(await text())
@@ -37,16 +35,19 @@ struct StatusLine {
     }
 
     private static func parts(_ statistics: RoomStatistics) -> [String] {
+        let outage = outage(statistics, ifInterrupted: "nothing has reached the room for")
         guard let video = statistics.published.first(where: \.isVideo) else {
-            return [statistics.published.isEmpty ? "nothing published yet" : "publishing audio"]
+            return [outage ?? (statistics.published.isEmpty ? "nothing published yet" : "publishing audio")]
         }
+        // Rates and the encoder's state of the time before say nothing now.
+        if let outage { return ["publishing \(video.codec) \(sizes(of: video))", outage] }
         let dropped = video.framesDroppedBeforeEncoder
         let work =
             video.isEncoded
             ? [
                 "\(video.framesEncoded) frames encoded, \(dropped) dropped before the encoder",
-                video.encoderKeepsUp ? "encoder keeps up" : "encoder too slow: reduce --size or --fps",
-            ] : ["\(video.framesSent) frames sent as the source delivers them, nothing is encoded"]
+                video.encoderKeepsUp ? "encoder keeps up" : "encoder too slow: \(QualityNews.advice)",
+            ] : ["\(video.framesSent) frames sent as the source delivers them, \(passing(video))"]
         return [
             "publishing \(video.codec) \(sizes(of: video))",
             bitrate(video.bitsPerSecond),
@@ -54,6 +55,19 @@ struct StatusLine {
             "loss \(percent(video.packetsLost, of: video.packetsSent))",
             roundTrip(statistics),
         ] + relay(statistics)
+    }
+
+    /// Of video whose source encodes it.
+    private static func passing(_ video: RoomStatistics.Published) -> String {
+        let encoded = video.layers.filter { $0.framesEncoded != nil }
+        guard !encoded.isEmpty else { return "nothing is encoded" }
+        return "smaller sizes are encoded"
+    }
+
+    /// Why nothing flows at present, and since when. Nil if media flows.
+    private static func outage(_ statistics: RoomStatistics, ifInterrupted words: String) -> String? {
+        if let seconds = statistics.lostSeconds { return "the server is lost for \(number(seconds, 0)) s" }
+        return statistics.interruptedSeconds.map { "\(words) \(number($0, 0)) s" }
     }
 
     /// Size and rate of the outgoing video, and why they are not better. Nil before its first frame, and for video that is
@@ -81,7 +95,7 @@ struct StatusLine {
     }
 
     /// The bits per second that the network carries, or the best one of the subscribers if that carries less.
-    private static func carried(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> Double? {
+    static func carried(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> Double? {
         video.limitation == .subscribers ? video.limitedBitsPerSecond : statistics.sendingBitsPerSecond
     }
 
@@ -100,8 +114,11 @@ struct StatusLine {
     /// The first incoming video, and how many others there are.
     static func viewing(_ statistics: RoomStatistics) -> String {
         let videos = statistics.received.filter { $0.isVideo && !$0.hasEnded }
+        if let outage = outage(statistics, ifInterrupted: "nothing has arrived from the room for") { return outage }
         guard let video = videos.first else { return "waiting for a participant to publish video" }
-        guard video.framesRendered > 0 else { return "waiting for the first frame" }
+        guard video.framesRendered > 0 else {
+            return "waiting for the first frame" + (video.limitation.map { ": \($0)" } ?? "")
+        }
         var parts = [
             "\(video.codec) \(video.width)x\(video.height) \(number(video.framesPerSecond, 1)) frames/s",
             bitrate(video.bitsPerSecond),
@@ -120,7 +137,7 @@ struct StatusLine {
     /// The incoming video, and whether the encoder of the outgoing one keeps up.
     static func demo(viewer: RoomStatistics, publisher: RoomStatistics) -> String {
         guard let video = publisher.published.first(where: \.isVideo) else { return viewing(viewer) }
-        guard video.isEncoded else { return viewing(viewer) + " | nothing is encoded" }
+        guard video.isEncoded else { return viewing(viewer) + " | \(passing(video))" }
         return viewing(viewer) + " | \(video.framesDroppedBeforeEncoder) dropped before the encoder, which "
             + (video.encoderKeepsUp ? "keeps up" : "does not keep up")
     }

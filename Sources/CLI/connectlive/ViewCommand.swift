@@ -49,6 +49,7 @@ struct ViewCommand: AsyncParsableCommand {
 
     func run() async throws {
         for path in [snapshot, report].compactMap({ $0 }) { try OutputFile.check(path) }
+        network.tryRelays()
         let interruption = Interruption()
         if forever { return try await viewForever(interruption) }
         try await server.signIn()
@@ -56,7 +57,11 @@ struct ViewCommand: AsyncParsableCommand {
         let audience = Audience(screen: screen, only: participant)
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: self.room.room)
-        let status = Task { await StatusLine.run { StatusLine.viewing(await room.statistics()) } }
+        let status = Task {
+            await StatusLine.run(news: RoomNews(incoming: { await room.statistics() })) {
+                StatusLine.viewing(await room.statistics())
+            }
+        }
         let ended = await Result {
             try await audience.stay(until: interruption, seconds: length.seconds)
         }
@@ -66,14 +71,27 @@ struct ViewCommand: AsyncParsableCommand {
         let measured = try write(audience.lastStatistics, screen)
         try ended.get()
         if let seconds = length.seconds, measured.framesRendered == 0 {
+            let limitation = audience.lastStatistics.received.first { $0.limitation != nil }?.limitation
             throw CommandFailure(
                 code: "view.nothing-rendered",
                 "No frame was rendered in the room '\(self.room.room)' within \(seconds.formatted()) s. "
                     + (audience.absence.map { "\($0) Check --participant." }
+                        ?? Self.advice(limitation)
                         ?? "Check that \(participant.map { "participant \($0)" } ?? "a participant") publishes video "
                         + "there."))
         }
         try checkSnapshot(screen)
+    }
+
+    /// One sentence if a link carries too little of the video that is there.
+    static func advice(_ limitation: RoomStatistics.Received.Limitation?) -> String? {
+        switch limitation?.cause {
+        case .link?, .publisher(.network?)?:
+            limitation.map {
+                "There is video, but \($0). Publish it with fewer bits, for example with --codec vp8 or --layers 3."
+            }
+        default: nil
+        }
     }
 
     /// Throws if there was no frame to write. A slate is none.

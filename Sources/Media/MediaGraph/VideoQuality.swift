@@ -67,29 +67,37 @@ public struct VideoQuality: Sendable, Hashable {
 extension VideoQuality: CustomStringConvertible {
     /// Such as `the network carries 640 kbit/s: 640x360 at 15`.
     public var description: String {
-        let rate = framesPerSecond.map { rate in
-            let tenths = Int((rate * 10).rounded())
-            return " at \(tenths / 10)" + (tenths.isMultiple(of: 10) ? "" : ".\(tenths % 10)")
-        }
-        let format = layers.isEmpty ? "\(width)x\(height)\(rate ?? "")" : layers.format
         let carried = limitedBitsPerSecond.map { "\(($0 + 500) / 1000) kbit/s" } ?? "more again"
         return switch limitation {
         case .none: "full quality: \(format)"
         case .network: "the network carries \(carried): \(format)"
-        case .subscribers where limitedBitsPerSecond == nil && !layers.isEmpty: "the subscribers watch \(format)"
+        case .subscribers where limitedBitsPerSecond == nil && !layers.isEmpty:
+            "nobody watches \(layers.list(isActive: false)): \(layers.list(isActive: true))"
         case .subscribers: "the networks of all subscribers carry \(carried): \(format)"
         case .processor: "the processor is too slow: \(format)"
         }
+    }
+
+    /// Such as `640x360 at 15`, or the layers that are sent.
+    package var format: String {
+        let rate = framesPerSecond.map { rate in
+            let tenths = Int((rate * 10).rounded())
+            return " at \(tenths / 10)" + (tenths.isMultiple(of: 10) ? "" : ".\(tenths % 10)")
+        }
+        return layers.isEmpty ? "\(width)x\(height)\(rate ?? "")" : layers.format
     }
 }
 
 extension [VideoQuality.Layer] {
     /// Such as `320x180 and 640x360, without 1280x720`.
     fileprivate var format: String {
-        func list(_ isActive: Bool) -> String {
-            filter { $0.isActive == isActive }.map { "\($0.width)x\($0.height)" }.joinedAsList
-        }
-        let (on, off) = (list(true), list(false))
-        return (on.isEmpty ? "nothing" : on) + (off.isEmpty ? "" : ", without \(off)")
+        let off = filter { !$0.isActive }
+        return list(isActive: true) + (off.isEmpty ? "" : ", without \(list(isActive: false))")
+    }
+
+    /// Such as `320x180 and 640x360`.
+    fileprivate func list(isActive: Bool) -> String {
+        let sizes = filter { $0.isActive == isActive }.map { "\($0.width)x\($0.height)" }
+        return sizes.isEmpty ? "nothing" : sizes.joinedAsList
     }
 }

@@ -108,13 +108,50 @@ extension RoomConnection {
 
     /// Ends some of this client's streams, and stops sending them immediately. Calls `then` when the server has replied.
     package func unpublish(_ streams: [Int], then: @escaping (Result<Void, RoomError>) -> Void) {
+        if state == .connected, isRejoining, endWhileRejoining(streams, then) { return }
         guard state == .connected, let up else { return then(.failure(Self.notPublishable)) }
         let tracks = up.tracks.filter { $0.stream.map(streams.contains) ?? false }
         if let other = streams.first(where: { id in !tracks.contains { $0.stream == id } }) {
             return then(.failure(RoomError(.noSuchStream, "This client does not publish stream \(other).")))
         }
-        let isSent = request(.unpublish(StreamReferences(streams: streams))) { then($0.map { _ in }) }
+        let isSent = request(.unpublish(StreamReferences(streams: streams))) { [weak self] result in
+            then(self?.ending(result) ?? result.map { _ in })
+        }
         if isSent { up.remove(tracks) }
+    }
+
+    /// The result of a request to end something that this client does not repeat when it joins again: it has ended then, too.
+    func ending(_ result: Result<ServerMessage, RoomError>) -> Result<Void, RoomError> {
+        if case .failure(let error) = result, error.code == .connectionLost, state == .connected { return .success(()) }
+        return result.map { _ in }
+    }
+
+    /// Ends streams of the former participation. Returns false if not all of them are.
+    private func endWhileRejoining(_ streams: [Int], _ then: @escaping (Result<Void, RoomError>) -> Void) -> Bool {
+        func isMeant(_ id: Int?) -> Bool { id.map(streams.contains) ?? false }
+        let former = tracks.filter { isMeant($0.stream) }
+        if !former.isEmpty, former.count == streams.count {
+            for track in former { track.offer.track.disconnect() }
+            tracks.removeAll { isMeant($0.stream) }
+            then(.success(()))
+            return true
+        }
+        let adopted = up?.tracks.filter { $0.stream == nil && isMeant($0.former) } ?? []
+        guard !adopted.isEmpty, adopted.count == streams.count else { return false }
+        endings.append(Ending(streams: streams, then: then))
+        return true
+    }
+
+    /// Ends the streams that were to end when they are published again.
+    ///
+    /// - Parameter present: their new ids, by the former ones
+    func finishEndings(_ present: [Int: Int]) {
+        let all = endings
+        endings = []
+        for ending in all {
+            let streams = ending.streams.compactMap { present[$0] }
+            if streams.isEmpty { ending.then(.success(())) } else { unpublish(streams, then: ending.then) }
+        }
     }
 
     /// Tells the others that the state of a track has changed: now, or when it is published.

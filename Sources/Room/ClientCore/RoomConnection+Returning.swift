@@ -12,6 +12,8 @@ struct Absence {
     var mustRejoin = false
     /// The request to resume.
     var request: Int?
+    /// Whether another access token was requested, because the server refused the one before.
+    var hasRenewedToken = false
     /// Ends the attempts.
     let end: LoopTimer
 }
@@ -37,7 +39,12 @@ package struct Return: Sendable, Equatable {
 extension RoomConnection {
     /// The first pause, at most. Each is random, so that the clients of a server that restarts do not all come at once.
     private static let firstPause = TimeInterval.milliseconds(500)
+    /// A server that restarts is usually back soon, so the first half minute has an attempt each 1 to 2 s.
+    private static let earlyPause = TimeInterval.seconds(2)
+    private static let early = TimeInterval.seconds(30)
     private static let longestPause = TimeInterval.seconds(8)
+    /// After a refused token. The server is there, so there is nothing else to wait for.
+    private static let renewalPause = TimeInterval.milliseconds(250)
     /// A connection that lasted for this long begins with the first pause again.
     private static let trust = TimeInterval.seconds(10)
 
@@ -62,15 +69,26 @@ extension RoomConnection {
         absence?.error = error
         absence?.request = nil
         if mustRejoin || isRejoining { absence?.mustRejoin = true }
-        let delay = TimeInterval(nanoseconds: .random(in: pause.nanoseconds / 2...pause.nanoseconds, using: &random))
-        pause = min(pause * 2, Self.longestPause)
+        var longest = pause
+        if refusedToken != nil, absence?.hasRenewedToken == false {
+            absence?.hasRenewedToken = true
+            longest = Self.renewalPause
+        } else {
+            let isEarly = absence.map { loop.now - $0.began < Self.early } ?? true
+            pause = min(pause * 2, isEarly ? Self.earlyPause : Self.longestPause)
+        }
+        let delay = TimeInterval(
+            nanoseconds: .random(in: longest.nanoseconds / 2...longest.nanoseconds, using: &random))
         retry?.disarm()
         retry = loop.schedule(after: delay) { [weak self] in self?.attempt() }
     }
 
     private func giveUp() {
         guard let absence else { return }
-        end(absence.reason, absence.error)
+        let seconds = Int((loop.now - absence.began).seconds.rounded())
+        // A server that ended the room has told that itself.
+        guard absence.reason == .disconnected else { return end(absence.reason, absence.error) }
+        end(absence.reason, RoomError(absence.error.code, "\(absence.error.message) Gave up after \(seconds) s."))
     }
 
     private func attempt() {
@@ -172,6 +190,10 @@ extension RoomConnection {
         perform(signalling?.beginAnew(now: loop.now) ?? [])
         guard state == .connected, self.link != nil else { return }
         if let former { tracks = former.surrender(keeping: publishing.repeated?.mids ?? []) }
+        let ended = Set(endings.flatMap(\.streams))
+        for track in tracks where track.stream.map(ended.contains) ?? false { track.offer.track.disconnect() }
+        tracks.removeAll { $0.stream.map(ended.contains) ?? false }
+        finishEndings([:])
         down?.close()
         down = nil
         for (mid, _) in heard { unheard(mid) }
@@ -197,6 +219,7 @@ extension RoomConnection {
 
     private func subscribeAgain(_ stream: Int) {
         let view = subscriptions[stream]?.view ?? StreamView()
+        subscriptions[stream]?.limitation = nil
         request(.subscribe(ViewOfStream(stream: stream, view: view))) { [weak self] result in
             guard let self else { return }
             guard case .success(.subscribed(let body)) = result, subscriptions[stream] != nil else {
@@ -248,10 +271,12 @@ extension RoomConnection {
                     }))
             for track in adopted where track.stream != nil { tellState(of: track) }
             refused(adopted.filter { $0.stream == nil }, in: session)
+            finishEndings(streams)
         } catch {
             // The connection is lost again, and the next one begins with the same tracks.
             if error.code == .connectionLost, isRejoining { return }
             session.remove(adopted)
+            finishEndings([:])
             endRepetition(.failure(error))
             onEvent(.problem(error))
         }
@@ -279,6 +304,12 @@ extension RoomConnection {
         finishReturn(.rejoined(participant: participant))
         publishTurnEnds()
     }
+}
+
+/// Streams to end, by the ids that the application knows.
+struct Ending {
+    let streams: [Int]
+    let then: (Result<Void, RoomError>) -> Void
 }
 
 /// A published track whose session has ended.

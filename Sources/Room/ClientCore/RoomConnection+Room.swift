@@ -49,6 +49,14 @@ extension RoomConnection {
         }
     }
 
+    func qualityChanged(_ body: StreamQuality) {
+        guard subscriptions[body.stream] != nil, let (participant, _) = stream(body.stream) else { return }
+        let limitation = RoomStatistics.Received.Limitation(body)
+        guard subscriptions[body.stream]?.limitation != limitation else { return }
+        subscriptions[body.stream]?.limitation = limitation
+        if state == .connected { onEvent(.qualityChanged(participant: participant, stream: body.stream, limitation)) }
+    }
+
     /// Reports the participants and streams that are no longer among the present ones.
     func removeOthers(without present: [ParticipantInfo]) {
         for former in others {

@@ -1,6 +1,7 @@
 internal import PeerLoop
 internal import PeerSession
 internal import RTP
+internal import RoomProtocol
 
 extension RoomConnection {
     /// Current statistics, or the final ones after the end.
@@ -12,13 +13,71 @@ extension RoomConnection {
         let now = loop.now
         down?.sample(now: now)
         up?.sample(now: now)
+        tellReductions()
+        watchMedia(now: now)
         sampling = loop.schedule(after: .milliseconds(500)) { [weak self] in self?.sample() }
+    }
+
+    /// Whether the server has something to send: a video whose publisher has not fallen silent.
+    private var expectsMedia: Bool {
+        subscriptions.values.contains { subscription in
+            guard let limitation = subscription.limitation, case .publisher = limitation.cause else { return true }
+            return !limitation.lacksFrames
+        }
+    }
+
+    /// Reports that media stops to flow, and that it flows again.
+    private func watchMedia(now: MonotonicTime) {
+        // Sessions that have just begun are not heard yet.
+        guard !isRejoining, let down, down.profile != nil, up.map({ $0.profile != nil || $0.tracks.isEmpty }) ?? true
+        else { return }
+        let sent = up.map { up in (heard: up.lastReceived, frames: up.tracks.reduce(0) { $0 + $1.framesSent }) }
+        let change = mediaWatch.update(
+            up: sent, isBlocked: up?.target == 0, down: down.isSilent && expectsMedia ? down.lastReceived : nil,
+            now: now)
+        switch change {
+        case .interrupted(let isOutgoing, let time)?:
+            onEvent(.mediaInterrupted(isOutgoing: isOutgoing, seconds: time.seconds))
+        case .restored(let time)?: onEvent(.mediaRestored(seconds: time.seconds))
+        case nil: break
+        }
+    }
+
+    /// How many samples in a row show that the processor is too slow.
+    private static let processorPolls = 12
+
+    /// Tells the server why videos are sent worse than they could be, for those that watch them.
+    private func tellReductions() {
+        guard let up, absence == nil, !isRejoining, mediaWatch.since == nil else { return }
+        for video in up.published() where video.isVideo {
+            guard let track = up.tracks.first(where: { $0.stream == video.streamId }) else { continue }
+            let reason: StreamQuality.Reason? =
+                switch video.limitation {
+                case .network: .network
+                case .processor: .processor
+                case .none, .subscribers: nil
+                }
+            guard track.toldReduction != reason else {
+                track.reductionPolls = 0
+                continue
+            }
+            track.reductionPolls += 1
+            // One frame that came too late shows no slow processor.
+            guard reason != .processor || track.reductionPolls >= Self.processorPolls else { continue }
+            (track.toldReduction, track.reductionPolls) = (reason, 0)
+            send(.streamReduced(StreamReduced(stream: video.streamId, reason: reason)))
+        }
     }
 
     func makeStatistics() -> RoomStatistics {
         var statistics = RoomStatistics()
         statistics.received = down?.received() ?? []
+        for index in statistics.received.indices where !statistics.received[index].hasEnded {
+            statistics.received[index].limitation = subscriptions[statistics.received[index].streamId]?.limitation
+        }
         statistics.published = up?.published() ?? []
+        statistics.lostSeconds = absence.map { (loop.now - $0.began).seconds }
+        statistics.interruptedSeconds = mediaWatch.since.map { (loop.now - $0).seconds }
         // The sessions know theirs after some reports.
         statistics.roundTripMilliseconds =
             (up?.roundTrip ?? down?.roundTrip ?? signalling?.roundTrip)?.milliseconds

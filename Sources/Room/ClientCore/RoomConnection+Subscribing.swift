@@ -44,7 +44,9 @@ extension RoomConnection {
             return then(.failure(RoomError(.notSubscribed, "Video \(id) is not subscribed.")))
         }
         down?.release(stream: id)
-        request(.unsubscribe(StreamReference(stream: id))) { then($0.map { _ in }) }
+        request(.unsubscribe(StreamReference(stream: id))) { [weak self] result in
+            then(self?.ending(result) ?? result.map { _ in })
+        }
     }
 
     /// Requests a keyframe of a stream that a receiver carries. Does nothing for other streams.
@@ -94,4 +96,6 @@ extension RoomConnection {
 struct Subscription {
     let makeSink: SinkSource
     var view: StreamView
+    /// Why it arrives worse than it could be, as the server says.
+    var limitation: RoomStatistics.Received.Limitation?
 }

@@ -75,10 +75,13 @@ package final class RoomConnection {
     var movedAt: MonotonicTime?
     var pause = TimeInterval.milliseconds(500)
     var returnedAt: MonotonicTime?
+    var mediaWatch = MediaWatch()
     /// From another `join` until media can flow and the tracks are published.
     var (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
     /// Those of the former participation, until they are published again.
     var tracks: [FormerTrack] = []
+    /// Those to end as soon as they are published again, with their former ids.
+    var endings: [Ending] = []
 
     /// Callable on any thread.
     ///
@@ -173,8 +176,10 @@ package final class RoomConnection {
         }
         return RoomError(
             .mediaConnectionFailed,
-            "The room on \(address) was joined, but no media connection was ready in time. Allow UDP between this "
-                + "machine and the server.")
+            "The room on \(address) was joined, but no media connection was ready in time. "
+                + (servers.policy == .relay
+                    ? "Check that the TURN server runs and may reach the room server."
+                    : "Allow UDP between this machine and the server."))
     }
 
     private func joined(_ joined: Joined) {
@@ -255,6 +260,9 @@ package final class RoomConnection {
         _ = signalling?.end(verdict)
         failRequests(verdict)
         endRepetition(.failure(verdict))
+        let unfinished = endings
+        endings = []
+        for ending in unfinished { ending.then(.failure(verdict)) }
         finalStatistics = makeStatistics()
         close()
         onEvent(.ended(reason, error))
@@ -361,6 +369,7 @@ package final class RoomConnection {
         case .receiverAssigned(let body): assigned(body)
         case .iceServers(let body): use(body.iceServers)
         case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, layers: body.layers, of: body.stream)
+        case .streamQuality(let body): qualityChanged(body)
         case .closed(let closing):
             let error = RoomError(.init(wireName: closing.code), closing.message)
             if closing.permitsReturn { lost(closing.reason, error) } else { end(closing.reason, error) }

@@ -14,6 +14,8 @@ package enum RoomEvent: Sendable {
     case streamUnpublished(participant: String, StreamInfo)
     /// A stream of another participant began or ceased to show its source. Includes its new state.
     case streamChanged(participant: String, StreamInfo)
+    /// Why a subscribed video arrives worse than it could be has changed.
+    case qualityChanged(participant: String, stream: Int, RoomStatistics.Received.Limitation?)
     /// The server assigned the audio stream to a receiver, so it is heard.
     case audioHeard(participant: String, stream: Int)
     case audioUnheard(participant: String, stream: Int)
@@ -23,6 +25,10 @@ package enum RoomEvent: Sendable {
     case reconnecting(attempt: Int, RoomError)
     /// The connection is back. After it joined again, earlier events report the participants and streams that are new or gone.
     case reconnected(Return)
+    /// Media reaches the server no longer, or none arrives from it, for this time already. The connection looks for another way.
+    case mediaInterrupted(isOutgoing: Bool, seconds: Double)
+    /// Media flows again, after this time.
+    case mediaRestored(seconds: Double)
     /// Streams of this client have other ids, because it joined again as another participant: the new one of each former one.
     /// One that is missing has ended.
     case republished(participant: String, [Int: Int])

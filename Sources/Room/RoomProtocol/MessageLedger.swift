@@ -69,7 +69,8 @@ extension ClientMessage {
     package var isCounted: Bool {
         switch self {
         case .join, .resume, .ack, .ping: false
-        case .publish, .unpublish, .setStreamState, .answer, .candidate, .restartICE, .subscribe, .setView,
+        case .publish, .unpublish, .setStreamState, .streamReduced, .answer, .candidate, .restartICE, .subscribe,
+            .setView,
             .unsubscribe, .leave:
             true
         }
@@ -83,7 +84,7 @@ extension ServerMessage {
         case .joined, .resumed, .ack, .pong, .closed: false
         case .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .left, .error, .offer,
             .candidate, .participantEntered, .participantLeft, .streamPublished, .streamUnpublished, .streamChanged,
-            .receiverAssigned, .streamLimit, .iceServers:
+            .receiverAssigned, .streamLimit, .streamQuality, .iceServers:
             true
         }
     }

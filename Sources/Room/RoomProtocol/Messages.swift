@@ -30,6 +30,8 @@ package struct StreamInfo: Codable, Sendable, Equatable {
     /// How many layers of simulcast it has. 1 without simulcast.
     package var layers: Int
     package var state: StreamState
+    /// Why its publisher sends it worse than it could. For the server alone.
+    package var reduction: StreamQuality.Reason?
 
     package init(
         id: Int, media: StreamMedia, codec: String, extraValue: String, layers: Int = 1, state: StreamState = .live
@@ -324,6 +326,7 @@ package enum ClientMessage: Sendable, Equatable {
     case publish(Publish)
     case unpublish(StreamReferences)
     case setStreamState(SetStreamState)
+    case streamReduced(StreamReduced)
     case answer(Description)
     case candidate(Candidate)
     /// Requests an offer of the down session with other ICE credentials.
@@ -562,6 +565,7 @@ package enum ServerMessage: Sendable, Equatable {
     case streamChanged(StreamChanged)
     case receiverAssigned(ReceiverAssigned)
     case streamLimit(StreamLimit)
+    case streamQuality(StreamQuality)
     case iceServers(ICEServersRenewed)
     /// The server ends the connection: `destroyed`, `kicked` or `disconnected`, with the reason as an error.
     case closed(Closing)

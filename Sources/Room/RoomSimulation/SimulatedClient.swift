@@ -66,6 +66,10 @@ public final class SimulatedClient: @unchecked Sendable {
     public private(set) var isReturning = false {
         didSet { absences.isOngoing = isReturning }
     }
+    /// Why watched videos arrived worse than they could, one line for each change.
+    public private(set) var qualities: [String] = []
+    /// When media did not flow, one line for each change.
+    public private(set) var interruptions: [String] = []
     /// Participants that it saw enter and leave, itself not included.
     public private(set) var presence = (entered: 0, left: 0)
     /// Whether it is in a room.
@@ -397,12 +401,19 @@ public final class SimulatedClient: @unchecked Sendable {
     private func handle(_ event: RoomEvent) {
         switch event {
         case .connecting, .audioHeard, .audioUnheard, .loudspeaker: break
+        case .qualityChanged(_, let stream, let limitation):
+            // The application has nothing to do then.
+            return qualities.append("\(stream): " + (limitation.map { "\($0)" } ?? "all"))
         case .connected(_, let others):
             isConnected = true
             endError = nil
             streams = others.flatMap { other in other.streams.map { RemoteStream($0, of: other.id) } }
             joining?.resume()
             joining = nil
+        // The application has nothing to do then.
+        case .mediaInterrupted(let isOutgoing, _):
+            return interruptions.append("\(isOutgoing ? "up" : "down") interrupted")
+        case .mediaRestored(let seconds): return interruptions.append("restored after \(Int(seconds.rounded())) s")
         case .reconnecting: isReturning = true
         case .reconnected(let back):
             isReturning = false

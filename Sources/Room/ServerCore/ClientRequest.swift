@@ -25,7 +25,8 @@ package struct ClientRequest: Sendable {
         switch message {
         case .publish(let body): description = Self.parse(body.sdp, .offerRefused)
         case .answer(let body): description = Self.parse(body.sdp, .answerRefused)
-        case .join, .resume, .ack, .unpublish, .setStreamState, .candidate, .restartICE, .subscribe, .setView,
+        case .join, .resume, .ack, .unpublish, .setStreamState, .streamReduced, .candidate, .restartICE, .subscribe,
+            .setView,
             .unsubscribe, .ping, .leave:
             break
         }
@@ -36,7 +37,7 @@ package struct ClientRequest: Sendable {
         switch message {
         case .join, .resume, .publish, .unpublish, .setStreamState, .subscribe, .setView, .unsubscribe, .ping, .leave:
             true
-        case .answer, .candidate, .restartICE, .ack: false
+        case .answer, .candidate, .restartICE, .streamReduced, .ack: false
         }
     }
 

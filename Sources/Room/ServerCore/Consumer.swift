@@ -32,6 +32,8 @@ final class Consumer {
     var view = StreamView()
     /// How the link's estimates let it choose among the layers.
     var choice = LayerChoice()
+    /// The quality as the subscriber was told. Nil without a stream.
+    var report: QualityReport?
     /// Nil while the link carries all of the stream.
     @exclusivity(unchecked) private var thinning: Thinning?
     /// When a frame was last left out because the link had no room for it. `.zero` if none was.
@@ -107,6 +109,8 @@ final class Consumer {
         self.stream = stream
         self.view = view
         choice = LayerChoice()
+        report = QualityReport(of: stream.info.id, now: peer.loop.now)
+        lastLeftOut = .zero
         stream.add(self)
         begin(stream.layer(rank: stream.deliveredRanks(for: view)[0]))
     }
@@ -193,6 +197,7 @@ final class Consumer {
         layer = nil
         stream.remove(self)
         carried = .unknown
+        report = nil
         hasBegun = false
         self.stream = nil
         endReplay()

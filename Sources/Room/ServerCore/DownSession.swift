@@ -190,6 +190,7 @@ final class DownSession {
         // The first probes begin with the stream's sender, and measure what all streams can use.
         streamsChanged(adding: stream)
         consumer.assign(stream, view: view)
+        qualityTimer.arm(at: settings.loop.now + Self.qualityInterval)
         countUnmeasured()
         if stream.hasLayers { reviewLayers() }
         return Subscribed(
@@ -237,6 +238,7 @@ final class DownSession {
     func close() {
         repeatedRequest.disarm()
         layerTimer.disarm()
+        qualityTimer.disarm()
         for consumer in consumers { consumer.release() }
         peer.close()
     }
@@ -295,6 +297,21 @@ final class DownSession {
         layerTimer.arm(at: settings.loop.now + Self.layerInterval)
         share()
         countUnmeasured()
+    }
+
+    private static let qualityInterval = TimeInterval.milliseconds(500)
+    private lazy var qualityTimer = settings.loop.makeTimer { [unowned self] in reviewQuality() }
+
+    /// Tells the client why it gets videos worse than they could be.
+    private func reviewQuality() {
+        let now = settings.loop.now
+        let videos = consumers.filter { $0.receiver.media == .video && !$0.isFree }
+        guard !videos.isEmpty else { return }
+        qualityTimer.arm(at: now + Self.qualityInterval)
+        guard peer.isSecured else { return }
+        for video in videos {
+            if let news = video.qualityNews(target: target, now: now) { send(.streamQuality(news)) }
+        }
     }
 
     /// A client that reports no arrivals gets everything. Its first sender shows whether it does.

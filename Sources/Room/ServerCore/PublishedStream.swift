@@ -55,6 +55,14 @@ final class PublishedStream {
 
     func set(_ state: StreamState) { info.state = state }
 
+    func set(_ reduction: StreamQuality.Reason?) { info.reduction = reduction }
+
+    /// Whether its publisher has sent packets, and sends none any longer.
+    func isSilent(now: MonotonicTime) -> Bool {
+        let rates = layers.compactMap { $0.rate.current(now: now) }
+        return !rates.isEmpty && rates.allSatisfy { $0 == 0 }
+    }
+
     // MARK: - Rates
 
     /// The rate on the path that a layer would have without limits, in bits per second. Nil before that is known.

@@ -103,6 +103,13 @@ final class Room {
         announceChange(of: stream, to: state, by: participant.id)
     }
 
+    /// A stream's publisher sends it worse than it could, or does not any longer.
+    func reduce(_ stream: PublishedStream, because reason: StreamQuality.Reason?, by participant: Participant) {
+        guard stream.info.reduction != reason else { return }
+        stream.set(reason)
+        pass(.reduced(stream.info.id, reason, by: participant.id))
+    }
+
     // MARK: - Announcements to the participants of this part
 
     func announce(_ info: ParticipantInfo) {

@@ -236,6 +236,10 @@ package final class Rooms {
         case .setStreamState(let body):
             try set(body.state, of: participant.stream(body.stream), member)
             connection.send(.streamStateSet(StreamReference(stream: body.stream)), answering: request.id)
+        case .streamReduced(let body):
+            if let stream = try? participant.stream(body.stream) {
+                member.room.reduce(stream, because: body.reason, by: participant)
+            }
         case .answer(let description):
             guard let answer = try request.description?.get() else { return }
             try participant.answer(description, answer)

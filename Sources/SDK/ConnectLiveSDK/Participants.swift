@@ -130,6 +130,7 @@ public final class RemoteVideo: Sendable {
     /// The profile, and the way to tell the server another one while the video is subscribed.
     private let profile = Mutex<(type: VideoProfileType, tell: (@Sendable (StreamView) -> Void)?)>((.empty, nil))
     private let currentState: Mutex<StreamState>
+    private let currentLimitation = Mutex<VideoLimitation?>(nil)
     let outlet = VideoOutlet(fanout: FrameFanout())
 
     init(_ info: StreamInfo, owner: String) {
@@ -144,11 +145,20 @@ public final class RemoteVideo: Sendable {
 
     func set(_ state: StreamState) { currentState.withLock { $0 = state } }
 
+    /// Why the video arrives worse than its publisher could send it. Nil if it does not, before the server has said so, and with
+    /// an earlier server. Changes with `onRemoteVideoQualityChanged`.
+    public var limitation: VideoLimitation? { currentLimitation.withLock { $0 } }
+
+    func set(_ limitation: VideoLimitation?) { currentLimitation.withLock { $0 = limitation } }
+
     public var isSubscribed: Bool {
         get { subscribed.withLock { $0 } }
     }
 
-    func setSubscribed(_ value: Bool) { subscribed.withLock { $0 = value } }
+    func setSubscribed(_ value: Bool) {
+        subscribed.withLock { $0 = value }
+        if !value { set(nil as VideoLimitation?) }
+    }
 
     /// Caps the quality in which the video is received. Callable before and after the subscription, on any thread. Does nothing
     /// for a publisher that sends one layer.

@@ -89,6 +89,12 @@ public protocol RoomDelegate: AnyObject {
     /// gone: all, if the server restarted. Subscriptions to the other streams go on. Calls that were waiting
     /// have failed with 1312.
     func onReconnected(wasResumed: Bool, seconds: Double)
+    /// Media has not reached the server for this time, or if not `isOutgoing`, nothing has arrived from it. The room looks for
+    /// another way, and `onMediaRestored` reports success. The connection for calls and events, which `onReconnecting` is about,
+    /// may work meanwhile.
+    func onMediaInterrupted(isOutgoing: Bool, seconds: Double)
+    /// Media flows again, after this time.
+    func onMediaRestored(seconds: Double)
     func onLocalMediaPublished(localMedia: (any LocalMedia)?)
     func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
     /// The camera of published media was lost, returned and the like. The stream continues, with a stand-in while the
@@ -103,6 +109,8 @@ public protocol RoomDelegate: AnyObject {
     func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     /// The `state` of a video has changed: it waits for its source, or shows it again.
     func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
+    /// The `limitation` of a subscribed video has changed.
+    func onRemoteVideoQualityChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     /// The `state` of audio has changed.
@@ -116,6 +124,8 @@ extension RoomDelegate {
     public func onConnecting(progress: Float) {}
     public func onReconnecting(attempt: Int, error: ConnectLiveError) {}
     public func onReconnected(wasResumed: Bool, seconds: Double) {}
+    public func onMediaInterrupted(isOutgoing: Bool, seconds: Double) {}
+    public func onMediaRestored(seconds: Double) {}
     public func onLocalMediaPublished(localMedia: (any LocalMedia)?) {}
     public func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {}
     public func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
@@ -124,6 +134,7 @@ extension RoomDelegate {
     public func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
+    public func onRemoteVideoQualityChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
     public func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
     public func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
     public func onRemoteAudioChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}

@@ -382,12 +382,22 @@ final class RoomSession: Room {
         case .streamPublished(let participant, let info): published(info, by: participant)
         case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
         case .streamChanged(let participant, let info): changed(info, of: participant)
+        case .qualityChanged(let participant, let stream, let limitation):
+            let limitation = limitation.map { VideoLimitation($0) }
+            tell { [remotes] delegate in
+                guard let participant = remotes[participant], let video = participant.videos[stream] else { return }
+                video.set(limitation)
+                delegate?.onRemoteVideoQualityChanged(remoteParticipant: participant, remoteVideo: video)
+            }
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
         case .loudspeaker(let event): tell { $0?.onLoudspeakerChanged(event: LocalDeviceEvent(event)) }
         case .reconnecting(let attempt, let error):
             let error = ConnectLiveError(error)
             tell { $0?.onReconnecting(attempt: attempt, error: error) }
+        case .mediaInterrupted(let isOutgoing, let seconds):
+            tell { $0?.onMediaInterrupted(isOutgoing: isOutgoing, seconds: seconds) }
+        case .mediaRestored(let seconds): tell { $0?.onMediaRestored(seconds: seconds) }
         case .republished(let participant, let streams): republished(streams, by: participant)
         case .reconnected(let back): reconnected(back)
         case .problem(let error): problem(error)

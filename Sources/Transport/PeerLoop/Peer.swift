@@ -539,17 +539,23 @@ package final class Peer: TurnMember {
             return fail(
                 TransportError(
                     code: "transport.unreachable",
-                    message: "No address of the peer could be reached. Check whether a firewall blocks UDP, or use a "
-                        + "TURN server."))
+                    message: "No address of the peer could be reached. \(advice)."))
         }
         let reached =
             isConnected
             ? "its addresses respond, but the DTLS handshake did not finish"
-            : "no address responded. Check whether a firewall blocks UDP, or use a TURN server"
+            : "no address responded. \(advice)"
         fail(
             TransportError(
                 code: "transport.connect-timeout",
                 message: "The peer did not connect within \(Int(connectTimeout.seconds)) s: \(reached)."))
+    }
+
+    /// The fix if no address responds.
+    private var advice: String {
+        path?.hasRelay == true
+            ? "The TURN server gave an address, so check that it may reach the peer (allowed-peer-ip), and external-ip"
+            : "Check whether a firewall blocks UDP, or use a TURN server"
     }
 
     private func lost(after silence: TimeInterval) -> TransportError {

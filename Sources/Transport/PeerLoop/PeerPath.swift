@@ -20,6 +20,8 @@ package protocol PeerPath: AnyObject {
     var route: MediaRoute? { get }
     /// Why a TURN server cannot be used, as far as it is known.
     var relayProblem: TransportError? { get }
+    /// Whether a TURN server relays for this end.
+    var hasRelay: Bool { get }
 
     /// Opens the sockets. The candidates follow as events.
     func gather() throws(TransportError)
@@ -41,6 +43,7 @@ extension PeerPath {
     package var ignoredCandidates: Int { 0 }
     package var route: MediaRoute? { selectedPair == nil ? nil : MediaRoute(local: .host, remote: .host) }
     package var relayProblem: TransportError? { nil }
+    package var hasRelay: Bool { false }
     package func restart() -> Bool { false }
     /// A lite end sends no checks, so it needs no candidates.
     package func addRemoteCandidate(_ attribute: String) {}

@@ -47,7 +47,7 @@ struct LastingPublication: Sendable {
         room.connect(roomId: roomName)
         try room.publish(media)
         try await lasting.present(
-            in: room, news: { StatusLine.quality(await room.statistics()) },
+            in: room, news: RoomNews(outgoing: { await room.statistics() }, layers: config.mediaOptions.videoLayers),
             status: { StatusLine.publishing(await room.statistics(), media.video.state) },
             {
                 do {

@@ -43,6 +43,7 @@ struct PublishCommand: AsyncParsableCommand {
     func run() async throws {
         var config = Config()
         network.apply(to: &config)
+        network.tryRelays()
         config.reconnectSeconds = room.reconnectSeconds
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
@@ -124,7 +125,9 @@ struct PublishCommand: AsyncParsableCommand {
         room.connect(roomId: roomName)
         try room.publish(media)
         let status = Task {
-            await StatusLine.run(news: { StatusLine.quality(await room.statistics()) }) {
+            await StatusLine.run(
+                news: RoomNews(outgoing: { await room.statistics() }, layers: config.mediaOptions.videoLayers)
+            ) {
                 StatusLine.publishing(await room.statistics(), media.video.state)
             }
         }

@@ -1,16 +1,101 @@
 internal import MediaGraph
+internal import RoomClient
 
-/// Prints the quality of the outgoing video whenever its size or rate changes, and keeps it for `connectlive why`.
+/// The lines about the quality of the outgoing video: one whenever its size or rate changes, with those before.
 struct QualityNews {
-    private var told: VideoQuality?
+    /// For a processor that is too slow.
+    static let advice = "reduce --size, --fps or --layers, or encode in hardware (--codec h264)"
+    /// Layers may come one after the other at the start. Those that are off after so many looks are news.
+    private static let begun = 20
 
-    mutating func tell(_ quality: VideoQuality?) {
-        guard let quality else { return }
-        if let told, !quality.looks(like: told) {
-            Console.line("\(quality)")
-            QualityChanges.shared.note("\(quality)")
+    private var told: VideoQuality?
+    private var looks = 0
+    private var hasTold = false
+    /// Whether video that is not encoded here was too much for the network.
+    private var isCrowded = false
+
+    /// The line for the present quality, if there is news. Called about twice a second.
+    mutating func line(_ quality: VideoQuality?) -> String? {
+        guard let quality else { return nil }
+        looks += 1
+        defer { told = quality }
+        guard let told else { return nil }
+        let isNew = !quality.looks(like: told)
+        let isOffFromStart =
+            looks == Self.begun && !hasTold && quality.limitation != .none && quality.layers.contains { !$0.isActive }
+        guard isNew || isOffFromStart else { return nil }
+        hasTold = true
+        let before = isNew ? " (before: \(told.format))" : ""
+        return "\(quality)\(before)" + (quality.limitation == .processor ? "; \(Self.advice)" : "")
+    }
+
+    /// The line for video that its source encodes, if there is news.
+    mutating func line(passing video: RoomStatistics.Published, _ carriedBitsPerSecond: Double?) -> String? {
+        guard (video.limitation != .none) != isCrowded else { return nil }
+        isCrowded.toggle()
+        guard isCrowded else { return "the \(video.codec) of the source passes whole again" }
+        let rate = carriedBitsPerSecond.map { "\(Int(($0 / 1000).rounded())) kbit/s" } ?? "too little"
+        let network = video.limitation == .subscribers ? "the networks of all subscribers carry" : "the network carries"
+        return "\(network) \(rate): frames of the source's \(video.codec) are left out; "
+            + "--codec vp8 or --layers 3 encodes it with fewer bits"
+    }
+
+    /// Prints a line, and keeps it for `connectlive why`.
+    static func tell(_ line: String) {
+        Console.line(line)
+        QualityChanges.shared.note(line)
+    }
+}
+
+/// News about the media of a room, each a line of its own.
+actor RoomNews {
+    private let outgoing: (@Sendable () async -> RoomStatistics)?
+    private let incoming: (@Sendable () async -> RoomStatistics)?
+    private var published = QualityNews()
+    private var viewed = ViewNews()
+    /// The wanted number of sizes, until it is compared with that of the video.
+    private var layers: Int?
+
+    /// - Parameter layers: the sizes in which the video should be sent
+    init(
+        outgoing: (@Sendable () async -> RoomStatistics)? = nil, layers: Int? = nil,
+        incoming: (@Sendable () async -> RoomStatistics)? = nil
+    ) {
+        (self.outgoing, self.layers, self.incoming) = (outgoing, layers, incoming)
+    }
+
+    /// Prints what has changed. Called twice a second.
+    func tell() async {
+        if let outgoing { for line in outgoingLines(await outgoing()) { QualityNews.tell(line) } }
+        if let incoming { for line in viewed.lines(await incoming()) { QualityNews.tell(line) } }
+    }
+
+    func outgoingLines(_ statistics: RoomStatistics) -> [String] {
+        // During an outage, the quality is that of the time before.
+        guard let video = statistics.published.first(where: \.isVideo), statistics.lostSeconds == nil,
+            statistics.interruptedSeconds == nil
+        else { return [] }
+        var lines: [String?] = []
+        if let wanted = layers, video.width > 0 {
+            layers = nil
+            lines.append(Self.fewerLayers(video, wanted: wanted))
         }
-        told = quality
+        lines.append(published.line(StatusLine.quality(statistics)))
+        if !video.isEncoded, video.layers.isEmpty {
+            lines.append(published.line(passing: video, StatusLine.carried(of: video, statistics)))
+        }
+        return lines.compactMap(\.self)
+    }
+
+    /// One line if a video is too small for the wanted sizes.
+    private static func fewerLayers(_ video: RoomStatistics.Published, wanted: Int) -> String? {
+        let count = max(1, video.layers.count)
+        guard count < wanted else { return nil }
+        let most = VideoLayer.most(forWidth: video.width, height: video.height)
+        let sizes = count == 1 ? "one size" : "\(count) sizes"
+        guard most < wanted else { return "The room takes the video in \(sizes) alone, not in \(wanted)." }
+        return "The video is \(video.width)x\(video.height), too small for \(wanted) sizes, so it is sent in \(sizes). "
+            + "Two sizes need 480x270, and three need 960x540."
     }
 }
 

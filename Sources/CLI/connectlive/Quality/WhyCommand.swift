@@ -3,9 +3,9 @@ internal import Foundation
 
 struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "why", abstract: "Show why the quality of published video changed: the last ten changes.",
+        commandName: "why", abstract: "Show why the quality of video changed: the last ten changes.",
         discussion:
-            "For each running 'publish', 'run' or 'demo' of yours: when the size or the rate of its video changed, and what the "
+            "For each running 'publish', 'view', 'run' or 'demo' of yours: when its video got worse or better, and what the "
             + "network, the viewers or the processor allowed then. docs/congestion-control.md explains the decisions.")
 
     @Argument(help: "Process number (default: all programs of yours).") var pid: Int?

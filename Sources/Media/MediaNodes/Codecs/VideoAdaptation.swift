@@ -88,6 +88,10 @@ struct VideoAdaptation: Sendable {
     static let response = Duration.seconds(2)
     /// After so many spans without an excess, the scene counts as half as complex.
     private static let calmSpans = 5
+    /// After nothing could be sent, the estimate of the network needs so long until it is true again.
+    static let recovery = Duration.seconds(6)
+    /// A step that fell after that returns this soon, for half a minute.
+    static let homecoming = Duration.seconds(1)
     /// How long a consumer that cannot take another size keeps the present one.
     static let hold = Duration.seconds(5)
 
@@ -102,6 +106,9 @@ struct VideoAdaptation: Sendable {
     private var lack: (since: MediaTime, most: Double)?
     /// Since when it carries enough for a better step.
     private var surplus: MediaTime?
+    /// Whether nothing can be sent, when that ended last, and the step before.
+    private var isBlocked = false
+    private var unblocked: (at: MediaTime, step: Int)?
     /// How much more bits the scene needs than others.
     private var complexity = 1.0
     private var calm = 0
@@ -259,12 +266,21 @@ struct VideoAdaptation: Sendable {
 
     private mutating func followNetwork(wish: Double, room: Double, now: MediaTime) {
         // While nothing can be sent, nothing is known about the time after.
-        guard room > 0, wish > 0 else { return (lack, surplus) = (nil, nil) }
+        guard room > 0, wish > 0 else {
+            if room <= 0 { isBlocked = true }
+            return (lack, surplus) = (nil, nil)
+        }
+        if isBlocked {
+            let former = unblocked.map { now - $0.at < Self.relapse ? $0.step : network.step } ?? network.step
+            (isBlocked, unblocked) = (false, (now, min(former, network.step)))
+        }
+        if let unblocked, now - unblocked.at >= Self.relapse { self.unblocked = nil }
         let wanted = step(for: room, wish: wish)
         if wanted > network.step {
             surplus = nil
             let (since, most) = (lack?.since ?? now, max(lack?.most ?? room, room))
             lack = (since, most)
+            if let unblocked, now - unblocked.at < Self.recovery { return }
             guard now - since >= Self.lapse else { return }
             network.fall(to: step(for: most, wish: wish), now: now)
             lack = nil
@@ -273,7 +289,8 @@ struct VideoAdaptation: Sendable {
             guard step(for: room, wish: wish, margin: Self.margin) < network.step else { return surplus = nil }
             let since = surplus ?? now
             surplus = since
-            guard now - since >= network.patience else { return }
+            let isReturn = unblocked.map { network.step > $0.step } ?? false
+            guard now - since >= (isReturn ? Self.homecoming : network.patience) else { return }
             // One after the other: what the network carries is known only as far as it is used.
             network.rise(to: network.step - 1, now: now)
             surplus = nil

@@ -35,6 +35,10 @@ struct LayerShares {
     static let margin = 1.3
     private static let lapse = TimeInterval.seconds(2)
     private static let relapse = TimeInterval.seconds(30)
+    /// After nothing could be sent, the estimate of the network needs so long until it is true again.
+    private static let recovery = TimeInterval.seconds(6)
+    /// A layer that was off after that is on again this soon, for half a minute.
+    private static let homecoming = TimeInterval.seconds(1)
     /// The share of the time that the next layer may be expected to need.
     private static let expectedLoad = 0.75
 
@@ -66,6 +70,9 @@ struct LayerShares {
     private var network = Restriction(.seconds(5), .seconds(40))
     private var processor = Restriction(.seconds(10), .seconds(160))
     private var hasBegun = false
+    /// Whether nothing can be sent, when that ended last, and the highest layer before.
+    private var isBlocked = false
+    private var unblocked: (at: MonotonicTime, highest: VideoLayer)?
 
     /// The verdicts, in the order of the layers.
     ///
@@ -132,7 +139,15 @@ struct LayerShares {
         }
         let (share, most) = (share.map(Double.init) ?? .infinity, most.map(Double.init) ?? .infinity)
         // While nothing can be sent, nothing is known about the time after.
-        guard share > 0 else { return (network.lack, network.surplus) = (nil, nil) }
+        guard share > 0 else {
+            isBlocked = hasBegun
+            return (network.lack, network.surplus) = (nil, nil)
+        }
+        if isBlocked {
+            let former = unblocked.map { now - $0.at < Self.relapse ? $0.highest : network.highest } ?? network.highest
+            (isBlocked, unblocked) = (false, (now, max(former, network.highest)))
+        }
+        if let unblocked, now - unblocked.at >= Self.relapse { self.unblocked = nil }
         guard let wanted = highest(for: share, most, of: layers) else { return }
         guard hasBegun else {
             hasBegun = true
@@ -143,6 +158,7 @@ struct LayerShares {
             network.surplus = nil
             let since = network.lack ?? now
             network.lack = since
+            if let unblocked, now - unblocked.at < Self.recovery { return }
             if now - since >= Self.lapse { network.fall(to: wanted, now: now) }
             return
         }
@@ -154,7 +170,8 @@ struct LayerShares {
         let since = network.surplus ?? now
         network.surplus = since
         // One after the other: what the network carries is known only as far as it is used.
-        if now - since >= network.patience { network.rise(to: next, now: now) }
+        let isReturn = unblocked.map { next <= $0.highest } ?? false
+        if now - since >= (isReturn ? Self.homecoming : network.patience) { network.rise(to: next, now: now) }
     }
 
     // MARK: - Processor

@@ -35,6 +35,12 @@ extension UpSession {
                 entry.packetsRetransmitted += sender.retransmittedPackets
                 entry.packetsLost += sender.remoteLost
             }
+            if track.isLayered, let lowest = track.encodings.first?.layer,
+                let encoder = source.encoderStatistics(of: lowest)
+            {
+                // The lowest one is always on, so its counters only grow.
+                Self.count(encoder, in: &entry)
+            }
             if track.isLayered { (entry.layers, entry.layeredQuality) = (layers(of: track), quality(of: track)) }
             if let cause = entry.layers.last(where: { !$0.isActive })?.limitation, entry.limitation == .none {
                 entry.limitation = cause
@@ -46,18 +52,22 @@ extension UpSession {
     private static func describe(
         _ encoder: MediaStatistics.VideoEncoder, _ track: Track, in entry: inout RoomStatistics.Published
     ) {
-        entry.framesCaptured = encoder.captured
-        entry.framesDroppedBeforeEncoder = encoder.droppedBeforeEncoder
-        entry.framesInFlight = encoder.inFlight
-        entry.framesEncoded = encoder.encoded
+        count(encoder, in: &entry)
         entry.width = encoder.width
         entry.height = encoder.height
         entry.framesPerSecond = encoder.framesPerSecond
         entry.encoderKeepsUp = encoder.encoderKeepsUp
-        entry.framesDroppedForRate = encoder.droppedForRate
         entry.wishedBitsPerSecond = encoder.wishedBitsPerSecond > 0 ? Double(encoder.wishedBitsPerSecond) : nil
         entry.limitedBitsPerSecond = encoder.limitedBitsPerSecond.map(Double.init)
         entry.limitation = limitation(of: encoder, track)
+    }
+
+    private static func count(_ encoder: MediaStatistics.VideoEncoder, in entry: inout RoomStatistics.Published) {
+        entry.framesCaptured = encoder.captured
+        entry.framesDroppedBeforeEncoder = encoder.droppedBeforeEncoder
+        entry.framesDroppedForRate = encoder.droppedForRate
+        entry.framesInFlight = encoder.inFlight
+        entry.framesEncoded = encoder.encoded
     }
 
     private static func limitation(

@@ -15,6 +15,10 @@ extension UpSession {
         var former: Int?
         /// The state that the server knows, and whether it is being told another one.
         var (toldState, isTelling) = (StreamState.live, false)
+        /// Why it is sent worse than it could be, as the server knows.
+        var toldReduction: StreamQuality.Reason?
+        /// How many samples in a row differ from that.
+        var reductionPolls = 0
         /// The encodings that are negotiated, the lowest layer first. One for audio, and for video without layers.
         var encodings: [Encoding] = []
         /// The rate of media that the best link of a subscriber carries. Nil if one carries all of it.

@@ -307,6 +307,7 @@ extension ClientMessage {
         case .publish: "publish"
         case .unpublish: "unpublish"
         case .setStreamState: "setStreamState"
+        case .streamReduced: "streamReduced"
         case .answer: "answer"
         case .candidate: "candidate"
         case .restartICE: "restartICE"

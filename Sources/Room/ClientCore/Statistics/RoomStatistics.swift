@@ -84,6 +84,8 @@ public struct RoomStatistics: Sendable {
         public var audioSecondsAboveSilence = 0.0
         /// For audio: whether it is played on a device.
         public var isAudible = false
+        /// Why a video arrives worse than it could be, as the server says. Nil if it does not, and with an earlier server.
+        public var limitation: Limitation?
 
         package init(streamId: Int, participantId: String, isVideo: Bool) {
             self.streamId = streamId
@@ -141,11 +143,13 @@ public struct RoomStatistics: Sendable {
         public var limitation = Limitation.none
         /// Whether no frame was dropped upstream of the encoder in the last seconds.
         public var encoderKeepsUp = true
-        /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. Size, rates and counters of the
-        /// encoder above are then those of the largest layer that is sent, and the others are sums.
+        /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. Size and rates of the
+        /// encoder above are then those of the largest layer that is sent, and the others are sums. Counters of the encoder are those of the smallest layer, which is always sent.
         public var layers: [Layer] = []
         /// All of them in one. Nil without layers.
         package var layeredQuality: VideoQuality?
+
+        package init(streamId: Int, isVideo: Bool) { (self.streamId, self.isVideo) = (streamId, isVideo) }
 
         /// One layer of a published video.
         public struct Layer: Sendable {
@@ -204,6 +208,10 @@ public struct RoomStatistics: Sendable {
     public var sendingBitsPerSecond: Double?
     /// How long packets wait in queues on their way to the server, in milliseconds. Nil likewise.
     public var sendingQueueMilliseconds: Double?
+    /// For how long the server has been lost, in seconds, while the connection tries to return. Nil otherwise.
+    public var lostSeconds: Double?
+    /// For how long media has not reached the server, or none has arrived from it, in seconds. Nil while it flows.
+    public var interruptedSeconds: Double?
     /// Messages of a server of a later version, which this client does not know.
     public var messagesIgnored = 0
     /// How media travels: that of the up session if there is one, otherwise that of the down session. Nil before it does.

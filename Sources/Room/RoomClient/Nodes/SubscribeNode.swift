@@ -159,7 +159,8 @@ final class SubscribeNode: NodeType, RunningNode {
         case .ended(_, let error):
             let why = error ?? RoomError(.roomReleased, "The room connection ended.")
             return reporter.fail(MediaError(why, node: name), name)
-        case .connecting, .reconnecting, .reconnected, .republished, .streamChanged, .audioHeard, .audioUnheard,
+        case .connecting, .reconnecting, .reconnected, .mediaInterrupted, .mediaRestored, .republished, .streamChanged,
+            .qualityChanged, .audioHeard, .audioUnheard,
             .loudspeaker, .problem:
             return
         }

@@ -71,6 +71,13 @@ extension Room {
             else { return }
             pipe.guests[index].info.streams[place].state = state
             announceChange(of: stream, to: state, by: id)
+        case .reduced(let stream, let reason, let id):
+            guard let index = pipe.guests.firstIndex(where: { $0.info.id == id }),
+                let place = pipe.guests[index].info.streams.firstIndex(where: { $0.id == stream }),
+                let stream = pipe.guests[index].streams.first(where: { $0.info.id == stream })
+            else { return }
+            pipe.guests[index].info.streams[place].reduction = reason
+            stream.set(reason)
         case .ended:
             pipes.removeAll { $0 === pipe }
             for guest in pipe.guests { leave(guest, from: pipe) }

@@ -217,6 +217,7 @@ final class ICEAgent: PeerPath, PausedReader {
     }
 
     var relayProblem: TransportError? { relays?.hasRelay == false ? relays?.problem : nil }
+    var hasRelay: Bool { relays?.hasRelay == true }
 
     var route: MediaRoute? {
         var local: UnsafeMutablePointer<NiceCandidate>?

@@ -1,0 +1,85 @@
+internal import RoomClient
+
+/// The lines that `view` prints when a watched video gets worse or better, and why.
+struct ViewNews {
+    private struct Picture: Equatable {
+        var (width, height) = (0, 0)
+        var limitation: RoomStatistics.Received.Limitation?
+
+        /// The rates of the link alone are no news.
+        func looks(like other: Picture) -> Bool {
+            (width, height) == (other.width, other.height) && limitation?.kind == other.limitation?.kind
+        }
+    }
+
+    private struct Watched {
+        var told: Picture
+        /// The largest size that it has had.
+        var best: (width: Int, height: Int)
+        /// Not told yet: the size and its cause arrive one after the other.
+        var next: (picture: Picture, polls: Int)?
+    }
+
+    /// How often a change has to be seen before it is told.
+    private static let patience = 3
+    private var watched: [Int: Watched] = [:]
+
+    /// The lines for the present statistics. Called about twice a second.
+    mutating func lines(_ statistics: RoomStatistics) -> [String] {
+        let videos = statistics.received.filter { $0.isVideo && !$0.hasEnded }
+        watched = watched.filter { entry in videos.contains { $0.streamId == entry.key } }
+        return videos.compactMap { line(about: $0) }
+    }
+
+    private mutating func line(about video: RoomStatistics.Received) -> String? {
+        let picture = Picture(width: video.width, height: video.height, limitation: video.limitation)
+        guard picture.width > 0 || picture.limitation?.lacksFrames == true else { return nil }
+        guard var entry = watched[video.streamId] else {
+            // The first size is told by the status line. A cause is news at once.
+            let told = Picture(width: video.width, height: video.height)
+            watched[video.streamId] = Watched(told: told, best: (video.width, video.height))
+            return picture.limitation == nil ? nil : line(about: video)
+        }
+        defer { watched[video.streamId] = entry }
+        if picture.width * picture.height > entry.best.width * entry.best.height {
+            entry.best = (picture.width, picture.height)
+        }
+        guard !picture.looks(like: entry.told) else {
+            entry.next = nil
+            return nil
+        }
+        guard let next = entry.next, next.picture.looks(like: picture) else {
+            entry.next = (picture, 1)
+            return nil
+        }
+        entry.next = (picture, next.polls + 1)
+        guard next.polls + 1 >= Self.patience else { return nil }
+        (entry.next, entry.told) = (nil, picture)
+        return "Video \(video.streamId) of \(video.participantId): " + Self.words(picture, best: entry.best)
+    }
+
+    private static func words(_ picture: Picture, best: (width: Int, height: Int)) -> String {
+        let size = "\(picture.width)x\(picture.height)"
+        let full = (picture.limitation?.fullWidth ?? 0, picture.limitation?.fullHeight ?? 0)
+        let most = full.0 * full.1 > best.width * best.height ? full : best
+        let isLess = picture.width * picture.height < most.0 * most.1
+        let sizes = isLess ? "\(size) instead of \(most.0)x\(most.1)" : size
+        guard let limitation = picture.limitation else {
+            return isLess ? "its publisher sends \(sizes)" : "full quality: \(size)"
+        }
+        guard !limitation.lacksFrames else {
+            if case .link = limitation.cause { return "\(limitation): frames are missing" }
+            return "\(limitation)"
+        }
+        return "\(limitation): \(sizes)" + (isLess ? "" : ", with fewer bits")
+    }
+}
+
+extension RoomStatistics.Received.Limitation {
+    /// The cause without its rate.
+    fileprivate var kind: Self {
+        var kind = Self(cause: cause, lacksFrames: lacksFrames)
+        if case .link = cause { kind.cause = .link(bitsPerSecond: nil) }
+        return kind
+    }
+}

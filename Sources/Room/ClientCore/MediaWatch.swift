@@ -1,0 +1,46 @@
+internal import RTP
+
+/// Whether media flows between this client and the server, as the user is told. It is told the time.
+struct MediaWatch {
+    /// A server that gets media reports on it many times a second.
+    static let patience = TimeInterval.seconds(5)
+
+    enum Change: Equatable {
+        case interrupted(isOutgoing: Bool, TimeInterval)
+        case restored(TimeInterval)
+    }
+
+    /// Since when nothing was heard.
+    private(set) var since: MonotonicTime?
+    /// When the server was heard last, and how many frames had been sent by then.
+    private var answered = (at: MonotonicTime.zero, frames: 0)
+
+    /// Since when the server reports no arrivals.
+    private var blocked: MonotonicTime?
+
+    /// - Parameters:
+    ///   - up: when the server was heard last on the up session, and the frames sent so far. Nil without such a session
+    ///   - isBlocked: whether the server reports no arrivals. It may be heard nevertheless
+    ///   - down: when it was heard last on the down session, if that is silent for long
+    mutating func update(
+        up: (heard: MonotonicTime, frames: Int)?, isBlocked: Bool = false, down: MonotonicTime?, now: MonotonicTime
+    ) -> Change? {
+        var isUpGone = false
+        if let up {
+            if up.heard != answered.at || up.frames < answered.frames { answered = (up.heard, up.frames) }
+            // A server to which nothing is sent may report seldom.
+            isUpGone = up.frames > answered.frames && now - up.heard >= Self.patience
+        }
+        blocked = isBlocked ? blocked ?? now : nil
+        if let blocked, since != nil || now - blocked >= Self.patience { isUpGone = true }
+        guard isUpGone || down != nil else {
+            guard let since else { return nil }
+            self.since = nil
+            return .restored(now - since)
+        }
+        guard since == nil else { return nil }
+        let heard = isUpGone ? min(up?.heard ?? now, blocked ?? now) : down ?? now
+        since = heard
+        return .interrupted(isOutgoing: isUpGone, now - heard)
+    }
+}

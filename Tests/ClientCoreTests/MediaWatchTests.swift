@@ -1,0 +1,41 @@
+import RTP
+import Testing
+
+@testable import ClientCore
+
+struct MediaWatchTests {
+    private var watch = MediaWatch()
+
+    private func at(_ seconds: Double) -> MonotonicTime { .zero + .milliseconds(Int64(seconds * 1000)) }
+
+    @Test mutating func `a server that does not answer to frames is told once, and its return with the time`() {
+        #expect(watch.update(up: (at(10), 100), down: nil, now: at(10)) == nil)
+        #expect(watch.update(up: (at(10), 200), down: nil, now: at(14.5)) == nil)
+        #expect(
+            watch.update(up: (at(10), 300), down: nil, now: at(15)) == .interrupted(isOutgoing: true, .seconds(5)))
+        #expect(watch.update(up: (at(10), 400), down: at(10), now: at(20)) == nil)
+        #expect(watch.update(up: (at(31), 500), down: nil, now: at(31)) == .restored(.seconds(21)))
+        #expect(watch.update(up: (at(32), 600), down: nil, now: at(32)) == nil)
+    }
+
+    @Test mutating func `silence after nothing was sent is no interruption`() {
+        #expect(watch.update(up: (at(10), 100), down: nil, now: at(10)) == nil)
+        #expect(watch.update(up: (at(10), 100), down: nil, now: at(17)) == nil)
+        #expect(watch.update(up: nil, down: nil, now: at(30)) == nil)
+    }
+
+    @Test mutating func `a server that is heard, but reports no arrivals, is not reached`() {
+        #expect(watch.update(up: (at(10), 100), isBlocked: true, down: nil, now: at(10)) == nil)
+        #expect(
+            watch.update(up: (at(15), 100), isBlocked: true, down: nil, now: at(15))
+                == .interrupted(isOutgoing: true, .seconds(5)))
+        #expect(watch.update(up: (at(20), 100), isBlocked: true, down: nil, now: at(20)) == nil)
+        #expect(watch.update(up: (at(30), 100), down: nil, now: at(30)) == .restored(.seconds(20)))
+    }
+
+    @Test mutating func `a viewer learns that nothing arrives`() {
+        #expect(
+            watch.update(up: nil, down: at(10), now: at(20)) == .interrupted(isOutgoing: false, .seconds(10)))
+        #expect(watch.update(up: nil, down: nil, now: at(25)) == .restored(.seconds(15)))
+    }
+}

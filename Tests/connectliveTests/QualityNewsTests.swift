@@ -1,0 +1,106 @@
+import ConnectLiveSDK
+import MediaGraph
+import RoomClient
+import Testing
+
+@testable import connectlive
+
+@Suite struct QualityNewsTests {
+    private static func video(_ width: Int, _ height: Int, isEncoded: Bool = true) -> RoomStatistics.Published {
+        var video = RoomStatistics.Published(streamId: 1, isVideo: true)
+        (video.codec, video.width, video.height, video.isEncoded) = (
+            isEncoded ? "VP8" : "H264", width, height, isEncoded
+        )
+        (video.framesEncoded, video.framesSent) = (100, 100)
+        return video
+    }
+
+    private static func statistics(_ video: RoomStatistics.Published) -> RoomStatistics {
+        var statistics = RoomStatistics()
+        statistics.published = [video]
+        statistics.sendingBitsPerSecond = 300_000
+        return statistics
+    }
+
+    @Test func `a line names the size before, and a slow processor is told what helps`() {
+        var news = QualityNews()
+        #expect(news.line(VideoQuality(width: 1280, height: 720, framesPerSecond: 30)) == nil)
+        let network = VideoQuality(
+            width: 640, height: 360, framesPerSecond: 15, limitation: .network, limitedBitsPerSecond: 640_000)
+        #expect(news.line(network) == "the network carries 640 kbit/s: 640x360 at 15 (before: 1280x720 at 30)")
+        #expect(news.line(network) == nil)
+        let slow = VideoQuality(width: 320, height: 180, framesPerSecond: 15, limitation: .processor)
+        #expect(
+            news.line(slow)
+                == "the processor is too slow: 320x180 at 15 (before: 640x360 at 15); reduce --size, --fps or --layers, or "
+                + "encode in hardware (--codec h264)")
+    }
+
+    @Test func `layers that are off from the start are news after some seconds`() {
+        var quality = VideoQuality(width: 320, height: 180, limitation: .network, limitedBitsPerSecond: 300_000)
+        quality.layers = [
+            .init(width: 320, height: 180, isActive: true), .init(width: 640, height: 360, isActive: false),
+        ]
+        var news = QualityNews()
+        let lines = (0..<100).compactMap { _ in news.line(quality) }
+        #expect(lines == ["the network carries 300 kbit/s: 320x180, without 640x360"])
+    }
+
+    @Test func `layers that nobody watches are named, and nobody is said to watch the others`() {
+        var quality = VideoQuality(width: 320, height: 180, limitation: .subscribers)
+        quality.layers = [
+            .init(width: 320, height: 180, isActive: true), .init(width: 640, height: 360, isActive: false),
+        ]
+        #expect("\(quality)" == "nobody watches 640x360: 320x180")
+    }
+
+    @Test func `frames of a passing source that are left out have a line, and so has their return`() async {
+        let news = RoomNews()
+        var video = Self.video(1280, 720, isEncoded: false)
+        #expect(await news.outgoingLines(Self.statistics(video)) == [])
+        video.limitation = .network
+        #expect(
+            await news.outgoingLines(Self.statistics(video)) == [
+                "the network carries 300 kbit/s: frames of the source's H264 are left out; --codec vp8 or --layers 3 encodes it "
+                    + "with fewer bits"
+            ])
+        video.limitation = .none
+        #expect(await news.outgoingLines(Self.statistics(video)) == ["the H264 of the source passes whole again"])
+    }
+
+    @Test func `a video that is too small for its layers is told so once`() async {
+        let news = RoomNews(layers: 3)
+        let lines = [
+            await news.outgoingLines(Self.statistics(Self.video(320, 180))),
+            await news.outgoingLines(Self.statistics(Self.video(320, 180))),
+        ]
+        #expect(
+            lines.flatMap(\.self) == [
+                "The video is 320x180, too small for 3 sizes, so it is sent in one size. Two sizes need 480x270, and three need "
+                    + "960x540."
+            ])
+    }
+
+    @Test func `during an outage, the status line tells that alone`() async {
+        var statistics = Self.statistics(Self.video(640, 360))
+        statistics.published[0].limitation = .network
+        statistics.interruptedSeconds = 12.2
+        #expect(
+            StatusLine.publishing(statistics, .live) == "publishing VP8 640x360 | nothing has reached the room for 12 s"
+        )
+        #expect(StatusLine.viewing(statistics) == "nothing has arrived from the room for 12 s")
+        #expect(await RoomNews().outgoingLines(statistics) == [])
+        statistics.lostSeconds = 20
+        statistics.published = []
+        #expect(StatusLine.publishing(statistics, .live) == "the server is lost for 20 s")
+    }
+
+    @Test func `a viewer without frames is told about the link, and not to look for a publisher`() {
+        typealias Limitation = RoomStatistics.Received.Limitation
+        let link = ViewCommand.advice(Limitation(cause: .link(bitsPerSecond: 90_000), lacksFrames: true))
+        #expect(link?.hasPrefix("There is video, but your link carries 90 kbit/s. Publish it with fewer bits") == true)
+        let publisher = ViewCommand.advice(Limitation(cause: .publisher(.network), lacksFrames: true))
+        #expect(publisher?.hasPrefix("There is video, but its publisher's link carries nothing of it.") == true)
+        #expect(ViewCommand.advice(Limitation(cause: .view)) == nil && ViewCommand.advice(nil) == nil)
+    }
+}
