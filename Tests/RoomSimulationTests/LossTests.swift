@@ -1,0 +1,49 @@
+import RTP
+import RoomSimulation
+import TestSupport
+import Testing
+
+/// A publisher and a viewer on links that lose packets: the goals of repair. `simulate --losses 10` prints the whole table.
+struct LossTests {
+    private func run(_ row: LossRow, minutes: Int) throws -> (missing: Double, freezes: Int, overhead: Double) {
+        var (packets, missing, freezes, media, sent) = (0, 0, 0, 0, 0)
+        for minute in 0..<minutes {
+            let outcome = try row.run(seconds: 60, seed: UInt64(minute + 1))
+            packets += outcome.packets
+            missing += outcome.missing
+            freezes += outcome.freezes.count
+            media += outcome.mediaBytes
+            sent += outcome.sentBytes
+        }
+        return (Double(missing) / Double(packets), freezes, Double(sent) / Double(media))
+    }
+
+    @Test(arguments: [LossRow.Place.viewer, .publisher])
+    func `with 10 % loss at a round trip of 100 ms, one packet in a thousand is missing after 400 ms`(
+        place: LossRow.Place
+    ) throws {
+        let outcome = try run(LossRow(place, loss: 0.1, roundTrip: 100), minutes: Soak.rounds(2, soak: 10))
+        #expect(outcome.missing <= 0.001)
+        #expect(outcome.freezes <= 1)
+        #expect(outcome.overhead < 1.2)
+    }
+
+    @Test func `with 10 % loss at a round trip of 200 ms, two repairs are in time`() throws {
+        let outcome = try run(LossRow(loss: 0.1, roundTrip: 200), minutes: Soak.rounds(2, soak: 10))
+        // One repair alone would leave 1.9 %.
+        #expect(outcome.missing <= 0.0045)
+        #expect(outcome.overhead < 1.2)
+    }
+
+    @Test func `with 10 % loss on both links, repairs on one do not use up the time of the other`() throws {
+        let outcome = try run(LossRow(.both, loss: 0.1, roundTrip: 200), minutes: Soak.rounds(1, soak: 10))
+        #expect(outcome.missing <= 0.001)
+        #expect(outcome.freezes <= 1)
+    }
+
+    @Test func `without loss, neither repairs nor a delay are added`() throws {
+        let outcome = try LossRow(loss: 0, roundTrip: 100).run(seconds: 60, seed: 1)
+        #expect(outcome.missing == 0 && outcome.repairs.isEmpty && outcome.freezes.isEmpty)
+        #expect(try #require(outcome.delays.last) < .milliseconds(20))
+    }
+}
