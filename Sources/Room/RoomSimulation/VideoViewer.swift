@@ -206,9 +206,6 @@ final class VideoViewer: IncomingSink {
             largestLatencyError = max(largestLatencyError, max(error, .zero - error))
             measuredFrames += 1
         }
-        if let before = last?.part, before.source != part.source || before.generation != part.generation {
-            playout.restart()
-        }
         last = (part, rtp)
         let due = playout.due(rtp.rawValue, now: MediaTime(nanoseconds: now.nanoseconds))
         held.append((part, MonotonicTime(nanoseconds: UInt64(max(0, due.nanoseconds)))))

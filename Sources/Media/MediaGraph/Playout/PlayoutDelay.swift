@@ -11,7 +11,7 @@ package struct PlayoutDelay: Sendable {
     /// The share of frames that are to be in time.
     private static let share = 0.99
     /// In seconds.
-    private static let bucket = 0.005
+    private static let bucket = 0.01
     private static let buckets = Int(maximum / bucket) + 1
     /// After this many seconds, a frame counts a third of a new one.
     private static let memory = 15.0
@@ -21,6 +21,8 @@ package struct PlayoutDelay: Sendable {
     private static let baseSpan = 20.0
     /// The frames whose packets may still arrive.
     private static let frames = 64
+    /// A transit that differs by more seconds is that of other timestamps: the stream restarted.
+    private static let jump = 5.0
 
     private struct Frame {
         var timestamp: Int64
@@ -33,6 +35,11 @@ package struct PlayoutDelay: Sendable {
     package private(set) var target = 0.0
     private var histogram = [Double](repeating: 0, count: buckets)
     private var total = 0.0
+    /// The delay within which the share of frames arrived, and when it was computed.
+    private var quantile = 0.0
+    private var quantileAt: MediaTime?
+    /// Between two computations without a late frame, in seconds.
+    private static let interval = 0.1
     /// Of a frame now. Grows, so that earlier ones count less.
     private var weight = 1.0
     /// A ring.
@@ -59,14 +66,22 @@ package struct PlayoutDelay: Sendable {
     ///   - timestamp: the packet's RTP timestamp.
     ///   - time: of arrival. Does not go back.
     package mutating func arrived(_ timestamp: UInt32, at time: MediaTime) {
-        let timestamp = unwrap(timestamp)
-        if began == nil { began = (time, timestamp) }
+        var unwrapped = unwrap(timestamp)
+        if began != nil, base < .infinity, abs(transit(of: unwrapped, at: time) - base) > Self.jump {
+            restart()
+            unwrapped = unwrap(timestamp)
+        }
+        if began == nil { began = (time, unwrapped) }
         age(to: time)
-        let transit = transit(of: timestamp, at: time)
+        let transit = transit(of: unwrapped, at: time)
         bases.now = min(bases.now, transit)
         let bucket = min(Self.buckets - 1, Int((max(0, transit - base) / Self.bucket).rounded(.up)))
-        note(timestamp, bucket)
-        rise()
+        let isLate = note(unwrapped, bucket) && Double(bucket) * Self.bucket > target
+        if isLate || quantileAt.map({ time.seconds(since: $0) >= Self.interval }) ?? true {
+            quantile = computedQuantile
+            quantileAt = time
+        }
+        target = max(target, quantile)
     }
 
     /// When to play a frame, if it has arrived by then.
@@ -77,8 +92,8 @@ package struct PlayoutDelay: Sendable {
         return began.time + .nanoseconds(Int64(elapsed * 1e9))
     }
 
-    /// Forgets the path and the stream's timestamps, not the delay: the stream restarts.
-    package mutating func restart() {
+    /// Forgets the path and the stream's timestamps, not the delay.
+    private mutating func restart() {
         (newest, began, baseSince) = (nil, nil, nil)
         bases = (.infinity, .infinity)
         recent.removeAll(keepingCapacity: true)
@@ -119,15 +134,15 @@ package struct PlayoutDelay: Sendable {
         bases = (.infinity, bases.now)
     }
 
-    /// A frame is as late as its last packet.
-    private mutating func note(_ timestamp: Int64, _ bucket: Int) {
-        if let index = recent.lastIndex(where: { $0.timestamp == timestamp }) {
+    /// A frame is as late as its last packet. Returns whether the packet is the latest one of its frame.
+    private mutating func note(_ timestamp: Int64, _ bucket: Int) -> Bool {
+        if let index = place(of: timestamp) {
             let known = recent[index]
-            guard bucket > known.bucket else { return }
+            guard bucket > known.bucket else { return false }
             histogram[known.bucket] -= known.weight
             histogram[bucket] += known.weight
             recent[index].bucket = bucket
-            return
+            return true
         }
         histogram[bucket] += weight
         total += weight
@@ -136,18 +151,29 @@ package struct PlayoutDelay: Sendable {
             recent.append(frame)
         } else {
             recent[next] = frame
-            next = (next + 1) % Self.frames
         }
+        next = (next + 1) % Self.frames
+        return true
     }
 
-    private mutating func rise() { target = max(target, quantile) }
+    /// Most packets are of the newest frame.
+    private func place(of timestamp: Int64) -> Int? {
+        var back = 1
+        while back <= recent.count {
+            let index = (next + Self.frames - back) % Self.frames
+            if recent[index].timestamp == timestamp { return index }
+            back += 1
+        }
+        return nil
+    }
 
-    /// The delay within which the share of frames arrived.
-    private var quantile: Double {
+    private var computedQuantile: Double {
         var rest = total * (1 - Self.share)
-        for index in histogram.indices.reversed() {
+        var index = Self.buckets - 1
+        while index > 0 {
             rest -= histogram[index]
             if rest < 0 { return Double(index) * Self.bucket }
+            index -= 1
         }
         return 0
     }
