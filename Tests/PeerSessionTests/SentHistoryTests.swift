@@ -144,8 +144,8 @@ private struct Sent {
         }
         let now = start + .milliseconds(5000)
         let old = (0..<500).map { times.isOld(SequenceNumber(65_400).advanced(by: $0), now: now) }
-        #expect((390...400).contains(old.count { $0 }))
-        #expect(old.prefix(390).allSatisfy { $0 } && old.suffix(99).allSatisfy { !$0 })
+        // The note before is up to 70 ms older.
+        #expect(old.prefix(390).allSatisfy { $0 } && old.suffix(93).allSatisfy { !$0 })
         #expect(times.isOld(SequenceNumber(65_400).advanced(by: 499), now: now + .milliseconds(1100)))
         #expect(!SendTimes().isOld(SequenceNumber(1), now: now))
     }

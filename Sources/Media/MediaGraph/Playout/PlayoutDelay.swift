@@ -12,6 +12,8 @@ package struct PlayoutDelay: Sendable {
     private static let share = 0.99
     /// In seconds.
     private static let bucket = 0.01
+    /// A frame that is late by fewer seconds is in time.
+    private static let tolerance = 0.001
     private static let buckets = Int(maximum / bucket) + 1
     /// After this many seconds, a frame counts a third of a new one.
     private static let memory = 15.0
@@ -75,7 +77,8 @@ package struct PlayoutDelay: Sendable {
         age(to: time)
         let transit = transit(of: unwrapped, at: time)
         bases.now = min(bases.now, transit)
-        let bucket = min(Self.buckets - 1, Int((max(0, transit - base) / Self.bucket).rounded(.up)))
+        let lateness = max(0, transit - base - Self.tolerance)
+        let bucket = min(Self.buckets - 1, Int((lateness / Self.bucket).rounded(.up)))
         let isLate = note(unwrapped, bucket) && Double(bucket) * Self.bucket > target
         if isLate || quantileAt.map({ time.seconds(since: $0) >= Self.interval }) ?? true {
             quantile = computedQuantile
@@ -84,12 +87,14 @@ package struct PlayoutDelay: Sendable {
         target = max(target, quantile)
     }
 
-    /// When to play a frame, if it has arrived by then.
+    /// When to play a frame that is complete: not later than `maximum` from now.
     package func due(_ timestamp: UInt32, now: MediaTime) -> MediaTime {
         guard let newest, let began else { return now }
         let unwrapped = newest + Int64(Int32(bitPattern: timestamp &- UInt32(truncatingIfNeeded: newest)))
         let elapsed = Double(unwrapped - began.timestamp) / clockRate + base + target
-        return began.time + .nanoseconds(Int64(elapsed * 1e9))
+        // A frame from before a restart has other timestamps.
+        let latest = now + .nanoseconds(Int64(Self.maximum * 1e9))
+        return min(began.time + .nanoseconds(Int64(elapsed * 1e9)), latest)
     }
 
     /// Forgets the path and the stream's timestamps, not the delay.
