@@ -57,6 +57,13 @@ struct PlayoutDelayTests {
         #expect(try #require(sinking.last) == 0)
     }
 
+    @Test func `late frames at the beginning are forgotten soon`() throws {
+        var video = Video()
+        let targets = video.run(seconds: 15) { $0 < 15 ? 0.3 - Double(14 - $0) * 0.02 : 0 }
+        #expect(try #require(targets.max()) >= 0.2)
+        #expect(try #require(targets.last) <= 0.1)
+    }
+
     @Test func `the delay has a bound`() throws {
         var video = Video()
         let targets = video.run(seconds: 60) { $0 % 5 == 4 ? 2 : 0 }

@@ -77,7 +77,8 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(requests(roundTrip: 20).prefix(4) == [10, 30, 50, 70])
     }
 
-    @Test func `a request whose response would be too late leaves earlier, but not long before the last response is due`() {
+    @Test
+    func `a request whose response would be too late leaves earlier, but not long before the last response is due`() {
         #expect(requests(roundTrip: 200) == [10, 110, 176])
         #expect(requests(roundTrip: 260) == [10, 140])
         // No response would be in time, but the measured round trip may be too long.

@@ -31,8 +31,8 @@ struct LossTests {
 
     @Test func `with 10 % loss at a round trip of 200 ms, two repairs are in time`() throws {
         let outcome = try run(LossRow(loss: 0.1, roundTrip: 200))
-        // One repair alone would leave 1.9 %.
-        #expect(outcome.missing <= 0.0045)
+        // One repair alone would leave 1.9 %, and two leave 0.36 %. Half a minute has only 2600 packets.
+        #expect(outcome.missing <= (Soak.isOn ? 0.0045 : 0.008))
         #expect(outcome.overhead < 1.2)
     }
 

@@ -49,7 +49,8 @@ enum LossTable {
         let cells = [
             row.place.rawValue, "\(Int((row.loss * 100).rounded())) %", row.burst > 1 ? "\(Int(row.burst))" : "single",
             "\(row.roundTrip) ms",
-            String(format: "%.1f %%", 100 * left / (left + packets)), percent(outcomes.reduce(0) { $0 + $1.missing }), percent(outcomes.reduce(0) { $0 + $1.lost }),
+            String(format: "%.1f %%", 100 * left / (left + packets)), percent(outcomes.reduce(0) { $0 + $1.missing }),
+            percent(outcomes.reduce(0) { $0 + $1.lost }),
             String(format: "%.2f", Double(freezes.count) / Double(outcomes.count)),
             freezes.max().map { "\(Int($0.milliseconds)) ms" } ?? "-",
             "\(at(0.5, repairs)), \(at(0.95, repairs)) ms", "\(at(0.5, delays)), \(at(0.95, delays)) ms",

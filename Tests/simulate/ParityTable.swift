@@ -1,7 +1,7 @@
 import Foundation
 import RTP
 
-/// What parity packets (RFC 8627, one row) would save beside requests: the code and the requests on patterns of losses.
+/// The effect of parity packets (RFC 8627, one row) beside requests: the code and the requests on patterns of losses.
 enum ParityTable {
     /// A link with bursts, as the simulated ones have.
     private struct Channel {

@@ -29,7 +29,9 @@ import RoomSimulation
     @Option(help: "Add finished seeds to this file, and skip those that it has of the same options and behaviour.")
     var record: String?
 
-    @Option(help: "Print the table of losses and round trips, with so many simulated minutes for each row, and run no rooms.")
+    @Option(
+        help:
+            "Print the table of losses and round trips, with so many simulated minutes for each row, and run no rooms.")
     var losses: Int?
 
     @Flag(help: "Print what parity packets would save beside repeats, and run no rooms.") var parity = false

@@ -20,7 +20,7 @@ package final class PacketLog {
         var packets: Int
     }
 
-    /// What one viewer saw of the packets of a span of time. All delays are beyond the shortest one of any packet.
+    /// The packets of a span of time at one viewer. All delays are beyond the shortest one of any packet.
     package struct Outcome: Sendable {
         /// Without those that the server left out, and those that the publisher did not send for lack of bits.
         package var packets = 0

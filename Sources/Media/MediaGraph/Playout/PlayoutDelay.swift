@@ -15,8 +15,9 @@ package struct PlayoutDelay: Sendable {
     /// A frame that is late by fewer seconds is in time.
     private static let tolerance = 0.001
     private static let buckets = Int(maximum / bucket) + 1
-    /// After this many seconds, a frame counts a third of a new one.
-    private static let memory = 15.0
+    /// After so many seconds, a frame counts a third of a new one. Less at first, because the first frames, with a
+    /// keyframe and on a path that is not measured yet, say little about later ones.
+    private static let memory = (first: 2.0, growth: 0.4, longest: 15.0)
     /// Seconds per second.
     private static let sinking = 0.02
     /// The shortest delay of the path is that of the last one to two of these, in seconds: clocks drift.
@@ -125,7 +126,9 @@ package struct PlayoutDelay: Sendable {
     private mutating func age(to time: MediaTime) {
         let elapsed = lastTime.map { max(0, time.seconds(since: $0)) } ?? 0
         lastTime = time
-        weight *= 1 + elapsed / Self.memory
+        let age = began.map { time.seconds(since: $0.time) } ?? 0
+        let memory = min(max(Self.memory.first, Self.memory.growth * age), Self.memory.longest)
+        weight *= 1 + elapsed / memory
         if weight > 1e9 {
             for index in histogram.indices { histogram[index] /= weight }
             for index in recent.indices { recent[index].weight /= weight }
