@@ -30,9 +30,9 @@ final class Loopback: Sendable {
     let receiverEvents = Collected<MediaEvent>()
     private let keyframeWish: KeyframeWish
 
-    /// `carry` gets each batch and the receiver's input, and may lose packets.
+    /// Without `latency`, the receiver has a playout delay. `carry` gets each batch and the receiver's input, and may lose packets.
     init(
-        codec: VideoCodec, frames: Int, bitrate: Bitrate? = nil, latency: Int = 200,
+        codec: VideoCodec, frames: Int, bitrate: Bitrate? = nil, latency: Int? = 200,
         carry: @escaping @Sendable (RTPBatch, PacketInput) -> Void = { $1.push($0.bytes, ends: $0.ends) }
     ) async throws {
         let receiving = MediaGraph {

@@ -58,6 +58,39 @@ extension MediaNodesTests {
             #expect(zip(numbers, numbers.dropFirst()).allSatisfy(<), "\(numbers)")
         }
 
+        @Test("Without a latency, frames wait as long as repairs take, and none is lost or out of order")
+        func playoutDelay() async throws {
+            let counter = Mutex(0)
+            let arrivals = Collected<(timestamp: UInt32, time: MediaTime)>()
+            let loopback = try await Loopback(codec: .vp8, frames: 120, latency: nil) { batch, input in
+                let isLate = counter.withLock { count in
+                    count += 1
+                    return count % 10 == 9
+                }
+                guard isLate, batch.count > 0 else {
+                    arrivals.append((batch.rtpTimestamp, MediaTime(nanoseconds: DispatchTime.now().uptimeNanoseconds)))
+                    return input.push(batch.bytes, ends: batch.ends)
+                }
+                DispatchQueue.global().asyncAfter(deadline: .now() + 0.12) {
+                    input.push(batch.bytes, ends: batch.ends)
+                }
+            }
+            try await loopback.start()
+            await eventually("the end") { loopback.hasEnded }
+            await eventually("the last frame") { loopback.rendered.count >= loopback.sent.count }
+            let delay = try #require(loopback.receiver.statistics.rtpInputs["in"]?.playoutDelay)
+            await loopback.stop()
+            let numbers = try loopback.rendered.all.map { try #require($0.number) }
+            #expect(numbers.count == loopback.sent.count)
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy(<), "\(numbers)")
+            #expect(delay >= 0.1 && delay <= 0.4)
+            // Frames 109 and 119 are late. Frame 116 was there in time, as all before it, and waited.
+            let timestamp = loopback.sent.all[115].rtpTimestamp
+            let frame = try #require(loopback.rendered.all.last { $0.rtpTimestamp == timestamp })
+            let arrival = try #require(arrivals.all.last { $0.timestamp == timestamp })
+            #expect(frame.handedOver.seconds(since: arrival.time) > 0.05)
+        }
+
         @Test("After unrepaired loss, nothing corrupt is shown until a keyframe", arguments: VideoCodec.allCases)
         func lost(codec: VideoCodec) async throws {
             let generator = Mutex(Seeded(7))

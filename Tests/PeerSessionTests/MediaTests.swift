@@ -57,7 +57,7 @@ import Testing
         #expect(try #require(call.b.statistics(of: stream.receiver)).unrecovered == 0)
     }
 
-    @Test("Loss, duplication, reordering and jitter together at 300 ms round trip lose less than one in a thousand")
+    @Test("Loss, duplication, reordering and jitter together at 300 ms round trip lose less than one in two hundred")
     func everythingAtOnce() {
         let path = Path(
             loss: 0.05, duplication: 0.05, reordering: 0.05, delay: .milliseconds(150), jitter: .milliseconds(30))
@@ -65,8 +65,8 @@ import Testing
         call.secure()
         let stream = Stream.video(call)
         play(stream, on: call, seconds: 30)
-        // A packet is given up after a second, which is three round trips. Sometimes all three are lost.
-        #expect(stream.missing - stream.received.suffix(4).count { $0 == 0 } < stream.count / 1000)
+        // A packet is given up after 400 ms, in which one repair arrives. Sometimes that is lost too.
+        #expect(stream.missing - stream.received.suffix(4).count { $0 == 0 } < stream.count / 200)
         #expect(stream.repeated == 0)
     }
 

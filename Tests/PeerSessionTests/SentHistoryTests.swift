@@ -115,9 +115,39 @@ private struct Sent {
             times.repeated(SequenceNumber(number), at: MonotonicTime(nanoseconds: UInt64(number)))
         }
         times.repeated(SequenceNumber(290), at: MonotonicTime(nanoseconds: 500))
-        #expect(times[SequenceNumber(299)] == MonotonicTime(nanoseconds: 299))
-        #expect(times[SequenceNumber(290)] == MonotonicTime(nanoseconds: 500))
+        #expect(times[SequenceNumber(299)]?.at == MonotonicTime(nanoseconds: 299))
+        #expect(times[SequenceNumber(290)]?.at == MonotonicTime(nanoseconds: 500))
         #expect(times[SequenceNumber(0)] == nil)
+    }
+
+    @Test func `a packet is resent again a part of a round trip later, and sooner once a repeat was lost`() {
+        var times = RepeatTimes()
+        let start = MonotonicTime(nanoseconds: 1_000_000_000)
+        func isOnItsWay(after milliseconds: Int64) -> Bool? {
+            times[SequenceNumber(1)]?.isOnItsWay(
+                now: start + .milliseconds(milliseconds), roundTrip: .milliseconds(80))
+        }
+        times.repeated(SequenceNumber(1), at: start)
+        #expect(isOnItsWay(after: 29) == true)
+        #expect(isOnItsWay(after: 30) == false)
+        times.repeated(SequenceNumber(1), at: start)
+        #expect(isOnItsWay(after: 15) == true)
+        #expect(isOnItsWay(after: 16) == false)
+    }
+
+    @Test func `packets count as old after a second`() {
+        var times = SendTimes()
+        let start = MonotonicTime(nanoseconds: 1_000_000_000)
+        // 100 packets a second, across the wrap.
+        for index in 0..<500 {
+            times.sent(SequenceNumber(65_400).advanced(by: index), at: start + .milliseconds(Int64(index) * 10))
+        }
+        let now = start + .milliseconds(5000)
+        let old = (0..<500).map { times.isOld(SequenceNumber(65_400).advanced(by: $0), now: now) }
+        // The note before is up to 70 ms older.
+        #expect(old.prefix(390).allSatisfy { $0 } && old.suffix(93).allSatisfy { !$0 })
+        #expect(times.isOld(SequenceNumber(65_400).advanced(by: 499), now: now + .milliseconds(1100)))
+        #expect(!SendTimes().isOld(SequenceNumber(1), now: now))
     }
 
     @Test func `a packet from a sender's former store is repeated until it is too old`() {
@@ -138,7 +168,7 @@ private struct Sent {
                     index, of: store,
                     Rewrite(
                         payloadType: 96, sequenceNumber: SequenceNumber(number), timestamp: RTPTimestamp(0),
-                        marker: false))
+                        marker: false), now: .zero)
                 number += 1
             }
         }

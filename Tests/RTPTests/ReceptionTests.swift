@@ -5,9 +5,13 @@ import TestSupport
 private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero + .milliseconds(value) }
 
 @Suite struct NackGeneratorTests {
+    private func timing(_ roundTrip: Int64, slack: Int64 = 0) -> RepairTiming {
+        RepairTiming(roundTrip: .milliseconds(roundTrip), response: .milliseconds(roundTrip + slack))
+    }
+
     private func ask(_ nacks: inout NackGenerator, at time: Int64, roundTrip: Int64 = 50) -> [UInt16] {
         var lost: [SequenceNumber] = []
-        _ = nacks.collect(into: &lost, now: milliseconds(time), roundTrip: .milliseconds(roundTrip))
+        _ = nacks.collect(into: &lost, now: milliseconds(time), timing(roundTrip))
         return lost.map(\.rawValue)
     }
 
@@ -30,14 +34,14 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
     func inOrder() {
         var nacks = NackGenerator()
         for number in 65000..<67000 { #expect(nacks.receive(number, now: .zero) == .inOrder) }
-        #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
+        #expect(nacks.nextTimeout(timing(0)) == .never)
     }
 
     @Test("A swap of two packets requests nothing")
     func reordering() {
         var nacks = NackGenerator()
         for number in [10, 12, 11, 13] { _ = nacks.receive(number, now: milliseconds(0)) }
-        #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
+        #expect(nacks.nextTimeout(timing(0)) == .never)
         #expect(ask(&nacks, at: 100).isEmpty)
     }
 
@@ -45,7 +49,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
     func gap() {
         var nacks = NackGenerator()
         for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
-        #expect(nacks.nextTimeout(roundTrip: .zero) == milliseconds(10))
+        #expect(nacks.nextTimeout(timing(0)) == milliseconds(10))
         #expect(ask(&nacks, at: 9).isEmpty)
         _ = nacks.receive(13, now: milliseconds(9))
         #expect(ask(&nacks, at: 9).isEmpty)
@@ -53,15 +57,47 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(ask(&nacks, at: 9) == [11])
     }
 
-    @Test("A gap is requested again every round trip, but not more often than every 20 ms")
-    func retries() {
-        var nacks = NackGenerator()
+    /// When a single missing packet is requested, in milliseconds after the gap.
+    private func requests(roundTrip: Int64, slack: Int64 = 0, limits: NackGenerator.Limits = .init()) -> [Int64] {
+        var nacks = NackGenerator(limits: limits)
         for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
-        #expect(ask(&nacks, at: 10) == [11])
-        #expect(nacks.nextTimeout(roundTrip: .milliseconds(50)) == milliseconds(60))
-        #expect(ask(&nacks, at: 59).isEmpty)
-        #expect(ask(&nacks, at: 60) == [11])
-        #expect(nacks.nextTimeout(roundTrip: .milliseconds(1)) == milliseconds(80))
+        var times: [Int64] = []
+        while let next = Optional(nacks.nextTimeout(timing(roundTrip, slack: slack))), next != .never {
+            var lost: [SequenceNumber] = []
+            _ = nacks.collect(into: &lost, now: next, timing(roundTrip, slack: slack))
+            if !lost.isEmpty { times.append((next - .zero).nanoseconds / 1_000_000) }
+        }
+        return times
+    }
+
+    @Test func `a second request follows a response that does not come, and later ones each third of a round trip`() {
+        #expect(requests(roundTrip: 120) == [10, 130, 170, 210, 250, 280])
+        #expect(requests(roundTrip: 120, slack: 10) == [10, 140, 180, 220, 260])
+        // Not more often than each 20 ms.
+        #expect(requests(roundTrip: 20).prefix(4) == [10, 30, 50, 70])
+    }
+
+    @Test
+    func `a request whose response would be too late leaves earlier, but not long before the last response is due`() {
+        #expect(requests(roundTrip: 200) == [10, 110, 176])
+        #expect(requests(roundTrip: 260) == [10, 140])
+        // No response would be in time, but the measured round trip may be too long.
+        #expect(requests(roundTrip: 280) == [10])
+        #expect(requests(roundTrip: 500) == [10])
+    }
+
+    @Test func `the deadline counts from the packet before the gap, unless the stream paused`() {
+        for (before, deadline) in [(Int64(0), Int64(400)), (-30, 370), (-5000, 300)] {
+            var nacks = NackGenerator()
+            let start = milliseconds(6000)
+            func at(_ time: Int64) -> MonotonicTime { start + .milliseconds(time) }
+            _ = nacks.receive(10, now: at(before))
+            _ = nacks.receive(12, now: at(0))
+            var lost: [SequenceNumber] = []
+            #expect(nacks.collect(into: &lost, now: at(deadline - 1), timing(20)))
+            #expect(!nacks.collect(into: &lost, now: at(deadline), timing(20)))
+            #expect(nacks.missingCount == 0)
+        }
     }
 
     @Test("A packet that arrived is not requested again; its arrival reports how often and since when it was requested")
@@ -72,25 +108,24 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(nacks.receive(11, now: milliseconds(40)) == .recovered(tries: 1, firstAsked: milliseconds(10)))
         #expect(ask(&nacks, at: 60) == [12])
         #expect(nacks.receive(12, now: milliseconds(90)) == .recovered(tries: 2, firstAsked: milliseconds(10)))
-        #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
+        #expect(nacks.nextTimeout(timing(0)) == .never)
         #expect(nacks.abandoned == 0)
     }
 
-    @Test("After ten tries or a second a packet is given up and reported once")
-    func givingUp() {
+    @Test func `after the playout delay a packet is given up and reported once`() {
         var nacks = NackGenerator()
         for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
         var asked = 0
-        var told = 0
+        var told: [Int64] = []
         for time in Int64(0)..<3000 {
             var lost: [SequenceNumber] = []
-            if !nacks.collect(into: &lost, now: milliseconds(time), roundTrip: .milliseconds(30)) { told += 1 }
+            if !nacks.collect(into: &lost, now: milliseconds(time), timing(20)) { told.append(time) }
             asked += lost.count
         }
-        #expect(asked == 10)
-        #expect(told == 1)
+        #expect(asked == 16)
+        #expect(told == [400])
         #expect(nacks.abandoned == 1)
-        #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
+        #expect(nacks.nextTimeout(timing(0)) == .never)
     }
 
     @Test("More than 500 missing packets are given up together, without a request")
@@ -100,10 +135,10 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         _ = nacks.receive(600, now: .zero)
         #expect(nacks.missingCount == 0)
         #expect(nacks.abandoned == 589)
-        #expect(nacks.nextTimeout(roundTrip: .zero) == .zero)
+        #expect(nacks.nextTimeout(timing(0)) == .zero)
         var lost: [SequenceNumber] = []
-        #expect(!nacks.collect(into: &lost, now: .zero, roundTrip: .zero))
-        #expect(nacks.collect(into: &lost, now: .zero, roundTrip: .zero))
+        #expect(!nacks.collect(into: &lost, now: .zero, timing(0)))
+        #expect(nacks.collect(into: &lost, now: .zero, timing(0)))
         #expect(lost.isEmpty)
     }
 }

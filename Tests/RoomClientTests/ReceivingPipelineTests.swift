@@ -29,6 +29,7 @@ private final class FakePipeline: Decoding, DecodingTask {
         var statistics = MediaStatistics()
         var input = MediaStatistics.RTPInput()
         input.framesDecoded = received.count
+        input.playoutDelay = 0.12
         statistics.rtpInputs["in"] = input
         return statistics
     }
@@ -70,11 +71,23 @@ private final class Bench {
 
     func push(_ byte: UInt8) { sink.receive([byte].span) }
 
-    var framesDecoded: Int {
+    private var entry: RoomStatistics.Received {
         var entry = RoomStatistics.Received(streamId: 1, participantId: "p", isVideo: true)
         sink.fill(&entry)
-        return entry.framesDecoded
+        return entry
     }
+
+    var framesDecoded: Int { entry.framesDecoded }
+    var playoutDelayMilliseconds: Double? { entry.playoutDelayMilliseconds }
+}
+
+@Test func `the playout delay is that of the running pipeline`() throws {
+    let bench = try Bench()
+    #expect(bench.playoutDelayMilliseconds == nil)
+    _ = bench.runs(at: 1)
+    #expect(bench.playoutDelayMilliseconds == 120)
+    _ = bench.fails(at: 2)
+    #expect(bench.playoutDelayMilliseconds == nil)
 }
 
 @Test func `packets that arrive while the pipeline is created enter it first`() throws {

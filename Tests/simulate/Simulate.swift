@@ -29,6 +29,13 @@ import RoomSimulation
     @Option(help: "Add finished seeds to this file, and skip those that it has of the same options and behaviour.")
     var record: String?
 
+    @Option(
+        help:
+            "Print the table of losses and round trips, with so many simulated minutes for each row, and run no rooms.")
+    var losses: Int?
+
+    @Flag(help: "Print what parity packets would save beside repeats, and run no rooms.") var parity = false
+
     private static let usualCount: UInt64 = 100
 
     func validate() throws {
@@ -59,6 +66,8 @@ import RoomSimulation
     }
 
     func run() throws {
+        if parity { return ParityTable.print() }
+        if let losses { return try LossTable.print(minutes: losses) }
         let began = EventLoop.now
         let room = room
         var results = Record(header: try header(room))

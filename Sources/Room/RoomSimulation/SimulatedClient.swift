@@ -342,6 +342,7 @@ public final class SimulatedClient: @unchecked Sendable {
         guard !isDead, address.ipv4 == ownAddress else { return }
         let address = TransportAddress(ipv4: seenAddress, port: address.port)
         simulation.note(datagram, from: number)
+        simulation.packetLog?.passed(datagram, .publisherLink)
         let arrivals = up.arrivals(of: datagram.count, now: simulation.loop.now)
         if arrivals.first == nil { lost(Contents(of: datagram), isUp: true) }
         simulation.deliver(datagram, to: .server(port: port), at: address, arrivals)
@@ -351,6 +352,7 @@ public final class SimulatedClient: @unchecked Sendable {
         simulation.note(datagram, from: -1 - number)
         let contents = Contents(of: datagram)
         egress.note(contents)
+        simulation.packetLog?.passed(datagram, .viewerLink)
         let arrivals = down.arrivals(of: datagram.count, now: simulation.loop.now)
         if arrivals.first == nil { lost(contents, isUp: false) }
         simulation.deliver(datagram, to: .client(number), at: address, arrivals)

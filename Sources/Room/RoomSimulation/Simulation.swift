@@ -1,3 +1,4 @@
+internal import PeerLoop
 public import PeerSession
 public import RTP
 
@@ -74,6 +75,16 @@ public final class Simulation: Sendable {
     public func run(for duration: TimeInterval) throws(SimulationFailure) -> SimulationReport {
         try world.run(for: duration)
     }
+
+    /// Notes each packet of a video from now on. Without simulcast, and for one viewer.
+    package func logPackets() -> PacketLog {
+        let log = PacketLog()
+        world.packetLog = log
+        return log
+    }
+
+    /// The virtual time as the loops have it.
+    package var now: MonotonicTime { world.loop.now }
 
     /// Ends all clients, the server, and the tasks of applications, whose calls throw. Also happens when the simulation is
     /// released; call it if a task that does not end holds the simulation.

@@ -95,6 +95,10 @@ final class VideoSource: EncodedTrack {
             ).write(pictureID: pictureID & 0x7fff, payload: format.payload, into: &batch.bytes)
             batch.ends.append(batch.bytes.count)
         }
+        simulation.packetLog?.sent(
+            FramePart(
+                source: id, generation: generation, frame: frame, isKeyframe: isKeyframe, index: 0, count: UInt8(count)),
+            at: now)
         connection.send(batch, mid: mid)
         frame += 1
         pictureID = (pictureID + 1) & 0x7fff

@@ -1,11 +1,12 @@
 internal import ClientCore
+internal import MediaGraph
 internal import PeerLoop
 internal import RTP
 
 /// A jitter buffer and a decoder: it shows a frame that is whole and follows the last one, or is a keyframe.
 final class VideoViewer: IncomingSink {
     /// How long it waits for a repair, as the product's jitter buffer does.
-    static let repairTimeout = TimeInterval.milliseconds(200)
+    static let repairTimeout = RepairBounds.playoutDelay
     /// How often it repeats a request for a keyframe.
     private static let repetition = TimeInterval.seconds(1)
 
@@ -53,6 +54,10 @@ final class VideoViewer: IncomingSink {
     private var latency: (measured: StreamClock.Age?, actual: TimeInterval)?
     private var largestLatencyError = TimeInterval.zero
     private var measuredFrames = 0
+    private var playout = PlayoutDelay(clockRate: 90_000)
+    /// Decoded frames that are not due yet, the oldest first.
+    private var held: [(part: FramePart, due: MonotonicTime)] = []
+    private lazy var playoutTimer = simulation.loop.makeTimer { [unowned self] in play() }
     private var trace = Trace()
 
     init(
@@ -86,6 +91,8 @@ final class VideoViewer: IncomingSink {
             return
         }
         lastArrived = simulation.loop.now
+        if let part { simulation.packetLog?.arrived(part, at: simulation.loop.now) }
+        playout.arrived(rtp.rawValue, at: MediaTime(nanoseconds: simulation.loop.now.nanoseconds))
         guard number >= next ?? number else { return }
         if packets.isEmpty, number == next ?? number {
             next = number + 1
@@ -169,7 +176,7 @@ final class VideoViewer: IncomingSink {
             return simulation.fail("\(name) would show frame \(part.frame) of stream \(stream) after \(before.frame).")
         }
         if camera != nil { checkSeam(before: part, rtp) }
-        show(part, rtp)
+        decoded(part, rtp)
     }
 
     /// The timestamps of a stream with simulcast go on with the captures, from whichever layer a frame comes.
@@ -184,11 +191,9 @@ final class VideoViewer: IncomingSink {
         }
     }
 
-    private func show(_ part: FramePart, _ rtp: RTPTimestamp) {
-        simulation.checkBounds(of: self)
+    private func decoded(_ part: FramePart, _ rtp: RTPTimestamp) {
         let now = simulation.loop.now
         waitsForKeyframeSince = nil
-        trace.add(part, at: now)
         let layer = camera?.layer(of: part)
         if self.layer != nil, layer != self.layer { switches += 1 }
         self.layer = layer
@@ -202,6 +207,26 @@ final class VideoViewer: IncomingSink {
             measuredFrames += 1
         }
         last = (part, rtp)
+        let due = playout.due(rtp.rawValue, now: MediaTime(nanoseconds: now.nanoseconds))
+        held.append((part, MonotonicTime(nanoseconds: UInt64(max(0, due.nanoseconds)))))
+        play()
+    }
+
+    /// Shows the frames that are due.
+    private func play() {
+        guard !isEnded else { return }
+        while let first = held.first, first.due <= simulation.loop.now {
+            held.removeFirst()
+            show(first.part)
+        }
+        if let first = held.first { playoutTimer.arm(at: first.due) }
+    }
+
+    private func show(_ part: FramePart) {
+        simulation.checkBounds(of: self)
+        let now = simulation.loop.now
+        trace.add(part, at: now)
+        simulation.packetLog?.shown(part, at: now)
         shown += 1
         if let lastShown { longestFreeze = max(longestFreeze, now - lastShown) }
         if firstShown == nil { firstShown = now }
@@ -212,6 +237,7 @@ final class VideoViewer: IncomingSink {
     func end() {
         isEnded = true
         timer.disarm()
+        playoutTimer.disarm()
     }
 
     /// For failures.

@@ -35,6 +35,8 @@ final class World: @unchecked Sendable {
     /// Events since the time last changed.
     private var steps = 0
     private var failures: [SimulationFailure] = []
+    /// Nil unless a test reads it.
+    var packetLog: PacketLog?
     private(set) var trace = Trace()
 
     /// - Parameters:
@@ -170,6 +172,7 @@ final class World: @unchecked Sendable {
         switch datagram.receiver {
         case .server(let port):
             client(at: datagram.address)?.reached(bytes)
+            packetLog?.passed(bytes, .server)
             server.process?.receive(bytes, at: port, from: datagram.address)
         case .client(let number): clients[number].receive(bytes, at: datagram.address)
         }

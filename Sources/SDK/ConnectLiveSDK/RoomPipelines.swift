@@ -44,7 +44,8 @@ public struct Subscribe: MediaNode {
     ///   - room: 1 to 32 letters, digits and hyphens.
     ///   - participant: the id of the participant; nil for the first publisher.
     ///   - receivesOwn: whether to receive participants of this same program too; false avoids hearing oneself.
-    ///   - latency: the longest wait for the repair of a lost packet.
+    ///   - latency: the longest wait for the repair of a lost packet of video, without a playout delay. Nil for up to 400
+    ///     ms, and a playout delay that follows jitter and repairs.
     ///   - access: the server and the credentials; nil for those of the environment or of `connectlive serve`.
     public init(
         room: String, participant: String? = nil, codec: VideoCodec? = nil, receivesOwn: Bool? = nil,

@@ -176,19 +176,19 @@ final class IncomingStream {
     // MARK: Requesting packets and keyframes
 
     /// When the next request is due.
-    func nextRequest(roundTrip: TimeInterval) -> MonotonicTime {
+    func nextRequest(_ timing: RepairTiming) -> MonotonicTime {
         guard mayRequest else { return .never }
-        let next = min(nackTimeout(roundTrip: roundTrip), keyframeRequestTimeout)
+        let next = min(nackTimeout(timing), keyframeRequestTimeout)
         if next == .never { mayRequest = false }
         return next
     }
 
-    func nackTimeout(roundTrip: TimeInterval) -> MonotonicTime { nacks.nextTimeout(roundTrip: roundTrip) }
+    func nackTimeout(_ timing: RepairTiming) -> MonotonicTime { nacks.nextTimeout(timing) }
 
     /// Appends the numbers to request. Returns false if some were given up.
-    func collectNacks(into lost: inout [SequenceNumber], now: MonotonicTime, roundTrip: TimeInterval) -> Bool {
+    func collectNacks(into lost: inout [SequenceNumber], now: MonotonicTime, _ timing: RepairTiming) -> Bool {
         let before = lost.count
-        let isWhole = nacks.collect(into: &lost, now: now, roundTrip: roundTrip)
+        let isWhole = nacks.collect(into: &lost, now: now, timing)
         counters.nackedPackets += lost.count - before
         return isWhole
     }

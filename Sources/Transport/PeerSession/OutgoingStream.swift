@@ -2,8 +2,6 @@ import RTP
 
 /// One sender: writes the heads of packets, remembers what it sent, and resends it within the budget.
 final class OutgoingStream {
-    /// Shortest interval between two resends of a packet, whatever the round trip.
-    private static let minimumRepeatInterval = TimeInterval.milliseconds(10)
     /// Repeats that serve as padding are those of so many newest packets.
     private static let paddingReach = 16
 
@@ -12,6 +10,7 @@ final class OutgoingStream {
     @exclusivity(unchecked) private(set) var statistics = SenderStatistics()
     @exclusivity(unchecked) private var history: SentHistory
     private var repeats = RepeatTimes()
+    @exclusivity(unchecked) private var times = SendTimes()
     /// Where the payloads of the sent packets are.
     @exclusivity(unchecked) private var store: PacketStore?
     /// The store before, with the packets that were sent from it: another layer of the same video.
@@ -60,11 +59,12 @@ final class OutgoingStream {
     var hasSent: Bool { statistics.packets > 0 }
 
     /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs.
-    func note(_ payload: Int?, of store: PacketStore, _ rewrite: Rewrite) -> SentPacket {
+    func note(_ payload: Int?, of store: PacketStore, _ rewrite: Rewrite, now: MonotonicTime) -> SentPacket {
         if !sends(from: store) { change(to: store) }
         if former != nil { countSinceChange() }
         let packet = SentPacket(payload: payload, rewrite)
         history.insert(packet, of: store)
+        if history.capacity > 0 { times.sent(packet.number, at: now) }
         newestTimestamp = packet.timestamp
         let length = headLength(of: packet, hasMid: !isKnownToPeer, isRepeat: false) + payloadLength(of: packet)
         statistics.packets += 1
@@ -130,13 +130,12 @@ final class OutgoingStream {
     ) -> SentPacket? {
         guard configuration.retransmissionSSRC != nil,
             let packet = sentPacket(number),
-            configuration.retransmissionPayloadTypes[packet.payloadType] != nil
+            configuration.retransmissionPayloadTypes[packet.payloadType] != nil, !times.isOld(number, now: now)
         else {
             statistics.retransmissionsMissed += 1
             return nil
         }
-        let interval = max(Self.minimumRepeatInterval, (roundTrip ?? .zero) / 2)
-        if let last = repeats[number], now - last < interval {
+        if let last = repeats[number], last.isOnItsWay(now: now, roundTrip: roundTrip) {
             statistics.retransmissionsHeldBack += 1
             return nil
         }
@@ -309,6 +308,7 @@ final class OutgoingStream {
         former = nil
         history.removeAll()
         repeats.removeAll()
+        times = SendTimes()
         store = nil
     }
 

@@ -127,20 +127,71 @@ struct SentHistory {
     }
 }
 
-/// When a sender last resent packets.
+/// When a sender last resent packets, and how often.
 struct RepeatTimes {
+    struct Entry {
+        var number: SequenceNumber
+        var at: MonotonicTime
+        /// How often it was resent.
+        var count = 1
+
+        /// Whether another repeat is too early. A receiver with little time left asks before it can have missed this one,
+        /// and again soon after the second: few packets get that far.
+        func isOnItsWay(now: MonotonicTime, roundTrip: TimeInterval?) -> Bool {
+            let trip = roundTrip ?? .zero
+            return now - at < max(RepeatTimes.shortestInterval, count == 1 ? trip * 3 / 8 : trip / 5)
+        }
+    }
+
+    /// Between two repeats of a packet, whatever the round trip.
+    private static let shortestInterval = TimeInterval.milliseconds(10)
     /// The older half is forgotten beyond these. The budget limits repeats too.
     private static let maximum = 128
 
-    private var times: [(number: SequenceNumber, at: MonotonicTime)] = []
+    private var entries: [Entry] = []
 
     /// Nil if the packet was not resent, or long ago.
-    subscript(number: SequenceNumber) -> MonotonicTime? { times.last { $0.number == number }?.at }
+    subscript(number: SequenceNumber) -> Entry? { entries.last { $0.number == number } }
 
     mutating func repeated(_ number: SequenceNumber, at time: MonotonicTime) {
-        if times.count == Self.maximum { times.removeFirst(Self.maximum / 2) }
-        times.append((number, time))
+        let count = (self[number]?.count ?? 0) + 1
+        if entries.count == Self.maximum { entries.removeFirst(Self.maximum / 2) }
+        entries.append(Entry(number: number, at: time, count: count))
     }
 
-    mutating func removeAll() { times = [] }
+    mutating func removeAll() { entries = [] }
+}
+
+/// About when packets were sent, by their numbers.
+struct SendTimes {
+    /// Between two notes.
+    private static let interval = RepairBounds.longestAge / 16
+    private static let capacity = 32
+
+    /// A ring; `next` is the place of the next one.
+    private var notes: [(number: SequenceNumber, at: MonotonicTime)] = []
+    private var next = 0
+    private var last = MonotonicTime.zero
+
+    mutating func sent(_ number: SequenceNumber, at time: MonotonicTime) {
+        guard notes.isEmpty || time - last >= Self.interval else { return }
+        last = time
+        if notes.count < Self.capacity {
+            notes.append((number, time))
+        } else {
+            notes[next] = (number, time)
+            next = (next + 1) % Self.capacity
+        }
+    }
+
+    /// Whether a sent packet is older than `RepairBounds.longestAge`, but for the interval between two notes.
+    func isOld(_ number: SequenceNumber, now: MonotonicTime) -> Bool {
+        // The packets before the first one after the bound are older.
+        var first: SequenceNumber?
+        for note in notes where now - note.at <= RepairBounds.longestAge {
+            if first.map({ note.number.distance(from: $0) < 0 }) ?? true { first = note.number }
+        }
+        guard let first else { return !notes.isEmpty && now - last > RepairBounds.longestAge + Self.interval }
+        return number.distance(from: first) < 0 && notes.contains { now - $0.at > RepairBounds.longestAge }
+    }
 }

@@ -43,15 +43,15 @@ final class StreamTable {
 
     var roundTrip: TimeInterval? { reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed }
 
-    /// The interval between NACKs for a packet. Before a measurement, it suits a regional path and a call.
+    /// For NACKs and their responses.
     ///
     /// The variation counts up to `nackSlack` only: one late response must not stretch the interval until two tries
     /// fill the jitter buffer's delay. A needless request costs little, because the sender holds repetitions back.
-    var nackInterval: TimeInterval {
+    var repairTiming: RepairTiming {
         guard let smoothed = reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed,
             let timeout = reportedRoundTrip.timeout ?? repairRoundTrip.estimate.timeout
-        else { return .milliseconds(30) }
-        return min(timeout, smoothed + Self.nackSlack)
+        else { return .unknown }
+        return RepairTiming(roundTrip: smoothed, response: min(timeout, smoothed + Self.nackSlack))
     }
 
     private static let nackSlack = TimeInterval.milliseconds(20)
@@ -406,11 +406,12 @@ final class StreamTable {
     func feedback(now: MonotonicTime) -> [RTCPPacket] {
         var packets: [RTCPPacket] = []
         let own = ownSSRC
+        let timing = repairTiming
         for case let receiver? in receivers {
             guard let ssrc = receiver.ssrc else { continue }
-            if receiver.nackTimeout(roundTrip: nackInterval) <= now {
+            if receiver.nackTimeout(timing) <= now {
                 var lost: [SequenceNumber] = []
-                if !receiver.collectNacks(into: &lost, now: now, roundTrip: nackInterval) {
+                if !receiver.collectNacks(into: &lost, now: now, timing) {
                     events.push(.lossBeyondRepair(receiver.id))
                 }
                 // In the worst case, each number needs four bytes; a hundred always fit.
@@ -429,7 +430,8 @@ final class StreamTable {
     /// When `feedback` is due next.
     var nextFeedback: MonotonicTime {
         var next = MonotonicTime.never
-        for case let receiver? in receivers { next = min(next, receiver.nextRequest(roundTrip: nackInterval)) }
+        let timing = repairTiming
+        for case let receiver? in receivers { next = min(next, receiver.nextRequest(timing)) }
         return next
     }
 

@@ -1,16 +1,35 @@
+/// How long the path takes for a request and its response.
+public struct RepairTiming: Sendable, Equatable {
+    public var roundTrip: TimeInterval
+    /// A response is seldom later than this after its request.
+    public var response: TimeInterval
+
+    public init(roundTrip: TimeInterval, response: TimeInterval) {
+        self.roundTrip = roundTrip
+        self.response = max(response, roundTrip)
+    }
+
+    /// Before a measurement: suits a regional path and a call.
+    public static let unknown = RepairTiming(roundTrip: .milliseconds(30), response: .milliseconds(30))
+}
+
 /// Detects missing packets of one stream and schedules the requests for them (RFC 4585, section 6.2.1).
 ///
 /// A gap may be mere reordering until `reorderTime` has passed or `reorderPackets` later packets have arrived. Then the
-/// packet is requested immediately, and again every round trip, but not more often than `minimumInterval`, until it is
-/// given up.
+/// packet is requested immediately, and again if there is no response after a round trip. Few packets need a third
+/// request, so that and later ones follow after a third of a round trip: a duplicate costs less than a packet that is
+/// too late. If a request at its usual time had no response in time for the playout, it leaves earlier, even if the
+/// response to the one before may still come. When `playoutDelay` has passed, the packet is given up.
 public struct NackGenerator: Sendable {
     public struct Limits: Sendable {
         public var reorderPackets = 3
         public var reorderTime = TimeInterval.milliseconds(10)
         public var minimumInterval = TimeInterval.milliseconds(20)
-        /// A live stream has moved on by then.
-        public var giveUpAfter = TimeInterval.seconds(1)
-        public var maximumTries = 10
+        /// From the time at which a packet should have arrived until it is due for playout, at the latest.
+        public var playoutDelay = RepairBounds.playoutDelay
+        /// The gap between two packets that may be due to the path. The rest is a pause of the stream.
+        public var longestGap = TimeInterval.milliseconds(100)
+        public var maximumTries = 16
         /// If more packets are missing, all are given up.
         public var maximumMissing = 500
 
@@ -30,6 +49,8 @@ public struct NackGenerator: Sendable {
     struct Missing: Sendable {
         var number: Int
         var since: MonotonicTime
+        /// When it is due for playout, at the latest.
+        var deadline: MonotonicTime
         var tries = 0
         var firstAsked = MonotonicTime.zero
         var askedAt = MonotonicTime.zero
@@ -39,6 +60,8 @@ public struct NackGenerator: Sendable {
     /// Ascending.
     @usableFromInline var missing: [Missing] = []
     private var highest: Int?
+    /// When the packet with the highest number arrived.
+    private var highestAt = MonotonicTime.zero
     /// The number of the first packet.
     private var lowest: Int?
     /// Total number of packets given up.
@@ -76,7 +99,9 @@ public struct NackGenerator: Sendable {
         }
         guard number < lowest, missing.count + lowest - number <= limits.maximumMissing else { return }
         self.lowest = number
-        missing.insert(contentsOf: (number..<lowest).map { Missing(number: $0, since: now) }, at: 0)
+        let deadline = now + limits.playoutDelay
+        missing.insert(
+            contentsOf: (number..<lowest).map { Missing(number: $0, since: now, deadline: deadline) }, at: 0)
     }
 
     /// Records the extended sequence number of a new packet.
@@ -84,15 +109,15 @@ public struct NackGenerator: Sendable {
         guard let highest else {
             self.highest = number
             lowest = number
-            return .inOrder
-        }
-        if number == highest + 1 {
-            self.highest = number
+            highestAt = now
             return .inOrder
         }
         if number > highest {
+            let before = highestAt
             self.highest = number
-            open(gap: (highest + 1)..<number, now: now)
+            highestAt = now
+            if number == highest + 1 { return .inOrder }
+            open(gap: (highest + 1)..<number, after: before, now: now)
             return .other
         }
         guard let index = position(of: number) else { return .other }
@@ -100,13 +125,15 @@ public struct NackGenerator: Sendable {
         return .recovered(tries: found.tries, firstAsked: found.firstAsked)
     }
 
-    private mutating func open(gap: Range<Int>, now: MonotonicTime) {
+    private mutating func open(gap: Range<Int>, after last: MonotonicTime, now: MonotonicTime) {
         if missing.count + gap.count > limits.maximumMissing {
             abandoned += missing.count + gap.count
             missing.removeAll(keepingCapacity: true)
             return
         }
-        for number in gap { missing.append(Missing(number: number, since: now)) }
+        // The packets may have been due right after the last one.
+        let deadline = max(last, now + (.zero - limits.longestGap)) + limits.playoutDelay
+        for number in gap { missing.append(Missing(number: number, since: now, deadline: deadline)) }
     }
 
     private func position(of number: Int) -> Int? {
@@ -119,42 +146,48 @@ public struct NackGenerator: Sendable {
         return low < missing.count && missing[low].number == number ? low : nil
     }
 
-    private func due(_ entry: Missing, _ interval: TimeInterval) -> MonotonicTime {
-        if entry.tries > 0 { return entry.askedAt + interval }
-        let isPassed = (highest ?? 0) >= entry.number + limits.reorderPackets
-        return isPassed ? entry.since : entry.since + limits.reorderTime
+    /// When to request the packet. `.never` if no response would be in time.
+    private func due(_ entry: Missing, _ timing: RepairTiming) -> MonotonicTime {
+        guard entry.tries > 0 else {
+            // One request costs little, even if the measured round trip leaves no time for it.
+            let isPassed = (highest ?? 0) >= entry.number + limits.reorderPackets
+            return isPassed ? entry.since : entry.since + limits.reorderTime
+        }
+        guard entry.tries < limits.maximumTries else { return .never }
+        let isFirst = entry.tries == 1
+        let usual = isFirst ? timing.response : timing.roundTrip / 3
+        let shortest = isFirst ? timing.roundTrip / 2 : timing.roundTrip / 4
+        let last = entry.deadline + (.zero - timing.response)
+        let next = entry.askedAt + max(usual, limits.minimumInterval)
+        if next <= last { return next }
+        let early = entry.askedAt + max(shortest, limits.minimumInterval)
+        return early <= last ? early : .never
     }
 
     /// When `collect` is due next.
     // Inlinable, so that a stream that misses nothing, which is asked after each packet, is not copied for the call.
     @inlinable
-    public func nextTimeout(roundTrip: TimeInterval) -> MonotonicTime {
+    public func nextTimeout(_ timing: RepairTiming) -> MonotonicTime {
         if abandoned != abandonedBefore { return .zero }
-        return missing.isEmpty ? .never : firstDue(roundTrip: roundTrip)
+        return missing.isEmpty ? .never : firstDue(timing)
     }
 
     @usableFromInline
-    func firstDue(roundTrip: TimeInterval) -> MonotonicTime {
-        let interval = max(roundTrip, limits.minimumInterval)
+    func firstDue(_ timing: RepairTiming) -> MonotonicTime {
         var next = MonotonicTime.never
-        for entry in missing { next = min(next, due(entry, interval)) }
+        for entry in missing { next = min(next, min(due(entry, timing), entry.deadline)) }
         return next
     }
 
-    /// Appends the numbers to request now, ascending. Gives up those requested too often or for too long. Returns false
-    /// if any were given up since the last call, so that the stream has a permanent gap.
+    /// Appends the numbers to request now, ascending. Gives up those whose deadline has passed. Returns false if any were
+    /// given up since the last call, so that the stream has a permanent gap.
     public mutating func collect(
-        into lost: inout [SequenceNumber], now: MonotonicTime, roundTrip: TimeInterval
+        into lost: inout [SequenceNumber], now: MonotonicTime, _ timing: RepairTiming
     ) -> Bool {
-        let interval = max(roundTrip, limits.minimumInterval)
-        let limits = limits
         let before = missing.count
-        missing.removeAll { entry in
-            now - entry.since >= limits.giveUpAfter
-                || (entry.tries >= limits.maximumTries && now >= entry.askedAt + interval)
-        }
+        missing.removeAll { now >= $0.deadline }
         abandoned += before - missing.count
-        for index in missing.indices where due(missing[index], interval) <= now {
+        for index in missing.indices where due(missing[index], timing) <= now {
             if missing[index].tries == 0 { missing[index].firstAsked = now }
             missing[index].tries += 1
             missing[index].askedAt = now
@@ -163,4 +196,13 @@ public struct NackGenerator: Sendable {
         defer { abandonedBefore = abandoned }
         return abandoned == abandonedBefore
     }
+}
+
+/// The times within which a lost packet is worth its repair.
+public enum RepairBounds {
+    /// The longest time that a receiver delays the playout of media, so that repairs are in time.
+    public static let playoutDelay = TimeInterval.milliseconds(400)
+    /// A sender repeats no packets older than this. They would be too late for this project's receivers; browsers wait a
+    /// little longer.
+    public static let longestAge = TimeInterval.seconds(1)
 }

@@ -12,6 +12,9 @@ package final class RTPInputNode: NodeType, RunningNode {
         var counts = MediaStatistics.RTPInput()
         /// Whether a packet has been pushed.
         var hasBegun = false
+        var playout: PlayoutDelay
+        /// The delay that the elements have, in seconds.
+        var applied = 0.0
         /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
@@ -23,11 +26,13 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     private let source: PushSource
     private let jitterBuffer: Element
+    /// Delays the playout. Nil with a fixed latency.
+    private let hold: Element?
     private let pipeline: WeakBox<Pipeline>
     private let capacity: Int
     private let encoding: String
     private let isRunning = AtomicBool()
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let askForKeyframe: @Sendable () -> Void
     private let control: DispatchQueue
     let timestamps = TimestampMap()
@@ -40,9 +45,16 @@ package final class RTPInputNode: NodeType, RunningNode {
         askForKeyframe = keyframeNeeded
         source = PushSource(instance.element("\(output)-source"))
         jitterBuffer = instance.element("\(output)-jitter-buffer")
+        hold = instance.has("\(output)-playout") ? instance.element("\(output)-playout") : nil
         pipeline = WeakBox(instance.pipeline)
         control = instance.control
         encoding = instance.plan.formats[output]?.encoding ?? ""
+        state = Mutex(State(playout: PlayoutDelay(clockRate: 90_000)))
+        if let hold {
+            // The longest delay counts downstream, and none upstream, so that the element adds nothing to its own.
+            jitterBuffer.source.answerLatencyQueries(seconds: 0, isLive: true)
+            hold.source.answerLatencyQueries(seconds: PlayoutDelay.maximum, isLive: true)
+        }
         watch(instance.element("\(output)-depayloader"))
     }
 
@@ -53,8 +65,9 @@ package final class RTPInputNode: NodeType, RunningNode {
             SettingContract("codec", .choice(["vp8", "h264", "opus"]), isRequired: true, "Codec of the packets"),
             SettingContract("payload-type", .integer(0...127), default: 96, "RTP payload type"),
             SettingContract(
-                "latency", .integer(0...5000), default: 200, unit: "ms",
-                "Longest wait for the repair of a lost packet"),
+                "latency", .integer(0...5000), unit: "ms",
+                "Longest wait for a lost packet, without a playout delay (default: video waits up to 400 ms and is "
+                    + "delayed by as much as its jitter and repairs need, audio waits 60 ms)"),
             SettingContract(
                 "capacity", .integer(16...65_536), default: 2048, unit: "packets",
                 "Capacity of the packet queue; further packets are dropped and counted"),
@@ -64,13 +77,19 @@ package final class RTPInputNode: NodeType, RunningNode {
         var plan = NodePlan(request.node)
         try add(
             to: &plan, output: "out", codec: request.text("codec"), payloadType: request.integer("payload-type"),
-            latency: request.integer("latency"), request)
+            latency: request.optionalInteger("latency"), request)
         return plan
     }
 
-    /// Adds the elements of one output.
+    /// The longest wait for a late audio packet by default, in milliseconds.
+    package static let audioLatency = 60
+    /// The longest wait for the repair of a lost packet of video by default, in milliseconds.
+    package static let videoLatency = Int(PlayoutDelay.maximum * 1000)
+
+    /// Adds the elements of one output. Without `latency`, video has a playout delay that follows its jitter and repairs.
     package static func add(
-        to plan: inout NodePlan, output: String, codec: String, payloadType: Int, latency: Int, _ request: NodeRequest
+        to plan: inout NodePlan, output: String, codec: String, payloadType: Int, latency fixed: Int?,
+        _ request: NodeRequest
     ) throws(MediaError) {
         let (source, jitterBuffer) = ("\(output)-source", "\(output)-jitter-buffer")
         let (depayloader, frames) = ("\(output)-depayloader", "\(output)-frames")
@@ -78,6 +97,7 @@ package final class RTPInputNode: NodeType, RunningNode {
             preconditionFailure("\(codec) has no payload format")
         }
         let isVideo = encoding.isVideo
+        let latency = fixed ?? (isVideo ? videoLatency : audioLatency)
         // The rate is that of all Opus (RFC 7587, section 4.1); webmmux requires it.
         let format =
             isVideo
@@ -106,6 +126,13 @@ package final class RTPInputNode: NodeType, RunningNode {
             plan.addFilter(encoding.caps, as: frames)
             plan.link(depayloader, frames)
             plan.outputs[output] = ElementPad(frames)
+        }
+        if isVideo, fixed == nil {
+            // Frames wait here before they are decoded. Without a delay, it passes them on without a look at the clock.
+            let playout = "\(output)-playout"
+            plan.add("clocksync", as: playout, ["sync": false])
+            plan.link(plan.outputs[output] ?? ElementPad(depayloader), ElementPad(playout))
+            plan.outputs[output] = ElementPad(playout)
         }
         plan.formats[output] =
             isVideo
@@ -177,7 +204,22 @@ package final class RTPInputNode: NodeType, RunningNode {
         state.withLock { state in
             state.counts.packetsReceived += 1
             guard let time, push(packet, at: time, &state) else { return state.counts.packetsDropped += 1 }
+            if hold != nil { follow(packet, at: time, &state) }
         }
+    }
+
+    /// The least change of the delay that is worth it, in seconds.
+    private static let step = 0.005
+
+    /// Lets the playout delay follow the arrival of a packet.
+    private func follow(_ packet: RawSpan, at time: UInt64, _ state: inout State) {
+        guard let timestamp = rtpTimestamp(of: packet) else { return }
+        state.playout.arrived(timestamp, at: MediaTime(nanoseconds: time))
+        let target = state.playout.target
+        guard abs(target - state.applied) >= Self.step || target == 0 && state.applied > 0 else { return }
+        state.applied = target
+        try? hold?.set("ts-offset", .integer(Int(target * 1e9)))
+        try? hold?.set("sync", .flag(target > 0))
     }
 
     /// The first packet is pushed as that of the stream if it begins a keyframe, or audio.
@@ -191,7 +233,11 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 
     package func report(into statistics: inout MediaStatistics, as name: String) {
-        var report = state.withLock { $0.counts }
+        var report = state.withLock { state in
+            var counts = state.counts
+            counts.playoutDelay = hold == nil ? nil : state.applied
+            return counts
+        }
         report.packetsLost = jitterBuffer.integer("num-lost", ofStructure: "stats")
         report.packetsLate = jitterBuffer.integer("num-late", ofStructure: "stats")
         report.packetsDuplicate = jitterBuffer.integer("num-duplicates", ofStructure: "stats")
@@ -250,7 +296,8 @@ public struct RTPInput: MediaNode {
     public var handle: NodeHandle
 
     /// - Parameters:
-    ///   - latency: the longest wait for the repair of a lost packet.
+    ///   - latency: the longest wait for the repair of a lost packet, without a playout delay. Nil for up to 400 ms, and a
+    ///     playout delay that follows jitter and repairs.
     ///   - capacity: the most packets that wait; further ones are dropped and counted.
     public init(
         _ codec: VideoCodec, payloadType: UInt8? = nil, latency: Duration? = nil, capacity: Int? = nil
@@ -259,10 +306,10 @@ public struct RTPInput: MediaNode {
     }
 
     /// - Parameters:
-    ///   - latency: the longest wait for a late packet.
+    ///   - latency: the longest wait for a late packet; nil for 60 ms.
     ///   - capacity: the most packets that wait; further ones are dropped and counted.
     public init(
-        _ codec: AudioCodec, payloadType: UInt8 = 111, latency: Duration = .milliseconds(60), capacity: Int? = nil
+        _ codec: AudioCodec, payloadType: UInt8 = 111, latency: Duration? = nil, capacity: Int? = nil
     ) {
         self.init(codec.rawValue, payloadType, latency, capacity)
     }
@@ -304,7 +351,7 @@ extension Node {
 
     /// Receives the RTP packets of an audio stream. `latency` is the longest wait for a late packet, in milliseconds.
     package static func rtpInput(
-        _ name: String, codec: AudioCodec, payloadType: UInt8 = 111, latency: Int = 60
+        _ name: String, codec: AudioCodec, payloadType: UInt8 = 111, latency: Int? = nil
     ) -> Node {
         Node(
             RTPInputNode.kind, name,

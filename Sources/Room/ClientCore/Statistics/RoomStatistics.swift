@@ -76,6 +76,9 @@ public struct RoomStatistics: Sendable {
         /// Packets that arrived after the decoder had continued without them.
         public var packetsLate = 0
         public var keyframesRequested = 0
+        /// For video: how long frames wait for their playout, because of jitter and repairs, in milliseconds. Nil before it
+        /// is decoded.
+        public var playoutDelayMilliseconds: Double?
         public var latency: Latency?
         /// From `connect` to the stream's first rendered frame.
         public var firstFrameMilliseconds: Double?

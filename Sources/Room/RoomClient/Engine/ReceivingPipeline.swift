@@ -153,6 +153,7 @@ extension RoomStatistics.Received {
             framesReceived += input.framesReceived
             framesDecoded += input.framesDecoded
             packetsLate += input.packetsLate
+            playoutDelayMilliseconds = input.playoutDelay.map { $0 * 1000 }
         }
         if let sound = counted.audioRenderers[ReceivingGraph.speaker] {
             audioSecondsRendered += sound.secondsRendered

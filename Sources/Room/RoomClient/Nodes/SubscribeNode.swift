@@ -24,12 +24,11 @@ final class SubscribeNode: NodeType, RunningNode {
                 "Whether to receive participants of this same program too; false avoids hearing oneself"),
             SettingContract("codec", .choice(["vp8", "h264"]), default: "vp8", "Codec of the video"),
             SettingContract(
-                "latency", .integer(0...5000), default: 200, unit: "ms",
-                "Longest wait for the repair of a lost packet"),
+                "latency", .integer(0...5000), unit: "ms",
+                "Longest wait for the repair of a lost packet of video, without a playout delay (default: up to 400 ms, "
+                    + "and a delay that follows jitter and repairs)"),
         ])
 
-    /// Longest wait for a late audio packet, in milliseconds.
-    private static let soundLatency = 60
     /// How many packets may wait: three keyframes of 4K.
     private static let capacity = 2048
 
@@ -61,16 +60,17 @@ final class SubscribeNode: NodeType, RunningNode {
         if request.usedOutputs.contains("video") {
             try RTPInputNode.add(
                 to: &plan, output: "video", codec: codec.nodeName, payloadType: Int(codec.payloadType),
-                latency: request.integer("latency"), request)
+                latency: request.optionalInteger("latency"), request)
         }
         if request.usedOutputs.contains("audio") {
             try RTPInputNode.add(
                 to: &plan, output: "audio", codec: "opus", payloadType: Int(Codec.opus.payloadType),
-                latency: soundLatency, request)
+                latency: RTPInputNode.audioLatency, request)
         }
         plan.notes.append(
             "Packets in order are passed on immediately. The node waits for a missing one, up to "
-                + "\(request.integer("latency")) ms (video) or \(soundLatency) ms (audio).")
+                + "\(request.optionalInteger("latency") ?? RTPInputNode.videoLatency) ms (video) or "
+                + "\(RTPInputNode.audioLatency) ms (audio).")
         return plan
     }
 

@@ -1,0 +1,188 @@
+/// How long to delay the playout of one received stream, so that nearly all of its frames are there in time.
+///
+/// It follows the arrivals of all packets, repaired ones included: the delay is that within which 99 of 100 frames were
+/// complete, beyond the shortest delay of the path. It rises at once, sinks slowly, and is at most `maximum`. So a stream
+/// without jitter and losses is not delayed, and one whose losses are repaired waits for the repairs.
+///
+/// Has no clock: the caller tells the times. Costs no allocation per packet.
+package struct PlayoutDelay: Sendable {
+    /// In seconds.
+    package static let maximum = 0.4
+    /// The share of frames that are to be in time.
+    private static let share = 0.99
+    /// In seconds.
+    private static let bucket = 0.01
+    /// A frame that is late by fewer seconds is in time.
+    private static let tolerance = 0.001
+    private static let buckets = Int(maximum / bucket) + 1
+    /// After so many seconds, a frame counts a third of a new one. Less at first, because the first frames, with a
+    /// keyframe and on a path that is not measured yet, say little about later ones.
+    private static let memory = (first: 2.0, growth: 0.4, longest: 15.0)
+    /// Seconds per second.
+    private static let sinking = 0.02
+    /// The shortest delay of the path is that of the last one to two of these, in seconds: clocks drift.
+    private static let baseSpan = 20.0
+    /// The frames whose packets may still arrive.
+    private static let frames = 64
+    /// A transit that differs by more seconds is that of other timestamps: the stream restarted.
+    private static let jump = 5.0
+
+    private struct Frame {
+        var timestamp: Int64
+        var bucket: Int
+        var weight: Double
+    }
+
+    private let clockRate: Double
+    /// The delay in seconds.
+    package private(set) var target = 0.0
+    private var histogram = [Double](repeating: 0, count: buckets)
+    private var total = 0.0
+    /// The delay within which the share of frames arrived, and when it was computed.
+    private var quantile = 0.0
+    private var quantileAt: MediaTime?
+    /// Between two computations without a late frame, in seconds.
+    private static let interval = 0.1
+    /// Of a frame now. Grows, so that earlier ones count less.
+    private var weight = 1.0
+    /// A ring.
+    private var recent: [Frame] = []
+    private var next = 0
+    /// Without wrap.
+    private var newest: Int64?
+    private var lastTime: MediaTime?
+    /// The shortest transits, in seconds: of this span and of the one before.
+    private var bases: (now: Double, before: Double) = (.infinity, .infinity)
+    private var baseSince: MediaTime?
+    /// Subtracted from times, so that differences are exact.
+    private var began: (time: MediaTime, timestamp: Int64)?
+
+    /// - Parameter clockRate: units of the timestamps per second.
+    package init(clockRate: Int) {
+        self.clockRate = Double(clockRate)
+        recent.reserveCapacity(Self.frames)
+    }
+
+    /// Notes the arrival of a packet, repaired or not.
+    ///
+    /// - Parameters:
+    ///   - timestamp: the packet's RTP timestamp.
+    ///   - time: of arrival. Does not go back.
+    package mutating func arrived(_ timestamp: UInt32, at time: MediaTime) {
+        var unwrapped = unwrap(timestamp)
+        if began != nil, base < .infinity, abs(transit(of: unwrapped, at: time) - base) > Self.jump {
+            restart()
+            unwrapped = unwrap(timestamp)
+        }
+        if began == nil { began = (time, unwrapped) }
+        age(to: time)
+        let transit = transit(of: unwrapped, at: time)
+        bases.now = min(bases.now, transit)
+        let lateness = max(0, transit - base - Self.tolerance)
+        let bucket = min(Self.buckets - 1, Int((lateness / Self.bucket).rounded(.up)))
+        let isLate = note(unwrapped, bucket) && Double(bucket) * Self.bucket > target
+        if isLate || quantileAt.map({ time.seconds(since: $0) >= Self.interval }) ?? true {
+            quantile = computedQuantile
+            quantileAt = time
+        }
+        target = max(target, quantile)
+    }
+
+    /// When to play a frame that is complete: not later than `maximum` from now.
+    package func due(_ timestamp: UInt32, now: MediaTime) -> MediaTime {
+        guard let newest, let began else { return now }
+        let unwrapped = newest + Int64(Int32(bitPattern: timestamp &- UInt32(truncatingIfNeeded: newest)))
+        let elapsed = Double(unwrapped - began.timestamp) / clockRate + base + target
+        // A frame from before a restart has other timestamps.
+        let latest = now + .nanoseconds(Int64(Self.maximum * 1e9))
+        return min(began.time + .nanoseconds(Int64(elapsed * 1e9)), latest)
+    }
+
+    /// Forgets the path and the stream's timestamps, not the delay.
+    private mutating func restart() {
+        (newest, began, baseSince) = (nil, nil, nil)
+        bases = (.infinity, .infinity)
+        recent.removeAll(keepingCapacity: true)
+        next = 0
+    }
+
+    private var base: Double { min(bases.now, bases.before) }
+
+    private mutating func unwrap(_ timestamp: UInt32) -> Int64 {
+        guard let newest else {
+            self.newest = Int64(timestamp)
+            return Int64(timestamp)
+        }
+        let unwrapped = newest + Int64(Int32(bitPattern: timestamp &- UInt32(truncatingIfNeeded: newest)))
+        self.newest = max(newest, unwrapped)
+        return unwrapped
+    }
+
+    private func transit(of timestamp: Int64, at time: MediaTime) -> Double {
+        guard let began else { return 0 }
+        return time.seconds(since: began.time) - Double(timestamp - began.timestamp) / clockRate
+    }
+
+    private mutating func age(to time: MediaTime) {
+        let elapsed = lastTime.map { max(0, time.seconds(since: $0)) } ?? 0
+        lastTime = time
+        let age = began.map { time.seconds(since: $0.time) } ?? 0
+        let memory = min(max(Self.memory.first, Self.memory.growth * age), Self.memory.longest)
+        weight *= 1 + elapsed / memory
+        if weight > 1e9 {
+            for index in histogram.indices { histogram[index] /= weight }
+            for index in recent.indices { recent[index].weight /= weight }
+            total /= weight
+            weight = 1
+        }
+        target = max(quantile, target - elapsed * Self.sinking)
+        guard let since = baseSince else { return baseSince = time }
+        guard time.seconds(since: since) >= Self.baseSpan else { return }
+        baseSince = time
+        bases = (.infinity, bases.now)
+    }
+
+    /// A frame is as late as its last packet. Returns whether the packet is the latest one of its frame.
+    private mutating func note(_ timestamp: Int64, _ bucket: Int) -> Bool {
+        if let index = place(of: timestamp) {
+            let known = recent[index]
+            guard bucket > known.bucket else { return false }
+            histogram[known.bucket] -= known.weight
+            histogram[bucket] += known.weight
+            recent[index].bucket = bucket
+            return true
+        }
+        histogram[bucket] += weight
+        total += weight
+        let frame = Frame(timestamp: timestamp, bucket: bucket, weight: weight)
+        if recent.count < Self.frames {
+            recent.append(frame)
+        } else {
+            recent[next] = frame
+        }
+        next = (next + 1) % Self.frames
+        return true
+    }
+
+    /// Most packets are of the newest frame.
+    private func place(of timestamp: Int64) -> Int? {
+        var back = 1
+        while back <= recent.count {
+            let index = (next + Self.frames - back) % Self.frames
+            if recent[index].timestamp == timestamp { return index }
+            back += 1
+        }
+        return nil
+    }
+
+    private var computedQuantile: Double {
+        var rest = total * (1 - Self.share)
+        var index = Self.buckets - 1
+        while index > 0 {
+            rest -= histogram[index]
+            if rest < 0 { return Double(index) * Self.bucket }
+            index -= 1
+        }
+        return 0
+    }
+}

@@ -1,0 +1,51 @@
+import RTP
+import RoomSimulation
+import TestSupport
+import Testing
+
+/// A publisher and a viewer on links that lose packets: the goals of repair. `simulate --losses 10` prints the whole table.
+struct LossTests {
+    /// - Parameter soak: the simulated minutes in `make soak`. `make test` has half of one.
+    private func run(_ row: LossRow, soak: Int = 10) throws -> (missing: Double, freezes: Int, overhead: Double) {
+        var (packets, missing, freezes, media, sent) = (0, 0, 0, 0, 0)
+        for seed in 1...Soak.rounds(1, soak: soak) {
+            let outcome = try row.run(seconds: Soak.isOn ? 60 : 30, seed: UInt64(seed))
+            packets += outcome.packets
+            missing += outcome.missing
+            freezes += outcome.freezes.count
+            media += outcome.mediaBytes
+            sent += outcome.sentBytes
+        }
+        return (Double(missing) / Double(packets), freezes, Double(sent) / Double(media))
+    }
+
+    @Test(arguments: [LossRow.Place.viewer, .publisher])
+    func `with 10 % loss at a round trip of 100 ms, one packet in a thousand is missing after 400 ms`(
+        place: LossRow.Place
+    ) throws {
+        let outcome = try run(LossRow(place, loss: 0.1, roundTrip: 100))
+        #expect(outcome.missing <= 0.001)
+        #expect(outcome.freezes <= 1)
+        #expect(outcome.overhead < 1.2)
+    }
+
+    @Test func `with 10 % loss at a round trip of 200 ms, two repairs are in time`() throws {
+        let outcome = try run(LossRow(loss: 0.1, roundTrip: 200))
+        // One repair alone would leave 1.9 %, and two leave 0.36 %. Half a minute has only 2600 packets.
+        #expect(outcome.missing <= (Soak.isOn ? 0.0045 : 0.008))
+        #expect(outcome.overhead < 1.2)
+    }
+
+    @Test func `with 10 % loss on both links, repairs on one do not use up the time of the other`() throws {
+        let outcome = try run(LossRow(.both, loss: 0.1, roundTrip: 200))
+        #expect(outcome.missing <= 0.001)
+        #expect(outcome.freezes <= 1)
+    }
+
+    @Test func `without loss, nothing is missing or noticeably delayed`() throws {
+        let outcome = try LossRow(loss: 0, roundTrip: 100).run(seconds: 10, seed: 1)
+        #expect(outcome.missing == 0 && outcome.freezes.isEmpty)
+        // The pacer spreads the first frames, before its link is measured.
+        #expect(outcome.delays[outcome.delays.count / 2] < .milliseconds(50))
+    }
+}
