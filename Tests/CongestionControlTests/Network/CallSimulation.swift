@@ -37,7 +37,8 @@ final class CallSimulation {
         var samples: [Sample] = []
         /// Arrivals with their bytes.
         var delivered: [(at: Double, bytes: Double)] = []
-        var sendTimes: [(at: Double, kind: PacketKind)] = []
+        var sendTimes: [(at: Double, kind: PacketKind, bytes: Double)] = []
+        var lossTimes: [Double] = []
         /// The longest time that the pacer held a packet, in milliseconds, and the same of audio.
         var longestHold = 0.0
         var longestAudioHold = 0.0
@@ -225,11 +226,12 @@ extension CallSimulation {
         let (extraDelay, isBackward) = (senders[index].flow.extraDelay / 1000, isBackward(index))
         senders[index].run(time) { number, bytes, kind, held in
             records[index].sent += 1
-            records[index].sendTimes.append((now, kind))
+            records[index].sendTimes.append((now, kind, bytes))
             records[index].longestHold = max(records[index].longestHold, held)
             if kind == .audio { records[index].longestAudioHold = max(records[index].longestAudioHold, held) }
             guard let arrival = send(bytes: bytes, backward: isBackward) else {
                 records[index].lost += 1
+                records[index].lossTimes.append(now)
                 return
             }
             events.add(arrival + extraDelay, .arrival(index, number, bytes))
