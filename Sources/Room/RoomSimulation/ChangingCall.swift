@@ -7,7 +7,7 @@ public import RTP
 public struct ChangingCall: Sendable {
     public struct Bounds: Sendable, Equatable {
         /// From the end of a cut until each viewer and listener has something new, on any of the links.
-        public var resumption = TimeInterval.seconds(6)
+        public var resumption = TimeInterval.seconds(8)
         /// The same if the cut was longer than the client's connection lasts.
         public var longResumption = TimeInterval.seconds(12)
         /// With good links: from the capture of a frame, or of a packet of audio, until it is shown or heard.
@@ -91,7 +91,7 @@ public struct ChangingCall: Sendable {
     }
 }
 
-/// What happens to a call, and how it is judged.
+/// Changes the links of a call, and judges it.
 private final class CallScript: @unchecked Sendable {
     // Sendable by hand: used on the simulation's thread only.
 
