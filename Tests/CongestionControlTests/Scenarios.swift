@@ -45,7 +45,7 @@ private typealias Link = SimulatedLink.Settings
 private typealias Band = Scenario.Band
 
 /// A flow as libwebrtc's tests have it: from 300 kbit/s, up to what the camera can use.
-private func flow(start: Double = 300, maximum: Double = 5000) -> CallSimulation.Flow {
+func flow(start: Double = 300, maximum: Double = 5000) -> CallSimulation.Flow {
     var flow = CallSimulation.Flow()
     flow.settings = .init(start: .kilobits(start), maximum: .kilobits(maximum))
     flow.video = VideoSource(maximum: maximum)
@@ -324,58 +324,8 @@ extension Scenario {
     ]
 }
 
-/// RFC 8867, with the goals of this project.
+/// Links of this project's own.
 extension Scenario {
-    static let single: [Scenario] = [
-        Scenario(
-            "RFC 8867 5.1: 1, 2.5, 0.6, 1 Mbit/s", seconds: 100,
-            [
-                Band("use of the link", 0.84...1, goal: 0.9...1) { $0.use(0, 100) },
-                Band("queue, 95th percentile", 0...50, goal: 0...40) { $0.queue(0.95, 0, 100) },
-            ]
-        ) {
-            link(0, roundTrip: 100) {
-                $0.rates = [(0, 1000), (40, 2500), (60, 600), (80, 1000)]
-                $0.queue = 300
-                $0.jitter = 5
-            }
-        }
-    ]
-
-    static let several: [Scenario] = [
-        Scenario(
-            "RFC 8867 5.2: two flows, 4, 2, 3.5, 1, 2 Mbit/s", seconds: 125,
-            [
-                Band("use of the link", 0.84...1, goal: 0.9...1) { $0.use(0, 125) },
-                Band("queue, 95th percentile", 0...50, goal: 0...40) { $0.queue(0.95, 0, 125) },
-            ]
-        ) {
-            var settings = Link(
-                rates: [(0, 4000), (25, 2000), (50, 3500), (75, 1000), (100, 2000)], delay: 50)
-            settings.queue = 300
-            settings.jitter = 5
-            return CallSimulation(forward: settings, flows: [flow(), flow()])
-        },
-        Scenario(
-            "RFC 8867 5.4: three flows, 3.5 Mbit/s", seconds: 120,
-            [
-                Band("Jain's index from 60 s", 0.95...1, goal: 0.95...1) { $0.fairness(60, 120) },
-                Band("use of the link from 60 s", 0.9...1, goal: 0.9...1) { $0.use(60, 120) },
-                Band("queue from 60 s, 95th percentile", 0...80, goal: 0...40) { $0.queue(0.95, 60, 120) },
-            ]
-        ) {
-            var settings = Link(3500, delay: 50)
-            settings.queue = 300
-            settings.jitter = 5
-            var flows = [flow(), flow(), flow()]
-            for index in flows.indices {
-                flows[index].start = Double(index) * 20
-                flows[index].media = flows[index].start
-            }
-            return CallSimulation(forward: settings, flows: flows)
-        },
-    ]
-
     /// Two seconds without delivery, and a phone's links.
     static let outages: [Scenario] = [
         Scenario(

@@ -4,12 +4,18 @@ import PeerIO
 import RTP
 import RoomSimulation
 
+@main struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulate", abstract: "Run rooms on virtual time, one for each seed.",
+        subcommands: [Rooms.self, Calls.self], defaultSubcommand: Rooms.self)
+}
+
 /// Runs a room with faults for many seeds, as scripts/soak does. Every hundredth seed encrypts with OpenSSL.
 ///
 /// Prints a line for each broken promise, with its seed, and a summary. Exits with 1 if a promise was broken.
-@main struct Simulate: ParsableCommand {
+struct Rooms: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "simulate", abstract: "Run rooms with faults on virtual time, one for each seed.",
+        commandName: "rooms", abstract: "Run rooms with faults on virtual time, one for each seed.",
         discussion: """
             Every hundredth seed encrypts with OpenSSL. Such a seed checks neither the waits for keyframes nor the gaps in \
             sequence numbers.

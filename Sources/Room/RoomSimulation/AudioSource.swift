@@ -18,6 +18,8 @@ final class AudioSource: EncodedTrack {
     private var mid = ""
     private var number: UInt32 = 0
     private var nextPacket = MonotonicTime.never
+    private static let rememberedPackets = 1024
+    private var captureTimes = [MonotonicTime](repeating: .never, count: rememberedPackets)
     private lazy var timer = simulation.loop.makeTimer { [unowned self] in send() }
 
     init(in simulation: World) {
@@ -44,9 +46,16 @@ final class AudioSource: EncodedTrack {
         batch.bytes += Array(repeating: 0, count: RTPHeader.minimumLength + Self.payload - batch.bytes.count)
         batch.ends = [batch.bytes.count]
         connection.send(batch, mid: mid)
+        captureTimes[Int(number) % Self.rememberedPackets] = simulation.loop.now
         number += 1
         nextPacket = nextPacket + Self.interval
         timer.arm(at: nextPacket)
+    }
+
+    /// When a packet was captured. Nil if it is not one of the newest.
+    func captureTime(of packet: UInt32) -> MonotonicTime? {
+        guard packet < number, number - packet <= UInt32(Self.rememberedPackets) else { return nil }
+        return captureTimes[Int(packet) % Self.rememberedPackets]
     }
 
     private static func append(_ word: UInt32, to bytes: inout [UInt8]) {

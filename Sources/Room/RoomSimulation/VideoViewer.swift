@@ -45,13 +45,14 @@ final class VideoViewer: IncomingSink {
     private(set) var isEnded = false
     private lazy var timer = simulation.loop.makeTimer { [unowned self] in release() }
     private(set) var shown = 0
+    private(set) var shownPackets = 0
     private(set) var firstShown: MonotonicTime?
     private(set) var lastShown: MonotonicTime?
     private(set) var longestFreeze = TimeInterval.zero
     private(set) var skipped = 0
     private var lastArrived: MonotonicTime?
     private var clock: StreamClock?
-    private var latency: (measured: StreamClock.Age?, actual: TimeInterval)?
+    private(set) var latency: (measured: StreamClock.Age?, actual: TimeInterval)?
     private var largestLatencyError = TimeInterval.zero
     private var measuredFrames = 0
     private var playout = PlayoutDelay(clockRate: 90_000)
@@ -228,6 +229,7 @@ final class VideoViewer: IncomingSink {
         trace.add(part, at: now)
         simulation.packetLog?.shown(part, at: now)
         shown += 1
+        shownPackets += Int(part.count)
         if let lastShown { longestFreeze = max(longestFreeze, now - lastShown) }
         if firstShown == nil { firstShown = now }
         lastShown = now

@@ -22,7 +22,7 @@ final class World: @unchecked Sendable {
     private var sourceCount: UInt32 = 0
     private var sources: [Int: VideoSource] = [:]
     private var cameras: [Int: LayeredCamera] = [:]
-    private var audioSources: [Int: UInt32] = [:]
+    private var microphones: [Int: AudioSource] = [:]
     private var events = EventQueue()
     private var idle: [Datagram] = []
     let executor = SimulationExecutor()
@@ -307,16 +307,16 @@ final class World: @unchecked Sendable {
     /// The camera with simulcast that publishes a stream.
     func camera(of stream: Int) -> LayeredCamera? { cameras[stream] }
 
-    func published(_ stream: Int, by source: AudioSource) { audioSources[stream] = source.id }
+    func published(_ stream: Int, by source: AudioSource) { microphones[stream] = source }
 
     /// A stream goes on under another id.
     func republished(_ old: Int, as new: Int) {
         sources[new] = sources[old]
-        audioSources[new] = audioSources[old]
+        microphones[new] = microphones[old]
     }
 
     /// The source that publishes an audio stream.
-    func audioSource(of stream: Int) -> UInt32? { audioSources[stream] }
+    func audioSource(of stream: Int) -> AudioSource? { microphones[stream] }
 
     /// The source that publishes a stream.
     func videoSource(of stream: Int) -> VideoSource? { sources[stream] }

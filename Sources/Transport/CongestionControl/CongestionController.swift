@@ -85,6 +85,8 @@ public final class CongestionController {
     @exclusivity(unchecked) private var pushedBack: DataRate
     @exclusivity(unchecked) private var firstFeedback: MonotonicTime?
     @exclusivity(unchecked) private var newestFeedback: MonotonicTime?
+    /// The estimate after the newest feedback. Missing feedback lowers the estimate, and not this.
+    @exclusivity(unchecked) private var rateAtFeedback: DataRate?
     /// The rate before the last outage, until a probe of it.
     @exclusivity(unchecked) private var rateBeforeOutage: DataRate?
     /// Losses of packets sent before say nothing about the path: it was out.
@@ -192,6 +194,7 @@ extension CongestionController {
         if outcome.estimate != nil { conclude(now: now) }
         if outcome.hasRecovered { planner.recovered(now: now) }
         returnAfterOutage(now: now)
+        rateAtFeedback = estimate
     }
 
     /// REMB.
@@ -243,7 +246,7 @@ extension CongestionController {
         probeResults = ProbeResults()
         window = CongestionWindow()
         path = PathDelay()
-        (firstFeedback, newestFeedback, rateBeforeOutage) = (nil, nil, nil)
+        (firstFeedback, newestFeedback, rateAtFeedback, rateBeforeOutage) = (nil, nil, nil, nil)
         (current, delayLimit) = (start, .unlimited)
         application.setEstimate(start)
         pushedBack = estimate
@@ -301,8 +304,9 @@ extension CongestionController {
         delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
         lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
         acknowledged = AcknowledgedRate()
+        window.returned()
         (current, delayLimit) = (start, start)
-        rateBeforeOutage = max(before, rateBeforeOutage ?? before)
+        rateBeforeOutage = max(before, rateBeforeOutage ?? before, rateAtFeedback ?? before)
         lossFrom = now
     }
 

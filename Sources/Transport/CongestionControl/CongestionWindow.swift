@@ -21,6 +21,9 @@ struct CongestionWindow: Sendable {
         shortest = least
     }
 
+    /// The path is back after an outage, in which bytes were on their way without any report.
+    mutating func returned() { ratio = 1 }
+
     /// Nil before the first round trip.
     func bytes(at rate: DataRate) -> Double? {
         shortest.map { max(Self.minimumBytes, rate.bytes(in: $0 + Self.queue)) }
@@ -40,6 +43,10 @@ struct CongestionWindow: Sendable {
             ratio = min(1, ratio * 1.05)
         }
         let lowered = target * ratio
-        return lowered < Self.smallestTarget ? min(target, Self.smallestTarget) : lowered
+        guard lowered < Self.smallestTarget else { return lowered }
+        // A ratio that fell further would have to rise for seconds before it had an effect.
+        let smallest = min(target, Self.smallestTarget)
+        ratio = min(1, smallest / target)
+        return smallest
     }
 }

@@ -6,6 +6,16 @@ public import RTP
 public struct PathDelay: Sendable {
     /// The queue is the delay beyond the least of the last 30 to 60 s, so that clocks may drift.
     static let window = TimeInterval.seconds(30)
+    /// A delay that stays the same is that of the path, and no queue: packets take another way. The least delays of this
+    /// many periods are compared.
+    static let period = TimeInterval.seconds(1)
+    static let periods = 5
+    /// They differ by this at most. The queue of a link that is used to the full changes by more.
+    static let steadiness = TimeInterval.milliseconds(3)
+    /// A smaller change of the delay has no effect before the window ends.
+    static let smallestChange = TimeInterval.milliseconds(20)
+    /// Of a period.
+    static let neededPackets = 10
 
     /// The round trip without the receiver's wait for its report.
     public private(set) var roundTrip = RoundTripEstimate()
@@ -20,6 +30,9 @@ public struct PathDelay: Sendable {
     private var nextLeastDelay: TimeInterval?
     private var windowEnd: MonotonicTime?
     private var stallEnd: MonotonicTime?
+    /// The least delays of the last periods, and of the present one.
+    private var steps: [TimeInterval] = []
+    private var step: (least: TimeInterval, packets: Int, end: MonotonicTime)?
 
     public init() {}
 
@@ -47,6 +60,7 @@ public struct PathDelay: Sendable {
         }
         if let delay {
             noteDelay(delay, now)
+            noteStep(delay, packets.count, now)
             queue = max(.zero, delay - (leastDelay ?? delay))
         }
         self.longest = longest
@@ -55,6 +69,28 @@ public struct PathDelay: Sendable {
         newest = shortest
         roundTrip.add(shortest)
         return true
+    }
+
+    /// Takes a steady delay as that of the path.
+    private mutating func noteStep(_ delay: TimeInterval, _ packets: Int, _ now: MonotonicTime) {
+        guard var current = step, now < current.end else {
+            if let step, step.packets >= Self.neededPackets {
+                steps.append(step.least)
+                if steps.count > Self.periods { steps.removeFirst() }
+            } else {
+                steps.removeAll(keepingCapacity: true)
+            }
+            step = (delay, packets, now + Self.period)
+            guard steps.count == Self.periods, let least = steps.min(), let most = steps.max(),
+                most - least <= Self.steadiness, let leastDelay,
+                least > leastDelay + Self.smallestChange
+            else { return }
+            (self.leastDelay, nextLeastDelay) = (least, min(least, delay))
+            return
+        }
+        current.least = min(current.least, delay)
+        current.packets += packets
+        step = current
     }
 
     private mutating func noteDelay(_ delay: TimeInterval, _ now: MonotonicTime) {

@@ -16,6 +16,10 @@ final class CallSimulation {
         var settings = CongestionController.Settings()
         /// Milliseconds in addition to the link's delay, in each direction.
         var extraDelay = 0.0
+        /// Media takes the way back, and its feedback the way forward.
+        var isBackward = false
+        /// The application sends nothing between these times.
+        var pause: Range<Double>?
     }
 
     /// The state of a sender, each 100 ms.
@@ -33,7 +37,8 @@ final class CallSimulation {
         var samples: [Sample] = []
         /// Arrivals with their bytes.
         var delivered: [(at: Double, bytes: Double)] = []
-        var sendTimes: [(at: Double, kind: PacketKind)] = []
+        var sendTimes: [(at: Double, kind: PacketKind, bytes: Double)] = []
+        var lossTimes: [Double] = []
         /// The longest time that the pacer held a packet, in milliseconds, and the same of audio.
         var longestHold = 0.0
         var longestAudioHold = 0.0
@@ -55,6 +60,8 @@ final class CallSimulation {
     private var script: [(at: Double, run: (CallSimulation) -> Void)] = []
     /// Other traffic of the bottleneck.
     var crossTraffic: CrossTraffic?
+    private(set) var connections: [TCPConnection] = []
+    private var connectionRandom: Seeded
 
     init(
         forward: SimulatedLink.Settings, back: SimulatedLink.Settings? = nil, flows: [Flow] = [Flow()], seed: UInt64 = 1
@@ -64,6 +71,7 @@ final class CallSimulation {
         plain.jitter = 0
         self.back = SimulatedLink(back ?? plain, seed: seed &+ 1)
         random = Seeded(seed &+ 2)
+        connectionRandom = Seeded(seed &+ 3)
         senders = flows.map { SimulatedSender($0) }
         records = flows.map { _ in Record() }
         recorders = flows.indices.map { TransportFeedbackRecorder(sender: SSRC(UInt32($0))) }
@@ -150,6 +158,9 @@ final class CallSimulation {
         case .sample(let index): sample(index)
         case .script(let index): script[index].run(self)
         case .cross(let round): cross(round)
+        case .transfer(let index): transfer(index)
+        case .segment(let index, let number): acknowledge(index, number)
+        case .retransmission(let index): retransmit(index)
         }
     }
 
@@ -162,6 +173,13 @@ final class CallSimulation {
 
 extension CallSimulation {
     private func isOver(_ index: Int) -> Bool { now >= senders[index].flow.stop }
+    private func isPaused(_ index: Int) -> Bool { senders[index].flow.pause?.contains(now) ?? false }
+    func isBackward(_ index: Int) -> Bool { senders[index].flow.isBackward }
+
+    /// When a packet of a flow's media arrives, or one of its feedback.
+    private func send(bytes: Double, backward: Bool) -> Double? {
+        backward ? back.send(bytes: bytes, at: now) : forward.send(bytes: bytes, at: now)
+    }
 
     private func begin(_ index: Int) {
         senders[index].controller.begin(now: Self.time(now))
@@ -172,7 +190,9 @@ extension CallSimulation {
 
     private func frame(_ index: Int) {
         guard !isOver(index), let source = senders[index].flow.video else { return }
-        if now >= senders[index].flow.media {
+        if isPaused(index) {
+            senders[index].controller.setDemand(.zero, now: Self.time(now))
+        } else if now >= senders[index].flow.media {
             senders[index].queueFrame(&random, Self.time(now))
             wake(index)
         }
@@ -181,8 +201,10 @@ extension CallSimulation {
 
     private func audio(_ index: Int) {
         guard !isOver(index), senders[index].flow.audio != nil else { return }
-        senders[index].queueAudio(Self.time(now))
-        wake(index)
+        if !isPaused(index) {
+            senders[index].queueAudio(Self.time(now))
+            wake(index)
+        }
         events.add(now + 0.02, .audio(index))
     }
 
@@ -201,14 +223,15 @@ extension CallSimulation {
     private func wake(_ index: Int) {
         guard !isOver(index) else { return }
         let time = Self.time(now)
-        let extraDelay = senders[index].flow.extraDelay / 1000
+        let (extraDelay, isBackward) = (senders[index].flow.extraDelay / 1000, isBackward(index))
         senders[index].run(time) { number, bytes, kind, held in
             records[index].sent += 1
-            records[index].sendTimes.append((now, kind))
+            records[index].sendTimes.append((now, kind, bytes))
             records[index].longestHold = max(records[index].longestHold, held)
             if kind == .audio { records[index].longestAudioHold = max(records[index].longestAudioHold, held) }
-            guard let arrival = forward.send(bytes: bytes, at: now) else {
+            guard let arrival = send(bytes: bytes, backward: isBackward) else {
                 records[index].lost += 1
+                records[index].lossTimes.append(now)
                 return
             }
             events.add(arrival + extraDelay, .arrival(index, number, bytes))
@@ -234,7 +257,7 @@ extension CallSimulation {
         while let report = recorders[index].report(now: Self.time(now)) {
             var packet = PacketBuffer()
             _ = RTCPPacket.transportFeedback(report).append(to: &packet)
-            guard let arrival = back.send(bytes: Double(packet.count + 28 + 14), at: now),
+            guard let arrival = send(bytes: Double(packet.count + 28 + 14), backward: !isBackward(index)),
                 case .transportFeedback(let read)? = RTCPPacket.parse(packet)?.first
             else { continue }
             events.add(arrival + senders[index].flow.extraDelay / 1000, .feedback(index, read))
@@ -268,6 +291,48 @@ extension CallSimulation {
     func startCrossTraffic(_ traffic: CrossTraffic) {
         crossTraffic = traffic
         events.add(now, .cross(traffic.id))
+    }
+}
+
+// TCP connections whose segments are sent one by one.
+extension CallSimulation {
+    func add(_ connection: TCPConnection, at time: Double) {
+        let index = connections.count
+        connections.append(connection)
+        events.add(time + (connection.transfers?.pausesFirst == true ? pause(index) : 0), .transfer(index))
+    }
+
+    /// The pause before the next transfer of a connection.
+    private func pause(_ index: Int) -> Double {
+        let mean = connections[index].transfers?.pause ?? 0
+        return -mean * naturalLogarithm(Double.random(in: 1e-9..<1, using: &connectionRandom))
+    }
+
+    private func transfer(_ index: Int) {
+        connections[index].begin(now, &connectionRandom)
+        sendSegments(index)
+    }
+
+    private func sendSegments(_ index: Int) {
+        while let number = connections[index].take(now) {
+            guard let arrival = forward.send(bytes: TCPConnection.segment, at: now) else { continue }
+            events.add(arrival + back.settings.delay / 1000, .segment(index, number))
+        }
+        if let timeout = connections[index].timeout { events.add(timeout, .retransmission(index)) }
+    }
+
+    private func acknowledge(_ index: Int, _ number: Int) {
+        if connections[index].acknowledged(number, now) {
+            events.add(now + pause(index), .transfer(index))
+        } else {
+            sendSegments(index)
+        }
+    }
+
+    private func retransmit(_ index: Int) {
+        guard let timeout = connections[index].timeout, timeout <= now else { return }
+        connections[index].timedOut()
+        sendSegments(index)
     }
 }
 

@@ -30,15 +30,19 @@ extension CallSimulation {
     }
 
     /// The share of the link that all flows used, of the part that they could use.
-    /// - Parameter most: the most that they could use, in kbit/s
-    func use(_ from: Double, _ to: Double, most: Double = .infinity) -> Double {
-        let bytes = records.indices.reduce(0.0) { $0 + delivered(from, to, flow: $1) } * 125 * (to - from)
-        return bytes / max(1, forward.capacity(from: from, to: to, most: most))
+    /// - Parameters:
+    ///   - most: the most that they could use, in kbit/s
+    ///   - backward: the other direction
+    func use(_ from: Double, _ to: Double, most: Double = .infinity, backward: Bool = false) -> Double {
+        let flows = records.indices.filter { isBackward($0) == backward }
+        let bytes = flows.reduce(0.0) { $0 + delivered(from, to, flow: $1) } * 125 * (to - from)
+        return bytes / max(1, (backward ? back : forward).capacity(from: from, to: to, most: most))
     }
 
     /// A percentile of the time that packets waited in the bottleneck's queue.
-    func queue(_ percentile: Double, _ from: Double, _ to: Double) -> Double {
-        let waits = forward.waits.filter { $0.at >= from && $0.at < to }.map(\.milliseconds).sorted()
+    func queue(_ percentile: Double, _ from: Double, _ to: Double, backward: Bool = false) -> Double {
+        let waits = (backward ? back : forward).waits.filter { $0.at >= from && $0.at < to }.map(\.milliseconds)
+            .sorted()
         return waits.isEmpty ? 0 : waits[min(waits.count - 1, Int(Double(waits.count) * percentile))]
     }
 
@@ -47,6 +51,18 @@ extension CallSimulation {
         let rates = records.indices.map { delivered(from, to, flow: $0) }
         let sum = rates.reduce(0, +)
         return sum * sum / (Double(rates.count) * rates.reduce(0) { $0 + $1 * $1 })
+    }
+
+    /// The rate at which TCP connections delivered.
+    func deliveredByTCP(_ from: Double, _ to: Double) -> Double {
+        let bytes = connections.flatMap(\.delivered).reduce(0.0) { $0 + ($1.at >= from && $1.at < to ? $1.bytes : 0) }
+        return bytes / 125 / (to - from)
+    }
+
+    /// A percentile of the seconds that a file took.
+    func transferTime(_ percentile: Double) -> Double {
+        let times = connections.flatMap(\.finished).map(\.seconds).sorted()
+        return times.isEmpty ? 0 : times[min(times.count - 1, Int(Double(times.count) * percentile))]
     }
 
     /// The longest time without an arrival.

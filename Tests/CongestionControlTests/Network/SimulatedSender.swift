@@ -94,6 +94,9 @@ struct EventHeap {
         case sample(Int)
         case script(Int)
         case cross(Int)
+        case transfer(Int)
+        case segment(Int, Int)
+        case retransmission(Int)
     }
 
     struct Event {

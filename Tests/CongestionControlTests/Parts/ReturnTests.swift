@@ -1,0 +1,78 @@
+import RTP
+import TestSupport
+import Testing
+
+@testable import CongestionControl
+
+/// A path that was out, or that became another one.
+@Suite struct ReturnTests {
+    private func time(_ seconds: Double) -> MonotonicTime { MonotonicTime(nanoseconds: UInt64((seconds + 100) * 1e9)) }
+
+    @Test func `the window's reduction ends soon, however long too much was on its way`() {
+        var window = CongestionWindow()
+        window.add(roundTrip: .milliseconds(100))
+        let rate = DataRate.kilobits(200)
+        let bytes = window.bytes(at: rate) ?? 0
+        for _ in 0..<200 { _ = window.lowered(rate, estimate: rate, inFlight: bytes * 2) }
+        var updates = 0
+        while window.lowered(rate, estimate: rate, inFlight: bytes * 0.2) < rate, updates < 1000 { updates += 1 }
+        #expect(updates < 45)
+    }
+
+    @Test func `the window lowers nothing after an outage`() {
+        var window = CongestionWindow()
+        window.add(roundTrip: .milliseconds(100))
+        let rate = DataRate.kilobits(200)
+        let bytes = window.bytes(at: rate) ?? 0
+        for _ in 0..<20 { _ = window.lowered(rate, estimate: rate, inFlight: bytes * 2) }
+        window.returned()
+        #expect(window.lowered(rate, estimate: rate, inFlight: bytes * 0.5) == rate)
+    }
+
+    /// The queue after feedback of each 50 ms, with the delay of each packet in milliseconds at a time.
+    private func queue(after seconds: Double, delay: (Double) -> Double) -> Double {
+        var path = PathDelay()
+        var number = 0
+        for step in 0..<Int(seconds * 20) {
+            let packets = (0..<5).map { index in
+                let sent = Double(step) / 20 + Double(index) / 100
+                number += 1
+                return PacketResult(
+                    number: number, bytes: 1200, sent: time(sent), arrival: time(sent + delay(sent) / 1000))
+            }
+            path.add(packets, now: time(Double(step + 1) / 20 + 0.2))
+        }
+        return path.queue.milliseconds
+    }
+
+    @Test func `a delay that stays longer is that of the path after some seconds, and no queue`() {
+        let longer = { (time: Double) in time < 10 ? 20.0 : 90 }
+        #expect(queue(after: 11, delay: longer) > 69)
+        #expect(queue(after: 18, delay: longer) < 1)
+    }
+
+    @Test func `jitter does not hide a longer path`() {
+        var random = Seeded(3)
+        let jittering = { (time: Double) in
+            (time < 10 ? 20.0 : 90) + Double.random(in: 0..<8, using: &random)
+        }
+        #expect(queue(after: 20, delay: jittering) < 10)
+    }
+
+    @Test func `a queue that grows, drains or is short stays a queue`() {
+        #expect(queue(after: 20) { $0 < 10 ? 20 : 60 + ($0 - 10) * 5 } > 80)
+        #expect(queue(after: 20) { $0 < 10 ? 20 : 120 - ($0 - 10) * 5 } > 45)
+        #expect(queue(after: 20) { $0 < 10 ? 20 : 35 } > 14)
+    }
+
+    @Test func `a probe of the rate before follows an outage, also one in which missing feedback lowered the estimate`()
+    {
+        var settings = SimulatedLink.Settings(rates: [(0, 2000), (10, 0), (25, 2000)], delay: 25)
+        settings.queue = 600
+        var flow = CallSimulation.Flow()
+        flow.settings = .init(start: .kilobits(300), maximum: .kilobits(5000))
+        let call = CallSimulation(forward: settings, flows: [flow]).run(until: 30)
+        #expect(call.estimate(at: 24.9) < 200)
+        #expect(call.estimate(at: 27) > 1300, "\(call.estimate(at: 27))")
+    }
+}
