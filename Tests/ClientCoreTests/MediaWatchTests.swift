@@ -10,9 +10,11 @@ struct MediaWatchTests {
 
     @Test mutating func `a server that does not answer to frames is told once, and its return with the time`() {
         #expect(watch.update(up: (at(10), 100), down: nil, now: at(10)) == nil)
-        #expect(watch.update(up: (at(10), 200), down: nil, now: at(14.5)) == nil)
+        #expect(watch.update(up: (at(10), 110), down: nil, now: at(10.5)) == nil)
+        #expect(watch.update(up: (at(10), 200), down: nil, now: at(15)) == nil)
         #expect(
-            watch.update(up: (at(10), 300), down: nil, now: at(15)) == .interrupted(isOutgoing: true, .seconds(5)))
+            watch.update(up: (at(10), 300), down: nil, now: at(15.5))
+                == .interrupted(isOutgoing: true, .milliseconds(5500)))
         #expect(watch.update(up: (at(10), 400), down: at(10), now: at(20)) == nil)
         #expect(watch.update(up: (at(31), 500), down: nil, now: at(31)) == .restored(.seconds(21)))
         #expect(watch.update(up: (at(32), 600), down: nil, now: at(32)) == nil)
@@ -22,6 +24,12 @@ struct MediaWatchTests {
         #expect(watch.update(up: (at(10), 100), down: nil, now: at(10)) == nil)
         #expect(watch.update(up: (at(10), 100), down: nil, now: at(17)) == nil)
         #expect(watch.update(up: nil, down: nil, now: at(30)) == nil)
+    }
+
+    @Test mutating func `frames that begin after a quiet time have as long for an answer`() {
+        #expect(watch.update(up: (at(10), 100), down: nil, now: at(10)) == nil)
+        #expect(watch.update(up: (at(10), 101), down: nil, now: at(16)) == nil)
+        #expect(watch.update(up: (at(16.2), 110), down: nil, now: at(16.5)) == nil)
     }
 
     @Test mutating func `a server that is heard, but reports no arrivals, is not reached`() {

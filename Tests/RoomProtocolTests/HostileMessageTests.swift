@@ -52,6 +52,16 @@ import Testing
         #expect(try Envelope<ClientMessage>(json: Data(envelope.json().utf8)) == envelope)
     }
 
+    @Test(arguments: [Int.min, -1, Int.max])
+    func `an impossible rate or size of a stream counts as unknown`(number: Int) throws {
+        let json =
+            #"{"type":"streamQuality","stream":7,"cause":"link","bitsPerSecond":\#(number),"width":\#(number),"#
+            + #""height":\#(number),"fullWidth":\#(number),"fullHeight":\#(number)}"#
+        #expect(
+            try Envelope<ServerMessage>(json: Data(json.utf8))
+                == Envelope(.streamQuality(StreamQuality(stream: 7, cause: .link))))
+    }
+
     @Test func `text that is not Unicode is refused`() {
         #expect(refusal(#"{"type":"candidate","session":"up","candidate":"\ud800"}"#)?.error.code == .messageMalformed)
         let bytes = Data(#"{"type":"candidate","session":"up","candidate":""#.utf8) + [0xff, 0xfe] + Data(#""}"#.utf8)

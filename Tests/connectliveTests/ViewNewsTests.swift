@@ -50,7 +50,7 @@ import Testing
                 == ["Video 3 of ada: its publisher sends nothing"])
     }
 
-    @Test mutating func `the publisher's own reason is named, and a smaller size without one is the publisher's too`() {
+    @Test mutating func `the publisher's own reason is named, and a smaller size without one names nobody`() {
         #expect(look(640, 360) == [])
         #expect(
             look(320, 180, Limitation(cause: .publisher(.network)))
@@ -58,7 +58,7 @@ import Testing
         #expect(
             look(320, 180, Limitation(cause: .publisher(.processor)))
                 == ["Video 3 of ada: its publisher's processor is too slow for more: 320x180 instead of 640x360"])
-        #expect(look(320, 180) == ["Video 3 of ada: its publisher sends 320x180 instead of 640x360"])
+        #expect(look(320, 180) == ["Video 3 of ada: now 320x180 instead of 640x360"])
     }
 
     @Test mutating func `a size that passes in a second is no news`() {

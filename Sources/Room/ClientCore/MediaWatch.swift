@@ -14,6 +14,8 @@ struct MediaWatch {
     private(set) var since: MonotonicTime?
     /// When the server was heard last, and how many frames had been sent by then.
     private var answered = (at: MonotonicTime.zero, frames: 0)
+    /// Since when frames have been sent without a word of the server.
+    private var unanswered: MonotonicTime?
 
     /// Since when the server reports no arrivals.
     private var blocked: MonotonicTime?
@@ -27,9 +29,13 @@ struct MediaWatch {
     ) -> Change? {
         var isUpGone = false
         if let up {
-            if up.heard != answered.at || up.frames < answered.frames { answered = (up.heard, up.frames) }
+            if up.heard != answered.at || up.frames < answered.frames {
+                answered = (up.heard, up.frames)
+                unanswered = nil
+            }
             // A server to which nothing is sent may report seldom.
-            isUpGone = up.frames > answered.frames && now - up.heard >= Self.patience
+            if up.frames > answered.frames { unanswered = unanswered ?? now }
+            isUpGone = unanswered.map { now - max($0, up.heard) >= Self.patience } ?? false
         }
         blocked = isBlocked ? blocked ?? now : nil
         if let blocked, since != nil || now - blocked >= Self.patience { isUpGone = true }

@@ -122,7 +122,7 @@ extension RoomConnection {
 
     /// The result of a request to end something that this client does not repeat when it joins again: it has ended then, too.
     func ending(_ result: Result<ServerMessage, RoomError>) -> Result<Void, RoomError> {
-        if case .failure(let error) = result, error.code == .connectionLost, state == .connected { return .success(()) }
+        if case .failure(let error) = result, error.code == .connectionLost, isRejoining { return .success(()) }
         return result.map { _ in }
     }
 

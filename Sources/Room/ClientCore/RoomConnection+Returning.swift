@@ -69,13 +69,14 @@ extension RoomConnection {
         absence?.error = error
         absence?.request = nil
         if mustRejoin || isRejoining { absence?.mustRejoin = true }
-        var longest = pause
+        let isEarly = absence.map { loop.now - $0.began < Self.early } ?? true
+        let most = isEarly ? Self.earlyPause : Self.longestPause
+        var longest = min(pause, most)
         if refusedToken != nil, absence?.hasRenewedToken == false {
             absence?.hasRenewedToken = true
             longest = Self.renewalPause
         } else {
-            let isEarly = absence.map { loop.now - $0.began < Self.early } ?? true
-            pause = min(pause * 2, isEarly ? Self.earlyPause : Self.longestPause)
+            pause = min(pause * 2, most)
         }
         let delay = TimeInterval(
             nanoseconds: .random(in: longest.nanoseconds / 2...longest.nanoseconds, using: &random))
@@ -163,12 +164,14 @@ extension RoomConnection {
     }
 
     /// This machine has these literal addresses from now on. A link whose address is gone is lost, and a client without a link
-    /// tries at once: it may have a network again.
+    /// tries at once if there are further ones: it may have a network again.
     package func addressesChanged(to addresses: Set<String>) {
         guard state == .connected else { return }
+        let more = addresses.subtracting(addressesBefore).contains { !$0.hasPrefix("fe80") }
+        addressesBefore = addresses
         if link == nil {
             // An attempt that is on its way ends by itself.
-            guard let retry else { return }
+            guard more, let retry else { return }
             retry.disarm()
             attempt()
         } else if let local = link?.localAddress, !addresses.contains(local) {
@@ -219,7 +222,8 @@ extension RoomConnection {
 
     private func subscribeAgain(_ stream: Int) {
         let view = subscriptions[stream]?.view ?? StreamView()
-        subscriptions[stream]?.limitation = nil
+        // The server tells it again.
+        qualityChanged(StreamQuality(stream: stream))
         request(.subscribe(ViewOfStream(stream: stream, view: view))) { [weak self] result in
             guard let self else { return }
             guard case .success(.subscribed(let body)) = result, subscriptions[stream] != nil else {

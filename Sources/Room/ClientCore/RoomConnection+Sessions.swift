@@ -135,6 +135,13 @@ extension RoomConnection {
         armRestart()
     }
 
+    /// Restarts ICE of the up session once, because nothing of it arrives although the server is heard.
+    func restartUnanswered() {
+        guard absence == nil, link != nil, resumeSecret != nil, loop.now >= nextRestart else { return }
+        nextRestart = loop.now + Self.restartInterval
+        restartUpSession()
+    }
+
     private func armRestart() {
         restart?.disarm()
         restart = loop.schedule(at: nextRestart) { [weak self] in self?.restartSilent() }

@@ -73,6 +73,8 @@ package final class RoomConnection {
     var nextRestart = MonotonicTime.zero
     /// When the address of the link was found to be gone. Nil once another link is there.
     var movedAt: MonotonicTime?
+    /// The machine's literal addresses when they changed last.
+    var addressesBefore: Set<String> = []
     var pause = TimeInterval.milliseconds(500)
     var returnedAt: MonotonicTime?
     var mediaWatch = MediaWatch()
@@ -240,7 +242,9 @@ package final class RoomConnection {
         guard state != .ended else { return }
         state = .ended
         signalling = nil
-        failRequests(RoomError(.roomReleased, "The room was released."))
+        let released = RoomError(.roomReleased, "The room was released.")
+        failRequests(released)
+        failEndings(released)
         close()
     }
 
@@ -248,6 +252,12 @@ package final class RoomConnection {
         let unanswered = waiting.sorted { $0.key < $1.key }
         waiting = [:]
         for request in unanswered { request.value(.failure(error)) }
+    }
+
+    private func failEndings(_ error: RoomError) {
+        let unfinished = endings
+        endings = []
+        for ending in unfinished { ending.then(.failure(error)) }
     }
 
     /// Ends the connection. During `leave`, an error is the expected end and is not reported.
@@ -260,9 +270,7 @@ package final class RoomConnection {
         _ = signalling?.end(verdict)
         failRequests(verdict)
         endRepetition(.failure(verdict))
-        let unfinished = endings
-        endings = []
-        for ending in unfinished { ending.then(.failure(verdict)) }
+        failEndings(verdict)
         finalStatistics = makeStatistics()
         close()
         onEvent(.ended(reason, error))

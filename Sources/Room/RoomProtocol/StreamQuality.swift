@@ -42,18 +42,25 @@ package struct StreamQuality: Codable, Sendable, Equatable {
         case stream, cause, reason, bitsPerSecond, lacksFrames, width, height, fullWidth, fullHeight
     }
 
-    /// A cause of a later version counts as none, and so does a reason.
+    /// No link carries more.
+    private static let mostBitsPerSecond = 1_000_000_000_000
+    private static let longestSide = 32_768
+
+    /// A cause of a later version counts as none, and so does a reason. Impossible numbers count as unknown.
     package init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: CodingKeys.self)
         stream = try fields.decode(Int.self, forKey: .stream)
         cause = try fields.decodeIfPresent(String.self, forKey: .cause).flatMap(Cause.init)
         reason = try fields.decodeIfPresent(String.self, forKey: .reason).flatMap(Reason.init)
-        bitsPerSecond = try fields.decodeIfPresent(Int.self, forKey: .bitsPerSecond)
+        func number(_ key: CodingKeys, upTo most: Int) throws -> Int? {
+            try fields.decodeIfPresent(Int.self, forKey: key).flatMap { (0...most).contains($0) ? $0 : nil }
+        }
+        bitsPerSecond = try number(.bitsPerSecond, upTo: Self.mostBitsPerSecond)
         lacksFrames = try fields.decodeIfPresent(Bool.self, forKey: .lacksFrames) ?? false
-        width = try fields.decodeIfPresent(Int.self, forKey: .width)
-        height = try fields.decodeIfPresent(Int.self, forKey: .height)
-        fullWidth = try fields.decodeIfPresent(Int.self, forKey: .fullWidth)
-        fullHeight = try fields.decodeIfPresent(Int.self, forKey: .fullHeight)
+        width = try number(.width, upTo: Self.longestSide)
+        height = try number(.height, upTo: Self.longestSide)
+        fullWidth = try number(.fullWidth, upTo: Self.longestSide)
+        fullHeight = try number(.fullHeight, upTo: Self.longestSide)
     }
 
     package func encode(to encoder: any Encoder) throws {

@@ -13,7 +13,7 @@ struct QualityReport {
     /// Frames were left out this recently.
     static let memory = TimeInterval.seconds(3)
 
-    private let begun: MonotonicTime
+    private var begun: MonotonicTime
     private var told: StreamQuality
     private var toldAt = MonotonicTime.zero
     private var next: (quality: StreamQuality, since: MonotonicTime)?
@@ -22,6 +22,9 @@ struct QualityReport {
         begun = now
         told = StreamQuality(stream: stream)
     }
+
+    /// The subscriber asks for another size: what the link carries of it is to be measured.
+    mutating func measureAgain(now: MonotonicTime) { begun = now }
 
     /// Whether the link is measured well enough to be a cause.
     func mayNameLink(now: MonotonicTime) -> Bool { now - begun >= Self.measuring }

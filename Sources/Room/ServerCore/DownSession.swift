@@ -202,6 +202,7 @@ final class DownSession {
     func setView(_ view: StreamView, of stream: PublishedStream) -> Bool {
         guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
         consumer.view = view
+        consumer.report?.measureAgain(now: settings.loop.now)
         if stream.hasLayers { share() }
         return true
     }

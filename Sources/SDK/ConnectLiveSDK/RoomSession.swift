@@ -386,6 +386,8 @@ final class RoomSession: Room {
             let limitation = limitation.map { VideoLimitation($0) }
             tell { [remotes] delegate in
                 guard let participant = remotes[participant], let video = participant.videos[stream] else { return }
+                // Unsubscribed meanwhile.
+                guard video.isSubscribed || limitation == nil else { return }
                 video.set(limitation)
                 delegate?.onRemoteVideoQualityChanged(remoteParticipant: participant, remoteVideo: video)
             }

@@ -49,16 +49,16 @@ package final class AddressWatch {
     }
 
     private func compare() {
-        let now = Self.addresses()
-        guard now != known, source != nil else { return }
+        // Without descriptors or memory, the addresses are not known. They are not gone.
+        guard source != nil, let now = Self.addresses(), now != known else { return }
         known = now
         onChange(now)
     }
 
-    /// The literal addresses of all interfaces that are up. IPv6 link-local ones without their interface.
-    package static func addresses() -> Set<String> {
+    /// The literal addresses of all interfaces. IPv6 link-local ones without their interface. Nil if the kernel does not tell.
+    package static func addresses() -> Set<String>? {
         var list: UnsafeMutablePointer<ifaddrs>?
-        guard getifaddrs(&list) == 0 else { return [] }
+        guard getifaddrs(&list) == 0 else { return nil }
         defer { freeifaddrs(list) }
         var found: Set<String> = []
         for entry in sequence(first: list, next: { $0?.pointee.ifa_next }).compactMap({ $0 }) {

@@ -64,14 +64,14 @@ struct ViewNews {
         let most = full.0 * full.1 > best.width * best.height ? full : best
         let isLess = picture.width * picture.height < most.0 * most.1
         let sizes = isLess ? "\(size) instead of \(most.0)x\(most.1)" : size
-        guard let limitation = picture.limitation else {
-            return isLess ? "its publisher sends \(sizes)" : "full quality: \(size)"
-        }
+        // A server of an earlier version tells no cause.
+        guard let limitation = picture.limitation else { return isLess ? "now \(sizes)" : "full quality: \(size)" }
         guard !limitation.lacksFrames else {
             if case .link = limitation.cause { return "\(limitation): frames are missing" }
             return "\(limitation)"
         }
-        return "\(limitation): \(sizes)" + (isLess ? "" : ", with fewer bits")
+        // Without layers, the size may have been lower from the start.
+        return "\(limitation): \(sizes)" + (isLess || full.0 == 0 ? "" : ", with fewer bits")
     }
 }
 

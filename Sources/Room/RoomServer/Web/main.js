@@ -116,6 +116,7 @@ function back(call, seconds, rejoined) {
 function leave(problem = null) {
     room?.leave();
     room = null;
+    lipSync.step([]).catch(() => {});
     for (const track of own.values()) track.stop();
     own.clear();
     for (const speaker of speakers.values()) speaker.remove();

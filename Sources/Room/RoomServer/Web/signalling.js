@@ -13,6 +13,9 @@ const fatal = new Set(["1411", "1433"]);
 const patience = 120000;
 const firstPause = 500;
 const longestPause = 8000;
+// A server that restarts is usually back soon.
+const early = 30000;
+const longestEarlyPause = 2000;
 // What neither end counts among the messages that a resume continues.
 const uncounted = new Set(["join", "joined", "resume", "resumed", "ack", "ping", "pong", "closed"]);
 const acknowledgeAfter = 256;
@@ -233,8 +236,9 @@ export class Signalling {
             this.onaway(problem);
         }
         const { since, pause } = this.#away;
-        if (performance.now() - since > patience) return this.#end(problem);
-        this.#away.pause = Math.min(pause * 2, longestPause);
+        const passed = performance.now() - since;
+        if (passed > patience) return this.#end(problem);
+        this.#away.pause = Math.min(pause * 2, passed < early ? longestEarlyPause : longestPause);
         clearTimeout(this.#away.timer);
         this.#away.timer = setTimeout(() => this.#return(), pause * (0.5 + Math.random() / 2));
     }

@@ -10,6 +10,8 @@ export const syncInterval = 1000;
 // In milliseconds: nobody notices less, the most that a track is delayed, and the most of one step.
 const unnoticed = 10;
 const longestDelay = 1000;
+// Browsers refuse larger ones (webrtc-extensions).
+const largestTarget = 4000;
 const longestStep = 80;
 // Of what is left, in one step.
 const gain = 0.5;
@@ -32,7 +34,7 @@ async function playing(receiver, shown) {
 }
 
 function setTarget(receiver, milliseconds) {
-    const target = milliseconds === null ? null : Math.round(milliseconds);
+    const target = milliseconds === null ? null : Math.round(Math.min(largestTarget, Math.max(0, milliseconds)));
     const known = receiver.jitterBufferTarget;
     if (target === known || target !== null && known !== null && Math.abs(target - known) < unnoticed / 2) return;
     receiver.jitterBufferTarget = target;
@@ -77,17 +79,17 @@ export class LipSync {
 
     /** Once each `syncInterval`: aligns these {key, audio, video, stream}, with receivers, and lets go of those before.
      * `shown` is `Grid.shown`. */
-    step(pairs, shown) {
+    async step(pairs, shown) {
         for (const [key, pair] of this.#pairs) {
             // After a rejoin, other receivers carry the same streams.
             if (pairs.some((other) => other.key === key && other.audio === pair.audio && other.video === pair.video)) continue;
-            pair.end();
             this.#pairs.delete(key);
+            pair.end();
         }
         for (const pair of pairs) {
             if (!("jitterBufferTarget" in pair.audio && "jitterBufferTarget" in pair.video)) continue;
             if (!this.#pairs.has(pair.key)) this.#pairs.set(pair.key, new Pair(pair));
         }
-        return Promise.all(pairs.map(({ key, stream }) => this.#pairs.get(key)?.step(shown(stream))));
+        await Promise.all(pairs.map(({ key, stream }) => this.#pairs.get(key)?.step(shown(stream))));
     }
 }
