@@ -1,0 +1,256 @@
+"""How long pictures stop when a client's network or the server fails: Chromium, aiortc and our programs, in turn.
+
+The client publishes and watches a video. Another participant, whose network never fails, does the same. Each is in a network
+namespace. Needs root, chromium, chromium-driver, python3-selenium, python3-aiortc, python3-wsproto and coturn.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from benchmark_program import build
+from figures import ROOT, Failure, head, load_average, page_parser, row, say, write_page
+
+sys.path.insert(0, os.path.join(ROOT, "Tests", "interop", "network"))
+
+from behaviours import (  # noqa: E402
+    KEY, PATTERN, PORT, SECRET, SERVICE, publish, serve, turn_server, view, watcher)
+from hosts import Broken, Network, ip, wait_for  # noqa: E402
+
+CLIENTS = ("Chromium", "aiortc", "ours")
+# Before the fault, and from its end to the end of the measurement.
+SETTLED, AFTER = 4, 25
+INTEROP = os.path.join(ROOT, "Tests", "interop")
+
+
+def cut(seconds):
+    def fault(network, server, client, programs):
+        client.set_cable(False)
+        time.sleep(seconds)
+        client.set_cable(True)
+    return fault
+
+
+def one_direction(seconds, towards_server):
+    def fault(network, server, client, programs):
+        receiver, sender = (server, client) if towards_server else (client, server)
+        with receiver:
+            ip("rule", "add", "preference", "10", "lookup", "local")
+            ip("rule", "delete", "preference", "0", "lookup", "local")
+            ip("rule", "add", "preference", "5", "iif", "eth0", "from", sender.address, "blackhole")
+        time.sleep(seconds)
+        with receiver:
+            ip("rule", "delete", "preference", "5")
+    return fault
+
+
+def change_address(network, server, client, programs):
+    client.change_address(client.address.rsplit(".", 1)[0] + ".77")
+
+
+def restart_server(network, server, client, programs):
+    programs["server"].kill()
+    time.sleep(3)
+    programs["server"] = start_server(server)
+
+
+def nothing(network, server, client, programs):
+    pass
+
+
+# How long the fault lasts, and what it is.
+FAULTS = {
+    "none": (0, nothing),
+    "TURN alone": (0, nothing),
+    "3 s cut": (3, cut(3)),
+    "10 s cut": (10, cut(10)),
+    "40 s cut": (40, cut(40)),
+    "10 s nothing towards the server": (10, one_direction(10, True)),
+    "10 s nothing from the server": (10, one_direction(10, False)),
+    "other address": (0, change_address),
+    "server killed, back after 3 s": (3, restart_server),
+}
+
+
+def start_server(host, turn=None):
+    arguments = ["serve", "--listen", f"0.0.0.0:{PORT}", "--open"]
+    environment = dict(KEY)
+    if turn:
+        arguments += ["--turn", f"turn:{turn}?transport=udp"]
+        environment["CONNECTLIVE_TURN_SECRET"] = SECRET
+    program = host.start(*arguments, **environment)
+    program.wait_for_line("Serving rooms at ws://")
+    return program
+
+
+def start_client(kind, host, server, seconds, relay):
+    """What gives the client's own longest pause in seconds, or None if its pictures ended."""
+    address = f"{server.address}:{PORT}"
+    if kind == "ours":
+        policy = ("--ice-policy", "relay") if relay else ()
+        publishing, viewing = publish(host, server, *policy), view(host, server, *policy)
+
+        def finish():
+            stopped = [program for program in (publishing, viewing) if program.process.poll() is not None]
+            for program in (publishing, viewing):
+                if program.process.poll() is None:
+                    program.interrupt()
+            return None if stopped else pauses(host)[0]
+        return finish
+    if kind == "Chromium":
+        command = [os.path.join(INTEROP, "chromium.py"), "--page", f"http://{address}/?room=r&join=1",
+                   "--seconds", "30", "--until-expected", "--expect-video-from-others", "1", "--expect-publishing", "5",
+                   "--then-watch", str(seconds), f"--flag=--unsafely-treat-insecure-origin-as-secure=http://{address}"]
+    else:
+        command = [os.path.join(ROOT, "Benchmarks", "peers", "aiortc_participant.py"), "--server", f"http://{address}",
+                   "--service-id", SERVICE, "--service-secret", SECRET, "--room", "r", "--seconds", str(seconds)]
+    with host:
+        process = subprocess.Popen([sys.executable, *command, *(["--relay"] if relay else [])], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def finish():
+        output, errors = process.communicate(timeout=seconds + 90)
+        lines = [line for line in output.splitlines() if line.startswith("{")]
+        if not lines:
+            raise Broken(f"{kind} ended with {process.returncode}: {errors.strip()[-300:]}")
+        report = json.loads(lines[-1])
+        if kind == "aiortc":
+            return None if report.get("ended") or report.get("silent", 0) > 5 else report["longest"]
+        if "watched" not in report:
+            raise Broken(f"{kind}: {report['sentence']}")
+        return report["watched"]["longestPause"] if report["watched"]["framesDecoded"] else None
+    return finish
+
+
+def pauses(host):
+    """The longest pause of each video that a viewer's report has, the longest-lived first."""
+    with open(os.path.join(host.folder, "report.json"), encoding="utf-8") as file:
+        videos = [stream for stream in json.load(file)["streams"] if stream["media"] == "video"]
+    return [video["longestGapMs"] / 1000 for video in videos]
+
+
+class Deliveries:
+    """The longest time in which a host gets next to nothing, in seconds. It counts bytes, so it also sees what a report does not:
+    a time after which other videos begin."""
+
+    # Bytes in each interval, of a video of about 100 kbit/s.
+    INTERVAL, LEAST = 0.25, 1000
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+        self.longest = {host.name: 0.0 for host in hosts}
+        self.isOver = threading.Event()
+        self.thread = threading.Thread(target=self._count)
+        self.thread.start()
+
+    def _count(self):
+        before = {host.name: host.bytes_received() for host in self.hosts}
+        since = dict.fromkeys(before, time.monotonic())
+        while not self.isOver.wait(self.INTERVAL):
+            for host in self.hosts:
+                count, now = host.bytes_received(), time.monotonic()
+                if count - before[host.name] >= self.LEAST:
+                    since[host.name] = now
+                before[host.name] = count
+                self.longest[host.name] = max(self.longest[host.name], now - since[host.name])
+
+    def end(self):
+        self.isOver.set()
+        self.thread.join()
+        return self.longest
+
+
+def measure(network, kind, name):
+    lasts, fault = FAULTS[name]
+    server, other, observer, client = (network.host(host) for host in ("server", "other", "observer", "client"))
+    relay = name == "TURN alone"
+    place = None
+    if relay:
+        host = network.host("turn")
+        turn_server(host, SECRET)
+        place = f"{host.address}:3478"
+        server.block_udp_from(client)
+    programs = {"server": start_server(server, place)}
+    publish(other, server)
+    seen = watcher(server, "127.0.0.1")
+    finish = start_client(kind, client, server, SETTLED + lasts + AFTER + 4, relay)
+    seen.wait_for_publisher(0, 60)
+    observing = view(observer, server)
+    observing.wait_for_line("and 1 more", 40)
+    time.sleep(SETTLED)
+    deliveries, begun = Deliveries([client, observer]), time.monotonic()
+    fault(network, server, client, programs)
+    while time.monotonic() < begun + lasts + AFTER:
+        time.sleep(0.1)
+    silent = deliveries.end()
+    left = [message for _, message in seen.messages if message["type"] == "participantLeft"]
+    own = finish()
+    observing.interrupt()
+    return {"own": own and max(own, silent[client.name]), "seen": max([*pauses(observer), silent[observer.name]]),
+            "left": len(left)}
+
+
+def inside(options):
+    os.environ["CONNECTLIVE"] = options.connectlive
+    with tempfile.TemporaryDirectory(prefix="roaming-") as folder:
+        network = Network(folder, dict(os.environ))
+        try:
+            print(json.dumps(measure(network, options.client, options.fault)))
+        finally:
+            network.close()
+
+
+def main(arguments, facts):
+    parser = page_parser("roaming", __doc__)
+    parser.add_argument("--only", help="one fault")
+    options = parser.parse_args(arguments)
+    if os.geteuid() != 0:
+        raise Failure("This benchmark needs root.")
+    program, before, cells = build("connectlive"), load_average(), {}
+    for name in FAULTS:
+        if options.only in (None, name):
+            for kind in CLIENTS:
+                say(f"roaming: {name}, {kind}")
+                done = subprocess.run(
+                    ["unshare", "--net", sys.executable, __file__, "--connectlive", program, "--client", kind, "--fault",
+                     name], capture_output=True, text=True, timeout=300)
+                lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+                cells[name, kind] = json.loads(lines[-1]) if done.returncode == 0 and lines else None
+                say(f"   {cells[name, kind] or done.stderr.strip()[-400:]}")
+    write_page(options.output, "roaming", "networks and servers that fail", facts, page(cells), before)
+    return []
+
+
+def page(cells):
+    """`own` is None if the client's pictures ended; `left` counts participants that the others saw leave."""
+    lines = [
+        "A client publishes and watches a video, and so does another participant, whose network never fails. Each is in a "
+        "network namespace of its own. *Sees* is the longest time without a picture at the client, and *is seen* at the "
+        f"other one, in seconds; the fault is in them. Each fault begins {SETTLED} s after all pictures move, and {AFTER} s "
+        "are watched after it. Ours is `connectlive publish` and `view`, Chromium is the room page, and aiortc an example "
+        "client that neither resumes nor restarts ICE.", "",
+        *head("fault", *(f"{kind}: sees" if index == 0 else "is seen" for kind in CLIENTS for index in (0, 1)),
+              "seen to leave")]
+    for name in dict.fromkeys(name for name, _ in cells):
+        found = [cells[name, kind] for kind in CLIENTS]
+        lines.append(row(name, *(text for cell in found for text in words(cell)),
+                         ", ".join(kind for kind, cell in zip(CLIENTS, found) if cell and cell["left"]) or "nobody"))
+    return lines
+
+
+def words(cell):
+    if cell is None:
+        return "failed", "failed"
+    own = "ended" if cell["own"] is None else f"{cell['own']:.1f}"
+    return own, "ended" if cell["own"] is None else f"{cell['seen']:.1f}"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    for flag in ("--connectlive", "--client", "--fault"):
+        parser.add_argument(flag, required=True)
+    inside(parser.parse_args())
