@@ -5,7 +5,7 @@ internal import PeerIO
 internal import RTP
 internal import RoomClient
 
-/// What a publisher knows of its link, five times a second. `at` is CLOCK_MONOTONIC in seconds.
+/// The link as its publisher estimates it, five times a second. `at` is CLOCK_MONOTONIC in seconds.
 struct SendingSample: Codable, Sendable {
     var at: Double
     var bitsPerSecond: Double?
