@@ -5,6 +5,7 @@ root, chromium, chromium-driver and python3-selenium.
 """
 import contextlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ import tempfile
 from benchmark_program import build
 from emulated_link import FAR, EmulatedLink
 from figures import ROOT, Failure, head, load_average, page_parser, row, say, write_file, write_page
-from svg_plot import panel, svg
+from time_plot import Panel, against_time
 
 SIZE, RATE, MOST = "960x540", 25, 2_500_000
 PORT = 7880
@@ -42,7 +43,11 @@ SCENARIOS = {
     "LTE, driving": (link(recorded("lte-driving"), 2500, delay=35, jitter=2, queue=0.6), 60),
     "LTE, standing": (link(recorded("lte-standing"), 4000, delay=30, jitter=2, queue=0.6), 60),
 }
-COLORS = {"chromium": "#d95f02", "ours": "#1b6ca8"}
+# As in links.py: distinct for colour-blind readers.
+STYLES = {"chromium": "stroke='#d55e00' stroke-width='1.5'", "ours": "stroke='#0072b2' stroke-width='1.5'"}
+LINK = "fill='#e3e3e3' stroke='#b5b5b5'"
+# Of the plots, in seconds.
+STEP = 0.5
 
 
 def make_films(folder):
@@ -107,12 +112,12 @@ def measure(sender, settings, seconds, films, programs):
     return figures(record["packets"], [point for point in estimates if 0 <= point[0] <= seconds], settings, seconds)
 
 
-def carried(settings, begin, end):
-    """Bytes that the link carries at most. More than the film needs does not count."""
+def carried(settings, begin, end, most=MOST / 1000):
+    """Bytes that the link carries, counting no more than `most` kbit/s: those of the film."""
     rates, total = settings["rates"], 0.0
     for index, (at, rate) in enumerate(rates):
         until = rates[index + 1][0] if index + 1 < len(rates) else end
-        total += max(0.0, min(until, end) - max(at, begin)) * min(rate, MOST / 1000) * 125
+        total += max(0.0, min(until, end) - max(at, begin)) * min(rate, most) * 125
     return total
 
 
@@ -122,14 +127,13 @@ def figures(packets, estimates, settings, seconds):
     # A frame counts when its last packet has come.
     ends = [left for left, _, media in delivered if media and media[2]]
     gaps = [after - before for before, after in zip(ends, ends[1:])]
+    steps = [index * STEP for index in range(int(seconds / STEP))]
     return {
-        "estimates": estimates,
-        "delivered": [(second + 0.5, sum(size for left, size, _ in delivered if second <= left < second + 1) / 125)
-                      for second in range(int(seconds))],
-        "queue": [(second / 2, max([(left - came) * 1000 for came, _, left, _ in packets
-                                    if left is not None and second / 2 <= came < (second + 1) / 2], default=0))
-                  for second in range(int(seconds) * 2)],
-        "use": sum(size for left, size, _ in delivered) / carried(settings, 0, seconds),
+        "estimate": [next((rate for at, rate in reversed(estimates) if at < step + STEP), 0) for step in steps],
+        "received": [sum(size for left, size, _ in delivered if step <= left < step + STEP) / 125 / STEP for step in steps],
+        "queue": [max([(left - came) * 1000 for came, _, left, _ in packets
+                       if left is not None and step <= came < step + STEP], default=0) for step in steps],
+        "use": sum(size for _, size, _ in delivered) / carried(settings, 0, seconds),
         "queueMedian": waits[len(waits) // 2], "queueHigh": waits[int(len(waits) * 0.95)],
         "dropped": sum(left is None for _, _, left, _ in packets) / len(packets),
         "freezes": sum(gap > FREEZE for gap in gaps) * 60 / seconds,
@@ -155,33 +159,30 @@ def page(found, folder):
             lines.append(row(name if key == "use" else "", label, f"{theirs:.{digits}f}", f"{ours:.{digits}f}", ratio))
     for name in names:
         short = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
-        plot = write_file(folder, f"chromium-{short}.svg", svg(panels(name, found)))
-        lines += ["", f"## {name}", "", f"![Estimates, delivered rates and queues: {name}]({plot})"]
+        plot = write_file(folder, f"chromium-{short}.svg", drawn(name, found))
+        lines += ["", f"## {name}", "", f"![Estimates, received rates and queues: {name}]({plot})"]
     return lines
 
 
-def panels(name, found):
+def drawn(name, found):
     settings, seconds = SCENARIOS[name]
-    rates = settings["rates"]
-    # Steps, and no more than the plot can show.
-    steps = [(at, min(rate, 4000)) for index, (begin, rate) in enumerate(rates) if begin < seconds
-             for at in (begin, min(rates[index + 1][0] if index + 1 < len(rates) else seconds, seconds))]
-    both = [(sender, "Chromium" if sender == "chromium" else "ours", COLORS[sender]) for sender in SENDERS]
+    link = [carried(settings, step * STEP, (step + 1) * STEP, math.inf) / 125 / STEP for step in range(int(seconds / STEP))]
 
-    def drawn(key):
-        return [(label, color, False, found[name, sender][key]) for sender, label, color in both]
+    def lines(key):
+        return [("Chromium" if sender == "chromium" else "ours", STYLES[sender], found[name, sender][key])
+                for sender in SENDERS]
 
-    behind = ("link", "#999", False, steps)
-    return [
-        panel([behind, *drawn("estimates")], "seconds", "kbit/s", "Estimate", False, False, has_dots=False),
-        panel([behind, *drawn("delivered")], "seconds", "kbit/s", "Delivered", False, False, has_dots=False),
-        panel(drawn("queue"), "seconds", "ms", "Longest wait in the queue", False, False, has_dots=False)]
+    # More than the film needs may go unused.
+    most = min(max(link), 1.5 * MOST / 1000)
+    return against_time(name, STEP, [
+        Panel("estimate, kbit/s", 150, lines("estimate"), ("link", LINK, link), most=most),
+        Panel("received, kbit/s", 150, lines("received"), ("link", LINK, link), most=most),
+        Panel("queue, ms", 90, lines("queue"))])
 
 
 def main(arguments, facts):
     parser = page_parser("chromium", __doc__)
     parser.add_argument("--only", help="one scenario")
-    parser.add_argument("--json", help="keep all figures in this file")
     options = parser.parse_args(arguments)
     if os.geteuid() != 0:
         raise Failure("This benchmark needs root.")
@@ -195,8 +196,5 @@ def main(arguments, facts):
                     say(f"chromium: {name}, {sender}")
                     found[name, sender] = measure(sender, settings, seconds, films, programs)
                     say(json.dumps({key: value for key, value in found[name, sender].items() if not isinstance(value, list)}))
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({f"{name}|{sender}": value for (name, sender), value in found.items()}, file)
     write_page(options.output, "chromium", "publishing beside Chromium", facts, page(found, options.output), before)
     return []

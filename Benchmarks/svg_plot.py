@@ -58,8 +58,8 @@ def apart(places, distance=15):
     return [moved[index] for index in range(len(places))]
 
 
-def panel(lines, x_label, y_label, title, x_log, y_log, x_ticks=None, has_dots=True):
-    """`lines` are (label, color, dash, points); a point is (x, y). Each point has a dot, except on dense lines."""
+def panel(lines, x_label, y_label, title, x_log, y_log, x_ticks=None):
+    """`lines` are (label, color, dash, points); a point is (x, y)."""
     xs = [x for line in lines for x, _ in line[3]]
     ys = [y for line in lines for _, y in line[3]]
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
@@ -84,8 +84,7 @@ def panel(lines, x_label, y_label, title, x_log, y_log, x_ticks=None, has_dots=T
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in pixels)
         dashes = "stroke-dasharray='5 4'" if dash else ""
         parts.append(f"<polyline points='{path}' fill='none' stroke='{color}' stroke-width='2' {dashes}/>")
-        if has_dots:
-            parts += [f"<circle cx='{a:.1f}' cy='{b:.1f}' r='3' fill='{color}'/>" for a, b in pixels]
+        parts += [f"<circle cx='{a:.1f}' cy='{b:.1f}' r='3' fill='{color}'/>" for a, b in pixels]
         # Readable on a line of another.
         halo = "stroke='white' stroke-width='4' paint-order='stroke'"
         parts.append(text(x + 8, y + 4, label, color=color, extra=halo))
