@@ -29,8 +29,8 @@ def link(rates, nominal, delay=50, jitter=0, loss=0.0, queue=0.3):
         "rates": rates, "delay": delay, "jitter": jitter, "loss": loss, "queue": int(queue * nominal * 125), "seed": 1}
 
 
-def recorded(name):
-    with open(os.path.join(ROOT, "Benchmarks", "recorded-links", f"{name}.txt")) as file:
+def generated(name):
+    with open(os.path.join(ROOT, "Benchmarks", "generated-links", f"{name}.txt")) as file:
         pairs = [line.split() for line in file if not line.startswith("#")]
     return [(float(at), int(rate)) for at, rate in pairs]
 
@@ -39,9 +39,9 @@ SCENARIOS = {
     "RFC 8867 5.1": (link([(0, 1000), (40, 2500), (60, 600), (80, 1000)], 1000), 100),
     "2 s without delivery": (link([(0, 2000), (20, 0), (22, 2000)], 2000), 40),
     "5 % random loss": (link([(0, 1500)], 1500, loss=0.05), 40),
-    "3G, walking": (link(recorded("3g-walking"), 900, delay=60, jitter=2, queue=0.6), 60),
-    "LTE, driving": (link(recorded("lte-driving"), 2500, delay=35, jitter=2, queue=0.6), 60),
-    "LTE, standing": (link(recorded("lte-standing"), 4000, delay=30, jitter=2, queue=0.6), 60),
+    "3G, walking": (link(generated("3g-walking"), 900, delay=60, jitter=2, queue=0.6), 60),
+    "LTE, driving": (link(generated("lte-driving"), 2500, delay=35, jitter=2, queue=0.6), 60),
+    "LTE, standing": (link(generated("lte-standing"), 4000, delay=30, jitter=2, queue=0.6), 60),
 }
 # As in links.py: distinct for colour-blind readers.
 STYLES = {"chromium": "stroke='#d55e00' stroke-width='1.5'", "ours": "stroke='#0072b2' stroke-width='1.5'"}

@@ -1,4 +1,4 @@
-"""How long pictures stop when a client's network or the server fails: Chromium, aiortc and our programs, in turn.
+"""How long frames stop when a client's network or the server fails: Chromium, aiortc and our programs, in turn.
 
 The client publishes and watches a video. Another participant, whose network never fails, does the same. Each is in a network
 namespace. Needs root, chromium, chromium-driver, python3-selenium, python3-aiortc, python3-wsproto and coturn.
@@ -88,7 +88,7 @@ def start_server(host, turn=None):
 
 
 def start_client(kind, host, server, seconds, relay):
-    """What gives the client's own longest pause in seconds, or None if its pictures ended."""
+    """Returns a function that gives the client's own longest pause in seconds, or None if its frames ended."""
     address = f"{server.address}:{PORT}"
     if kind == "ours":
         policy = ("--ice-policy", "relay") if relay else ()
@@ -226,11 +226,11 @@ def main(arguments, facts):
 
 
 def page(cells):
-    """`own` is None if the client's pictures ended; `left` counts participants that the others saw leave."""
+    """`own` is None if the client's frames ended; `left` counts participants that the others saw leave."""
     lines = [
         "A client publishes and watches a video, and so does another participant, whose network never fails. Each is in a "
-        "network namespace of its own. *Sees* is the longest time without a picture at the client, and *is seen* at the "
-        f"other one, in seconds; the fault is in them. Each fault begins {SETTLED} s after all pictures move, and {AFTER} s "
+        "network namespace of its own. *Sees* is the longest time without a frame at the client, and *is seen* at the "
+        f"other one, in seconds; the fault is in them. Each fault begins {SETTLED} s after all videos move, and {AFTER} s "
         "are watched after it. Ours is `connectlive publish` and `view`, Chromium is the room page, and aiortc an example "
         "client that neither resumes nor restarts ICE.", "",
         *head("fault", *(f"{kind}: sees" if index == 0 else "is seen" for kind in CLIENTS for index in (0, 1)),

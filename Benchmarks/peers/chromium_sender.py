@@ -29,16 +29,14 @@ RTCRtpSender.prototype.setParameters = async () => {};
 ESTIMATE = """
 const done = arguments[arguments.length - 1];
 (async () => {
-    let rate = null, delay = null, limited = null, size = null;
+    let rate = null;
     for (const peer of window.peers ?? []) {
         if (peer.connectionState !== 'connected' || !peer.getSenders().some((sender) => sender.track)) continue;
         for (const entry of (await peer.getStats()).values()) {
             if (entry.type === 'candidate-pair' && entry.availableOutgoingBitrate) rate = entry.availableOutgoingBitrate;
-            if (entry.type === 'outbound-rtp' && entry.kind === 'video')
-                [limited, size] = [entry.qualityLimitationReason, `${entry.frameWidth}x${entry.frameHeight}`];
         }
     }
-    return { bitsPerSecond: rate, limited, size };
+    return { bitsPerSecond: rate };
 })().then(done, () => done(null));
 """
 

@@ -66,8 +66,14 @@ struct PlayoutDelayTests {
 
     @Test func `the delay has a bound`() throws {
         var video = Video()
-        let targets = video.run(seconds: 60) { $0 % 5 == 4 ? 2 : 0 }
+        let targets = video.run(seconds: 60) { $0 % 5 == 4 ? 0.399 : 0 }
         #expect(try #require(targets.max()) == PlayoutDelay.maximum)
+    }
+
+    @Test func `frames that no delay would have helped do not count`() throws {
+        var video = Video()
+        let targets = video.run(seconds: 60) { $0 % 5 == 4 ? 0.5 : 0 }
+        #expect(try #require(targets.max()) == 0)
     }
 
     @Test func `clocks that drift apart add nothing`() throws {

@@ -232,7 +232,8 @@ private struct EncodingCamera {
         let made = try CommandLineTool.run(["run", graph], folder: folder)
         try #require(made.status == 0, "\(made.error)")
         let frames = Self.frames(of: Array(try Data(contentsOf: URL(fileURLWithPath: film))))
-        try #require(frames.count == 60)
+        // The pattern is live, so a busy machine may drop a frame.
+        try #require((50...60).contains(frames.count))
         let camera: [String: Any] = [
             "version": 1, "driver": "uvcvideo", "card": "Webcam", "bus": "usb-0000:00:14.0-1",
             "formats": [

@@ -92,7 +92,7 @@ import Testing
         #expect(await RoomNews().outgoingLines(statistics) == [])
         statistics.lostSeconds = 20
         statistics.published = []
-        #expect(StatusLine.publishing(statistics, .live) == "the server is lost for 20 s")
+        #expect(StatusLine.publishing(statistics, .live) == "the server has been lost for 20 s")
     }
 
     @Test func `a viewer without frames is told about the link, and not to look for a publisher`() {

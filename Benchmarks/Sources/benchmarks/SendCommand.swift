@@ -9,7 +9,6 @@ internal import RoomClient
 struct SendingSample: Codable, Sendable {
     var at: Double
     var bitsPerSecond: Double?
-    var queueMilliseconds: Double?
 }
 
 /// Publishes the video of a file, as an application with the SDK does.
@@ -47,8 +46,7 @@ struct SendCommand: AsyncParsableCommand {
             let statistics = await publisher.room.statistics()
             try printJSON(
                 SendingSample(
-                    at: Double(EventLoop.now.nanoseconds) / 1e9, bitsPerSecond: statistics.sendingBitsPerSecond,
-                    queueMilliseconds: statistics.sendingQueueMilliseconds))
+                    at: Double(EventLoop.now.nanoseconds) / 1e9, bitsPerSecond: statistics.sendingBitsPerSecond))
             try await Task.sleep(for: .milliseconds(200))
         }
         publisher.room.disconnect()

@@ -66,7 +66,7 @@ struct StatusLine {
 
     /// Why nothing flows at present, and since when. Nil if media flows.
     private static func outage(_ statistics: RoomStatistics, ifInterrupted words: String) -> String? {
-        if let seconds = statistics.lostSeconds { return "the server is lost for \(number(seconds, 0)) s" }
+        if let seconds = statistics.lostSeconds { return "the server has been lost for \(number(seconds, 0)) s" }
         return statistics.interruptedSeconds.map { "\(words) \(number($0, 0)) s" }
     }
 

@@ -25,7 +25,7 @@ package enum RoomEvent: Sendable {
     case reconnecting(attempt: Int, RoomError)
     /// The connection is back. After it joined again, earlier events report the participants and streams that are new or gone.
     case reconnected(Return)
-    /// Media reaches the server no longer, or none arrives from it, for this time already. The connection looks for another way.
+    /// No media has reached the server, or arrived from it, for this many seconds. The connection looks for another way.
     case mediaInterrupted(isOutgoing: Bool, seconds: Double)
     /// Media flows again, after this time.
     case mediaRestored(seconds: Double)

@@ -184,14 +184,9 @@ struct SendTimes {
         }
     }
 
-    /// Whether a sent packet is older than `RepairBounds.longestAge`, but for the interval between two notes.
+    /// Whether a sent packet is older than `RepairBounds.longestAge`, but for the interval between two notes. A packet that
+    /// was the last one before a pause is missed only after it, so the age is that of the packets that followed.
     func isOld(_ number: SequenceNumber, now: MonotonicTime) -> Bool {
-        // The packets before the first one after the bound are older.
-        var first: SequenceNumber?
-        for note in notes where now - note.at <= RepairBounds.longestAge {
-            if first.map({ note.number.distance(from: $0) < 0 }) ?? true { first = note.number }
-        }
-        guard let first else { return !notes.isEmpty && now - last > RepairBounds.longestAge + Self.interval }
-        return number.distance(from: first) < 0 && notes.contains { now - $0.at > RepairBounds.longestAge }
+        notes.contains { now - $0.at > RepairBounds.longestAge && $0.number.distance(from: number) > 0 }
     }
 }

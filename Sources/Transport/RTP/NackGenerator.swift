@@ -30,6 +30,8 @@ public struct NackGenerator: Sendable {
         /// The gap between two packets that may be due to the path. The rest is a pause of the stream.
         public var longestGap = TimeInterval.milliseconds(100)
         public var maximumTries = 16
+        /// Before the round trip is measured.
+        public var maximumBlindTries = 4
         /// If more packets are missing, all are given up.
         public var maximumMissing = 500
 
@@ -146,6 +148,14 @@ public struct NackGenerator: Sendable {
         return low < missing.count && missing[low].number == number ? low : nil
     }
 
+    /// When to give the packet up. The response to the first request counts even if it is late: a forwarded packet may be in
+    /// time for another receiver, and a keyframe costs more.
+    ///
+    /// - Parameter response: the latest time of it.
+    private static func end(of entry: Missing, _ response: TimeInterval) -> MonotonicTime {
+        max(entry.deadline, entry.since + response)
+    }
+
     /// When to request the packet. `.never` if no response would be in time.
     private func due(_ entry: Missing, _ timing: RepairTiming) -> MonotonicTime {
         guard entry.tries > 0 else {
@@ -153,7 +163,9 @@ public struct NackGenerator: Sendable {
             let isPassed = (highest ?? 0) >= entry.number + limits.reorderPackets
             return isPassed ? entry.since : entry.since + limits.reorderTime
         }
-        guard entry.tries < limits.maximumTries else { return .never }
+        // Without a measured round trip, many requests may be on their way to a distant peer.
+        let most = timing == .unknown ? limits.maximumBlindTries : limits.maximumTries
+        guard entry.tries < most else { return .never }
         let isFirst = entry.tries == 1
         let usual = isFirst ? timing.response : timing.roundTrip / 3
         let shortest = isFirst ? timing.roundTrip / 2 : timing.roundTrip / 4
@@ -175,7 +187,8 @@ public struct NackGenerator: Sendable {
     @usableFromInline
     func firstDue(_ timing: RepairTiming) -> MonotonicTime {
         var next = MonotonicTime.never
-        for entry in missing { next = min(next, min(due(entry, timing), entry.deadline)) }
+        let response = min(timing.response + limits.longestGap, RepairBounds.longestAge)
+        for entry in missing { next = min(next, min(due(entry, timing), Self.end(of: entry, response))) }
         return next
     }
 
@@ -185,7 +198,8 @@ public struct NackGenerator: Sendable {
         into lost: inout [SequenceNumber], now: MonotonicTime, _ timing: RepairTiming
     ) -> Bool {
         let before = missing.count
-        missing.removeAll { now >= $0.deadline }
+        let response = min(timing.response + limits.longestGap, RepairBounds.longestAge)
+        missing.removeAll { now >= Self.end(of: $0, response) }
         abandoned += before - missing.count
         for index in missing.indices where due(missing[index], timing) <= now {
             if missing[index].tries == 0 { missing[index].firstAsked = now }

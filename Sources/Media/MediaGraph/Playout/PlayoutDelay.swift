@@ -79,6 +79,8 @@ package struct PlayoutDelay: Sendable {
         let transit = transit(of: unwrapped, at: time)
         bases.now = min(bases.now, transit)
         let lateness = max(0, transit - base - Self.tolerance)
+        // No delay would have been long enough.
+        guard lateness <= Self.maximum else { return }
         let bucket = min(Self.buckets - 1, Int((lateness / Self.bucket).rounded(.up)))
         let isLate = note(unwrapped, bucket) && Double(bucket) * Self.bucket > target
         if isLate || quantileAt.map({ time.seconds(since: $0) >= Self.interval }) ?? true {
@@ -98,8 +100,8 @@ package struct PlayoutDelay: Sendable {
         return min(began.time + .nanoseconds(Int64(elapsed * 1e9)), latest)
     }
 
-    /// Forgets the path and the stream's timestamps, not the delay.
-    private mutating func restart() {
+    /// Forgets the path and the stream's timestamps, not the delay: after a time in which nobody measured, too.
+    package mutating func restart() {
         (newest, began, baseSince) = (nil, nil, nil)
         bases = (.infinity, .infinity)
         recent.removeAll(keepingCapacity: true)
@@ -139,7 +141,9 @@ package struct PlayoutDelay: Sendable {
         guard let since = baseSince else { return baseSince = time }
         guard time.seconds(since: since) >= Self.baseSpan else { return }
         baseSince = time
-        bases = (.infinity, bases.now)
+        // After a silence, the clocks may have drifted.
+        let isLong = time.seconds(since: since) >= 2 * Self.baseSpan
+        bases = (.infinity, isLong ? .infinity : bases.now)
     }
 
     /// A frame is as late as its last packet. Returns whether the packet is the latest one of its frame.

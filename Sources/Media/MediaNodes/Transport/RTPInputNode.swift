@@ -13,8 +13,11 @@ package final class RTPInputNode: NodeType, RunningNode {
         /// Whether a packet has been pushed.
         var hasBegun = false
         var playout: PlayoutDelay
-        /// The delay that the elements have, in seconds.
+        /// The delay that the elements have, in seconds, and whether they have had any.
         var applied = 0.0
+        var isHolding = false
+        /// Whether the pipeline was paused when the last packet came.
+        var hasRested = false
         /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
@@ -149,11 +152,14 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     private func watch(_ depayloader: Element) {
         let times = Mutex(RisingTimes())
-        jitterBuffer.source.watchBuffers { [timestamps] buffer in
-            guard let measured = buffer.timestamp else { return }
+        let isHeld = hold != nil
+        jitterBuffer.source.watchBuffers { [timestamps, pipeline] buffer in
+            guard var measured = buffer.timestamp else { return }
+            // After a stall, the jitter buffer is up to a second ahead, and frames would wait for that.
+            if isHeld, let now = pipeline.value?.runningTime { measured = min(measured, now) }
             guard let rtp = buffer.read(rtpTimestamp(of:)) ?? nil else { return }
             let time = times.withLock { $0.next(rtp, at: measured) }
-            if time != measured { buffer.retime(to: time) }
+            if time != buffer.timestamp { buffer.retime(to: time) }
             timestamps.remember(rtp, at: time)
         }
         depayloader.source.watchBuffers { [weak self] _ in
@@ -204,7 +210,11 @@ package final class RTPInputNode: NodeType, RunningNode {
         state.withLock { state in
             state.counts.packetsReceived += 1
             guard let time, push(packet, at: time, &state) else { return state.counts.packetsDropped += 1 }
-            if hold != nil { follow(packet, at: time, &state) }
+            guard hold != nil else { return }
+            // While the pipeline rests, its time does, too.
+            let rests = pipeline.value?.isPaused ?? true
+            if !rests { follow(packet, at: time, &state) }
+            state.hasRested = rests
         }
     }
 
@@ -214,12 +224,15 @@ package final class RTPInputNode: NodeType, RunningNode {
     /// Lets the playout delay follow the arrival of a packet.
     private func follow(_ packet: RawSpan, at time: UInt64, _ state: inout State) {
         guard let timestamp = rtpTimestamp(of: packet) else { return }
+        if state.hasRested { state.playout.restart() }
         state.playout.arrived(timestamp, at: MediaTime(nanoseconds: time))
         let target = state.playout.target
         guard abs(target - state.applied) >= Self.step || target == 0 && state.applied > 0 else { return }
         state.applied = target
         try? hold?.set("ts-offset", .integer(Int(target * 1e9)))
-        try? hold?.set("sync", .flag(target > 0))
+        guard !state.isHolding else { return }
+        state.isHolding = true
+        try? hold?.set("sync", true)
     }
 
     /// The first packet is pushed as that of the stream if it begins a keyframe, or audio.

@@ -24,11 +24,7 @@ extension RoomStatistics.Received {
         public var cause: Cause
         /// Whether frames are missing: the link has no room for them, or the publisher sends none.
         public var lacksFrames: Bool
-        /// Of the layer that arrives, in pixels. Nil for a video in one size, and if it is unknown.
-        public var width: Int?
-        /// Likewise.
-        public var height: Int?
-        /// Of the publisher's largest layer.
+        /// Of the publisher's largest layer, in pixels. Nil for a video in one size, and if it is unknown.
         public var fullWidth: Int?
         /// Likewise.
         public var fullHeight: Int?
@@ -50,7 +46,6 @@ extension RoomStatistics.Received {
             case nil: return nil
             }
             lacksFrames = quality.lacksFrames
-            (width, height) = (quality.width, quality.height)
             (fullWidth, fullHeight) = (quality.fullWidth, quality.fullHeight)
         }
     }

@@ -146,8 +146,9 @@ public struct RoomStatistics: Sendable {
         public var limitation = Limitation.none
         /// Whether no frame was dropped upstream of the encoder in the last seconds.
         public var encoderKeepsUp = true
-        /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. Size and rates of the
-        /// encoder above are then those of the largest layer that is sent, and the others are sums. Counters of the encoder are those of the smallest layer, which is always sent.
+        /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. Above, size and rates of
+        /// the encoder are then those of the largest layer that is sent, counters of the encoder those of the smallest one,
+        /// which is always sent, and all else are sums.
         public var layers: [Layer] = []
         /// All of them in one. Nil without layers.
         package var layeredQuality: VideoQuality?
