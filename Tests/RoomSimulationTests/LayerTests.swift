@@ -240,7 +240,7 @@ struct LayerTests {
         // The estimate has collapsed, and recovers while the lowest layer flows.
         let narrow = try #require(try stage.run(6).viewers.first).shown
         let later = try #require(try stage.run(4).viewers.first).shown
-        #expect(later - narrow > 80, "\(later - narrow)")
+        #expect(later - narrow > 90, "\(later - narrow)")
         layers = stage.layers(in: try stage.run(20))
         #expect(layers == [2])
     }
