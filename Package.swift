@@ -149,7 +149,7 @@ let package = Package(
         .executableTarget(
             name: "benchmarks",
             dependencies: [
-                "ConnectLiveSDK", "RoomServer", "RoomClient", "RoomProtocol", "RTP", "PeerSession", "PeerLoop",
+                "ConnectLiveSDK", "RoomServer", "RoomClient", "ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerLoop",
                 "PeerIO", "ICELite", "CEpoll",
                 "MediaGraph", log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio,
