@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 
 from benchmark_program import build
 from chromium_links import KEY, PORT, link, running
@@ -23,7 +24,8 @@ PARTICIPANTS = (
     ("packets", 200, 1, 160), ("packets", 300, 2, 160), ("packets", 600, 1, 320), ("packets", 1000, 2, 320),
     ("packets", 2000, 1, 640), ("packets", 5000, 3, 640), ("packets", 20000, 9, 640), ("SDK", 1500, 3, 320),
     ("SDK", 4000, 2, 640), ("Chromium", 8000, 9, None))
-SETTLED, WATCHED = 14, 40
+# When those without recorded layers start, when all begin to watch, and for how long they do.
+LATER, SETTLED, WATCHED = 3, 14, 40
 
 
 def record(folder, program):
@@ -47,12 +49,13 @@ def record(folder, program):
 def command(number, programs, layers):
     kind, _, watch, _ = PARTICIPANTS[number]
     server = f"{ends(number)[0]}:{PORT}"
+    settled = SETTLED if kind == "packets" else SETTLED - LATER
     if kind == "Chromium":
         return [os.path.join(ROOT, "Benchmarks", "peers", "chromium_watcher.py"), "--page",
                 f"http://{server}/?room=mixed&join=1&size=320x180", "--seconds", str(WATCHED)]
     return [programs["benchmarks"], "participant", "--server", f"ws://{server}", "--service-id",
             KEY["CONNECTLIVE_SERVICE_ID"], "--service-secret", KEY["CONNECTLIVE_SERVICE_SECRET"], "--room", "mixed",
-            "--watch", str(watch), "--watch-after", str(SETTLED), "--seconds", str(SETTLED + WATCHED),
+            "--watch", str(watch), "--watch-after", str(settled), "--seconds", str(settled + WATCHED),
             *(["--layers", *layers] if kind == "packets" else [])]
 
 
@@ -67,9 +70,14 @@ def measure(programs, layers):
         for line in server.stdout:
             if "Serving rooms" in line:
                 break
-        started = [stack.enter_context(running(
-            between.inside(between.fars[number], *command(number, programs, layers)), stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE)) for number in range(len(PARTICIPANTS))]
+        started = []
+        for number, (kind, *_) in enumerate(PARTICIPANTS):
+            # The first streams are the recorded ones.
+            if len(started) == sum(each[0] == "packets" for each in PARTICIPANTS):
+                time.sleep(LATER)
+            started.append(stack.enter_context(running(
+                between.inside(between.fars[number], *command(number, programs, layers)), stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE)))
         reports = []
         for (kind, rate, _, _), process in zip(PARTICIPANTS, started):
             output, errors = process.communicate(timeout=SETTLED + WATCHED + 60)
@@ -116,10 +124,10 @@ def page(reports):
     for (kind, rate, _, best), videos in zip(PARTICIPANTS, reports):
         found = figures(videos, best)
         lines.append(row(
-            kind, rate, found["videos"], best or "by its tile", ", ".join(map(str, found["widths"])),
+            kind, str(rate), str(found["videos"]), str(best or "by its tile"), ", ".join(map(str, found["widths"])),
             "" if found["reached"] is None else f"{found['reached']:.1f}",
             "" if found["first"] is None else f"{found['first']:.1f}", f"{found['frames']:.1f}", f"{found['freezes']:.1f}",
-            *(("", "", "") if kind == "Chromium" else (found["missing"], found["harmed"], found["seams"]))))
+            *(("", "", "") if kind == "Chromium" else (str(found[key]) for key in ("missing", "harmed", "seams")))))
     return lines
 
 

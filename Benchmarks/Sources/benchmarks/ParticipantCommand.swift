@@ -55,8 +55,9 @@ final class PacketParticipant: Sendable {
     func run() async throws -> [WatchedReport] {
         let end = ContinuousClock.now + .seconds(options.seconds)
         let watchFrom = ContinuousClock.now + .seconds(options.watchAfter)
-        let location = ServerLocation(
-            address: try ServerAddress(options.server), serviceId: options.serviceId, serviceSecret: options.serviceSecret)
+        let location = try ServerLocator(
+            server: options.server, serviceId: options.serviceId, serviceSecret: options.serviceSecret
+        ).locate()
         let token = try await AccessToken.signIn(at: location).token
         var roomOptions = RoomOptions()
         roomOptions.sound = { _, _ in nil }
@@ -203,7 +204,8 @@ final class DecodingParticipant: RoomDelegate, Sendable {
             if let last = state.numbers[stream] {
                 // A recording begins again, once its end is reached.
                 let beganAgain = number < Self.recorded / 3 && last > Self.recorded * 2 / 3
-                if number <= last, !beganAgain { state.reports[stream]?.seams += 1 }
+                // A switch may show a frame once more, in another size.
+                if number < last, !beganAgain { state.reports[stream]?.seams += 1 }
             }
             state.numbers[stream] = number
         }

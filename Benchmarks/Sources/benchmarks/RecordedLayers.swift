@@ -4,6 +4,7 @@ internal import MediaGraph
 internal import PeerLoop
 internal import RTP
 internal import RoomClient
+internal import RoomProtocol
 
 /// The VP8 frames of IVF files: one video, recorded once for each layer.
 struct RecordedLayers: Sendable {
@@ -20,16 +21,15 @@ struct RecordedLayers: Sendable {
 
     /// The frames of each layer, all as many.
     let layers: [[Frame]]
-    /// The frames that are keyframes in all layers.
-    let keyframes: [Int]
     private let places: [[UInt8]: Place]
 
     init(files: [String]) throws {
         let all = try files.map { try Self.frames(of: $0) }
         let count = all.map(\.count).min() ?? 0
         layers = all.map { Array($0.prefix(count)) }
-        keyframes = (0..<count).filter { index in all.allSatisfy { $0[index].isKeyframe } }
-        guard keyframes.first == 0 else { throw BenchmarkError("A recording does not begin with a keyframe.") }
+        guard layers.allSatisfy({ $0.first?.isKeyframe == true }) else {
+            throw BenchmarkError("A recording does not begin with a keyframe.")
+        }
         var places: [[UInt8]: Place] = [:]
         for (layer, frames) in layers.enumerated() {
             for (index, frame) in frames.enumerated() { places[frame.bytes] = Place(layer: layer, index: index) }
@@ -76,15 +76,14 @@ final class RecordedTrack: OutgoingTrack, @unchecked Sendable {
     let layers: [VideoLayer]
 
     private let recording: RecordedLayers
-    private let loop: any Loop
+    private let loop: Loop
     private var index = 0
-    private var isKeyframeWanted = false
     private var pictureID: UInt16 = 0
     private var receiver: TrackReceiver?
     private lazy var timer = loop.makeTimer { [unowned self] in sendFrame() }
     private var due = MonotonicTime.zero
 
-    init(_ recording: RecordedLayers, loop: any Loop) {
+    init(_ recording: RecordedLayers, loop: Loop) {
         self.recording = recording
         self.loop = loop
         layers = VideoLayer.layers(recording.layers.count)
@@ -98,18 +97,13 @@ final class RecordedTrack: OutgoingTrack, @unchecked Sendable {
 
     func connect(_ receiver: TrackReceiver?) { self.receiver = receiver }
 
-    /// It goes on at the next keyframe, in all layers, so that they show the same frame.
-    func requestKeyframe(of layer: VideoLayer) { isKeyframeWanted = true }
-
-    func requestKeyframe() { isKeyframeWanted = true }
+    /// The next keyframe of a recording comes soon enough.
+    func requestKeyframe(of layer: VideoLayer) {}
+    func requestKeyframe() {}
 
     private func sendFrame() {
         let now = loop.now
         let timestamp = UInt32(truncatingIfNeeded: now.nanoseconds * 9 / 100_000)
-        if isKeyframeWanted {
-            isKeyframeWanted = false
-            index = recording.keyframes.first { $0 >= index } ?? 0
-        }
         for (layer, frames) in zip(layers, recording.layers) { send(frames[index], layer, timestamp, now) }
         index = (index + 1) % recording.layers[0].count
         pictureID = (pictureID + 1) & 0x7fff

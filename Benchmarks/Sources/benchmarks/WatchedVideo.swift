@@ -59,7 +59,7 @@ final class PacketCheck: IncomingSink, @unchecked Sendable {
     /// How long it waits for a repair.
     private static let patience = TimeInterval.milliseconds(400)
 
-    private let loop: any Loop
+    private let loop: Loop
     private let recording: RecordedLayers
     private let requestKeyframe: (Int) -> Void
     private(set) var report: WatchedReport
@@ -72,7 +72,7 @@ final class PacketCheck: IncomingSink, @unchecked Sendable {
     private var last: RecordedLayers.Place?
     private var scratch = PacketBuffer()
 
-    init(_ report: WatchedReport, recording: RecordedLayers, loop: any Loop, requestKeyframe: @escaping (Int) -> Void) {
+    init(_ report: WatchedReport, recording: RecordedLayers, loop: Loop, requestKeyframe: @escaping (Int) -> Void) {
         self.loop = loop
         self.report = report
         self.recording = recording

@@ -1,5 +1,5 @@
 package import ClientCore
-internal import PeerIO
+package import PeerIO
 internal import PeerLoop
 internal import RTP
 package import RoomProtocol
