@@ -14,7 +14,8 @@ struct ParticipantCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "participant",
         abstract: "Publishes and watches videos; prints how they came, a line of JSON for each.",
-        discussion: "With --layers, it sends and checks packets without a codec. Otherwise it publishes the test pattern.")
+        discussion:
+            "With --layers, it sends and checks packets without a codec. Otherwise it publishes the test pattern.")
 
     @Option(help: "Server, ws://HOST:PORT.") var server: String
     @Option(help: "Service id.") var serviceId: String

@@ -28,7 +28,8 @@ struct RecordLayersCommand: AsyncParsableCommand {
                 film.video
                     >>> Scale(width: branch.width, height: branch.height)
                     >>> FrameFunction { $0.draw(barCode: count.next()) }
-                    >>> VideoEncoder(.vp8, bitrate: Bitrate(bitsPerSecond: branch.rate), keyframeInterval: keyframeInterval)
+                    >>> VideoEncoder(
+                        .vp8, bitrate: Bitrate(bitsPerSecond: branch.rate), keyframeInterval: keyframeInterval)
                     >>> Recorder(path: "\(folder)/layer-\(branch.width).mkv")
             }
         }

@@ -42,13 +42,14 @@ struct RecordedLayers: Sendable {
         place.layer == last.layer && place.index == (last.index + 1) % layers[last.layer].count
     }
 
-    /// Where a frame with these bytes lies. Nil if it is no frame of the recording.
+    /// Where a frame with these bytes lies. Nil if the recording has no such frame.
     func place(of bytes: [UInt8]) -> Place? { places[bytes] }
 
     /// A header of 32 bytes, then for each frame its size in 4 bytes, its time in 8, and its bytes.
     private static func frames(of file: String) throws -> [Frame] {
         let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: file)))
-        guard bytes.count >= 32, bytes[0..<4].elementsEqual("DKIF".utf8), bytes[8..<12].elementsEqual("VP80".utf8) else {
+        guard bytes.count >= 32, bytes[0..<4].elementsEqual("DKIF".utf8), bytes[8..<12].elementsEqual("VP80".utf8)
+        else {
             throw BenchmarkError("\(file) is no IVF file with VP8.")
         }
         var frames: [Frame] = []
@@ -118,7 +119,9 @@ final class RecordedTrack: OutgoingTrack, @unchecked Sendable {
         for start in stride(from: 0, to: frame.bytes.count, by: Self.longestPayload) {
             let end = min(start + Self.longestPayload, frame.bytes.count)
             batch.bytes += [0x80, (end == frame.bytes.count ? 0x80 : 0) | Codec.vp8.payloadType, 0, 0]
-            batch.bytes += stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: timestamp >> UInt32($0)) }
+            batch.bytes += stride(from: 24, through: 0, by: -8).map {
+                UInt8(truncatingIfNeeded: timestamp >> UInt32($0))
+            }
             batch.bytes += [0, 0, 0, 1]
             // The payload descriptor: X, S, then I, then a picture id of 15 bits (RFC 7741, section 4.2).
             batch.bytes += [start == 0 ? 0x90 : 0x80, 0x80]
