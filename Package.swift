@@ -149,9 +149,9 @@ let package = Package(
         .executableTarget(
             name: "benchmarks",
             dependencies: [
-                "ConnectLiveSDK", "RoomServer", "RoomClient", "RoomProtocol", "RTP", "PeerSession", "PeerLoop",
-                "PeerIO", "ICELite", "CEpoll",
-                "MediaGraph", log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "ConnectLiveSDK", "RoomServer", "RoomClient", "ClientCore", "RoomProtocol", "RTP", "PeerSession",
+                "PeerLoop", "PeerIO", "ICELite", "CEpoll", "MediaGraph", log,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio,
             path: "Benchmarks/Sources/benchmarks", swiftSettings: strict),
         .executableTarget(

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Two network namespaces joined by a link in user space: rates that change, a queue, delay, jitter and loss. Needs root.
+"""Network namespaces joined by links in user space: rates that change, a queue, delay, jitter and loss. Needs root.
 
-`EmulatedLink` makes the namespaces `near` and `far`, and runs this file as a program, which passes the packets on. Towards
-`far`, they share the link's rate and queue. Towards `near`, they are only delayed. The link keeps a record of each packet
-towards `far`."""
+`EmulatedLinks` makes the namespace `near` and one at the far end of each link, and runs this file as a program for each link,
+which passes the packets on. Towards the far end, they share the link's rate and queue. Towards `near`, they are only delayed.
+A link keeps a record of each packet towards its far end."""
 import fcntl
 import heapq
 import json
@@ -17,41 +17,52 @@ import sys
 import time
 from ctypes import CDLL, get_errno
 
-NEAR, FAR = "10.201.9.1", "10.201.9.2"
+
+
+def ends(number):
+    """The addresses of a link's near and far end."""
+    return f"10.201.{9 + number}.1", f"10.201.{9 + number}.2"
+
+
+NEAR, FAR = ends(0)
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 SET_INTERFACE, TUN, NO_HEADER = 0x400454CA, 0x0001, 0x1000  # TUNSETIFF, IFF_TUN, IFF_NO_PI
 # An IPv4 header without options, then that of UDP.
 UDP_HEADERS = 28
+REORDERED_BY = 0.02
 
 
-class EmulatedLink:
-    """`settings`: `rates`, pairs of seconds and kbit/s, from the first packet of media on; `queue` in bytes; `delay` and
-    `jitter` in milliseconds; `loss` from 0 to 1; `seed`."""
+class EmulatedLinks:
+    """`settings` of each link: `rates`, pairs of seconds and kbit/s, from the first packet of media on; `queue` in bytes;
+    `delay` and `jitter` in milliseconds; `loss` from 0 to 1; optionally `burst`, the mean length of losses in packets, and
+    `reordered`, the share of packets that come 20 ms late, behind others; `seed`."""
 
     def __init__(self, settings):
-        self.settings = settings
-        self.near, self.far = (f"link-{end}-{os.getpid()}" for end in ("near", "far"))
+        self.settings, self.processes = settings, []
+        self.near = f"link-near-{os.getpid()}"
+        self.fars = [f"link-far-{number}-{os.getpid()}" for number in range(len(settings))]
 
     def __enter__(self):
         try:
-            for name in (self.near, self.far):
+            for name in (self.near, *self.fars):
                 subprocess.run(["ip", "netns", "add", name], check=True)
                 subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True)
-            self.process = subprocess.Popen(
-                [sys.executable, __file__, self.near, self.far, json.dumps(self.settings)], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, text=True)
-            if self.process.stdout.readline() != "up\n":
-                raise RuntimeError("The emulated link did not come up.")
+            for number, (far, settings) in enumerate(zip(self.fars, self.settings)):
+                self.processes.append(subprocess.Popen(
+                    [sys.executable, __file__, self.near, far, str(number), json.dumps(settings)],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            if any(process.stdout.readline() != "up\n" for process in self.processes):
+                raise RuntimeError("An emulated link did not come up.")
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_):
-        if process := getattr(self, "process", None):
+        for process in self.processes:
             process.kill()
             process.wait()
-        for name in (self.near, self.far):
+        for name in (self.near, *self.fars):
             subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
 
     def inside(self, name, *command):
@@ -59,10 +70,20 @@ class EmulatedLink:
         return ["ip", "netns", "exec", name, *command]
 
     def end(self):
-        """Ends the link. Returns its record: when media began by CLOCK_MONOTONIC, and its packets as
+        """Ends the links. Returns the record of each: when media began by CLOCK_MONOTONIC, and its packets as
         [seconds at which it came, bytes, seconds at which it left the queue or null, [SSRC, timestamp, marker] of RTP]."""
-        output, _ = self.process.communicate("\n")
-        return json.loads(output)
+        return [json.loads(process.communicate("\n")[0]) for process in self.processes]
+
+
+class EmulatedLink(EmulatedLinks):
+    """One link."""
+
+    def __init__(self, settings):
+        super().__init__([settings])
+        self.far = self.fars[0]
+
+    def end(self):
+        return super().end()[0]
 
 
 class Link:
@@ -70,7 +91,8 @@ class Link:
 
     def __init__(self, settings):
         self.rates = [(at, kilobits * 125) for at, kilobits in settings["rates"]]
-        self.queue, self.loss = settings["queue"], settings["loss"]
+        self.queue, self.loss, self.burst = settings["queue"], settings["loss"], settings.get("burst", 1)
+        self.reordered, self.is_losing = settings.get("reordered", 0), False
         self.delay, self.jitter = settings["delay"] / 1000, settings["jitter"] / 1000
         self.random = random.Random(settings["seed"])
         self.free = self.last = 0.0
@@ -96,10 +118,18 @@ class Link:
         self.waiting.append((at, size))
         return at
 
+    def loses(self):
+        """The model of Gilbert: losses end with a chance, and begin so often that their share is the stated one."""
+        if self.is_losing:
+            self.is_losing = self.random.random() >= 1 / self.burst
+        if not self.is_losing and self.loss > 0:
+            self.is_losing = self.random.random() < self.loss / (self.burst * (1 - self.loss) + self.loss)
+        return self.is_losing
+
     def arrives(self, left):
-        """In order, as on the links of phones and on cables."""
+        """In order, as on the links of phones and on cables, but for packets that are reordered."""
         self.last = max(self.last, left + self.delay + self.random.uniform(0, self.jitter))
-        return self.last
+        return self.last + (REORDERED_BY if self.reordered and self.random.random() < self.reordered else 0)
 
 
 def rtp(packet):
@@ -113,21 +143,23 @@ def rtp(packet):
     return [ssrc, timestamp, second >> 7]
 
 
-def interface(name, own, other):
+def interface(name, device_name, own, other):
     """A TUN device in a namespace."""
     with open(f"/run/netns/{name}") as place:
         if CDLL(None, use_errno=True).setns(place.fileno(), NEW_NETWORK) != 0:
             raise OSError(get_errno(), "setns")
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-    fcntl.ioctl(device, SET_INTERFACE, struct.pack("16sH22x", b"cable", TUN | NO_HEADER))
-    subprocess.run(["ip", "address", "add", own, "peer", other, "dev", "cable"], check=True)
-    subprocess.run(["ip", "link", "set", "dev", "cable", "up"], check=True)
+    fcntl.ioctl(device, SET_INTERFACE, struct.pack("16sH22x", device_name.encode(), TUN | NO_HEADER))
+    subprocess.run(["ip", "address", "add", own, "peer", other, "dev", device_name], check=True)
+    subprocess.run(["ip", "link", "set", "dev", device_name, "up"], check=True)
     return device
 
 
 def main():
-    near_name, far_name, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-    near, far = interface(near_name, NEAR, FAR), interface(far_name, FAR, NEAR)
+    near_name, far_name, number, settings = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+    near_address, far_address = ends(number)
+    near = interface(near_name, f"cable{number}", near_address, far_address)
+    far = interface(far_name, "cable", far_address, near_address)
     forward, back = Link(settings), settings["delay"] / 1000
     started, origin, records, later, count = time.monotonic(), None, [], [], 0
     poll = select.poll()
@@ -158,7 +190,7 @@ def main():
                 left = forward.leaves(moment, len(packet)) if origin is not None else moment
                 if origin is not None:
                     records.append([round(moment, 5), len(packet), left and round(left, 5), media])
-                if left is None or origin is not None and forward.random.random() < forward.loss:
+                if left is None or origin is not None and forward.loses():
                     continue
                 arrival = since + forward.arrives(left) if origin is not None else now + forward.delay
                 heapq.heappush(later, (arrival, count, far, packet))

@@ -3,6 +3,7 @@
 
 Needs Debian's chromium, chromium-driver and python3-selenium. `at` is CLOCK_MONOTONIC in seconds."""
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -41,6 +42,35 @@ const done = arguments[arguments.length - 1];
 """
 
 
+@contextlib.contextmanager
+def chromium(page, film=None, script=None):
+    """Headless Chromium at a page that may use a camera: a film in Y4M, or Chromium's own pattern."""
+    origin = page.split("/?", maxsplit=1)[0]
+    settings = webdriver.ChromeOptions()
+    settings.binary_location = shutil.which("chromium")
+    with tempfile.TemporaryDirectory(prefix="chromium-") as folder:
+        flags = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                 "--disable-background-networking", "--use-fake-ui-for-media-stream",
+                 "--use-fake-device-for-media-stream",
+                 f"--unsafely-treat-insecure-origin-as-secure={origin}", f"--user-data-dir={folder}"]
+        if film:
+            flags.append(f"--use-file-for-fake-video-capture={film}")
+        for flag in flags + (["--no-sandbox"] if os.geteuid() == 0 else []):
+            settings.add_argument(flag)
+        browser = webdriver.Chrome(service=Service(executable_path=shutil.which("chromedriver")), options=settings)
+        try:
+            browser.set_script_timeout(10)
+            if script:
+                browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+            browser.get(page)
+            yield browser
+            problem = browser.execute_script("return document.body.dataset.problem ?? null")
+            if problem:
+                sys.exit(f"The page has the problem {problem}.")
+        finally:
+            browser.quit()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--page", required=True)
@@ -48,33 +78,13 @@ def main():
     parser.add_argument("--bitrate", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     options = parser.parse_args()
-    origin = options.page.split("/?", maxsplit=1)[0]
-    settings = webdriver.ChromeOptions()
-    settings.binary_location = shutil.which("chromium")
-    with tempfile.TemporaryDirectory(prefix="chromium-") as folder:
-        flags = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                 "--disable-background-networking", "--use-fake-ui-for-media-stream",
-                 "--use-fake-device-for-media-stream", f"--use-file-for-fake-video-capture={options.film}",
-                 f"--unsafely-treat-insecure-origin-as-secure={origin}", f"--user-data-dir={folder}"]
-        for flag in flags + (["--no-sandbox"] if os.geteuid() == 0 else []):
-            settings.add_argument(flag)
-        browser = webdriver.Chrome(service=Service(executable_path=shutil.which("chromedriver")), options=settings)
-        try:
-            browser.set_script_timeout(10)
-            browser.execute_cdp_cmd(
-                "Page.addScriptToEvaluateOnNewDocument", {"source": ONE_ENCODING % options.bitrate})
-            browser.get(options.page)
-            end = time.monotonic() + options.seconds
-            while time.monotonic() < end:
-                sample = browser.execute_async_script(ESTIMATE)
-                if sample:
-                    print(json.dumps({"at": time.monotonic(), **sample}), flush=True)
-                time.sleep(0.2)
-            problem = browser.execute_script("return document.body.dataset.problem ?? null")
-            if problem:
-                sys.exit(f"The page has the problem {problem}.")
-        finally:
-            browser.quit()
+    with chromium(options.page, options.film, ONE_ENCODING % options.bitrate) as browser:
+        end = time.monotonic() + options.seconds
+        while time.monotonic() < end:
+            sample = browser.execute_async_script(ESTIMATE)
+            if sample:
+                print(json.dumps({"at": time.monotonic(), **sample}), flush=True)
+            time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ struct ViewerRateTests {
     }
 
     /// One publishes, and the viewers watch.
-    private func run(follows: Bool, loops: Int = 1, seed: UInt64 = 11, viewers: [(name: String, link: Link)]) throws
-        -> Outcome
-    {
+    private func run(
+        follows: Bool, temporalLayers: Int = 1, loops: Int = 1, seed: UInt64 = 11, viewers: [(name: String, link: Link)]
+    ) throws -> Outcome {
         let simulation = Simulation(seed: seed, loops: loops, spreadsRooms: loops > 1)
         let ada = simulation.client("ada")
         let others = viewers.map { simulation.client($0.name, link: $0.link) }
@@ -26,7 +26,9 @@ struct ViewerRateTests {
             try await ada.join("kitchen")
             for other in others { try await other.join("kitchen") }
             let video = try await ada.publish(
-                VideoFormat(packetsPerFrame: 6, packetsPerKeyframe: 12, payload: 1000, followsRate: follows))
+                VideoFormat(
+                    packetsPerFrame: 6, packetsPerKeyframe: 12, payload: 1000, followsRate: follows,
+                    temporalLayers: temporalLayers))
             try await ada.publishAudio()
             for other in others {
                 try await other.wait { $0.streams.contains { $0.id == video } }
@@ -67,6 +69,23 @@ struct ViewerRateTests {
         #expect(shown >= 10 && shown < 25 * 20 * 2 / 3, "\(shown)")
         // A frame that is left out must not cost the others the bits of a keyframe.
         #expect(outcome.report.keyframes < 20)
+    }
+
+    /// The rate of the link, and the part of the frames that it carries, for three layers of 1.2 Mbit/s.
+    @Test(arguments: [(600_000, 4), (900_000, 2)], [1, 2, 3, 4] as [UInt64])
+    func `of a video with temporal layers, a narrow viewer sees every second or fourth frame, and others all`(
+        link: (rate: Int, part: Int), seed: UInt64
+    ) throws {
+        let narrow = Link(up: .init(delay: .milliseconds(20)), down: .init(delay: .milliseconds(20), rate: link.rate))
+        let outcome = try run(
+            follows: true, temporalLayers: 3, seed: seed, viewers: [("grace", narrow), ("lin", .wired)])
+        #expect(try #require(outcome.shown["lin"]) >= 25 * 20 - 2)
+        let shown = try #require(outcome.shown["grace"])
+        #expect(shown >= 25 * 20 / link.part * 9 / 10, "\(shown)")
+        // The time before a frame that is shown at the end of a second.
+        let delays = try #require(outcome.delays["grace"])
+        #expect(try #require(delays.last) < 600, "\(delays)")
+        #expect(outcome.report.keyframes < 8, "\(outcome.report.keyframes)")
     }
 
     @Test func `many narrow viewers cost a wide one few keyframes`() throws {

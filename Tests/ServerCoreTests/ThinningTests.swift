@@ -65,4 +65,46 @@ struct ThinningTests {
         let late = thinning.resumes(isAlone: true, now: Self.start + .seconds(3))
         #expect(pauses && !early && late)
     }
+
+    /// Whether each of so many frames of the pattern 0, 2, 1, 2 is sent, at 2 Mbit/s.
+    private func sendLayers(_ thinning: inout Thinning, _ frames: Range<Int>, share: Double?) -> [Bool] {
+        frames.map { frame in
+            let now = Self.time(frame)
+            if let share { thinning.setShare(share, now: now) }
+            let layer: UInt8 = frame % 4 == 0 ? 0 : frame % 4 == 2 ? 1 : 2
+            let isLeftOut =
+                layer == 0
+                ? thinning.pauses(before: Self.timestamp(frame), isNewest: true, now: now)
+                : thinning.leavesOut(
+                    layer, isSync: frame % 4 != 3, of: Self.timestamp(frame), isNewest: true, now: now) ?? false
+            if !isLeftOut { for _ in 0..<2 { thinning.sent(bytes: 5000) } }
+            return !isLeftOut
+        }
+    }
+
+    @Test(arguments: [(550_000.0, 4), (1_100_000, 2)])
+    func `the upper temporal layers go first, and the rest has no pause`(share: (rate: Double, part: Int)) {
+        var thinning = Thinning()
+        _ = sendLayers(&thinning, 0..<100, share: share.rate)
+        let sent = sendLayers(&thinning, 100..<1000, share: share.rate)
+        #expect(sent.count(where: { $0 }) >= 900 / share.part)
+        #expect(stride(from: 0, to: 900, by: 4).allSatisfy { sent[$0] })
+        // The second layer depends on the first one at every fourth frame.
+        #expect(stride(from: 0, to: 900, by: 4).allSatisfy { !sent[$0 + 3] || sent[$0 + 2] })
+    }
+
+    @Test func `all layers come back one after another when the share ends`() {
+        var thinning = Thinning()
+        _ = sendLayers(&thinning, 0..<200, share: 550_000)
+        let isOver = thinning.end(now: Self.time(200))
+        #expect(!isOver)
+        let sent = sendLayers(&thinning, 200..<300, share: nil)
+        let first = (
+            layer1: (0..<100).first { $0 % 4 == 2 && sent[$0] }, layer2: (0..<100).first { $0 % 2 == 1 && sent[$0] }
+        )
+        #expect((first.layer1 ?? 100) < (first.layer2 ?? 0), "\(first)")
+        #expect(sent[80...].allSatisfy { $0 })
+        let isOverNow = thinning.end(now: Self.time(300))
+        #expect(isOverNow)
+    }
 }

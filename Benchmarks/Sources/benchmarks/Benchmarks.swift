@@ -12,7 +12,8 @@ struct Benchmarks: AsyncParsableCommand {
         abstract: "Measures connecting, latency, forwarding and busy rooms; each command prints one line of JSON.",
         subcommands: [
             CallCommand.self, ForwardingCommand.self, BusyCommand.self, SRTPCommand.self, ServeCommand.self,
-            RoomLoadCommand.self, RoomJoinsCommand.self, SendCommand.self,
+            RoomLoadCommand.self, RoomJoinsCommand.self, SendCommand.self, ParticipantCommand.self,
+            RecordLayersCommand.self,
         ])
 }
 

@@ -28,6 +28,8 @@ final class VideoSource: EncodedTrack {
     private(set) var mid = ""
     private var generation: UInt16 = 0
     private var frame: UInt32 = 0
+    /// The newest keyframe.
+    private var keyframe: UInt32 = 0
     private var pictureID: UInt16
     private var firstTimestamp: UInt32
     private var isKeyframeWanted = true
@@ -82,6 +84,9 @@ final class VideoSource: EncodedTrack {
         var batch = RTPBatch(
             captureTime: MediaTime(nanoseconds: captured.nanoseconds), rtpTimestamp: timestamp, isKeyframe: isKeyframe)
         let count = isKeyframe ? format.packetsPerKeyframe : packets
+        if isKeyframe { keyframe = frame }
+        let temporal = format.temporalLayers > 1 ? TemporalPlace(frame - keyframe, of: format.temporalLayers) : nil
+        let isSync = temporal?.isSync(frame - keyframe, of: format.temporalLayers) ?? false
         for index in 0..<count {
             let isLast = index == count - 1
             batch.bytes += [0x80, (isLast ? 0x80 : 0) | Codec.vp8.payloadType, 0, 0]
@@ -91,8 +96,10 @@ final class VideoSource: EncodedTrack {
             batch.bytes += [0, 0, 0, 1]
             FramePart(
                 source: id, generation: generation, frame: frame, isKeyframe: isKeyframe, index: UInt8(index),
-                count: UInt8(count)
-            ).write(pictureID: pictureID & 0x7fff, payload: format.payload, into: &batch.bytes)
+                count: UInt8(count), distance: UInt8(temporal?.distance ?? 1)
+            ).write(
+                pictureID: pictureID & 0x7fff, payload: format.payload, temporal: temporal, isSync: isSync,
+                into: &batch.bytes)
             batch.ends.append(batch.bytes.count)
         }
         simulation.packetLog?.sent(

@@ -34,6 +34,9 @@ final class VideoViewer: IncomingSink {
     private var highest = 0
     private var parts: [FramePart] = []
     private var last: (part: FramePart, rtp: RTPTimestamp)?
+    /// The newest decoded frames since a keyframe.
+    private var references: [UInt32] = []
+    private static let remembered = 4
     private var camera: LayeredCamera? { simulation.camera(of: stream) }
     /// The layer of the newest frame. Nil without simulcast.
     private(set) var layer: Int?
@@ -170,14 +173,22 @@ final class VideoViewer: IncomingSink {
         let before = last?.part
         let follows =
             before.map {
-                $0.source == part.source && $0.generation == part.generation && $0.frame &+ 1 == part.frame
+                $0.source == part.source && $0.generation == part.generation
+                    && references.contains(part.frame &- UInt32(part.distance))
             } ?? false
         guard part.isKeyframe || follows && !needsKeyframe else { return waitForKeyframe() }
         if let before, before.source == part.source, before.generation == part.generation, part.frame <= before.frame {
             return simulation.fail("\(name) would show frame \(part.frame) of stream \(stream) after \(before.frame).")
         }
         if camera != nil { checkSeam(before: part, rtp) }
+        if !needsKeyframe { checkPicture(part) }
         decoded(part, rtp)
+    }
+
+    /// Decoders wait for picture ids that are missing.
+    private func checkPicture(_ part: FramePart) {
+        guard let before = last?.part.pictureID, let id = part.pictureID, (before + 1) & 0x7fff != id else { return }
+        simulation.fail("\(name) got picture id \(id) of stream \(stream) after \(before), frame \(part.frame).")
     }
 
     /// The timestamps of a stream with simulcast go on with the captures, from whichever layer a frame comes.
@@ -207,6 +218,9 @@ final class VideoViewer: IncomingSink {
             largestLatencyError = max(largestLatencyError, max(error, .zero - error))
             measuredFrames += 1
         }
+        if part.isKeyframe { references = [] }
+        references.append(part.frame)
+        if references.count > Self.remembered { references.removeFirst() }
         last = (part, rtp)
         let due = playout.due(rtp.rawValue, now: MediaTime(nanoseconds: now.nanoseconds))
         held.append((part, MonotonicTime(nanoseconds: UInt64(max(0, due.nanoseconds)))))

@@ -175,7 +175,7 @@ final class Consumer {
     /// Leaves frames out to keep within a rate. Nil ends that.
     func thin(to share: Double?, now: MonotonicTime) {
         guard let share else {
-            thinning = nil
+            if thinning?.end(now: now) == true { thinning = nil }
             return
         }
         if thinning == nil { thinning = Thinning() }
@@ -230,7 +230,7 @@ final class Consumer {
             return skip(arrived.position, arrived.timestamp, marker: marker, store)
         }
         let wasAwaitingStart = splice.isAwaitingStart
-        if thinning != nil, isLeftOut(arrived) { return }
+        if thinning != nil, leavesOut(arrived, marker: marker, store) { return }
         guard let numbers = splice.take(arrived, now: now) else { return }
         send(payload, of: store, marker: marker, numbers)
         thinning?.sent(bytes: length + RTPHeader.minimumLength + PathRate.packetOverhead)
@@ -240,7 +240,21 @@ final class Consumer {
         }
     }
 
-    /// Whether the link has no room for the packet's frame. Then the stream goes on at a later keyframe.
+    /// Whether the link has no room for the packet's frame.
+    private func leavesOut(_ packet: Splice.Packet, marker: Bool, _ store: PacketStore) -> Bool {
+        guard let (layer, isSync) = packet.payload.higherLayer, !isPausing, !splice.isAwaitingStart else {
+            return isLeftOut(packet)
+        }
+        let now = peer.loop.now
+        let isLeftOut = thinning?.leavesOut(
+            layer, isSync: isSync, of: packet.timestamp, isNewest: packet.isNewest, now: now)
+        guard isLeftOut ?? splice.hasLeftOut(packet) else { return false }
+        lastLeftOut = now
+        if let numbers = splice.leaveOutPicture(packet) { send(nil, of: store, marker: marker, numbers) }
+        return true
+    }
+
+    /// Whether a frame of the base layer is left out. Then the stream goes on at a later keyframe.
     private func isLeftOut(_ packet: Splice.Packet) -> Bool {
         guard let layer else { return false }
         // A packet of a replay has arrived earlier.

@@ -1,14 +1,26 @@
 internal import CongestionControl
 internal import RTP
 
-/// Keeps one subscriber's video within its share of the link: leaves frames out, up to a keyframe for which there is room.
+/// Keeps one subscriber's video within its share of the link: leaves the frames of higher temporal layers out, if there are any, and
+/// otherwise all frames up to a keyframe for which there is room.
 struct Thinning {
     /// Keyframes cost everyone bits. So subscribers that share a stream go on together, at these times.
     private static let interval = 2_000_000_000 as UInt64
     /// How long they may do so.
     private static let opening = 300_000_000 as UInt64
 
+    /// With a longer queue, the second temporal layer and those above it are left out, and the first one.
+    private static let longest = (upper: TimeInterval.milliseconds(100), first: TimeInterval.milliseconds(200))
+    /// A layer comes back with a queue this short, and this long after the last one went.
+    private static let shortest = TimeInterval.milliseconds(20)
+    private static let patience = TimeInterval.seconds(1)
+    private static let allLayers = UInt8.max
+
     private var queue = ShareQueue()
+    /// The highest temporal layer that is sent, when it became the highest, and the highest that there is.
+    private var (highest, changed, top) = (Self.allLayers, MonotonicTime.zero, UInt8(0))
+    /// The newest frame of a layer above the base layer, and whether it is left out.
+    private var upper: (timestamp: RTPTimestamp, isLeftOut: Bool)?
     /// The timestamp of the newest frame.
     private var frame: RTPTimestamp?
     /// Whether the frames before the next keyframe are left out.
@@ -16,6 +28,35 @@ struct Thinning {
 
     /// - Parameter bitsPerSecond: the share as a rate of the path
     mutating func setShare(_ bitsPerSecond: Double, now: MonotonicTime) { queue.setShare(bitsPerSecond, now: now) }
+
+    /// The link carries all of the stream from now on. Returns whether nothing has to be left out any longer: otherwise layers
+    /// come back at frames that depend on no missing ones.
+    mutating func end(now: MonotonicTime) -> Bool {
+        queue.setShare(nil, now: now)
+        return highest == Self.allLayers || isPausing
+    }
+
+    /// Whether to leave out a packet of a temporal layer above the base layer. Nil for one of an earlier frame.
+    mutating func leavesOut(
+        _ layer: UInt8, isSync: Bool, of timestamp: RTPTimestamp, isNewest: Bool, now: MonotonicTime
+    ) -> Bool? {
+        if let upper, upper.timestamp == timestamp { return upper.isLeftOut }
+        guard isNewest else { return nil }
+        changeHighest(before: layer, isSync: isSync, now: now)
+        upper = (timestamp, layer > highest)
+        return layer > highest
+    }
+
+    /// A layer comes back at a frame that depends on the base layer alone, and after those below it.
+    private mutating func changeHighest(before layer: UInt8, isSync: Bool, now: MonotonicTime) {
+        top = max(top, layer)
+        let wait = queue.wait(now: now) ?? .zero
+        if wait > (layer > 1 ? Self.longest.upper : Self.longest.first) {
+            (highest, changed) = (min(highest, layer - 1), now)
+        } else if highest < top, layer == highest + 1, isSync, wait <= Self.shortest, now - changed >= Self.patience {
+            (highest, changed) = (layer == top ? Self.allLayers : layer, now)
+        }
+    }
 
     /// Whether the packet begins a frame for which there is no room. From then on, frames are left out.
     mutating func pauses(before timestamp: RTPTimestamp, isNewest: Bool, now: MonotonicTime) -> Bool {
@@ -35,6 +76,7 @@ struct Thinning {
             queue.wait(now: now) ?? .zero <= ShareQueue.resumption
         else { return false }
         isPausing = false
+        (highest, changed) = (Self.allLayers, now)
         return true
     }
 

@@ -1,5 +1,5 @@
 package import ClientCore
-internal import PeerIO
+package import PeerIO
 internal import PeerLoop
 internal import RTP
 package import RoomProtocol
@@ -9,7 +9,7 @@ package import RoomProtocol
 /// An actor on that loop. It reports `RoomEvent`s in order there; `onEvent` has to return immediately. An engine
 /// connects once.
 package actor RoomEngine {
-    let loop: EventLoop
+    package nonisolated let loop: EventLoop
     let connection: RoomConnection
     private let sinks: SinkMaker
     /// Why this engine can never connect.

@@ -215,8 +215,8 @@ function entries(participant, streams) {
     };
     const videos = all.filter(({ media }) => media === "video");
     if (videos.length === 0) return sounds.length > 0 ? [{ key: participant, ...common }] : [];
-    return videos.map(({ id, extraValue, state, text, refused }) => ({
-        ...common, key: `${participant} ${id}`, stream: id, track: room.track(id), note: refused,
+    return videos.map(({ id, extraValue, state, text, refused, quality }) => ({
+        ...words.quality(quality), ...common, key: `${participant} ${id}`, stream: id, track: room.track(id), note: refused,
         waiting: state === "waiting" ? words.waiting(text) : "",
         label: extraValue && extraValue !== "camera" ? extraValue.slice(0, 24) : "",
     }));

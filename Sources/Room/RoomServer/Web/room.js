@@ -216,6 +216,9 @@ export class Room {
         case "streamChanged":
             this.#changed(message);
             break;
+        case "streamQuality":
+            this.#qualityChanged(message);
+            break;
         case "receiverAssigned":
             this.#assigned(message.mid, message.stream);
             break;
@@ -251,7 +254,16 @@ export class Room {
         if (known) Object.assign(known, { state, text });
     }
 
+    /** Why a video arrives worse than its publisher could send it. Without a cause, it does not. */
+    #qualityChanged(quality) {
+        for (const streams of this.participants.values()) {
+            const known = streams.get(quality.stream);
+            if (known) known.quality = quality.cause ? quality : undefined;
+        }
+    }
+
     async #subscribe(stream) {
+        delete stream.quality;
         try {
             const view = this.#views.get(stream.id) ?? {};
             const { mid } = await this.#signalling.request({ type: "subscribe", stream: stream.id, ...view });

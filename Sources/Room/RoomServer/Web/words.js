@@ -54,6 +54,20 @@ export const words = {
             + `another machine, as this one does from ${location.host}. You can watch and listen. To be seen, open the `
             + "page on the server's own machine (http://localhost…), or put HTTPS in front of the server."),
     waiting: (text) => text ? `${text}, waiting` : "Waiting for the source",
+    /** The badge of a video that arrives worse than it could, and what more there is to say. A small tile wants no more. */
+    quality: (quality) => {
+        const { cause, reason, lacksFrames, bitsPerSecond, width, height, fullWidth, fullHeight } = quality ?? {};
+        const rate = bitsPerSecond ? `Your network carries ${Math.round(bitsPerSecond / 1000)} kbit/s` : "Your network is slow";
+        const [badge, why] = {
+            link: ["slow network", rate],
+            publisher: reason === "network" ? ["their network is slow", "The other network carries no more"]
+                : reason === "processor" ? ["their computer is slow", "The other computer encodes no faster"] : [],
+        }[cause] ?? [];
+        if (!badge) return {};
+        const what = lacksFrames ? "frames are missing"
+            : width && fullWidth > width ? `${width}x${height} instead of ${fullWidth}x${fullHeight}` : "fewer details";
+        return { badge, badgeTitle: `${why}: ${what}.` };
+    },
     tooManyVideos: (maximum) =>
         `No free place for this video: ${maximum} are shown already.`,
 };

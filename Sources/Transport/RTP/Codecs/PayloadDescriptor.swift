@@ -37,6 +37,25 @@ public enum PayloadDescriptor: Sendable, Equatable {
         return PictureNumber(id: descriptor.pictureID ?? 0, tl0Index: descriptor.tl0PictureIndex ?? 0)
     }
 
+    /// Nil if the codec or the packet has none.
+    var pictureID: UInt16? {
+        if case .vp8(let descriptor) = self { descriptor.pictureID } else { nil }
+    }
+
+    /// Whether picture ids have 15 bits.
+    var hasLongPictureID: Bool {
+        if case .vp8(let descriptor) = self { descriptor.isLongPictureID } else { false }
+    }
+
+    /// The temporal layer of a packet that may be left out with its frame, and whether the frame depends on the base layer
+    /// alone (RFC 7741, section 4.2). Nil for the base layer, and without layers.
+    public var higherLayer: (temporal: UInt8, isSync: Bool)? {
+        guard case .vp8(let descriptor) = self, let layer = descriptor.temporalLayer, layer > 0,
+            descriptor.pictureID != nil
+        else { return nil }
+        return (layer, descriptor.isLayerSync)
+    }
+
     /// The patch that changes the payload's picture ids. Nil if it has none.
     func patch(_ picture: PictureNumber) -> PayloadPatch? {
         guard case .vp8(let descriptor) = self else { return nil }

@@ -60,6 +60,8 @@ public struct Splice: Sendable {
     private var sequenceOffset = 0
     private var timestampTicks = 0
     private var pictureOffset = PictureNumber()
+    /// Closes the gaps of the epoch's frames that were left out. Nil as long as none was.
+    private var pictures: PictureCompactor?
     /// The number after the highest sent one, without wrap.
     private var next: Int
     /// Numbers that may be skipped now. Each packet adds one.
@@ -126,14 +128,33 @@ public struct Splice: Sendable {
         guard packet.position.number >= start, let place = compactor.place(packet.position.number) else { return nil }
         let number = place + sequenceOffset
         let timestamp = packet.timestamp.advanced(by: timestampTicks)
-        let picture = packet.payload.picture &+ pictureOffset
+        var picture = packet.payload.picture &+ pictureOffset
+        if pictures != nil, let id = packet.payload.pictureID {
+            guard let place = pictures?.place(id) else { return nil }
+            picture.id = place &+ pictureOffset.id
+        }
         if number >= next {
             next = number + 1
             last = Last(timestamp: timestamp, picture: picture, time: now)
         }
         return Numbers(
             sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: number)), timestamp: timestamp,
-            patch: pictureOffset == PictureNumber() ? nil : packet.payload.patch(picture))
+            patch: pictureOffset == PictureNumber() && pictures == nil ? nil : packet.payload.patch(picture))
+    }
+
+    /// Omits a packet of a frame that nothing sent later depends on. Picture ids have no gap either: decoders wait for
+    /// missing ones.
+    public mutating func leaveOutPicture(_ packet: Packet) -> Numbers? {
+        guard state == .flowing, packet.position.epoch == epoch, let id = packet.payload.pictureID else { return nil }
+        if pictures == nil { pictures = PictureCompactor(before: id, isLong: packet.payload.hasLongPictureID) }
+        pictures?.leaveOut(id)
+        return leaveOut(packet.position, timestamp: packet.timestamp)
+    }
+
+    /// Whether a packet belongs to a frame that was left out.
+    public mutating func hasLeftOut(_ packet: Packet) -> Bool {
+        guard pictures != nil, packet.position.epoch == epoch, let id = packet.payload.pictureID else { return false }
+        return pictures?.place(id) == nil
     }
 
     /// Omits a packet. If it is too late to close the gap, returns the numbers for an empty packet, because receivers
@@ -180,6 +201,7 @@ public struct Splice: Sendable {
     private mutating func join(_ packet: Packet, _ now: MonotonicTime) {
         start = packet.position.number
         compactor = SequenceCompactor(start: start)
+        pictures = nil
         sequenceOffset = next - start
         if let last {
             if !keepsTime {
