@@ -47,6 +47,12 @@ struct AudioTests {
         #expect(outcome.missing < 30)
     }
 
+    /// Congestion control lets little video through at such losses. Audio does not wait behind that.
+    @Test func `with 20 % loss, audio is not held back`() throws {
+        let outcome = try LossRow(loss: 0.2, roundTrip: 100).runAudio(seconds: 60, seed: 1, payload: 160)
+        #expect(outcome.missing < 90)
+    }
+
     @Test func `without losses, audio has no copies`() throws {
         let outcome = try LossRow(loss: 0, roundTrip: 100).runAudio(seconds: 30, seed: 1, payload: 160)
         #expect(outcome.missing == 0 && outcome.copiedBytes == 0)
