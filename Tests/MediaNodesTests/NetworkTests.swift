@@ -231,5 +231,53 @@ extension MediaNodesTests {
             #expect(sound.secondsAboveSilence > 0.98 * sound.secondsRendered)
             #expect(receiver.statistics.rtpInputs["in"]?.packetsLost == 4)
         }
+
+        @Test func `pauses of an encoder with DTX are silence, and no losses`() async throws {
+            let receiving = MediaGraph {
+                Chain {
+                    Node.rtpInput("in", codec: .opus)
+                    Node.audioDecoder()
+                    Node.null("end")
+                }
+            }
+            let clock = SteppedClock()
+            let receiver = try await MediaPipeline(receiving, on: clock)
+            let input = try #require(receiver.rtpInput("in"))
+            let times = Collected<MediaTime>()
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["audio"] = { batch in
+                times.append(batch.captureTime)
+                input.push(batch.bytes, ends: batch.ends)
+            }
+            let publishing = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 64, height: 64, framesPerSecond: 5)
+                    Node.null()
+                }
+                Chain(from: "pattern", port: "audio") {
+                    Node("volume", settings: ["mute": true])
+                    Node("opus-encoder", settings: ["dtx": true])
+                    Node.rtpOutput("audio", payloadType: 111)
+                }
+            }
+            @Sendable func seconds() -> Double {
+                let all = times.all
+                return all.last.map { $0.seconds(since: all[0]) } ?? 0
+            }
+            let publisher = try await MediaPipeline(publishing, bindings: bindings, on: clock)
+            clock.run(publisher, sources: 2) { seconds() < 4 }
+            try await receiver.start()
+            try await publisher.start()
+            await eventually("four seconds, most of them without packets") {
+                seconds() >= 4 && (receiver.statistics.rtpInputs["in"]?.framesDecoded ?? 0) >= times.count - 2
+            }
+            await publisher.stop()
+            await receiver.stop()
+            let received = try #require(receiver.statistics.rtpInputs["in"])
+            #expect(times.count < 80 && received.packetsLost == 0 && received.packetsReceived == times.count)
+            // Concealment would make sound of the pauses.
+            let sound = try #require(receiver.statistics.audioRenderers["end"])
+            #expect(sound.secondsAboveSilence < 0.05)
+        }
     }
 }

@@ -1,5 +1,5 @@
 import MediaGraph
-import MediaNodes
+@testable import MediaNodes
 import TestFixtures
 import Testing
 import TestSupport
@@ -179,6 +179,78 @@ extension MediaNodesTests {
             for (earlier, later) in zip(all, all.dropFirst()) {
                 #expect(later.rtpTimestamp &- earlier.rtpTimestamp == 960)
             }
+        }
+
+        /// The packets of Opus of so many seconds of sound.
+        private func packets(
+            of encoder: Node, seconds: Double, silent: Bool = false,
+            whileRunning body: (MediaPipeline, Collected<RTPBatch>) async throws -> Void = { _, _ in }
+        ) async throws -> [RTPBatch] {
+            let batches = Collected<RTPBatch>()
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 128, height: 96, framesPerSecond: 10)
+                    Node.null()
+                }
+                Chain(from: "pattern", port: "audio") {
+                    Node("volume", settings: ["mute": .flag(silent)])
+                    encoder
+                    Node.rtpOutput("audio", payloadType: 111)
+                }
+            }
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["audio"] = { batches.append($0) }
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(graph, bindings: bindings, on: clock)
+            clock.run(pipeline, sources: 2, emptying: pipeline.watch())
+            try await pipeline.start()
+            func last() -> Double {
+                let all = batches.all
+                return all.last.map { $0.captureTime.seconds(since: all[0].captureTime) } ?? 0
+            }
+            await eventually("sound") { last() >= seconds / 2 }
+            try await body(pipeline, batches)
+            await eventually("more sound") { last() >= seconds }
+            await pipeline.stop()
+            return batches.all
+        }
+
+        @Test func `with DTX, silence has a packet each 400 ms, and sound has all`() async throws {
+            let encoder = Node("opus-encoder", settings: ["dtx": true])
+            let silence = try await packets(of: encoder, seconds: 4, silent: true)
+            let seconds = silence.last.map { $0.captureTime.seconds(since: silence[0].captureTime) } ?? 0
+            // It begins after some packets.
+            #expect(Double(silence.count) < 0.4 * 50 * seconds, "\(silence.count) in \(seconds) s")
+            // The first packet is shorter by the encoder's lookahead.
+            let pauses = zip(silence, silence.dropFirst()).map { $1.rtpTimestamp &- $0.rtpTimestamp }.dropFirst()
+            #expect(pauses.allSatisfy { $0 % 960 == 0 && $0 <= 21 * 960 } && pauses.contains { $0 > 10 * 960 })
+            // Without a gap in the numbers, nobody takes the pauses for losses.
+            let numbers = silence.map { UInt16($0.bytes[2]) << 8 | UInt16($0.bytes[3]) }
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 == $0 &+ 1 })
+        }
+
+        @Test func `without DTX, silence has all packets`() async throws {
+            let silence = try await packets(of: .opusEncoder(), seconds: 2, silent: true)
+            let pauses = zip(silence, silence.dropFirst()).map { $1.rtpTimestamp &- $0.rtpTimestamp }
+            #expect(pauses.dropFirst().allSatisfy { $0 == 960 })
+        }
+
+        /// With in-band FEC, Opus needs its voice coder (RFC 6716, section 2.1.7): its configurations are below 16.
+        private func hasVoiceCoder(_ batch: RTPBatch) -> Bool { batch.bytes[12] >> 3 < 16 }
+
+        @Test(arguments: [nil, 10])
+        func `an encoder follows the losses that a consumer reports, unless its settings state one`(
+            stated: Int?
+        ) async throws {
+            // At 64 kbit/s, Opus needs it for a voice in any case.
+            let encoder = Node.opusEncoder(bitrate: .kilobitsPerSecond(128), expectedLossPercent: stated)
+            let all = try await packets(of: encoder, seconds: 4) { pipeline, _ in
+                let output = try #require(pipeline.find(RTPOutputNode.self, "audio"))
+                output.expectLoss(percent: 0)
+            }
+            #expect(hasVoiceCoder(all[10]))
+            let last = try #require(all.last)
+            #expect(hasVoiceCoder(last) == (stated != nil))
         }
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import MediaGraph
+import Synchronization
 import TestFixtures
 import Testing
 import TestSupport
@@ -72,6 +73,27 @@ extension MediaNodesTests {
             await pipeline.stop()
             #expect(seen.failures.isEmpty)
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
+        }
+
+        /// A jitter buffer would wait 800 ms for each number, and so be behind the sound, of which nothing is missing.
+        @Test func `over TCP, video does not wait for packets that the camera left out`() async throws {
+            let server = try Fixture.rtspServer("--omit", "5")
+            let graph = watching(server.answer.url + "/mjpeg-pcma")
+            let newest = Mutex<MediaTime?>(nil)
+            let behind = Collected<Double>()
+            var bindings = NodeBindings()
+            bindings.audio["ear"] = { chunk in newest.withLock { $0 = chunk.captureTime } }
+            bindings.frames["view"] = { frame in
+                if let sound = newest.withLock({ $0 }) {
+                    behind.append(sound.milliseconds(since: frame.captureTime))
+                }
+            }
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually(within: 20, "60 frames") { behind.count >= 60 }
+            await pipeline.stop()
+            let usual = behind.all.sorted()[30]
+            #expect(usual < 400, "\(behind.all)")
         }
 
         @Test("Video and audio stay in step when the camera stalls for a moment")

@@ -213,6 +213,10 @@ final class Call {
         if case .media(let id, let header, let position) = self[end].receive(&incoming, now: now) {
             positions.append(position)
             onMedia(end, id, header, incoming)
+            while case .media(let id, let header, let position)? = self[end].receiveCopy(into: &incoming, now: now) {
+                positions.append(position)
+                onMedia(end, id, header, incoming)
+            }
         }
     }
 

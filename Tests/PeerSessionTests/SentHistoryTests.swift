@@ -157,7 +157,7 @@ private struct Sent {
             id: SenderID(slot: 0, generation: 0),
             configuration: SenderConfiguration(
                 ssrc: SSRC(1), retransmissionSSRC: SSRC(2), clockRate: 90000, retransmissionPayloadTypes: [96: 97],
-                history: 512), random: &random)
+                history: 512), maximumLength: 1400, random: &random)
         let stores = [PacketStore(), PacketStore()]
         var number: UInt16 = 0
         func send(_ count: Int, from store: PacketStore) {

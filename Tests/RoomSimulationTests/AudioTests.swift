@@ -36,4 +36,25 @@ struct AudioTests {
         #expect(report.listeners.count >= 6 * 4)
         #expect(report.listeners.reduce(0) { $0 + $1.packets } > 6 * 4 * 500)
     }
+
+    /// 0.1 % are left by two copies on one link, and twice that on two. The first reports take a few seconds.
+    @Test(arguments: [LossRow.Place.viewer, .publisher, .both])
+    func `with 10 % loss, less than one packet of audio in a hundred is missing after 60 ms`(
+        place: LossRow.Place
+    ) throws {
+        let outcome = try LossRow(place, loss: 0.1, roundTrip: 200).runAudio(seconds: 60, seed: 1, payload: 160)
+        #expect(outcome.arrivals.count == 3000)
+        #expect(outcome.missing < 30)
+    }
+
+    /// Congestion control lets little video through at such losses. Audio does not wait behind that.
+    @Test func `with 20 % loss, audio is not held back`() throws {
+        let outcome = try LossRow(loss: 0.2, roundTrip: 100).runAudio(seconds: 60, seed: 1, payload: 160)
+        #expect(outcome.missing < 90)
+    }
+
+    @Test func `without losses, audio has no copies`() throws {
+        let outcome = try LossRow(loss: 0, roundTrip: 100).runAudio(seconds: 30, seed: 1, payload: 160)
+        #expect(outcome.missing == 0 && outcome.copiedBytes == 0)
+    }
 }

@@ -169,6 +169,32 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect(abs(late[5]) <= 45, "\(heard)")
     }
 
+    /// Chromium drops a tenth of what it receives, by a setting of its own, and the page believes in losses of what it sends.
+    @Test func `a browser on a link with losses sends and hears audio with copies, and leaves silence out`() throws {
+        let server = try TestServer()
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
+        _ = try publisher.waitForText("publishing")
+        let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", "\(server.page)?room=r&join=1&dtx=1", "--seconds", "60", "--until-expected", "--expect-audio",
+                "--expect-publishing", "10", "--expect-redundancy", "50", "--report-loss", "0.1",
+                "--then-watch", "8",
+                "--flag=--force-fieldtrials=WebRTC-FakeNetworkReceiveConfig/loss_percent:10,queue_delay_ms:20/",
+            ], seconds: 150)
+        viewer.interrupt()
+        let ended = try viewer.finish(seconds: 60)
+        #expect(ended.status == 0, "\(ended.error)")
+        let sound = try rendered("audio", in: server.folder.file("r.json"))
+        let browser = sound.first { $0["participant"] as? String == seen["participant"] as? String }
+        // It beeps once a second. For the last 8 s, all of its packets had copies.
+        #expect(browser?["audioSecondsRendered"] as? Double ?? 0 > 1.6, "\(sound)")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 60).status == 0)
+    }
+
     @Test func `a browser resumes after its WebSocket broke, and restarts ICE, unseen by others`() throws {
         let server = try TestServer(["--verbose"])
         let publisher = try CommandLineTool(["publish", "--room", "r", "--test-pattern"], folder: server.folder)

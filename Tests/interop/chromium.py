@@ -39,6 +39,15 @@ window.RTCPeerConnection = class extends RTCPeerConnection {
 };
 """
 
+# The server reports so many losses of what the page sends.
+REPORT_LOSS = """
+const getStats = RTCRtpSender.prototype.getStats;
+RTCRtpSender.prototype.getStats = async function() {
+    return new Map([...await getStats.call(this)].map(([id, report]) =>
+        [id, report.type === 'remote-inbound-rtp' ? { ...report, fractionLost: %f } : report]));
+};
+"""
+
 # Each receiver of video has a least delay, to which the page's own targets are added.
 DELAY_VIDEO = """
 const property = Object.getOwnPropertyDescriptor(RTCRtpReceiver.prototype, 'jitterBufferTarget');
@@ -81,9 +90,12 @@ const done = arguments[arguments.length - 1];
             heard: tile.dataset.heard === 'true', hash, spread, note: tile.querySelector('.note').textContent,
             waiting: tile.querySelector('.waiting').textContent };
     });
-    const stats = [], captures = {};
+    const stats = [], captures = {}, audioCodecs = [];
     for (const peer of window.testPeers ?? []) {
         if (peer.connectionState === 'closed') continue;
+        // Statistics name the codec in RED.
+        for (const sender of peer.getSenders()) if (sender.track?.kind === 'audio')
+            audioCodecs.push(sender.getParameters().encodings[0]?.codec?.mimeType ?? null);
         for (const receiver of peer.getReceivers()) {
             for (const source of receiver.getSynchronizationSources())
                 captures[source.source] = { kind: receiver.track.kind, time: source.captureTimestamp ?? null,
@@ -95,7 +107,7 @@ const done = arguments[arguments.length - 1];
         firstFrameMs: data.firstFrameMs === undefined ? null : Number(data.firstFrameMs),
         publishing: data.publishing ?? '', words: [document.querySelector('#problem').textContent,
             document.querySelector('#word').textContent].filter(Boolean),
-        soundButton: !document.querySelector('#sound').hidden, tiles, stats, captures };
+        soundButton: !document.querySelector('#sound').hidden, tiles, stats, captures, audioCodecs };
 })().then(done, (error) => done({ failed: String(error) }));
 """
 
@@ -117,6 +129,10 @@ def arguments():
                         help="send and receive through TURN servers alone, and expect that")
     parser.add_argument("--expect-capture-times", type=int, default=0, metavar="N",
                         help="packets of N streams of others carry recent capture times, by the clock of this machine")
+    parser.add_argument("--expect-redundancy", type=int, default=0, metavar="N",
+                        help="N packets of audio come with copies, and our audio is sent with copies (RED)")
+    parser.add_argument("--report-loss", type=float, default=0, metavar="SHARE",
+                        help="let the page believe that the server reports these losses, 0 to 1")
     parser.add_argument("--then-refuse", action="store_true",
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
     parser.add_argument("--then-lose-camera", action="store_true",
@@ -165,6 +181,8 @@ def start(options, folder):
     browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REMEMBER_PEERS})
     if options.delay_video:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": DELAY_VIDEO % options.delay_video})
+    if options.report_loss:
+        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REPORT_LOSS % options.report_loss})
     if options.relay:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": RELAY_ALONE})
     return browser
@@ -245,6 +263,7 @@ class Observation:
                                         if r.get("framesDecoded")})},
             "audio": {"energy": self.energy(), "energyRise": self.energy() - (self.audio_first or 0),
                       "packets": total("inbound-rtp", "audio", "packetsReceived"),
+                      "copies": total("inbound-rtp", "audio", "fecPacketsReceived"),
                       "concealedSamples": total("inbound-rtp", "audio", "concealedSamples"),
                       "soundButton": self.last.get("soundButton")},
             "publishing": {"kinds": self.last.get("publishing"), "framesSent": video.get("framesSent", 0),
@@ -254,6 +273,7 @@ class Observation:
                            "width": video.get("frameWidth"), "height": video.get("frameHeight"),
                            "codec": codecs.get(video.get("codecId")), "plis": video.get("pliCount", 0),
                            "nacks": video.get("nackCount", 0), "audioPackets": audio.get("packetsSent", 0),
+                           "audioCodecs": self.last.get("audioCodecs", []),
                            "audioEnergy": total("media-source", "audio", "totalAudioEnergy")},
             "sessions": sessions,
         }
@@ -282,6 +302,9 @@ def missing(options, seen, result):
     sent = result["publishing"]
     if sent["framesSent"] < options.expect_publishing or options.expect_publishing and sent["audioPackets"] <= 10:
         return f"Expected our camera and microphone to be sent, but {sent}."
+    if options.expect_redundancy and not (
+            result["audio"]["copies"] >= options.expect_redundancy and sent["audioCodecs"] == ["audio/red"]):
+        return f"Expected RED both ways, got {result['audio']} and sent {sent}."
     if options.expect_waiting and options.expect_waiting not in seen.waited:
         return f"Expected a tile to show '{options.expect_waiting}' for a while, saw {seen.waited}, {seen.waiting}."
     recent = [c for c in seen.last.get("captures", {}).values() if c["offset"] == 0 and 0 <= age(c) < 30_000]

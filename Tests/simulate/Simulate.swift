@@ -40,6 +40,8 @@ struct Rooms: ParsableCommand {
             "Print the table of losses and round trips, with so many simulated minutes for each row, and run no rooms.")
     var losses: Int?
 
+    @Option(help: "Print the table of losses of audio, likewise, and run no rooms.") var audioLosses: Int?
+
     @Flag(help: "Print what parity packets would save beside repeats, and run no rooms.") var parity = false
 
     private static let usualCount: UInt64 = 100
@@ -73,6 +75,7 @@ struct Rooms: ParsableCommand {
 
     func run() throws {
         if parity { return ParityTable.print() }
+        if let audioLosses { return try AudioLossTable.print(minutes: audioLosses) }
         if let losses { return try LossTable.print(minutes: losses) }
         let began = EventLoop.now
         let room = room

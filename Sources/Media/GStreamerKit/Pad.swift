@@ -18,6 +18,8 @@ package enum PadEvent: Sendable {
     case rateLimit(source: UInt64, bitsPerSecond: Int, degradation: Degradation?, keepsSize: Bool)
     /// Upstream: a consumer cannot take another size.
     case sizeHold
+    /// Upstream: a consumer expects that this share of the packets is lost, in percent.
+    case expectedLoss(percent: Int)
     /// Upstream: an element may take another format.
     case reconfigure
     /// Upstream: how long after its timestamp a sink renders media.
@@ -163,6 +165,11 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
         )
     }
 
+    /// Tells the encoder upstream of this input which share of its packets will be lost. Other elements ignore it.
+    package func expectLoss(percent: Int) {
+        pushUpstream("\(ExpectedLoss.name), \(ExpectedLoss.percent)=(gint)\(percent);")
+    }
+
     /// Tells the encoder upstream of this input that no other size can be taken. Other elements ignore it.
     package func holdSize() { pushUpstream("\(SizeHold.name);") }
 
@@ -225,6 +232,21 @@ private enum SizeHold {
     }
 }
 
+/// The names of the event with an expected loss.
+private enum ExpectedLoss {
+    static let name = "connectlive-expected-loss"
+    static let percent = "percent"
+
+    static func read(_ event: UnsafeMutablePointer<GstEvent>) -> PadEvent? {
+        guard let structure = gst_event_get_structure(event), gst_structure_has_name(structure, name) != 0 else {
+            return nil
+        }
+        var value: gint = 0
+        guard gst_structure_get_int(structure, percent, &value) != 0 else { return nil }
+        return .expectedLoss(percent: Int(value))
+    }
+}
+
 extension PadEvent {
     init(_ event: UnsafeMutablePointer<GstEvent>) {
         switch event.pointee.type {
@@ -241,7 +263,7 @@ extension PadEvent {
         case GST_EVENT_CUSTOM_UPSTREAM, GST_EVENT_CUSTOM_DOWNSTREAM:
             self =
                 gst_video_event_is_force_key_unit(event) != 0
-                ? .forceKeyUnit : RateLimit.read(event) ?? SizeHold.read(event) ?? .other
+                ? .forceKeyUnit : RateLimit.read(event) ?? SizeHold.read(event) ?? ExpectedLoss.read(event) ?? .other
         case GST_EVENT_RECONFIGURE: self = .reconfigure
         default: self = .other
         }

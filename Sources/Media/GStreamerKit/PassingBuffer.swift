@@ -80,6 +80,11 @@ package struct PassingBuffer: ~Copyable {
         current.pointee.mini_object.flags & GST_BUFFER_FLAG_DELTA_UNIT.rawValue == 0
     }
 
+    /// Whether media is missing before this buffer.
+    package var followsGap: Bool {
+        current.pointee.mini_object.flags & GST_BUFFER_FLAG_DISCONT.rawValue != 0
+    }
+
     var current: UnsafeMutablePointer<GstBuffer> {
         slot?.pointee.data.assumingMemoryBound(to: GstBuffer.self) ?? buffer
     }

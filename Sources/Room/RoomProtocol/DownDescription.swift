@@ -66,6 +66,7 @@ package enum DownDescription {
                     kind: media.kind, mid: media.mid, direction: .recvonly,
                     formats: media.formats.filter { format in
                         Codec(format) != nil
+                            || media.formats.contains { Codec($0) == .opus && format.carriesCopies(of: $0) }
                             || format.retransmits.flatMap { media.format(payloadType: $0) }.flatMap(Codec.init) != nil
                     },
                     extensions: media.acceptableExtensions, transport: transport)
@@ -127,7 +128,8 @@ extension PayloadFormat {
     /// With the feedback about transport-wide numbers, which covers its RTX.
     var reported: PayloadFormat {
         var format = self
-        if retransmits == nil { format.feedback.append(TransportSequence.feedback) }
+        let isRedundancy = encoding.lowercased() == Self.redundancy
+        if retransmits == nil, !isRedundancy { format.feedback.append(TransportSequence.feedback) }
         return format
     }
 }

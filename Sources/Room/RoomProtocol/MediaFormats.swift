@@ -17,7 +17,10 @@ package enum Codec: String, Sendable, CaseIterable {
         }
     }
 
-    /// The payload type of its RTX (RFC 4588). Audio is repaired by Opus's in-band FEC instead.
+    /// The payload type of RED with its packets (RFC 2198). Chromium's, for Opus.
+    package var redundancyPayloadType: UInt8? { self == .opus ? 63 : nil }
+
+    /// The payload type of its RTX (RFC 4588). Copies in later packets repair audio instead.
     package var retransmissionPayloadType: UInt8? { self == .opus ? nil : payloadType + 1 }
 
     /// The payload format that forwarding parses.
@@ -76,12 +79,21 @@ package enum Codec: String, Sendable, CaseIterable {
         }
     }
 
-    /// The formats of an m-line with these codecs, each followed by its RTX.
+    /// The formats of an m-line with these codecs, each followed by its RTX or RED.
     package static func formats(_ codecs: [Codec]) -> [PayloadFormat] {
         codecs.flatMap { codec in
             [codec.format]
                 + (codec.retransmissionPayloadType.map { [.retransmission(of: codec.payloadType, as: $0)] } ?? [])
+                + (codec.redundancyPayloadType.map { [codec.redundancy(of: codec.payloadType, as: $0)] } ?? [])
         }
+    }
+
+    /// The format of RED with packets of a payload type. Its parameters are the types of copies and own packets (RFC 2198,
+    /// section 5).
+    func redundancy(of payloadType: UInt8, as own: UInt8) -> PayloadFormat {
+        PayloadFormat(
+            payloadType: own, encoding: PayloadFormat.redundancy, clockRate: clockRate, channels: format.channels,
+            parameters: "\(payloadType)/\(payloadType)")
     }
 
     private var repair: [String] { ["nack", "nack pli", "ccm fir"] }
@@ -92,14 +104,31 @@ package struct NegotiatedCodec: Sendable, Equatable {
     package var codec: Codec
     package var payloadType: UInt8
     package var retransmissionPayloadType: UInt8?
+    /// Of RED with its packets alone.
+    package var redundancyPayloadType: UInt8?
     /// The `fmtp` value of the description. An answer for H.264 repeats the offered profile.
     package var parameters: String
 
-    package init(codec: Codec, payloadType: UInt8, retransmissionPayloadType: UInt8?, parameters: String) {
+    package init(
+        codec: Codec, payloadType: UInt8, retransmissionPayloadType: UInt8?, redundancyPayloadType: UInt8? = nil,
+        parameters: String
+    ) {
+        self.redundancyPayloadType = redundancyPayloadType
         self.codec = codec
         self.payloadType = payloadType
         self.retransmissionPayloadType = retransmissionPayloadType
         self.parameters = parameters
+    }
+
+    /// The parameter of Opus by which a receiver wishes that silence is not sent (DTX; RFC 7587, section 6.1).
+    static let silenceLeftOut = "usedtx"
+
+    /// Whether an offer of Opus has that parameter. An answer that repeats it lets a browser leave silence out.
+    var wishesSilenceLeftOut: Bool {
+        codec == .opus
+            && PayloadFormat(
+                payloadType: payloadType, encoding: codec.rawValue, clockRate: codec.clockRate, parameters: parameters
+            ).parameter(Self.silenceLeftOut) == "1"
     }
 
     /// Whether streams of this codec may be above the level that rooms carry.
@@ -110,6 +139,9 @@ package struct NegotiatedCodec: Sendable, Equatable {
         return Codec.level(profile).map { $0 > Codec.highestLevel } ?? true
     }
 
+    /// The types of RED by that of the codec, for the configuration of a stream.
+    package var redundancyPayloadTypes: [UInt8: UInt8] { redundancyPayloadType.map { [payloadType: $0] } ?? [:] }
+
     /// The codecs of a media description that we carry, in its order.
     package static func all(in media: MediaDescription) -> [NegotiatedCodec] {
         media.formats.compactMap { format in
@@ -117,7 +149,23 @@ package struct NegotiatedCodec: Sendable, Equatable {
             return NegotiatedCodec(
                 codec: codec, payloadType: format.payloadType,
                 retransmissionPayloadType: media.retransmissionPayloadType(for: format.payloadType),
+                redundancyPayloadType: codec.redundancyPayloadType == nil
+                    ? nil : media.formats.first { $0.carriesCopies(of: format) }?.payloadType,
                 parameters: format.parameters)
         }
+    }
+}
+
+extension PayloadFormat {
+    /// The encoding name of RED (RFC 2198, section 5).
+    static let redundancy = "red"
+
+    /// Whether this is RED whose packets have those of a format, and copies of them, and nothing else.
+    func carriesCopies(of format: PayloadFormat) -> Bool {
+        guard encoding.lowercased() == Self.redundancy, clockRate == format.clockRate, channels == format.channels,
+            payloadType < 64 || payloadType > 95
+        else { return false }
+        let types = parameters.split(separator: "/", omittingEmptySubsequences: false)
+        return types.count >= 2 && types.allSatisfy { UInt8($0) == format.payloadType }
     }
 }

@@ -80,6 +80,13 @@ package enum UpDescription {
         media.accepted(of: layeredExtensions)
     }
 
+    /// The payload types of RED that an m-line of the answer to our offer accepts, by those of codecs.
+    package static func acceptedRedundancy(of media: MediaDescription) -> [UInt8: UInt8] {
+        NegotiatedCodec.all(in: media).reduce(into: [:]) { types, codec in
+            types.merge(codec.redundancyPayloadTypes) { first, _ in first }
+        }
+    }
+
     /// The stream of an offer's m-line. Throws if the server cannot accept it.
     package static func stream(_ mid: String, of offer: SessionDescription) throws(RoomError) -> OfferedStream {
         guard let media = offer[mid: mid], media.kind != .application, !media.isRejected else {
@@ -89,7 +96,9 @@ package enum UpDescription {
             throw RoomError(.publishRefused, "The m-line '\(mid)' does not send. Offer it as 'sendonly'.")
         }
         guard let negotiated = NegotiatedCodec.all(in: media).first(where: { !$0.exceedsLevel }) else {
-            let offered = media.formats.map(\.encoding).filter { !$0.isEmpty && $0.lowercased() != "rtx" }
+            let offered = media.formats.map(\.encoding).filter {
+                !["", "rtx", PayloadFormat.redundancy].contains($0.lowercased())
+            }
             throw RoomError(
                 .publishRefused,
                 "The m-line '\(mid)' offers \(offered.isEmpty ? "no codec" : offered.joined(separator: ", ")). Offer "
@@ -162,7 +171,15 @@ package enum UpDescription {
         if reported { format.feedback.append(TransportSequence.feedback) }
         format.payloadType = negotiated.payloadType
         if negotiated.codec == .h264 { format.parameters = negotiated.parameters }
-        guard let retransmission = negotiated.retransmissionPayloadType else { return [format] }
-        return [format, .retransmission(of: negotiated.payloadType, as: retransmission)]
+        if negotiated.wishesSilenceLeftOut { format.parameters += ";\(NegotiatedCodec.silenceLeftOut)=1" }
+        var formats = [format]
+        if let retransmission = negotiated.retransmissionPayloadType {
+            formats.append(.retransmission(of: negotiated.payloadType, as: retransmission))
+        }
+        // Behind the codec, so that browsers send RED only when the page tells them to.
+        if let redundancy = negotiated.redundancyPayloadType {
+            formats.append(negotiated.codec.redundancy(of: negotiated.payloadType, as: redundancy))
+        }
+        return formats
     }
 }

@@ -8,7 +8,10 @@ internal import RoomProtocol
 final class AudioSource: EncodedTrack {
     static let interval = TimeInterval.milliseconds(20)
     /// Bytes of a packet's payload: 24 kbit/s.
-    private static let payload = 60
+    static let usualPayload = 60
+    /// The first byte of a packet of Opus with one frame of 20 ms (RFC 6716, section 3.1).
+    private static let opus: UInt8 = 0xf8
+    private let payload: Int
 
     let codec = Codec.opus
     let encoderStatistics: MediaStatistics.VideoEncoder? = nil
@@ -22,8 +25,9 @@ final class AudioSource: EncodedTrack {
     private var captureTimes = [MonotonicTime](repeating: .never, count: rememberedPackets)
     private lazy var timer = simulation.loop.makeTimer { [unowned self] in send() }
 
-    init(in simulation: World) {
+    init(in simulation: World, payload: Int) {
         self.simulation = simulation
+        self.payload = payload
         id = simulation.nextSource()
     }
 
@@ -42,10 +46,13 @@ final class AudioSource: EncodedTrack {
             captureTime: MediaTime(nanoseconds: simulation.loop.now.nanoseconds), rtpTimestamp: timestamp,
             isKeyframe: false)
         batch.bytes = [0x80, Codec.opus.payloadType, 0, 0]
-        for word in [timestamp, 1, id, number] { Self.append(word, to: &batch.bytes) }
-        batch.bytes += Array(repeating: 0, count: RTPHeader.minimumLength + Self.payload - batch.bytes.count)
+        for word in [timestamp, 1] { Self.append(word, to: &batch.bytes) }
+        batch.bytes.append(Self.opus)
+        for word in [id, number] { Self.append(word, to: &batch.bytes) }
+        batch.bytes += Array(repeating: 0, count: RTPHeader.minimumLength + payload - batch.bytes.count)
         batch.ends = [batch.bytes.count]
         connection.send(batch, mid: mid)
+        simulation.audioLog?.sent(number, at: simulation.loop.now)
         captureTimes[Int(number) % Self.rememberedPackets] = simulation.loop.now
         number += 1
         nextPacket = nextPacket + Self.interval
@@ -64,9 +71,9 @@ final class AudioSource: EncodedTrack {
 
     /// The source and the number of a packet's payload.
     static func contents(of payload: Span<UInt8>) -> (source: UInt32, number: UInt32)? {
-        guard payload.count >= 8 else { return nil }
+        guard payload.count >= 9 else { return nil }
         func word(_ start: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(payload[start + $1]) } }
-        return (word(0), word(4))
+        return (word(1), word(5))
     }
 
     func end() {

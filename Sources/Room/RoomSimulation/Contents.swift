@@ -35,13 +35,29 @@ enum Contents {
         for index in 8..<12 { ssrc = ssrc << 8 | UInt32(datagram[index]) }
         var media = Media(ssrc: ssrc, number: UInt16(datagram[2]) << 8 | UInt16(datagram[3]), isRepair: isRepair)
         let payload = datagram.extracting(min(start, datagram.count)..<datagram.count)
-        if type == Codec.opus.payloadType {
+        if type == Codec.opus.redundancyPayloadType {
+            if let own = Self.ownStart(ofRedundant: payload) {
+                media.source = AudioSource.contents(of: payload.extracting(own..<payload.count))?.source
+            }
+        } else if type == Codec.opus.payloadType {
             media.source = AudioSource.contents(of: payload)?.source
         } else if datagram[0] & 0x20 == 0, let part = FramePart(payload: payload) {
             media.source = part.source
             media.isKeyframe = part.isKeyframe
         }
         self = .media(media)
+    }
+
+    /// Where the own payload of a packet of RED begins, behind the copies (RFC 2198, section 3).
+    static func ownStart(ofRedundant payload: Span<UInt8>) -> Int? {
+        var (place, copies) = (0, 0)
+        while place < payload.count, payload[place] & 0x80 != 0 {
+            guard place + 4 <= payload.count else { return nil }
+            copies += Int(payload[place + 2] & 3) << 8 | Int(payload[place + 3])
+            place += 4
+        }
+        let start = place + 1 + copies
+        return start <= payload.count ? start : nil
     }
 
     /// Where the payload of an RTP packet begins (RFC 3550, section 5.1).

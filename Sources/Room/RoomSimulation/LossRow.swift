@@ -21,7 +21,7 @@ package struct LossRow: Sendable {
         (self.place, self.loss, self.burst, self.roundTrip) = (place, loss, burst, roundTrip)
     }
 
-    private func link(losing: Bool) -> Link {
+    func link(losing: Bool) -> Link {
         // A burst of mean length L goes on with 1 - 1/L, and begins so seldom that the loss is the same.
         let goesOn = burst > 1 ? 1 - 1 / burst : 0
         let begins = burst > 1 ? loss * (1 - goesOn) / (1 - loss) : loss
@@ -62,5 +62,31 @@ package struct LossRow: Sendable {
         var outcome = log.outcome(from: start, to: end)
         (outcome.mediaBytes, outcome.sentBytes) = (2 * outcome.packets * video.payload, bytes)
         return outcome
+    }
+
+    /// Runs a room with audio alone, for a listener in place of the viewer.
+    ///
+    /// - Parameter payload: bytes of a packet of 20 ms
+    package func runAudio(seconds: Int64, seed: UInt64, payload: Int) throws -> AudioLog.Outcome {
+        let simulation = Simulation(seed: seed)
+        defer { simulation.end() }
+        let ada = simulation.client("ada", link: place == .viewer ? .wired : link(losing: false))
+        let grace = simulation.client("grace", link: place == .publisher ? .wired : link(losing: false))
+        simulation.task("table") {
+            try await grace.join("kitchen")
+            try await ada.join("kitchen")
+            _ = try await ada.publishAudio(payload: payload)
+        }
+        _ = try simulation.run(for: .seconds(5))
+        if place != .viewer { ada.setLink(link(losing: true)) }
+        if place != .publisher { grace.setLink(link(losing: true)) }
+        let log = simulation.logAudio()
+        // For the first reports.
+        _ = try simulation.run(for: .seconds(15))
+        let start = simulation.now
+        _ = try simulation.run(for: .seconds(seconds))
+        let end = simulation.now
+        _ = try simulation.run(for: .seconds(2))
+        return log.outcome(from: start, to: end)
     }
 }

@@ -226,8 +226,13 @@ public final class SimulatedClient: @unchecked Sendable {
     /// a free slot.
     @discardableResult
     public func publishAudio() async throws -> Int {
+        try await publishAudio(payload: AudioSource.usualPayload)
+    }
+
+    /// - Parameter payload: bytes of a packet
+    package func publishAudio(payload: Int) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
-        let source = AudioSource(in: simulation)
+        let source = AudioSource(in: simulation, payload: payload)
         var stream = 0
         try await suspend { suspension in
             connection.publish([TrackOffer(source)]) { result in
@@ -354,6 +359,7 @@ public final class SimulatedClient: @unchecked Sendable {
         egress.note(contents)
         simulation.packetLog?.passed(datagram, .viewerLink)
         let arrivals = down.arrivals(of: datagram.count, now: simulation.loop.now)
+        simulation.audioLog?.passed(datagram, isLost: arrivals.first == nil, at: simulation.loop.now)
         if arrivals.first == nil { lost(contents, isUp: false) }
         simulation.deliver(datagram, to: .client(number), at: address, arrivals)
     }

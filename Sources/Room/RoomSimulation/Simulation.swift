@@ -83,6 +83,13 @@ public final class Simulation: Sendable {
         return log
     }
 
+    /// Notes each packet of an audio from now on, for one listener.
+    package func logAudio() -> AudioLog {
+        let log = AudioLog()
+        world.audioLog = log
+        return log
+    }
+
     /// The virtual time as the loops have it.
     package var now: MonotonicTime { world.loop.now }
 

@@ -37,6 +37,8 @@ final class World: @unchecked Sendable {
     private var failures: [SimulationFailure] = []
     /// Nil unless a test reads it.
     var packetLog: PacketLog?
+    /// Likewise, of audio.
+    var audioLog: AudioLog?
     private(set) var trace = Trace()
 
     /// - Parameters:

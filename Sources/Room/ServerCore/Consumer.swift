@@ -60,14 +60,17 @@ final class Consumer {
     ///
     /// - Parameter codecs: those of the client's answer, which may have other payload types than the offer.
     private func makeSender(_ codecs: [NegotiatedCodec]) -> SenderID {
-        peer.addSender(
-            SenderConfiguration(
-                ssrc: receiver.ssrc,
-                retransmissionSSRC: receiver.retransmissionSSRC, clockRate: receiver.media == .audio ? 48000 : 90000,
-                retransmissionPayloadTypes: Dictionary(
-                    codecs.compactMap { codec in codec.retransmissionPayloadType.map { (codec.payloadType, $0) } }
-                ) { first, _ in first },
-                mid: receiver.mid, extensions: extensions, history: history))
+        var configuration = SenderConfiguration(
+            ssrc: receiver.ssrc,
+            retransmissionSSRC: receiver.retransmissionSSRC, clockRate: receiver.media == .audio ? 48000 : 90000,
+            retransmissionPayloadTypes: Dictionary(
+                codecs.compactMap { codec in codec.retransmissionPayloadType.map { (codec.payloadType, $0) } }
+            ) { first, _ in first },
+            mid: receiver.mid, extensions: extensions, history: history, isAudio: receiver.media == .audio)
+        for codec in codecs {
+            configuration.redundancyPayloadTypes.merge(codec.redundancyPayloadTypes) { first, _ in first }
+        }
+        return peer.addSender(configuration)
     }
 
     var isFree: Bool { stream == nil }
@@ -182,10 +185,10 @@ final class Consumer {
         thinning?.setShare(share, now: now)
     }
 
-    /// On the path, with all headers.
-    var retransmittedBytes: Int {
+    /// Of retransmissions, and of copies in audio packets, on the path with all headers.
+    var repairBytes: Int {
         guard let sender, let sent = peer.statistics(of: sender) else { return 0 }
-        return sent.retransmittedBytes + sent.retransmittedPackets * PathRate.packetOverhead
+        return sent.retransmittedBytes + sent.retransmittedPackets * PathRate.packetOverhead + sent.redundantBytes
     }
 
     func release() {

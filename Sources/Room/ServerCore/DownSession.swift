@@ -361,11 +361,11 @@ final class DownSession {
         peer.setDemand(bitsPerSecond: demand ^ 1)
     }
 
-    /// The rate of retransmissions over the last half second or more, in bits per second of the path.
+    /// The rate of repairs over the last half second or more, in bits per second of the path.
     private func repairRate(now: MonotonicTime) -> Double {
         let elapsed = now - repairs.at
         guard elapsed >= .milliseconds(500) else { return repairs.rate }
-        let bytes = consumers.reduce(0) { $0 + $1.retransmittedBytes }
+        let bytes = consumers.reduce(0) { $0 + $1.repairBytes }
         repairs = (bytes, now, Double(max(0, bytes - repairs.bytes)) * 8 / elapsed.seconds)
         return repairs.rate
     }

@@ -207,7 +207,7 @@ final class UpSession {
             payloadTypes: [negotiated.payloadType],
             retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }
                 ?? [:],
-            nack: negotiated.codec.media == .video)
+            redundancyPayloadTypes: negotiated.redundancyPayloadTypes, nack: negotiated.codec.media == .video)
     }
 
     private func handle(_ event: PeerEvent) {

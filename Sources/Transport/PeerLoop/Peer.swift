@@ -202,6 +202,11 @@ package final class Peer: TurnMember {
         session.setExtensions(extensions, of: sender, now: loop.now)
     }
 
+    /// See `PeerSession.setRedundancy`.
+    package func setRedundancy(_ payloadTypes: [UInt8: UInt8], of sender: SenderID) {
+        session.setRedundancy(payloadTypes, of: sender)
+    }
+
     /// See `PeerSession.setExtensions`.
     package func setExtensions(_ extensions: HeaderExtensionIDs, of receiver: ReceiverID) {
         session.setExtensions(extensions, of: receiver)
@@ -484,7 +489,13 @@ package final class Peer: TurnMember {
         guard isReady || !keepEarly(datagram) else { return }
         noticeStall()
         switch session.receive(&loop.scratch, now: loop.now) {
-        case .media(let receiver, let header, let position): onMedia?(receiver, header, position, loop.scratch)
+        case .media(let receiver, let header, let position):
+            onMedia?(receiver, header, position, loop.scratch)
+            while case .media(let receiver, let header, let position)? = session.receiveCopy(
+                into: &loop.scratch, now: loop.now)
+            {
+                onMedia?(receiver, header, position, loop.scratch)
+            }
         case .nothing: deliverSessionEvents()
         }
         touch()

@@ -85,6 +85,8 @@ public struct SenderConfiguration: Sendable {
     public var history: Int
     /// Whether its packets are sent before those of other streams, and never held.
     public var isAudio: Bool
+    /// Maps the stream's payload types to those of RED that the peer accepts. See `PeerSession.setRedundancy`.
+    public var redundancyPayloadTypes: [UInt8: UInt8] = [:]
 
     public init(
         ssrc: SSRC, retransmissionSSRC: SSRC? = nil, clockRate: UInt32,
@@ -120,13 +122,15 @@ public struct ReceiverConfiguration: Sendable {
     public var payloadTypes: Set<UInt8>
     /// Maps the stream's payload types to those of RTX.
     public var retransmissionPayloadTypes: [UInt8: UInt8]
+    /// Maps the stream's payload types to those of RED (RFC 2198), whose packets arrive as if they had been sent one by one.
+    public var redundancyPayloadTypes: [UInt8: UInt8]
     /// Whether to request lost packets.
     public var nack: Bool
 
     public init(
         ssrc: SSRC? = nil, retransmissionSSRC: SSRC? = nil, mid: String, rid: String? = nil,
         extensions: HeaderExtensionIDs = HeaderExtensionIDs(), clockRate: UInt32, payloadTypes: Set<UInt8>,
-        retransmissionPayloadTypes: [UInt8: UInt8] = [:], nack: Bool
+        retransmissionPayloadTypes: [UInt8: UInt8] = [:], redundancyPayloadTypes: [UInt8: UInt8] = [:], nack: Bool
     ) {
         self.ssrc = ssrc
         self.retransmissionSSRC = retransmissionSSRC
@@ -136,6 +140,7 @@ public struct ReceiverConfiguration: Sendable {
         self.clockRate = clockRate
         self.payloadTypes = payloadTypes
         self.retransmissionPayloadTypes = retransmissionPayloadTypes
+        self.redundancyPayloadTypes = redundancyPayloadTypes
         self.nack = nack
     }
 }

@@ -88,6 +88,11 @@ public struct SenderStatistics: Sendable, Equatable {
     /// Packets that only measured the path, and their bytes: padding, and repeats that the peer did not request.
     public var paddingPackets = 0
     public var paddingBytes = 0
+    /// Packets that carried copies of earlier ones (RED), and the bytes of these copies, which `bytes` has, too.
+    public var redundantPackets = 0
+    public var redundantBytes = 0
+    /// By the peer's reports.
+    public var expectedLoss = ExpectedLoss()
     /// PLI and FIR received.
     public var keyframeRequests = 0
     /// Lost share of the last report, 0...1, and the total, as the peer reports them.
@@ -107,8 +112,10 @@ public struct ReceiverStatistics: Sendable, Equatable {
     public var bytes = 0
     /// Packets lost on the network before repair (RFC 3550, A.3).
     public var lost = 0
-    /// Missing packets that arrived late or by RTX.
+    /// Missing packets that arrived late, by RTX or in RED.
     public var recovered = 0
+    /// Missing packets of which a later one had a copy (RED).
+    public var recoveredFromCopies = 0
     /// Packets given up: they did not arrive and are no longer requested.
     public var unrecovered = 0
     public var duplicates = 0

@@ -34,6 +34,8 @@ final class IncomingStream {
     private var acceptedTypes = [Bool](repeating: false, count: 128)
     /// The original payload type by RTX payload type. 0xff means none.
     private var originalType = [UInt8](repeating: 0xff, count: 128)
+    /// The payload type of the packets in one of RED. 0xff means none.
+    private var ownType = [UInt8](repeating: 0xff, count: 128)
     private var keyframeRequestedAt: MonotonicTime?
     private var wantsKeyframe = false
     /// False if nothing is to be requested. Each change of `nacks`, `ssrc` and `wantsKeyframe` that may cause a request sets
@@ -55,6 +57,10 @@ final class IncomingStream {
         for (type, repeated) in configuration.retransmissionPayloadTypes where type < 128 && repeated < 128 {
             originalType[Int(repeated)] = type
         }
+        for (type, redundant) in configuration.redundancyPayloadTypes where type < 128 && redundant < 128 {
+            acceptedTypes[Int(redundant)] = true
+            ownType[Int(redundant)] = type
+        }
     }
 
     func accepts(_ payloadType: UInt8) -> Bool { acceptedTypes[Int(payloadType & 0x7f)] }
@@ -62,6 +68,20 @@ final class IncomingStream {
     func original(of payloadType: UInt8) -> UInt8? {
         let type = originalType[Int(payloadType & 0x7f)]
         return type == 0xff ? nil : type
+    }
+
+    /// The type of the packets in one of RED. Nil if the type is not that of RED.
+    func own(of payloadType: UInt8) -> UInt8? {
+        let type = ownType[Int(payloadType & 0x7f)]
+        return type == 0xff ? nil : type
+    }
+
+    /// Whether a packet near the newest one has not arrived.
+    func lacks(_ number: SequenceNumber) -> Bool { reception.lacks(number) }
+
+    func countRecoveredFromCopy() {
+        counters.recovered += configuration.nack ? 0 : 1
+        counters.recoveredFromCopies += 1
     }
 
     /// Binds the stream to a new source and resets its counters.

@@ -33,9 +33,20 @@ final class OutgoingStream {
     /// The number of packets at the session's last two reports.
     private var packetsAtReports = (before: 0, last: 0)
     private var lastCommand: UInt8?
+    /// The payload types of RED that the peer accepts, by those of the stream.
+    var redundancyTypes: [UInt8: UInt8]
+    /// How many of the packets before each packet carries again.
+    @exclusivity(unchecked) private var copies = 0
+    @exclusivity(unchecked) private var recent = RecentlySent()
+    /// Whether the peer has reported since `chooseCopies`.
+    private(set) var hasNewReport = false
+    /// The longest RTP packet, without mid and SRTP's tag.
+    private let maximumLength: Int
 
-    init(id: SenderID, configuration: SenderConfiguration, random: inout RandomSource) {
+    init(id: SenderID, configuration: SenderConfiguration, maximumLength: Int, random: inout RandomSource) {
         self.id = id
+        self.maximumLength = maximumLength
+        redundancyTypes = configuration.redundancyPayloadTypes
         self.configuration = configuration
         let repeats = configuration.retransmissionSSRC != nil && !configuration.retransmissionPayloadTypes.isEmpty
         history = SentHistory(capacity: repeats ? configuration.history : 0)
@@ -66,7 +77,14 @@ final class OutgoingStream {
         history.insert(packet, of: store)
         if history.capacity > 0 { times.sent(packet.number, at: now) }
         newestTimestamp = packet.timestamp
-        let length = headLength(of: packet, hasMid: !isKnownToPeer, isRepeat: false) + payloadLength(of: packet)
+        let redundant = redundantLength(of: packet)
+        if redundant > 0 {
+            statistics.redundantPackets += 1
+            statistics.redundantBytes += redundant
+        }
+        if !redundancyTypes.isEmpty { recent.insert(packet) }
+        let length =
+            headLength(of: packet, hasMid: !isKnownToPeer, isRepeat: false) + redundant + payloadLength(of: packet)
         statistics.packets += 1
         statistics.bytes += length
         budget.sent(length)
@@ -77,6 +95,7 @@ final class OutgoingStream {
 
     /// Goes on with the payloads of another store. Those sent from the last one can still be sent again.
     private func change(to new: PacketStore) {
+        recent.removeAll()
         former = store.map { (history, $0) }
         sinceChange = 0
         history = SentHistory(capacity: history.capacity)
@@ -119,7 +138,8 @@ final class OutgoingStream {
 
     /// The length of a planned packet, without SRTP's tag.
     func length(of packet: SentPacket, isRepeat: Bool = false) -> Int {
-        headLength(of: packet, hasMid: isRepeat || !isKnownToPeer, isRepeat: isRepeat) + payloadLength(of: packet)
+        headLength(of: packet, hasMid: isRepeat || !isKnownToPeer, isRepeat: isRepeat)
+            + (isRepeat ? 0 : redundantLength(of: packet)) + payloadLength(of: packet)
     }
 
     /// A sent packet to send again. Nil, and counted, if it must not be sent.
@@ -289,6 +309,7 @@ final class OutgoingStream {
             offset += 2
         }
         scratch.count = offset
+        if copies > 0, repeated == nil { writeCopies(before: packet, from: store, to: &scratch) }
         return store.withPayload(packet.payload ?? -1) { payload in
             guard let patch = packet.patch else { return body(&scratch, payload) }
             let patched = min(PayloadPatch.reach, payload.count)
@@ -296,6 +317,61 @@ final class OutgoingStream {
             patch.apply(to: &scratch, payload: offset..<(offset + patched))
             return body(&scratch, payload.extracting(patched..<payload.count))
         }
+    }
+
+    // MARK: Redundancy
+
+    /// How many copies the packet can carry, and their length with the headers of RED. Zero without any.
+    private func redundancy(of packet: SentPacket) -> (copies: Int, length: Int) {
+        guard copies > 0, packet.patch == nil, let payload = packet.payload, let store, !packet.isFormer,
+            redundancyTypes[packet.payloadType] != nil
+        else { return (0, 0) }
+        var (count, length) = (0, Redundancy.ownHeader)
+        let room = maximumLength - RTPHeader.minimumLength - store.length(of: payload)
+        while count < copies, let copy = recent.packet(packet.number.advanced(by: -count - 1)), let index = copy.payload
+        {
+            let distance = packet.timestamp.rawValue &- copy.timestamp.rawValue
+            let size = store.length(of: index)
+            guard copy.payloadType == packet.payloadType, (1...Redundancy.longestCopy).contains(size),
+                (1...UInt32(Redundancy.longestDistance)).contains(distance),
+                length + Redundancy.copyHeader + size <= room
+            else { break }
+            count += 1
+            length += Redundancy.copyHeader + size
+        }
+        return count > 0 ? (count, length) : (0, 0)
+    }
+
+    private func redundantLength(of packet: SentPacket) -> Int { copies > 0 ? redundancy(of: packet).length : 0 }
+
+    /// Makes the packet in `scratch` one of RED, with everything before its own payload (RFC 2198, section 3).
+    private func writeCopies(before packet: SentPacket, from store: PacketStore, to scratch: inout PacketBuffer) {
+        let (count, length) = redundancy(of: packet)
+        guard count > 0, let type = redundancyTypes[packet.payloadType] else { return }
+        scratch.bytes[1] = scratch.bytes[1] & 0x80 | type & 0x7f
+        var head = scratch.count
+        scratch.count += count * Redundancy.copyHeader + Redundancy.ownHeader
+        let end = head + length
+        for back in stride(from: count, through: 1, by: -1) {
+            guard let copy = recent.packet(packet.number.advanced(by: -back)), let index = copy.payload else {
+                continue
+            }
+            let distance = packet.timestamp.rawValue &- copy.timestamp.rawValue
+            scratch.bytes[head] = 0x80 | packet.payloadType
+            let fields = distance << 10 | UInt32(store.length(of: index))
+            scratch.bytes[head + 1] = UInt8(truncatingIfNeeded: fields >> 16)
+            scratch.setUInt16(UInt16(truncatingIfNeeded: fields), at: head + 2)
+            head += Redundancy.copyHeader
+            store.withPayload(index) { scratch.append($0) }
+        }
+        scratch.bytes[head] = packet.payloadType & 0x7f
+        assert(scratch.count == end)
+    }
+
+    /// Chooses how many copies packets carry, after a report.
+    func chooseCopies(isQueueing: Bool) {
+        hasNewReport = false
+        copies = isQueueing || redundancyTypes.isEmpty ? 0 : statistics.expectedLoss.copies
     }
 
     func setClock(_ clock: SenderClock) { self.clock = clock }
@@ -308,6 +384,7 @@ final class OutgoingStream {
         former = nil
         history.removeAll()
         repeats.removeAll()
+        recent.removeAll()
         times = SendTimes()
         store = nil
     }
@@ -336,6 +413,8 @@ final class OutgoingStream {
         isKnownToPeer = true
         statistics.isKnownToPeer = true
         statistics.remoteFractionLost = Double(block.fractionLost) / 256
+        statistics.expectedLoss.report(statistics.remoteFractionLost)
+        hasNewReport = true
         statistics.remoteLost = block.cumulativeLost
         let rate = Int64(max(configuration.clockRate, 1))
         statistics.remoteJitter = TimeInterval(nanoseconds: Int64(block.jitter) * 1_000_000_000 / rate)
@@ -363,6 +442,17 @@ struct RTPFields {
     var sequenceNumber: SequenceNumber
     var timestamp: RTPTimestamp
     var ssrc: SSRC
+
+    /// Likewise, into the place of a datagram.
+    func write(to place: inout MutableSpan<UInt8>) {
+        place[0] = 0x80
+        place[1] = (marker ? 0x80 : 0) | (payloadType & 0x7f)
+        for index in 0..<2 { place[2 + index] = UInt8(truncatingIfNeeded: sequenceNumber.rawValue >> (8 - 8 * index)) }
+        for index in 0..<4 {
+            place[4 + index] = UInt8(truncatingIfNeeded: timestamp.rawValue >> (24 - 8 * index))
+            place[8 + index] = UInt8(truncatingIfNeeded: ssrc.rawValue >> (24 - 8 * index))
+        }
+    }
 
     /// Without CSRCs, extension and padding.
     func write(to packet: inout PacketBuffer) {

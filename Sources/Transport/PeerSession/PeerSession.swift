@@ -265,6 +265,7 @@ public final class PeerSession {
             for number in lost { sendAgain(number, of: stream, now: now) }
         }
         if let control { receive(packets, control, now: now) }
+        chooseCopies()
     }
 
     private func heard(now: MonotonicTime) {

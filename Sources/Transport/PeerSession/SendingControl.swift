@@ -232,6 +232,9 @@ final class SendingControl {
             || controller.lossRatio > Self.congestedLoss
     }
 
+    /// Whether a queue or missing reports show that the path carries no more. Losses alone do not.
+    var isQueueing: Bool { controller.control.isPaused || controller.path.queue > Self.congestedQueue }
+
     /// - Parameter capacity: of packets that may wait
     func memory(for capacity: Int) -> PacketMemory {
         let packet = MemoryLayout<PacedPacket?>.stride

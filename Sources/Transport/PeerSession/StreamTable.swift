@@ -35,6 +35,12 @@ final class StreamTable {
     var reportedRoundTrip = RoundTripEstimate()
     private var repairRoundTrip = RepairRoundTrip()
     private var referenceTimes = ReferenceTimes()
+    /// The copies in the packet of RED that is being read.
+    private var copies: [Redundancy.Copy] = []
+    /// The missing packets of which the last packet of RED had copies, and their stream.
+    private var recovered = DatagramBatch()
+    private var recoveredOf: ReceiverID?
+    private var nextRecovered = 0
 
     init(configuration: PeerSessionConfiguration) {
         self.configuration = configuration
@@ -62,7 +68,9 @@ final class StreamTable {
         let slot = senders.firstIndex { $0 == nil } ?? senders.count
         generation += 1
         let id = SenderID(slot: slot, generation: generation)
-        let stream = OutgoingStream(id: id, configuration: configuration, random: &random)
+        let stream = OutgoingStream(
+            id: id, configuration: configuration, maximumLength: self.configuration.maximumPacketLength,
+            random: &random)
         if slot == senders.count { senders.append(stream) } else { senders[slot] = stream }
         return id
     }
@@ -193,6 +201,13 @@ final class StreamTable {
             }
             header = original
         }
+        if let type = stream.own(of: header.payloadType) {
+            guard let own = unwrap(&packet, header, payloadType: type, of: stream) else {
+                dropped.malformed += 1
+                return .nothing
+            }
+            header = own
+        }
         switch stream.receive(header, isRetransmission: isRetransmission, now: now, roundTrip: &repairRoundTrip) {
         case .new(let number), .restarted(let number):
             header.resolveExtensions(stream.extensions, in: packet)
@@ -203,6 +218,56 @@ final class StreamTable {
             dropped.tooOld += 1
         }
         return .nothing
+    }
+
+    // MARK: Redundancy
+
+    /// Makes a packet of RED an ordinary one, and keeps the missing packets of which it has copies.
+    private func unwrap(
+        _ packet: inout PacketBuffer, _ header: RTPHeader, payloadType: UInt8, of stream: IncomingStream
+    ) -> RTPHeader? {
+        copies.removeAll(keepingCapacity: true)
+        recovered.removeAll()
+        defer { copies.removeAll(keepingCapacity: true) }
+        guard let own = Redundancy.read(packet, header: header, payloadType: payloadType, copies: &copies) else {
+            return nil
+        }
+        for copy in copies.reversed() where stream.lacks(copy.sequenceNumber) {
+            recovered.append(upTo: RTPHeader.minimumLength + copy.payload.count) { place in
+                let fields = RTPFields(
+                    payloadType: payloadType, marker: false, sequenceNumber: copy.sequenceNumber,
+                    timestamp: copy.timestamp, ssrc: header.ssrc)
+                fields.write(to: &place)
+                for index in 0..<copy.payload.count {
+                    place[RTPHeader.minimumLength + index] = packet.bytes[copy.payload.lowerBound + index]
+                }
+                return RTPHeader.minimumLength + copy.payload.count
+            }
+            recoveredOf = stream.id
+        }
+        nextRecovered = 0
+        return Redundancy.unwrap(&packet, header: header, payload: own, payloadType: payloadType)
+    }
+
+    /// Whether the last packet had copies of missing ones.
+    @inline(__always)
+    var hasRecovered: Bool { !recovered.isEmpty }
+
+    /// The next missing packet of which the last one had a copy, the oldest first. Nil after the last.
+    func takeRecovered(_ packet: inout PacketBuffer, now: MonotonicTime) -> Received? {
+        while nextRecovered < recovered.count {
+            let bytes = recovered[nextRecovered]
+            nextRecovered += 1
+            guard let stream = recoveredOf.flatMap({ receiver($0) }), packet.assign(recovered.bytes, bytes.indices),
+                let header = RTPHeader(parsing: packet),
+                case .new(let number) = stream.receive(
+                    header, isRetransmission: true, now: now, roundTrip: &repairRoundTrip)
+            else { continue }
+            stream.countRecoveredFromCopy()
+            return .media(stream.id, header, StreamPosition(epoch: stream.epoch, number: number))
+        }
+        recovered.removeAll()
+        return nil
     }
 
     /// Counts a packet with a bad tag or a repeated number, and reports the total.

@@ -41,6 +41,16 @@ public struct ReceptionStatistics: Sendable {
     /// The extended number. Nil before the first packet.
     public func extended(_ number: SequenceNumber) -> Int? { hasReceived ? unwrapper.extended(number) : nil }
 
+    /// Whether a packet has not arrived that could still be distinguished from a duplicate. False before the first packet.
+    package func lacks(_ number: SequenceNumber) -> Bool {
+        guard let highest = unwrapper.highest else { return false }
+        let extended = unwrapper.extended(number)
+        guard extended >= base, extended > highest - Self.window, extended <= highest + Self.maximumDropout else {
+            return false
+        }
+        return extended > highest || !seen.contains(extended)
+    }
+
     private var expected: Int { unwrapper.highest.map { $0 - base + 1 } ?? 0 }
 
     /// Total number of lost packets. Late packets and repairs in the original stream count as received.

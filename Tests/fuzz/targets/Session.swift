@@ -17,7 +17,8 @@ func fuzzSession(_ bytes: [UInt8]) {
             retransmissionPayloadTypes: [96: 98], nack: true))
     _ = session.addReceiver(
         ReceiverConfiguration(
-            mid: "1", extensions: HeaderExtensionIDs(mid: 4), clockRate: 48000, payloadTypes: [111], nack: false))
+            mid: "1", extensions: HeaderExtensionIDs(mid: 4), clockRate: 48000, payloadTypes: [111],
+            redundancyPayloadTypes: [111: 63], nack: false))
     _ = session.addSender(
         SenderConfiguration(ssrc: SSRC(9), retransmissionSSRC: SSRC(10), clockRate: 90000), now: now)
     session.start(role: .client, expecting: [], now: now)
@@ -30,6 +31,7 @@ func fuzzSession(_ bytes: [UInt8]) {
         var datagram = packet(rest.prefix(Int(length) * 8))
         rest = rest.dropFirst(Int(length) * 8)
         _ = session.receive(&datagram, now: now)
+        while session.receiveCopy(into: &datagram, now: now) != nil {}
         precondition(datagram.count <= PacketBuffer.capacity)
         if session.nextTimeout <= now { session.handleTimeout(now: now) }
         while session.pollEvent() != nil {}

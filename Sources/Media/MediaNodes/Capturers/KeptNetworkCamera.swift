@@ -145,6 +145,8 @@ private final class NetworkCameraDevice: SourceDevice {
         if let user = address.user { try source.set("user-id", .text(user)) }
         if let password = address.password { try source.set("user-pw", .text(password)) }
         let inputs = Dictionary(uniqueKeysWithValues: lines.map { ($1, chain.element($0).sink) })
+        // Over TCP, a missing number comes no more.
+        if request.text("transport") == "tcp" { source.closeGaps() }
         source.onStreamOffered { inputs[$0] != nil }
         source.onPadAdded { pad in
             guard let input = pad.streamLine.flatMap({ inputs[$0] }), !input.isLinked else { return }

@@ -6,8 +6,8 @@ enum RTSPNode: NodeType {
     /// From a frame's arrival until it leaves the depayloader, measured over loopback.
     private static let depayloading = 0.015
     /// How many milliseconds media may be late over TCP before the jitter buffer treats the delay as a restart. It does
-    /// so for each stream separately, and then video and audio are out of step until the camera's next reports. The
-    /// jitter buffer also waits this long for packets that the camera itself omitted, which TCP does not repair.
+    /// so for each stream separately, and then video and audio are out of step until the camera's next reports. It
+    /// waits for no packet that the camera itself omitted (`closeGaps`).
     private static let longestStall = 800
     /// The timeout of rtspsrc in microseconds.
     private static let giveUp = 5_000_000

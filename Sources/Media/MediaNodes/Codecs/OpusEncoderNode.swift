@@ -1,3 +1,4 @@
+import GStreamerKit
 public import MediaGraph
 
 /// Opus in packets of 20 ms. Its in-band error correction repairs single losses without retransmission.
@@ -9,8 +10,15 @@ enum OpusEncoderNode: NodeType {
             SettingContract(
                 "bitrate", .integer(6_000...510_000), default: 64_000, isChangeable: true, unit: "bit/s", "Bitrate"),
             SettingContract(
-                "expected-loss", .integer(0...100), default: 10, unit: "%", "Expected loss, for the error correction"),
+                "expected-loss", .integer(0...100), unit: "%",
+                "Expected loss, for the error correction (default: in a room, 2 to 30 by the server's reports; 10 before, and "
+                    + "elsewhere)"),
+            SettingContract(
+                "dtx", .flag, default: false,
+                "Sends nothing in silence but a packet each 400 ms (DTX); a room forwards the pauses"),
         ])
+    /// Before there are reports.
+    private static let usualLoss = 10
     /// Seconds of audio in a packet.
     private static let packet = 0.02
     /// A packet waits for the buffer with its end. That takes the packet's length minus the audio that arrived with its
@@ -22,6 +30,7 @@ enum OpusEncoderNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("opusenc")
         let bitrate = request.integer("bitrate")
+        let leavesSilenceOut = request.flag("dtx")
         var plan = NodePlan(request.node)
         // The capturing thread should not encode.
         plan.addQueue(as: "queue", .rawSound, holding: nil)
@@ -29,13 +38,27 @@ enum OpusEncoderNode: NodeType {
             "opusenc", as: "encoder",
             [
                 "bitrate": .integer(bitrate), "inband-fec": true, "frame-size": "20",
-                "packet-loss-percentage": .integer(request.integer("expected-loss")), "audio-type": "voice",
-                "bandwidth": "fullband", "bitrate-type": "cbr", "complexity": 5,
+                "packet-loss-percentage": .integer(request.optionalInteger("expected-loss") ?? usualLoss),
+                "dtx": .flag(leavesSilenceOut), "audio-type": "voice",
+                // At a constant bitrate, silence would be padded instead of left out.
+                "bandwidth": "fullband", "bitrate-type": leavesSilenceOut ? "constrained-vbr" : "cbr", "complexity": 5,
             ])
         plan.chain(to: MediaFormat(.encodedAudio, "opus", sampleRate: 48_000, channels: 2, bitsPerSecond: bitrate))
         plan.latency = latency
         plan.allowances["out"] = packet
         return plan
+    }
+
+    /// Follows the losses that consumers report, unless the settings state one.
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let encoder = instance.element("encoder")
+        let isFixed = instance.optionalInteger("expected-loss") != nil
+        encoder.source.onUpstreamEvent { [weak encoder] event in
+            guard case .expectedLoss(let percent) = event else { return .pass }
+            if !isFixed { _ = encoder?.trySet("packet-loss-percentage", .integer(min(max(percent, 0), 100))) }
+            return .drop
+        }
+        return nil
     }
 }
 
@@ -43,10 +66,14 @@ enum OpusEncoderNode: NodeType {
 public struct OpusEncoder: MediaNode {
     public var handle: NodeHandle
 
-    /// - Parameter expectedLossPercent: the expected packet loss, for the error correction.
-    public init(bitrate: Bitrate? = nil, expectedLossPercent: Int? = nil) {
+    /// - Parameters:
+    ///   - expectedLossPercent: the expected packet loss, for the error correction. By default, it follows the reports of a
+    ///     room's server.
+    ///   - leavesSilenceOut: whether silence is not sent (DTX), but for a packet each 400 ms. False by default.
+    public init(bitrate: Bitrate? = nil, expectedLossPercent: Int? = nil, leavesSilenceOut: Bool? = nil) {
         handle = NodeHandle(
-            OpusEncoderNode.kind, ["bitrate": bitrate?.bitsPerSecond, "expected-loss": expectedLossPercent])
+            OpusEncoderNode.kind,
+            ["bitrate": bitrate?.bitsPerSecond, "expected-loss": expectedLossPercent, "dtx": leavesSilenceOut])
     }
 
     /// Changes the bitrate.

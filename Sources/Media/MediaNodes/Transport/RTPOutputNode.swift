@@ -60,6 +60,8 @@ package final class RTPOutputNode: NodeType, RunningNode {
             properties["aggregate-mode"] = "zero-latency"
             factory = "rtph264pay"
         default:
+            // Packets without audio are not sent (RFC 6716, section 3.4): an encoder with DTX makes them in silence.
+            properties["dtx"] = true
             factory = "rtpopuspay"
         }
         try request.environment.require(factory)
@@ -111,6 +113,9 @@ package final class RTPOutputNode: NodeType, RunningNode {
             bitsPerSecond: bitsPerSecond, source: UInt64(UInt(bitPattern: ObjectIdentifier(self))),
             degradation: degradation, keepsSize: keepsSize)
     }
+
+    /// Lets the encoder of audio prepare its packets for this loss, in percent, unless its settings state one. Any thread.
+    package func expectLoss(percent: Int) { payloader.sink.expectLoss(percent: percent) }
 
     package func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.rtpOutputs[name] = state.withLock { $0.counts }

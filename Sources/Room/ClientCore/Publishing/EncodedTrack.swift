@@ -18,6 +18,9 @@ package protocol EncodedTrack: AnyObject {
     /// Limits the encoder to this bitrate for 3 s, in bits per second of encoded video. 0 lets it encode nothing. Does
     /// nothing for video that nothing here encodes, and for audio.
     func limitRate(bitsPerSecond: Int)
+    /// Lets the encoder of audio prepare its packets for this loss, in percent. Called about twice a second, while the server
+    /// reports.
+    func expectLoss(percent: Int)
     /// Requests a keyframe. Does nothing for codecs that can be decoded from any packet.
     func requestKeyframe()
     /// The layers of the video, the lowest first. Empty for one encoding. Layers may come and go while the track is published,
@@ -46,6 +49,8 @@ extension EncodedTrack {
     package var streamState: StreamState { .live }
 
     package func limitRate(bitsPerSecond: Int) {}
+
+    package func expectLoss(percent: Int) {}
 
     package var layers: [VideoLayer] { [] }
 

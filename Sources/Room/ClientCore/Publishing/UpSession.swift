@@ -158,6 +158,7 @@ final class UpSession {
                 acceptLayers(of: track, media)
                 for encoding in track.encodings {
                     peer.setExtensions(UpDescription.acceptedExtensions(of: media), of: encoding.sender)
+                    peer.setRedundancy(UpDescription.acceptedRedundancy(of: media), of: encoding.sender)
                 }
             }
             shareRate()
@@ -245,11 +246,14 @@ final class UpSession {
 
     /// Called about twice a second.
     func sample(now: MonotonicTime) {
-        for encoding in tracks.flatMap(\.encodings) {
+        for (source, isVideo, encoding) in tracks.flatMap({ track in
+            track.encodings.map { (track.offer.track, track.isVideo, $0) }
+        }) {
             guard let sent = peer.statistics(of: encoding.sender) else { continue }
             encoding.bitRate.sample(sent.bytes * 8, now: now)
             encoding.pathRate.sample((sent.bytes + sent.packets * PathRate.packetOverhead) * 8, now: now)
             encoding.offeredRate.sample(encoding.offeredBits, now: now)
+            if !isVideo, let percent = sent.expectedLoss.percent { source.expectLoss(percent: percent) }
             encoding.repairRate.sample(
                 (sent.retransmittedBytes + sent.retransmittedPackets * PathRate.packetOverhead) * 8, now: now)
         }

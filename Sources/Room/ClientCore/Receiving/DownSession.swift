@@ -112,6 +112,7 @@ final class DownSession {
             let retransmissions = codecs.compactMap { codec in
                 codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
             }
+            let redundancies = codecs.flatMap(\.redundancyPayloadTypes).map { ($0.key, $0.value) }
             let id = peer.addReceiver(
                 ReceiverConfiguration(
                     ssrc: receiver.ssrc,
@@ -120,6 +121,7 @@ final class DownSession {
                     clockRate: receiver.media == .video ? Codec.vp8.clockRate : Codec.opus.clockRate,
                     payloadTypes: Set(codecs.map(\.payloadType)),
                     retransmissionPayloadTypes: Dictionary(retransmissions) { first, _ in first },
+                    redundancyPayloadTypes: Dictionary(redundancies) { first, _ in first },
                     nack: receiver.media == .video))
             let slot = ReceiverSlot(receiver: receiver, id: id, codecs: codecs, loop: peer.loop)
             slots.append(slot)

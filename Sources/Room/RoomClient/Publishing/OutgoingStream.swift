@@ -9,6 +9,8 @@ protocol StreamInput: AnyObject, Sendable {
     func requestKeyframe()
     /// See `EncodedTrack.limitRate`.
     func limitRate(bitsPerSecond: Int, keepsSize: Bool)
+    /// See `EncodedTrack.expectLoss`.
+    func expectLoss(percent: Int)
     /// The layer of the stream that its packets are, which does not change.
     var layer: VideoLayer { get }
     /// See `EncodedTrack`.
@@ -18,6 +20,7 @@ protocol StreamInput: AnyObject, Sendable {
 
 extension StreamInput {
     var layer: VideoLayer { .full }
+    func expectLoss(percent: Int) {}
     func layersChanged(_ quality: VideoQuality) {}
     func layersRefused() {}
 }
@@ -55,6 +58,8 @@ final class OutgoingStream: Sendable {
         /// The layers in which they were offered.
         var offered: [ObjectIdentifier: [VideoLayer]] = [:]
         var receivers: [ObjectIdentifier: TrackReceiver] = [:]
+        /// The newest loss that each room expects, in percent. The highest one counts.
+        var losses: [ObjectIdentifier: Int] = [:]
         /// The newest limit of each room, by layer. The least one counts.
         var limits: [VideoLayer: [ObjectIdentifier: Limit]] = [:]
         /// In the order in which they began.
@@ -378,6 +383,7 @@ final class OutgoingStream: Sendable {
             if receiver == nil {
                 state.tracks.remove(track)
                 state.offered[track] = nil
+                state.losses[track] = nil
                 for layer in state.limits.keys { state.limits[layer]?[track] = nil }
             }
         }
@@ -399,6 +405,16 @@ final class OutgoingStream: Sendable {
             return (least, state.source(of: layer)?.source)
         }
         source?.limitRate(bitsPerSecond: least.rate, keepsSize: least.keepsSize)
+    }
+
+    /// Lets the encoder prepare its packets for the highest loss in a room.
+    fileprivate func expectLoss(percent: Int, by track: ObjectIdentifier) {
+        guard codec.media == .audio else { return }
+        let (highest, source) = state.withLock { state in
+            state.losses[track] = percent
+            return (state.losses.values.max() ?? percent, state.source(of: .full)?.source)
+        }
+        source?.expectLoss(percent: highest)
     }
 
     fileprivate func endLimit(of layer: VideoLayer, by track: ObjectIdentifier) {
@@ -432,6 +448,8 @@ private final class StreamTrack: OutgoingTrack {
     func requestKeyframe() { stream.requestKeyframe() }
 
     func limitRate(bitsPerSecond: Int) { stream.limitRate(bitsPerSecond: bitsPerSecond, by: ObjectIdentifier(self)) }
+
+    func expectLoss(percent: Int) { stream.expectLoss(percent: percent, by: ObjectIdentifier(self)) }
 
     var layers: [VideoLayer] { stream.layers }
 

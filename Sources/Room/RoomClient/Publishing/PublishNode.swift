@@ -77,6 +77,8 @@ final class PublishNode: NodeType, PublishingNode {
                 bitsPerSecond: bitsPerSecond, degradation: degradation.value.withLock { $0 }, keepsSize: keepsSize)
         }
 
+        func expectLoss(percent: Int) { output?.expectLoss(percent: percent) }
+
         func layersChanged(_ quality: VideoQuality) { reporter.qualityChanged(node, quality) }
 
         func layersRefused() {

@@ -16,6 +16,13 @@ const layerCounts = [[960 * 540, 3], [640 * 360, 2], [0, 1]];
 const leastBitrate = 30_000;
 // Of its rate. With less, a layer shows no more than the one below.
 const leastShare = 0.5;
+// From this lost share of audio on, each packet also carries the one before (RED), until the share is below the second one.
+const redundantFrom = 0.03, redundantUntil = 0.015;
+const redundancyInterval = 1000;
+// A report counts for so much if it has more losses than the average, and if it has less: as for the server's own audio.
+const rise = 0.3, fall = 0.1;
+// Whether silence is not sent, but for a packet each 400 ms (DTX).
+const leavesSilenceOut = new URLSearchParams(location.search).get("dtx") === "1";
 // A browser may refuse parameters for a while, such as during a negotiation.
 const limitAgainAfter = 1000;
 const limitAttempts = 10;
@@ -172,9 +179,51 @@ export class UpSession extends Session {
     /** Stream id -> its last {bitsPerSecond, layers}. One may arrive before the answer that names its stream. */
     #limits = new Map();
     #limiting = Promise.resolve();
+    #protecting = setInterval(() => this.#protect().catch((error) => console.warn("RED not taken:", error)),
+        redundancyInterval);
 
     constructor(signalling) {
         super("up", signalling);
+    }
+
+    close() {
+        clearInterval(this.#protecting);
+        super.close();
+    }
+
+    /** The description for the server. With `usedtx`, the server's answer has it too, and then the browser's encoder does it. */
+    get #offer() {
+        const { sdp } = this.peer.localDescription;
+        return leavesSilenceOut ? sdp.replace(/;useinbandfec=1/g, "$&;usedtx=1") : sdp;
+    }
+
+    /** Sends RED while the server reports losses of audio. Browsers that cannot choose a codec ignore it. */
+    async #protect() {
+        const line = this.#lines.get("audio");
+        if (!line || line.stream === null || this.peer.signalingState === "closed") return;
+        const reports = [...(await line.transceiver.sender.getStats()).values()];
+        const report = reports.find(({ type }) => type === "remote-inbound-rtp");
+        if (report?.fractionLost === undefined || report.timestamp === line.reported) return;
+        line.reported = report.timestamp;
+        const loss = line.loss ?? report.fractionLost;
+        line.loss = loss + (report.fractionLost - loss) * (report.fractionLost > loss ? rise : fall);
+        const isRedundant = line.loss >= (line.isRedundant ? redundantUntil : redundantFrom);
+        if (isRedundant === (line.isRedundant ?? false)) return;
+        line.isRedundant = isRedundant;
+        this.#limiting = this.#limiting.then(() => this.#setCodec(line)).catch((error) => {
+            console.warn("RED not taken:", error);
+        });
+        await this.#limiting;
+    }
+
+    async #setCodec({ transceiver: { sender }, isRedundant }) {
+        const parameters = sender.getParameters();
+        const name = isRedundant ? "audio/red" : "audio/opus";
+        const codec = parameters.codecs?.find(({ mimeType }) => mimeType.toLowerCase() === name);
+        if (!codec || !parameters.encodings?.length) return;
+        const { mimeType, clockRate, channels, sdpFmtpLine } = codec;
+        parameters.encodings[0].codec = { mimeType, clockRate, channels, sdpFmtpLine };
+        await sender.setParameters(parameters);
     }
 
     /** Publishes tracks; a published kind gets the new track in place, with nothing renegotiated. */
@@ -204,7 +253,7 @@ export class UpSession extends Session {
         await this.peer.setLocalDescription();
         const published = await this.signalling.request({
             type: "publish",
-            sdp: this.peer.localDescription.sdp,
+            sdp: this.#offer,
             streams: fresh.map(({ mid, sender }) => ({
                 mid, extraValue: sender.track.kind === "video" ? "camera" : "microphone",
             })),
@@ -219,7 +268,7 @@ export class UpSession extends Session {
     /** Offers again with other ICE credentials. */
     async restart() {
         await this.peer.setLocalDescription(await this.peer.createOffer({ iceRestart: true }));
-        const sdp = this.peer.localDescription.sdp;
+        const sdp = this.#offer;
         const published = await this.signalling.request({ type: "publish", sdp, streams: [] });
         await this.remote({ type: "answer", sdp: published.sdp });
     }

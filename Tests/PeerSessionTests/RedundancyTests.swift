@@ -1,0 +1,171 @@
+import PeerSession
+import RTP
+import TestSupport
+import Testing
+
+/// Opus from end a to end b, a packet each 20 ms, with or without RED.
+private final class Speech {
+    private static let type: UInt8 = 111
+    private static let redundant: UInt8 = 63
+
+    let sender: SenderID
+    let receiver: ReceiverID
+    private let call: Call
+    private let first: UInt16
+    private let length: Int
+    private(set) var count = 0
+    /// How often each packet arrived.
+    private(set) var received: [Int] = []
+    /// The longest time from a packet until it arrived, by itself or as a copy.
+    private(set) var slowest = TimeInterval.zero
+    private var sentAt: [MonotonicTime] = []
+    /// The datagrams of each payload type.
+    private(set) var sent: [UInt8: Int] = [:]
+
+    init(_ call: Call, first: UInt16 = 65_500, length: Int = 80, accepts: Bool = true) {
+        (self.call, self.first, self.length) = (call, first, length)
+        var sending = SenderConfiguration(ssrc: SSRC(2000), clockRate: 48000, isAudio: true)
+        if accepts { sending.redundancyPayloadTypes = [Self.type: Self.redundant] }
+        sender = call.a.addSender(sending, now: call.now)
+        receiver = call.b.addReceiver(
+            ReceiverConfiguration(
+                ssrc: SSRC(2000), mid: "a", clockRate: 48000, payloadTypes: [Self.type],
+                redundancyPayloadTypes: [Self.type: Self.redundant], nack: false))
+        call.onMedia = { [unowned self] _, _, header, packet in take(header, packet) }
+        call.inspect = { [unowned self] end, bytes in
+            if end == .a, bytes[0] >= 128, !(192...223).contains(bytes[1]) { sent[bytes[1] & 0x7f, default: 0] += 1 }
+        }
+    }
+
+    func play(seconds: Int) {
+        call.every(.milliseconds(20), count: seconds * 50) { [self] _ in send() }
+        call.run(for: .seconds(Int64(seconds)) + .milliseconds(500))
+    }
+
+    func send() {
+        var payload = [UInt8](repeating: UInt8(truncatingIfNeeded: count), count: length)
+        payload[0] = 0xf8
+        for byte in 0..<4 { payload[1 + byte] = UInt8(truncatingIfNeeded: count >> (8 * byte)) }
+        var packet = PacketBuffer()
+        let ticks = UInt32(truncatingIfNeeded: call.elapsed.nanoseconds / 1000 * 48 / 1000)
+        precondition(
+            packet.assignRTP(
+                payloadType: Self.type, sequenceNumber: SequenceNumber(first).advanced(by: count),
+                timestamp: RTPTimestamp(ticks), ssrc: SSRC(7), payload: payload))
+        guard let header = RTPHeader(parsing: packet) else { preconditionFailure() }
+        count += 1
+        sentAt.append(call.now)
+        received.append(0)
+        call.a.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender, now: call.now)
+    }
+
+    private func take(_ header: RTPHeader, _ packet: borrowing PacketBuffer) {
+        var number = 0
+        for byte in 0..<4 { number |= Int(packet.bytes[header.payloadOffset + 1 + byte]) << (8 * byte) }
+        guard number < count, header.payloadLength == length, packet.count == header.payloadEnd else {
+            Issue.record("A packet that was never sent: \(number)")
+            return
+        }
+        #expect(header.sequenceNumber == SequenceNumber(first).advanced(by: number))
+        #expect(header.payloadType == Self.type && header.ssrc == SSRC(2000))
+        received[number] += 1
+        slowest = max(slowest, call.now - sentAt[number])
+    }
+
+    /// The share of packets that never arrived, from a second on.
+    func missing(from second: Int = 0) -> Double {
+        let counted = received.dropFirst(second * 50)
+        return Double(counted.count { $0 == 0 }) / Double(counted.count)
+    }
+
+    var repeated: Int { received.count { $0 > 1 } }
+}
+
+@Suite struct RedundancyTests {
+    @Test(arguments: [1, 2, 3])
+    func `at 10 % loss, one packet in five hundred is missing, and none comes twice`(seed: Int) throws {
+        let call = Call(seed: UInt64(seed), path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 120)
+        // Two copies: 0.1 % are left. The first reports take a few seconds.
+        #expect(speech.missing(from: 15) < 0.004)
+        #expect(speech.repeated == 0)
+        // Two packets after its own, and the path.
+        #expect(speech.slowest <= .milliseconds(60))
+        let receiving = try #require(call.b.statistics(of: speech.receiver))
+        #expect(receiving.recoveredFromCopies > 400 && receiving.recovered == receiving.recoveredFromCopies)
+        // Reports still show the network's loss, or copies would end while they are needed.
+        #expect(abs(Double(receiving.lost) / Double(speech.count) - 0.1) < 0.02)
+        #expect(call.b.statistics.dropped.malformed == 0)
+    }
+
+    @Test func `a clean path carries no copies`() throws {
+        let call = Call()
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 30)
+        #expect(speech.sent[63] == nil && speech.missing() == 0)
+        #expect(try #require(call.a.statistics(of: speech.sender)).redundantBytes == 0)
+    }
+
+    @Test func `copies begin within seconds of the losses, and end after them`() throws {
+        let call = Call()
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 10)
+        call.paths[0].loss = 0.1
+        speech.play(seconds: 5)
+        #expect(speech.sent[63] ?? 0 > 50)
+        call.paths[0].loss = 0
+        speech.play(seconds: 40)
+        let before = speech.sent[63] ?? 0
+        speech.play(seconds: 10)
+        #expect(speech.sent[63] == before)
+    }
+
+    @Test func `a peer that accepts no RED gets none`() {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call, accepts: false)
+        speech.play(seconds: 30)
+        #expect(speech.sent[63] == nil && speech.missing() > 0.05)
+    }
+
+    @Test func `with duplicated and reordered packets, each arrives once`() {
+        let call = Call(seed: 2, path: Path(loss: 0.1, duplication: 0.2, reordering: 0.2, detour: .milliseconds(45)))
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 60)
+        #expect(speech.repeated == 0 && speech.missing(from: 15) < 0.02)
+    }
+
+    @Test func `packets with copies are at most as long as others may be`() throws {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call, length: 600)
+        var longest = 0
+        let inspect = call.inspect
+        call.inspect = { end, bytes in
+            inspect(end, bytes)
+            if end == .a { longest = max(longest, bytes.count) }
+        }
+        speech.play(seconds: 60)
+        // A second copy does not fit into 1400 bytes.
+        #expect(longest > 1200 && longest <= 1400 + 32)
+        #expect(speech.missing(from: 15) < 0.03)
+    }
+
+    @Test func `copies of another stream on the same sender are never sent`() {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 20)
+        #expect(speech.sent[63] ?? 0 > 500)
+        call.a.forget(speech.sender)
+        let plain = speech.sent[111] ?? 0
+        speech.send()
+        call.flush()
+        #expect(speech.sent[111] == plain + 1)
+    }
+}
