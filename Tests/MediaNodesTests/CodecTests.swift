@@ -343,7 +343,7 @@ extension MediaNodesTests {
             let sizes = film.sizes.all
             let rates = [first - 25, first + 1].map { sizes[$0..<$0 + 25].reduce(0, +) * 8 / 1000 }
             print(codec, "before, first, and after the gap:", rates[0], "kbit/s", sizes[first], rates[1])
-            // The picture has changed, but no bits were saved up: with them, these were 15 and 2.7 times as much with VP8.
+            // The scene has changed, but no bits were saved up: with them, these were 15 and 2.7 times as much with VP8.
             #expect(sizes[first] < rates[0] * 1000 / 8 / 25 * 8)
             #expect(rates[1] < rates[0] * 2)
         }
