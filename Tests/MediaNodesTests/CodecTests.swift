@@ -77,6 +77,22 @@ private enum Rounding: NodeType {
     }
 }
 
+/// Leaves out the frames 100 to 110.
+private enum Gap: NodeType {
+    static let frames: Range<UInt64> = 100..<111
+    static let kind = NodeKind(
+        "gap", .processor, "Drops some frames for tests", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .passing(request) }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let number = Counter()
+        instance.element("pictures").source.onBuffer { _ in frames.contains(UInt64(number.next())) ? .drop : .pass }
+        return nil
+    }
+}
+
 private func encoder(_ codec: String) -> Node {
     Node("\(codec)-encoder", name: "encoder")
 }
@@ -315,6 +331,23 @@ extension MediaNodesTests {
             #expect(rate < 400_000)
         }
 
+        @Test("After a gap, frames have the bits of others, and their own times", arguments: ["vp8", "vp9", "h264"])
+        func gap(codec: String) async throws {
+            let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, hasGap: true)
+            try await film.pipeline.start()
+            await eventually(within: 60, "6 s") { film.sizes.count >= 150 }
+            await film.pipeline.stop()
+            let steps = zip(film.times.all, film.times.all.dropFirst()).map { $1 - $0 }
+            let first = try #require(steps.firstIndex(of: 12 * 40_000_000)) + 1
+            #expect(steps.filter { $0 == 40_000_000 }.count == steps.count - 1)
+            let sizes = film.sizes.all
+            let rates = [first - 25, first + 1].map { sizes[$0..<$0 + 25].reduce(0, +) * 8 / 1000 }
+            print(codec, "before, first, and after the gap:", rates[0], "kbit/s", sizes[first], rates[1])
+            // The scene has changed, but no bits were saved up: with them, these were 15 and 2.7 times as much with VP8.
+            #expect(sizes[first] < rates[0] * 1000 / 8 / 25 * 8)
+            #expect(rates[1] < rates[0] * 2)
+        }
+
         @Test("The bitrate is kept, and follows a change during encoding", arguments: ["vp9", "av1"])
         func bitrate(codec: String) async throws {
             let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
@@ -359,6 +392,8 @@ private struct Film {
     let pipeline: MediaPipeline
     /// Bytes of each frame.
     let sizes = Collected<Int>()
+    /// Timestamps of each frame.
+    let times = Collected<UInt64>()
     /// Whether the frames wait, for `goesOn`, at the second where the film stops.
     private let isWaiting = AtomicBool()
     private let goesOn = DispatchSemaphore(value: 0)
@@ -366,7 +401,8 @@ private struct Film {
     private let rate: Int
 
     init(
-        _ codec: String, bitrate: Int, framesPerSecond rate: Int, isRounded: Bool = false, stopsAt second: Int? = nil
+        _ codec: String, bitrate: Int, framesPerSecond rate: Int, isRounded: Bool = false, hasGap: Bool = false,
+        stopsAt second: Int? = nil
     ) async throws {
         self.rate = rate
         var encoder = encoder(codec)
@@ -378,17 +414,19 @@ private struct Film {
                     Node.file("clip", path: clip)
                     Node.scale(width: 480, framesPerSecond: Double(rate))
                     if isRounded { Node("rounding") }
+                    if hasGap { Node("gap") }
                     encoder
                     Node.recorder("recorder", path: path)
                 }
-            }, registry: .builtIn.adding([Rounding.self]))
+            }, registry: .builtIn.adding([Rounding.self, Gap.self]))
         let source = try #require(pipeline.graph.node("clip"))
         let node = try #require(pipeline.graph.node("encoder"))
         try source.element("pace").set("sync", false)
         try node.element("queue").set("leaky", "no")
-        let (sizes, isWaiting, goesOn, count) = (sizes, isWaiting, goesOn, Counter())
+        let (sizes, times, isWaiting, goesOn, count) = (sizes, times, isWaiting, goesOn, Counter())
         node.element("encoder").source.onBuffer { buffer in
             sizes.append(buffer.byteCount)
+            times.append(buffer.timestamp ?? 0)
             return .pass
         }
         node.element("queue").source.onBuffer { _ in

@@ -205,6 +205,34 @@ struct LayerTests {
         #expect(try #require(report.viewers.last?.firstFrame) < .milliseconds(300))
     }
 
+    @Test(arguments: 1...UInt64(Soak.rounds(2, soak: 50)), [2_500_000, 20_000_000])
+    func `a newcomer gets the highest layer within five seconds, also if nobody watched it before`(
+        seed: UInt64, rate: Int
+    ) throws {
+        let stage = Stage(seed: seed, loops: seed % 2 == 0 ? 1 : 2, [.wired, Self.link(rate)])
+        let (ada, viewers, simulation) = (stage.ada, stage.viewers, stage.simulation)
+        let layers = stage.layers
+        simulation.task {
+            try await ada.join("kitchen")
+            for viewer in viewers { try await viewer.join("kitchen") }
+            let video = try await ada.publish(layers: layers)
+            try await viewers[0].wait { $0.streams.contains { $0.id == video } }
+            try await viewers[0].subscribe(to: video)
+            try await viewers[0].setView(of: video, profile: .low)
+            try await simulation.sleep(for: .seconds(20))
+            try await viewers[1].subscribe(to: video)
+        }
+        _ = try stage.run(20)
+        #expect(ada.wantedLayers == ["q"])
+        // Subscribing takes less than a second.
+        let soon = stage.layers(in: try stage.run(6))
+        #expect(soon == [0, 2])
+        let report = try stage.run(20)
+        #expect(stage.layers(in: report) == [0, 2])
+        let newcomer = try #require(report.viewers.last)
+        #expect(newcomer.switches <= 3, "\(newcomer)")
+    }
+
     @Test func `viewers go on with a lower layer when the publisher's top layer stops, and return to it`() throws {
         let stage = Stage([.wired, .wired])
         let (ada, simulation) = (stage.ada, stage.simulation)

@@ -304,6 +304,7 @@ extension CongestionController {
         delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
         lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
         acknowledged = AcknowledgedRate()
+        path.returned(now: now)
         window.returned()
         (current, delayLimit) = (start, start)
         rateBeforeOutage = max(before, rateBeforeOutage ?? before, rateAtFeedback ?? before)

@@ -83,7 +83,9 @@ struct DelayBasedEstimate: Sendable {
             }
         } else if let probe {
             if probe.rate > control.estimate { raised = now }
-            control.set(probe.rate, capacity: probe.capacity, now: now)
+            // A probe that did not fill the link shows that it carries that much, and not that it carries no more.
+            let rate = probe.capacity == nil ? max(probe.rate, control.estimate) : probe.rate
+            control.set(rate, capacity: probe.capacity, now: now)
             outcome.isProbe = true
             outcome.hasRecovered = false
         } else {

@@ -16,6 +16,10 @@ public struct PathDelay: Sendable {
     static let smallestChange = TimeInterval.milliseconds(20)
     /// Of a period.
     static let neededPackets = 10
+    /// For so long after an outage, packets have probably taken another way, and periods are shorter.
+    static let returning = TimeInterval.seconds(2)
+    static let returningPeriod = TimeInterval.milliseconds(250)
+    static let neededReturningPackets = 5
 
     /// The round trip without the receiver's wait for its report.
     public private(set) var roundTrip = RoundTripEstimate()
@@ -30,6 +34,8 @@ public struct PathDelay: Sendable {
     private var nextLeastDelay: TimeInterval?
     private var windowEnd: MonotonicTime?
     private var stallEnd: MonotonicTime?
+    /// When the last outage ended, until `returning` has passed.
+    private var returnedAt: MonotonicTime?
     /// The least delays of the last periods, and of the present one.
     private var steps: [TimeInterval] = []
     private var step: (least: TimeInterval, packets: Int, end: MonotonicTime)?
@@ -38,6 +44,17 @@ public struct PathDelay: Sendable {
 
     /// This process stood still until `now`.
     public mutating func stalled(now: MonotonicTime) { stallEnd = now }
+
+    /// Packets arrive again after an outage.
+    mutating func returned(now: MonotonicTime) {
+        returnedAt = now
+        forgetSteps()
+    }
+
+    private mutating func forgetSteps() {
+        steps.removeAll(keepingCapacity: true)
+        step = nil
+    }
 
     /// Adds the packets of a feedback. Returns whether it measured the round trip.
     @discardableResult
@@ -73,14 +90,19 @@ public struct PathDelay: Sendable {
 
     /// Takes a steady delay as that of the path.
     private mutating func noteStep(_ delay: TimeInterval, _ packets: Int, _ now: MonotonicTime) {
+        if let returnedAt, now - returnedAt >= Self.returning {
+            self.returnedAt = nil
+            forgetSteps()
+        }
+        let isReturning = returnedAt != nil
         guard var current = step, now < current.end else {
-            if let step, step.packets >= Self.neededPackets {
+            if let step, step.packets >= (isReturning ? Self.neededReturningPackets : Self.neededPackets) {
                 steps.append(step.least)
                 if steps.count > Self.periods { steps.removeFirst() }
             } else {
                 steps.removeAll(keepingCapacity: true)
             }
-            step = (delay, packets, now + Self.period)
+            step = (delay, packets, now + (isReturning ? Self.returningPeriod : Self.period))
             guard steps.count == Self.periods, let least = steps.min(), let most = steps.max(),
                 most - least <= Self.steadiness, let leastDelay,
                 least > leastDelay + Self.smallestChange

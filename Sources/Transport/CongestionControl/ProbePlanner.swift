@@ -197,6 +197,8 @@ struct ProbePlanner: Sendable {
         for rate in rates where last < largest {
             if rate >= largest { goesOn = false }
             last = min(rate, largest)
+            // It would measure less than is known already.
+            guard last > estimate else { continue }
             if pending.count == Self.maximumPending { pending.removeFirst() }
             pending.append(
                 ProbeCluster(

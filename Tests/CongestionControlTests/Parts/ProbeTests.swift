@@ -97,6 +97,29 @@ import Testing
         #expect(rates(&planner) == [600])
     }
 
+    @Test func `no probe is sent that would measure less than is known`() {
+        var planner = begun()
+        #expect(rates(&planner) == [900, 1800])
+        // Twice the demand is less than the estimate.
+        planner.setDemand(.kilobits(500), now: at(50))
+        estimate(&planner, 1790, 100)
+        #expect(rates(&planner).isEmpty)
+        // The demand that rises is probed.
+        planner.setLimited(since: at(200))
+        planner.setDemand(.kilobits(2100), now: at(300))
+        #expect(rates(&planner) == [2100, 3580])
+    }
+
+    @Test func `a probe that did not fill the link lowers no estimate`() {
+        var estimate = DelayBasedEstimate(start: .kilobits(1800), minimum: .kilobits(10))
+        func add(_ probe: ProbeResults.Result, _ time: Double) -> DataRate? {
+            estimate.add([], acknowledged: nil, recent: nil, probe: probe, queue: .zero, now: at(time)).estimate
+        }
+        #expect(add(.init(rate: .kilobits(900), capacity: nil), 100) == .kilobits(1800))
+        #expect(add(.init(rate: .kilobits(900), capacity: .kilobits(950)), 200) == .kilobits(900))
+        #expect(add(.init(rate: .kilobits(1200), capacity: nil), 300) == .kilobits(1200))
+    }
+
     @Test("Before there is media, probes repeat each second, for 5 s")
     func idle() {
         var planner = ProbePlanner(maximum: .kilobits(10_000))

@@ -30,10 +30,12 @@ import Testing
     }
 
     /// The queue after feedback of each 50 ms, with the delay of each packet in milliseconds at a time.
-    private func queue(after seconds: Double, delay: (Double) -> Double) -> Double {
+    /// - Parameter returning: when packets arrive again after an outage
+    private func queue(after seconds: Double, returning: Double? = nil, delay: (Double) -> Double) -> Double {
         var path = PathDelay()
         var number = 0
         for step in 0..<Int(seconds * 20) {
+            if let returning, step == Int(returning * 20) { path.returned(now: time(returning)) }
             let packets = (0..<5).map { index in
                 let sent = Double(step) / 20 + Double(index) / 100
                 number += 1
@@ -49,6 +51,17 @@ import Testing
         let longer = { (time: Double) in time < 10 ? 20.0 : 90 }
         #expect(queue(after: 11, delay: longer) > 69)
         #expect(queue(after: 18, delay: longer) < 1)
+    }
+
+    @Test func `after an outage, a longer delay is that of the path within two seconds`() {
+        let longer = { (time: Double) in time < 10 ? 20.0 : 75 }
+        #expect(queue(after: 10.5, returning: 10, delay: longer) > 54)
+        #expect(queue(after: 11.8, returning: 10, delay: longer) < 1)
+        // A queue that drains is none.
+        let draining = { (time: Double) in time < 10 ? 20.0 : max(20, 320 - (time - 10) * 150) }
+        #expect(queue(after: 11.5, returning: 10, delay: draining) > 60)
+        // Nor is one that begins later.
+        #expect(queue(after: 16, returning: 10) { $0 < 12.5 ? 20 : 75 } > 54)
     }
 
     @Test func `jitter does not hide a longer path`() {

@@ -6,12 +6,20 @@ import MediaGraph
 struct EncoderQuality: Sendable {
     /// The longest time between two frames that counts, because the timestamps of a source may jump.
     private static let longestStep: UInt64 = 1_000_000_000
+    /// Of frames whose format has none.
+    private static let usualRate = 30.0
+    /// The weight of the newest interval between frames, the change that counts, and the bounds.
+    private static let paceWeight = 0.05
+    private static let paceChange = 0.1
+    private static let paces = 0.1...2.0
 
     /// The properties of the element.
     struct Target: Sendable, Equatable {
         /// In bits per second. 0 before the wish is known.
         var bitrate: Int
         var frameShare: Double
+        /// How many frames arrive, relative to the rate of their format.
+        var pace = 1.0
         /// Nil for the size of the source.
         var size: Size?
         var step: VideoAdaptation.Step?
@@ -41,6 +49,9 @@ struct EncoderQuality: Sendable {
     /// The time of the frames.
     private var time = MediaTime(nanoseconds: 0)
     private var newest: UInt64?
+    /// The mean time between arriving frames, in nanoseconds, and how many arrive relative to the rate of their format.
+    private var interval: Double?
+    private var pace = 1.0
     /// When the frame that is being encoded entered the encoder.
     private var entered: MediaTime?
     /// Whether nothing is encoded without a consumer that wants it, apart from requested keyframes.
@@ -71,7 +82,8 @@ struct EncoderQuality: Sendable {
 
     var target: Target {
         let size = adaptation.size.map { Size(width: $0.width, height: $0.height) }
-        return Target(bitrate: rate.bitrate, frameShare: rate.frameShare, size: size, step: adaptation.current)
+        return Target(
+            bitrate: rate.bitrate, frameShare: rate.frameShare, pace: pace, size: size, step: adaptation.current)
     }
 
     /// The bitrate to which a consumer limits the encoder. Nil without a limit.
@@ -114,6 +126,7 @@ struct EncoderQuality: Sendable {
         let size = Size(width: width, height: height)
         guard size != source.size || framesPerSecond != source.framesPerSecond else { return }
         source = (size, framesPerSecond)
+        (interval, pace) = (nil, 1)
         adaptation.setSource(width: width, height: height, framesPerSecond: framesPerSecond)
         follow()
     }
@@ -152,12 +165,26 @@ struct EncoderQuality: Sendable {
         rate.isNeeded = isNeeded || neededUntil.map { time < $0 } ?? false
         rate.update(now: now)
         let isAdmitted = rate.admitsFrame(at: timestamp)
-        if let newest, timestamp > newest { time.nanoseconds += min(timestamp - newest, Self.longestStep) }
+        if let newest, timestamp > newest {
+            let step = min(timestamp - newest, Self.longestStep)
+            time.nanoseconds += step
+            notePace(Double(step))
+        }
         newest = timestamp
         if isResting, isOnDemand || owesKeyframe { return owesKeyframe }
         adaptation.captured(at: time, wish: wish, limit: rate.limit, isExceeding: rate.isExceeding)
         follow()
         return isAdmitted
+    }
+
+    /// A camera delivers fewer frames than its format says if it is dark.
+    private mutating func notePace(_ step: Double) {
+        let nominal = 1e9 / (source.framesPerSecond ?? Self.usualRate)
+        let mean = (interval ?? nominal) * (1 - Self.paceWeight) + step * Self.paceWeight
+        interval = mean
+        let newest = min(max(nominal / mean, Self.paces.lowerBound), Self.paces.upperBound)
+        // Each change costs the encoder a new setting.
+        if abs(newest / pace - 1) > Self.paceChange { pace = newest }
     }
 
     /// A frame is about to enter the encoder, after so many were dropped because the encoder was busy. Returns the target

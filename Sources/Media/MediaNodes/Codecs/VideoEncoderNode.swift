@@ -25,6 +25,8 @@ final class VideoEncoderNode: RunningNode {
     private struct Applied {
         /// Of the bitrate, in the element's own unit.
         var value: SettingValue?
+        /// The most bits of a keyframe, in percent of a frame's.
+        var keyframePercent: Int?
         var step: VideoAdaptation.Step?
     }
 
@@ -249,7 +251,14 @@ final class VideoEncoderNode: RunningNode {
     private func apply(_ target: EncoderQuality.Target, _ applied: inout Applied) throws(MediaError) {
         guard target.bitrate > 0 || quality.withLock({ $0.wish > 0 }) else { return }
         let bitrate = max(Self.leastBitrate, target.bitrate)
-        let share = choice.countsFrames ? max(target.frameShare, 0.1) : 1
+        let share = choice.countsFrames ? max(target.frameShare * target.pace, 0.1) : 1
+        if choice.countsFrames, let (property, percent) = choice.keyframeLimit {
+            // A frame has more bits if others are skipped. A keyframe has not, because it takes longer to send already.
+            let percent = Int(Double(percent) * min(1, target.frameShare))
+            if percent > 0, percent != applied.keyframePercent, element.trySet(property, .integer(percent)) == nil {
+                applied.keyframePercent = percent
+            }
+        }
         let (property, value) = choice.rateProperty(
             Int(Double(bitrate) / share), keyframeInterval: keyframeInterval)
         guard value != applied.value else { return }
@@ -280,7 +289,32 @@ final class VideoEncoderNode: RunningNode {
         pixels > 1280 * 720 ? max(1, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2, 4)) : 1
     }
 
+    /// Hides gaps between frames from the encoder.
+    private func evenOut() {
+        let times = Mutex(EvenTimes())
+        element.sink.watchEvents { event in
+            switch event {
+            case .segment: times.withLock { $0.beginSegment() }
+            case .caps(let caps):
+                let format = caps.structures.first.flatMap(MediaFormat.init)
+                times.withLock { $0.setRate(format?.framesPerSecond) }
+            default: break
+            }
+        }
+        element.sink.watchBuffers { buffer in
+            guard let timestamp = buffer.timestamp else { return }
+            buffer.retime(to: times.withLock { $0.even(timestamp) })
+        }
+        element.source.watchBuffers { buffer in
+            guard let timestamp = buffer.timestamp,
+                let original = times.withLock({ $0.original(of: timestamp) })
+            else { return }
+            buffer.move(to: original)
+        }
+    }
+
     private func watch() {
+        if choice.needsEvenTime { evenOut() }
         let ledger = ledger
         queue.sink.watchEvents { [weak self] event in
             if case .caps(let caps) = event { self?.adapt(to: caps) }

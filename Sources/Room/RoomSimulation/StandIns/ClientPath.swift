@@ -3,7 +3,8 @@ internal import PeerLoop
 internal import RTP
 
 /// A stand-in for libnice: a controlling ICE agent with one address, which reaches a lite server by checks
-/// (RFC 8445, section 7.2), and asks for consent every 5 s (RFC 7675).
+/// (RFC 8445, section 7.2), and asks for consent every 5 s (RFC 7675). As libnice does, it repeats a check without an answer:
+/// after half a second, then after twice as long each time.
 final class ClientPath: PeerPath {
     let ufrag: String
     let password: String
@@ -26,6 +27,9 @@ final class ClientPath: PeerPath {
 
     private static let pacing = TimeInterval.milliseconds(50)
     private static let interval = TimeInterval.seconds(5)
+    private static let firstRepeat = TimeInterval.milliseconds(500)
+    /// From the newest check to the next one, if it is not answered.
+    private var wait = ClientPath.firstRepeat
 
     init(
         loop: Loop, address: TransportAddress, seed: UInt64, send: @escaping (Span<UInt8>, TransportAddress) -> Void,
@@ -90,7 +94,8 @@ final class ClientPath: PeerPath {
         packet.addIntegrity(with: remote.key)
         packet.addFingerprint()
         send(packet.bytes.span.extracting(0..<packet.count), candidate)
-        timer?.arm(at: loop.now + (isConnected ? Self.interval : Self.pacing))
+        timer?.arm(at: loop.now + (isConnected ? wait : Self.pacing))
+        wait = min(wait + wait, Self.interval)
     }
 
     func receive(_ datagram: Span<UInt8>) {
@@ -106,9 +111,10 @@ final class ClientPath: PeerPath {
         else { return }
         pending.remove(at: place)
         lastAnswer = loop.now
+        wait = Self.firstRepeat
+        timer?.arm(at: loop.now + Self.interval)
         guard !isConnected else { return }
         isConnected = true
-        timer?.arm(at: loop.now + Self.interval)
         events(.connected)
     }
 
