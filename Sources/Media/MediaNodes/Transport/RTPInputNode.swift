@@ -16,8 +16,6 @@ package final class RTPInputNode: NodeType, RunningNode {
         /// The delay that the elements have, in seconds, and whether they have had any.
         var applied = 0.0
         var isHolding = false
-        /// Whether the pipeline was paused when the last packet came.
-        var hasRested = false
         /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
@@ -210,11 +208,8 @@ package final class RTPInputNode: NodeType, RunningNode {
         state.withLock { state in
             state.counts.packetsReceived += 1
             guard let time, push(packet, at: time, &state) else { return state.counts.packetsDropped += 1 }
-            guard hold != nil else { return }
-            // While the pipeline rests, its time does, too.
-            let rests = pipeline.value?.isPaused ?? true
-            if !rests { follow(packet, at: time, &state) }
-            state.hasRested = rests
+            // The time of a paused pipeline rests. The path seems shorter after it, which delays nothing.
+            if hold != nil { follow(packet, at: time, &state) }
         }
     }
 
@@ -223,9 +218,8 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     /// Lets the playout delay follow the arrival of a packet.
     private func follow(_ packet: RawSpan, at time: UInt64, _ state: inout State) {
-        guard let timestamp = rtpTimestamp(of: packet) else { return }
-        if state.hasRested { state.playout.restart() }
-        state.playout.arrived(timestamp, at: MediaTime(nanoseconds: time))
+        guard let timestamp = rtpTimestamp(of: packet), let number = rtpSequenceNumber(of: packet) else { return }
+        state.playout.arrived(timestamp, number: number, at: MediaTime(nanoseconds: time))
         let target = state.playout.target
         guard abs(target - state.applied) >= Self.step || target == 0 && state.applied > 0 else { return }
         state.applied = target
