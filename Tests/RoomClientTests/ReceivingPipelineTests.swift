@@ -1,4 +1,5 @@
 import MediaGraph
+import MediaNodes
 import RTP
 import RoomProtocol
 import Synchronization
@@ -33,6 +34,9 @@ private final class FakePipeline: Decoding, DecodingTask {
         statistics.rtpInputs["in"] = input
         return statistics
     }
+
+    var playing: PlayedMedia? { nil }
+    func hold(seconds: Double) {}
 
     func stop() async {}
 }
@@ -88,6 +92,10 @@ private final class Bench {
     #expect(bench.playoutDelayMilliseconds == 120)
     _ = bench.fails(at: 2)
     #expect(bench.playoutDelayMilliseconds == nil)
+}
+
+@Test func `frames wait as long as repairs are requested`() {
+    #expect(PlayoutDelay.maximum == RepairBounds.playoutDelay.seconds)
 }
 
 @Test func `packets that arrive while the pipeline is created enter it first`() throws {
