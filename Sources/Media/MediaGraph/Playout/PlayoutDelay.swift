@@ -19,8 +19,8 @@ package struct PlayoutDelay: Sendable {
     private static let share = 0.99
     /// In seconds.
     private static let bucket = 0.01
-    /// A frame that is late by fewer seconds is in time.
-    private static let tolerance = 0.001
+    /// A frame that is late by fewer seconds is in time: nobody sees it, and encoders take longer for some frames.
+    private static let tolerance = 0.01
     /// Packets of a frame that follow each other within so many seconds are spread, not late.
     private static let spreading = 0.02
     /// The most that the frames behind one gap count, as a share of all.
