@@ -22,7 +22,7 @@ package struct PlayoutDelay: Sendable {
     /// A frame that is late by fewer seconds is in time: nobody sees it, and encoders take longer for some frames.
     private static let tolerance = 0.01
     /// Packets of a frame that follow each other within so many seconds are spread, not late.
-    private static let spreading = 0.02
+    private static let spreading = 0.03
     /// The most that the frames behind one gap count, as a share of all.
     private static let stallShare = 0.006
     /// A frame whose lateness falls by more seconds than this came together with the one before.
