@@ -128,6 +128,36 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(nacks.nextTimeout(timing(0)) == .never)
     }
 
+    @Test
+    func `on a long path, a packet is given up 100 ms after the response was due, and after a second at the latest`() {
+        for (roundTrip, end) in [(Int64(200), Int64(400)), (350, 450), (500, 600), (2000, 1000)] {
+            var nacks = NackGenerator()
+            for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
+            var lost: [SequenceNumber] = []
+            #expect(nacks.collect(into: &lost, now: milliseconds(end - 1), timing(roundTrip)))
+            #expect(nacks.nextTimeout(timing(roundTrip)) == milliseconds(end))
+            #expect(!nacks.collect(into: &lost, now: milliseconds(end), timing(roundTrip)))
+        }
+    }
+
+    @Test func `the response to a request for a packet that was given up tells the round trip`() {
+        var nacks = NackGenerator()
+        for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
+        var roundTrip = RepairRoundTrip()
+        for time in Int64(0)..<520 {
+            var lost: [SequenceNumber] = []
+            _ = nacks.collect(into: &lost, now: milliseconds(time), .unknown)
+        }
+        #expect(nacks.missingCount == 0)
+        let arrival = nacks.receive(11, now: milliseconds(520))
+        #expect(arrival == .givenUp(tries: 4, firstAsked: milliseconds(10)))
+        if case .givenUp(let tries, let firstAsked) = arrival {
+            roundTrip.answered(tries: tries, firstAsked: firstAsked, now: milliseconds(520))
+        }
+        #expect(roundTrip.estimate.smoothed == .milliseconds(510))
+        #expect(nacks.receive(9, now: milliseconds(520)) == .other)
+    }
+
     @Test("More than 500 missing packets are given up together, without a request")
     func tooMany() {
         var nacks = NackGenerator()

@@ -59,6 +59,19 @@ private func error(_ clock: RemoteClock, at time: MonotonicTime, ahead: TimeInte
 
     private func milliseconds(_ age: StreamClock.Age?) throws -> Double { try #require(age).time.milliseconds }
 
+    @Test func `the capture time of a frame comes from that of another, and far from it from a report`() throws {
+        var clock = StreamClock(clockRate: 90000)
+        #expect(clock.captureTime(of: RTPTimestamp(0)) == nil)
+        clock.capture(AbsoluteCaptureTime(other(at(0)), clockOffset: 0), rtp: RTPTimestamp(1000))
+        let near = try #require(clock.captureTime(of: RTPTimestamp(1000 + 9000)))
+        #expect(near.source == .captureTime)
+        #expect(abs(near.time.interval(since: other(at(100))).milliseconds) < 0.001)
+        clock.report(other(at(200)), rtp: RTPTimestamp(1000), arrival: at(150), roundTrip: nil)
+        let far = try #require(clock.captureTime(of: RTPTimestamp(1000 + 900_000)))
+        #expect(far.source == .senderReport)
+        #expect(abs(far.time.interval(since: other(at(10_200))).milliseconds) < 0.001)
+    }
+
     @Test func `the age of a frame comes from the capture time of another, by the clock of the reports`() throws {
         var clock = StreamClock(clockRate: 90000)
         #expect(age(clock, 0, at: at(0)) == nil)

@@ -1,4 +1,5 @@
 import MediaGraph
+import MediaNodes
 import RTP
 import RoomProtocol
 import Synchronization
@@ -33,6 +34,10 @@ private final class FakePipeline: Decoding, DecodingTask {
         statistics.rtpInputs["in"] = input
         return statistics
     }
+
+    let held = Mutex<[Double]>([])
+    var playing: PlayedMedia? { PlayedMedia(rtpTimestamp: 7, time: MediaTime(nanoseconds: 9), hold: 0) }
+    func hold(seconds: Double) { held.withLock { $0.append(seconds) } }
 
     func stop() async {}
 }
@@ -88,6 +93,20 @@ private final class Bench {
     #expect(bench.playoutDelayMilliseconds == 120)
     _ = bench.fails(at: 2)
     #expect(bench.playoutDelayMilliseconds == nil)
+}
+
+@Test func `frames wait as long as repairs are requested`() {
+    #expect(PlayoutDelay.maximum == RepairBounds.playoutDelay.seconds)
+}
+
+@Test func `the running pipeline tells what it plays, and is held`() throws {
+    let bench = try Bench()
+    bench.sink.hold(seconds: 0.1)
+    #expect(bench.sink.playing?.rtpTimestamp == nil)
+    _ = bench.runs(at: 1)
+    #expect(bench.sink.playing?.rtpTimestamp == 7)
+    bench.sink.hold(seconds: 0.2)
+    #expect(bench.newest.held.withLock { $0 } == [0.2])
 }
 
 @Test func `packets that arrive while the pipeline is created enter it first`() throws {

@@ -102,8 +102,8 @@ public struct MediaStatistics: Sendable, Equatable {
         public var framesDecoded = 0
         /// Number of keyframe requests.
         public var keyframesNeeded = 0
-        /// How long frames wait after the time at which they arrive without jitter and losses, in seconds. Nil with a
-        /// fixed latency, which delays nothing but waits for missing packets.
+        /// How long frames wait after the time at which they arrive without jitter and losses, in seconds: for late ones, and
+        /// for lip-sync. Nil with a fixed latency, which delays nothing but waits for missing packets.
         public var playoutDelay: Double?
 
         public init() {}

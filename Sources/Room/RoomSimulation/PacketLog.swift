@@ -50,7 +50,7 @@ package final class PacketLog {
     private var arrived: [PacketID: MonotonicTime] = [:]
     private var shown: [(frame: FrameID, time: MonotonicTime)] = []
 
-    package static let deadline = TimeInterval.milliseconds(400)
+    package static let deadline = RepairBounds.playoutDelay
     package static let freeze = TimeInterval.milliseconds(250)
     /// More than the pacer spreads a frame.
     private static let late = TimeInterval.milliseconds(15)

@@ -96,7 +96,9 @@ final class VideoViewer: IncomingSink {
         }
         lastArrived = simulation.loop.now
         if let part { simulation.packetLog?.arrived(part, at: simulation.loop.now) }
-        playout.arrived(rtp.rawValue, at: MediaTime(nanoseconds: simulation.loop.now.nanoseconds))
+        playout.arrived(
+            rtp.rawValue, number: UInt16(truncatingIfNeeded: number),
+            at: MediaTime(nanoseconds: simulation.loop.now.nanoseconds))
         guard number >= next ?? number else { return }
         if packets.isEmpty, number == next ?? number {
             next = number + 1

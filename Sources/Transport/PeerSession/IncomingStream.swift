@@ -161,6 +161,9 @@ final class IncomingStream {
             case .recovered(let tries, let firstAsked):
                 counters.recovered += 1
                 if isRetransmission { roundTrip.answered(tries: tries, firstAsked: firstAsked, now: now) }
+            case .givenUp(let tries, let firstAsked):
+                if isRetransmission { roundTrip.answered(tries: tries, firstAsked: firstAsked, now: now) }
+                mayRequest = true
             case .other: mayRequest = true
             }
         case .restarted(let number):

@@ -43,6 +43,8 @@ public struct NackGenerator: Sendable {
         case inOrder
         /// It was missing, and was requested `tries` times, first at `firstAsked`.
         case recovered(tries: Int, firstAsked: MonotonicTime)
+        /// As `recovered`, but it was given up before. Tells how distant the peer is.
+        case givenUp(tries: Int, firstAsked: MonotonicTime)
         /// It opened a gap, or was not missing.
         case other
     }
@@ -61,6 +63,10 @@ public struct NackGenerator: Sendable {
     public var limits: Limits
     /// Ascending.
     @usableFromInline var missing: [Missing] = []
+    /// The latest packets that were requested and given up. A ring; `nextGivenUp` is the place of the next one.
+    private var givenUp: [Missing] = []
+    private var nextGivenUp = 0
+    private static let rememberedGivenUp = 16
     private var highest: Int?
     /// When the packet with the highest number arrived.
     private var highestAt = MonotonicTime.zero
@@ -82,6 +88,8 @@ public struct NackGenerator: Sendable {
         abandoned += missing.count
         abandonedBefore = abandoned
         missing.removeAll(keepingCapacity: true)
+        givenUp.removeAll(keepingCapacity: true)
+        nextGivenUp = 0
         highest = nil
         lowest = nil
     }
@@ -122,7 +130,10 @@ public struct NackGenerator: Sendable {
             open(gap: (highest + 1)..<number, after: before, now: now)
             return .other
         }
-        guard let index = position(of: number) else { return .other }
+        guard let index = position(of: number) else {
+            guard let late = givenUp.first(where: { $0.number == number }) else { return .other }
+            return .givenUp(tries: late.tries, firstAsked: late.firstAsked)
+        }
         let found = missing.remove(at: index)
         return .recovered(tries: found.tries, firstAsked: found.firstAsked)
     }
@@ -136,6 +147,15 @@ public struct NackGenerator: Sendable {
         // The packets may have been due right after the last one.
         let deadline = max(last, now + (.zero - limits.longestGap)) + limits.playoutDelay
         for number in gap { missing.append(Missing(number: number, since: now, deadline: deadline)) }
+    }
+
+    private mutating func remember(_ entry: Missing) {
+        if givenUp.count < Self.rememberedGivenUp {
+            givenUp.append(entry)
+        } else {
+            givenUp[nextGivenUp] = entry
+        }
+        nextGivenUp = (nextGivenUp + 1) % Self.rememberedGivenUp
     }
 
     private func position(of number: Int) -> Int? {
@@ -199,6 +219,7 @@ public struct NackGenerator: Sendable {
     ) -> Bool {
         let before = missing.count
         let response = min(timing.response + limits.longestGap, RepairBounds.longestAge)
+        for entry in missing where entry.tries > 0 && now >= Self.end(of: entry, response) { remember(entry) }
         missing.removeAll { now >= Self.end(of: $0, response) }
         abandoned += before - missing.count
         for index in missing.indices where due(missing[index], timing) <= now {

@@ -58,6 +58,20 @@ public struct StreamClock: Sendable {
         return nil
     }
 
+    /// When a frame was captured, by the clock of the source that tells it. Nil before the first capture time or report.
+    /// Times of two streams of one sender are comparable if they have the same source.
+    public func captureTime(of rtp: RTPTimestamp) -> (time: NTPTime, source: Source)? {
+        if let (time, first) = captured {
+            let distance = rtp.interval(since: first, clockRate: clockRate)
+            if max(distance, .zero - distance) <= AbsoluteCaptureTime.reach || reported == nil {
+                return (time.timestamp.advanced(by: distance), .captureTime)
+            }
+        }
+        return reported.map {
+            ($0.ntp.advanced(by: rtp.interval(since: $0.rtp, clockRate: clockRate)), .senderReport)
+        }
+    }
+
     /// Nil too far from a capture time, if a report serves instead.
     private func ageByCapture(
         of rtp: RTPTimestamp, at now: MonotonicTime, _ wallClock: (MonotonicTime) -> NTPTime

@@ -45,6 +45,15 @@ final class KeptSpeaker: HeadedNode {
 
     var secondsUntilHeard: Double? { device.secondsUntilHeard }
 
+    func hold(seconds: Double) { device.hold(seconds) }
+
+    /// How long after its timestamp audio is heard, in seconds, and the part of that which is for lip-sync. Nil while it is
+    /// dropped.
+    var played: (delay: Double, hold: Double)? {
+        guard let status = head?.status, status.cause == nil else { return nil }
+        return device.played
+    }
+
     func report(into statistics: inout MediaStatistics, as name: String) {
         meter.report(into: &statistics, as: name)
         guard var status = head?.status else { return }
@@ -82,6 +91,9 @@ private final class SpeakerDevice: SourceDevice {
         var secondsPlayed = 0.0
         /// The audio that was passed on last: its capture time and length.
         var newest: (time: MediaTime, seconds: Double)?
+        /// For lip-sync: how many samples of a channel the audio is longer by, and is to be.
+        var held = (now: 0, goal: 0)
+        var stretched = StretchedSound()
     }
 
     /// How much running time a device's pipeline has behind it when it starts, in nanoseconds: audio may be so old.
@@ -139,7 +151,7 @@ private final class SpeakerDevice: SourceDevice {
     private static func delay(_ chain: DeviceChain, by seconds: Double) {
         chain.pipeline.setLatency(seconds: seconds)
         // Audio waits here until it is due.
-        let capacity = (SpeakerNode.waiting.seconds ?? 0) + seconds
+        let capacity = (SpeakerNode.waiting.seconds ?? 0) + seconds + LipSync.maximum
         try? chain.element("source").set("max-time", .integer(Int(capacity * 1e9)))
     }
 
@@ -175,10 +187,55 @@ private final class SpeakerDevice: SourceDevice {
         }
     }
 
+    private static let sampleRate = 48_000
+    /// After a pause of so many seconds, audio may begin with another hold.
+    private static let pause = 0.1
+
     private static func push(_ audio: MediaBuffer, at time: MediaTime, _ state: inout State) {
-        guard let timestamp = state.chain?.pipeline.runningTime(at: time.nanoseconds) else { return }
-        _ = state.source?.push(audio, timestamp: timestamp)
-        state.newest = (time, Double(audio.duration ?? 0) / 1e9)
+        guard let chain = state.chain else { return }
+        let seconds = Double(audio.duration ?? 0) / 1e9
+        if state.newest.map({ time.seconds(since: $0.time) > $0.seconds + pause }) ?? true {
+            state.held.now = state.held.goal
+            state.stretched.restart()
+        }
+        state.newest = (time, seconds)
+        let held = state.held.now
+        guard let timestamp = chain.pipeline.runningTime(at: time.nanoseconds) else { return }
+        let start = timestamp + samplesLength(held)
+        if let changed = stretch(audio, &state) {
+            _ = state.source?.push(
+                changed.span.bytes, timestamp: start, duration: samplesLength(changed.count / 2))
+        } else {
+            _ = state.source?.push(audio, timestamp: start)
+        }
+    }
+
+    /// In nanoseconds.
+    private static func samplesLength(_ samples: Int) -> UInt64 {
+        UInt64(samples) * 1_000_000_000 / UInt64(sampleRate)
+    }
+
+    /// The audio of a buffer, longer or shorter. Nil if nothing changes.
+    private static func stretch(_ audio: MediaBuffer, _ state: inout State) -> [Int16]? {
+        let wanted = state.held.goal - state.held.now
+        guard abs(wanted) >= StretchedSound.shortest else { return nil }
+        let bytes = audio.bytes
+        let samples = Swift.stride(from: 0, to: bytes.count - 1, by: 2).map {
+            Int16(bitPattern: UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8)
+        }
+        guard let changed = state.stretched.change(samples, by: wanted) else { return nil }
+        state.held.now += (changed.count - samples.count) / 2
+        return changed
+    }
+
+    func hold(_ seconds: Double) {
+        state.withLock { $0.held.goal = Int(seconds * Double(Self.sampleRate)) }
+    }
+
+    /// Nil while the device is closed.
+    var played: (delay: Double, hold: Double)? {
+        guard state.withLock({ $0.source != nil }), let delay = secondsUntilHeard else { return nil }
+        return (delay, state.withLock { Double($0.held.now) } / Double(Self.sampleRate))
     }
 
     /// The graph's latency has changed. Does not block.
@@ -191,8 +248,8 @@ private final class SpeakerDevice: SourceDevice {
     }
 
     var secondsUntilHeard: Double? {
-        let (chain, delay) = state.withLock { ($0.source == nil ? nil : $0.chain, $0.delay) }
-        return chain?.element("sink").secondsUntilHeard ?? delay
+        let (chain, delay, held) = state.withLock { ($0.source == nil ? nil : $0.chain, $0.delay, $0.held.now) }
+        return (chain?.element("sink").secondsUntilHeard ?? delay) + Double(held) / Double(Self.sampleRate)
     }
 
     var secondsPlayed: Double { state.withLock { $0.secondsPlayed } }
@@ -203,7 +260,7 @@ private final class SpeakerDevice: SourceDevice {
             guard let source = state.source, let newest = state.newest else { return state.source != nil }
             let waiting = source.waiting
             let age = GStreamer.now.seconds(since: newest.time) + Double(waiting) * newest.seconds
-            return waiting == 0 || age < state.delay
+            return waiting == 0 || age < state.delay + Double(state.held.now) / Double(Self.sampleRate)
         }
     }
 

@@ -75,6 +75,8 @@ package protocol RunningNode: Sendable {
     func whenDecided(_ body: @escaping @Sendable () -> Void)
     /// For a node that plays by the clock: seconds from a timestamp until it is heard. Nil for another one.
     var secondsUntilHeard: Double? { get }
+    /// Delays media by so many seconds beyond the node's own delay, for lip-sync. Approaches it slowly.
+    func hold(seconds: Double)
     /// The reason why the node's audio output ends without data, such as a file without audio. Nil if it has data.
     var silence: String? { get }
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
@@ -136,6 +138,7 @@ extension RunningNode {
     package func whenDecided(_ body: @escaping @Sendable () -> Void) { body() }
     package var silence: String? { nil }
     package var secondsUntilHeard: Double? { nil }
+    package func hold(seconds: Double) {}
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
     package func check(_ setting: String, to value: SettingValue) throws(MediaError) {}
     package func reset(_ setting: String) throws(MediaError) {}

@@ -16,8 +16,8 @@ package final class RTPInputNode: NodeType, RunningNode {
         /// The delay that the elements have, in seconds, and whether they have had any.
         var applied = 0.0
         var isHolding = false
-        /// Whether the pipeline was paused when the last packet came.
-        var hasRested = false
+        /// So that sound and video are together.
+        var lipSync = SlewedHold()
         /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
@@ -210,23 +210,20 @@ package final class RTPInputNode: NodeType, RunningNode {
         state.withLock { state in
             state.counts.packetsReceived += 1
             guard let time, push(packet, at: time, &state) else { return state.counts.packetsDropped += 1 }
-            guard hold != nil else { return }
-            // While the pipeline rests, its time does, too.
-            let rests = pipeline.value?.isPaused ?? true
-            if !rests { follow(packet, at: time, &state) }
-            state.hasRested = rests
+            // The time of a paused pipeline rests. The path seems shorter after it, which delays nothing.
+            if hold != nil { follow(packet, at: time, &state) }
         }
     }
 
     /// The least change of the delay that is worth it, in seconds.
     private static let step = 0.005
 
-    /// Lets the playout delay follow the arrival of a packet.
+    /// Lets the playout delay and the hold follow the arrival of a packet.
     private func follow(_ packet: RawSpan, at time: UInt64, _ state: inout State) {
-        guard let timestamp = rtpTimestamp(of: packet) else { return }
-        if state.hasRested { state.playout.restart() }
-        state.playout.arrived(timestamp, at: MediaTime(nanoseconds: time))
-        let target = state.playout.target
+        guard let timestamp = rtpTimestamp(of: packet), let number = rtpSequenceNumber(of: packet) else { return }
+        state.playout.arrived(timestamp, number: number, at: MediaTime(nanoseconds: time))
+        state.lipSync.advance(to: MediaTime(nanoseconds: time))
+        let target = min(state.playout.target + state.lipSync.now, PlayoutDelay.maximum)
         guard abs(target - state.applied) >= Self.step || target == 0 && state.applied > 0 else { return }
         state.applied = target
         try? hold?.set("ts-offset", .integer(Int(target * 1e9)))
@@ -234,6 +231,19 @@ package final class RTPInputNode: NodeType, RunningNode {
         state.isHolding = true
         try? hold?.set("sync", true)
     }
+
+    /// Nil before the first frame, and while the pipeline is paused.
+    var playing: PlayedMedia? {
+        guard let newest = timestamps.newest, let pipeline = pipeline.value,
+            let running = pipeline.runningTime(at: pipeline.clock.now.nanoseconds)
+        else { return nil }
+        let (delay, held) = state.withLock { ($0.applied, min($0.lipSync.now, $0.applied)) }
+        let ahead = Double(newest.time) / 1e9 - Double(running) / 1e9 + delay
+        return PlayedMedia(
+            rtpTimestamp: newest.rtp, time: pipeline.clock.now + .nanoseconds(Int64(ahead * 1e9)), hold: held)
+    }
+
+    package func hold(seconds: Double) { state.withLock { $0.lipSync.goal = seconds } }
 
     /// The first packet is pushed as that of the stream if it begins a keyframe, or audio.
     private func push(_ packet: RawSpan, at time: UInt64, _ state: inout State) -> Bool {
@@ -297,6 +307,8 @@ final class TimestampMap: Sendable {
             if frames.count > Self.capacity { frames.removeFirst() }
         }
     }
+
+    var newest: (time: UInt64, rtp: UInt32)? { frames.withLock { $0.last } }
 
     /// The timestamp of the frame with this time. Nil if it has been removed.
     func rtpTimestamp(at time: UInt64) -> UInt32? {

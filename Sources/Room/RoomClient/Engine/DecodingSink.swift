@@ -11,6 +11,7 @@ final class SinkMaker {
     private let loop: EventLoop
     private let report: @Sendable (RoomEvent) -> Void
     private let loudspeaker: RoomLoudspeaker
+    private let lipSync = RoomLipSync()
     /// Set before the first stream.
     weak var connection: RoomConnection?
 
@@ -25,7 +26,7 @@ final class SinkMaker {
         if case .packets(let sink) = destination { return { _ in sink } }
         return { [self] stream in
             DecodingSink(
-                stream, to: destination, loudspeaker, loop: loop,
+                stream, to: destination, loudspeaker, lipSync, loop: loop,
                 requestKeyframe: { [self] in connection?.requestKeyframe(of: stream.id) },
                 report: { [self] error in report(.problem(error)) })
         }
@@ -50,19 +51,22 @@ final class DecodingSink: IncomingSink {
     private let monitor: StreamMonitor
     private let connectStarted: MonotonicTime
     private let pipeline: ReceivingPipeline
-    private let stream: Int
+    private let stream: IncomingStream
     private let loudspeaker: RoomLoudspeaker
+    private let lipSync: RoomLipSync
+    private var clock: StreamClock?
     private let requestKeyframe: () -> Void
     private let report: (RoomError) -> Void
     /// Late notices say nothing about the loudspeaker.
     private var hasEnded = false
 
     init(
-        _ stream: IncomingStream, to destination: StreamDestination, _ loudspeaker: RoomLoudspeaker, loop: EventLoop,
-        requestKeyframe: @escaping () -> Void, report: @escaping (RoomError) -> Void
+        _ stream: IncomingStream, to destination: StreamDestination, _ loudspeaker: RoomLoudspeaker,
+        _ lipSync: RoomLipSync, loop: EventLoop, requestKeyframe: @escaping () -> Void,
+        report: @escaping (RoomError) -> Void
     ) {
         self.loop = loop
-        (self.stream, self.loudspeaker) = (stream.id, loudspeaker)
+        (self.stream, self.loudspeaker, self.lipSync) = (stream, loudspeaker, lipSync)
         connectStarted = stream.connectStarted
         self.requestKeyframe = requestKeyframe
         self.report = report
@@ -111,11 +115,17 @@ final class DecodingSink: IncomingSink {
 
     func receive(_ packet: Span<UInt8>) { pipeline.receive(packet) }
 
-    func clockChanged(_ clock: StreamClock) { monitor.clockChanged(clock) }
+    func clockChanged(_ clock: StreamClock) {
+        self.clock = clock
+        monitor.clockChanged(clock)
+    }
 
     func sample(now: MonotonicTime) {
         monitor.sample(now: now)
-        if loudspeaker.isAway, pipeline.isAudible { loudspeaker.play(stream) }
+        if let playing = pipeline.playing, let hold = lipSync.note(playing, of: stream, clock, now: now) {
+            pipeline.hold(seconds: hold)
+        }
+        if loudspeaker.isAway, pipeline.isAudible { loudspeaker.play(stream.id) }
     }
 
     func fill(_ statistics: inout RoomStatistics.Received) {
@@ -125,14 +135,15 @@ final class DecodingSink: IncomingSink {
 
     func end() {
         pipeline.end()
-        loudspeaker.end(stream)
+        loudspeaker.end(stream.id)
+        lipSync.end(stream)
         hasEnded = true
     }
 
     private func handle(_ notice: Notice) {
         switch notice {
         case .keyframeNeeded: requestKeyframe()
-        case .device(let event): if !hasEnded { loudspeaker.handle(event, of: stream) }
+        case .device(let event): if !hasEnded { loudspeaker.handle(event, of: stream.id) }
         case .pipeline(let number, let told):
             switch pipeline.handle(told, of: number, now: loop.now) {
             case .requestKeyframe: requestKeyframe()

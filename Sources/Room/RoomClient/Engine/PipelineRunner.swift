@@ -7,9 +7,18 @@ final class PipelineRunner: DecodingTask {
     private struct RunningPipeline: Decoding {
         let pipeline: MediaPipeline
         let input: PacketInput
+        let isSound: Bool
 
         func push(_ packet: RawSpan) { input.push(packet) }
         var statistics: MediaStatistics { pipeline.statistics }
+
+        var playing: PlayedMedia? {
+            pipeline.playing(ReceivingGraph.input, on: isSound ? ReceivingGraph.speaker : nil)
+        }
+
+        func hold(seconds: Double) {
+            pipeline.hold(isSound ? ReceivingGraph.speaker : ReceivingGraph.input, seconds: seconds)
+        }
     }
 
     private let task: Task<MediaPipeline?, Never>
@@ -28,7 +37,8 @@ final class PipelineRunner: DecodingTask {
                 guard let input = pipeline.rtpInput(ReceivingGraph.input) else {
                     preconditionFailure("a receiving graph has no input")
                 }
-                finished(.success(RunningPipeline(pipeline: pipeline, input: input)))
+                let isSound = graph.nodes.contains { $0.name == ReceivingGraph.speaker }
+                finished(.success(RunningPipeline(pipeline: pipeline, input: input, isSound: isSound)))
                 return pipeline
             } catch {
                 finished(.failure(error))

@@ -8,6 +8,10 @@ internal import RoomProtocol
 protocol Decoding: Sendable {
     func push(_ packet: RawSpan)
     var statistics: MediaStatistics { get }
+    /// The newest media and when it is played. Nil before the first, and for sound that nobody hears.
+    var playing: PlayedMedia? { get }
+    /// Delays the playout for lip-sync.
+    func hold(seconds: Double)
 }
 
 /// A requested decoding pipeline, running or starting.
@@ -135,6 +139,16 @@ final class ReceivingPipeline {
     var isAudible: Bool {
         guard case .running(let decoding) = phase else { return false }
         return decoding.statistics.audioRenderers[ReceivingGraph.speaker]?.isAudible ?? false
+    }
+
+    /// Nil while it does not run.
+    var playing: PlayedMedia? {
+        guard case .running(let decoding) = phase else { return nil }
+        return decoding.playing
+    }
+
+    func hold(seconds: Double) {
+        if case .running(let decoding) = phase { decoding.hold(seconds: seconds) }
     }
 
     func fill(_ statistics: inout RoomStatistics.Received) {

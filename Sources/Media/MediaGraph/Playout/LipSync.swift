@@ -1,0 +1,102 @@
+/// How long to hold each track of one participant, so that sound and video are played as they were captured.
+///
+/// It is told, about twice a second, when each track plays the media that was captured at some time. The track that is
+/// ahead gets a hold, and the latest one none. Only differences between the tracks count, so the clocks of the two
+/// machines need not agree, and may drift apart. Without sound, no video is held. A track that begins again within two
+/// seconds, as after a switch, finds the others where they were.
+///
+/// Has no clock: the caller tells the times.
+package struct LipSync: Sendable {
+    /// Media that a track plays.
+    package struct Playing: Sendable {
+        /// When it was captured, by the sender's clock.
+        package var captured: MediaTime
+        /// When it is played, by the local clock.
+        package var played: MediaTime
+        /// The part of its delay that is a hold, in seconds.
+        package var hold: Double
+        /// Which of the sender's clocks told the capture. Only tracks of the same clock are compared.
+        package var clock: Int
+
+        package init(captured: MediaTime, played: MediaTime, hold: Double, clock: Int = 0) {
+            (self.captured, self.played, self.hold, self.clock) = (captured, played, hold, clock)
+        }
+    }
+
+    private struct Track {
+        var isSound: Bool
+        var clock: Int
+        /// The latest ages of what it plays, without its hold, in seconds. The newest last.
+        var ages: [Double] = []
+        var toldAt: MediaTime
+        var hold = 0.0
+        /// When there was something to be together with.
+        var pairedAt: MediaTime?
+
+        /// A late frame, or the first ones after a stall, seem older than the track is.
+        var age: Double { ages.min() ?? 0 }
+    }
+
+    /// The longest hold, in seconds.
+    package static let maximum = PlayoutDelay.maximum
+    /// Nobody notices less, in seconds.
+    private static let unnoticed = 0.015
+    /// A track of which nothing was heard for so many seconds has stopped.
+    private static let lifetime = 2.0
+    private static let samples = 3
+
+    private var tracks: [Int: Track] = [:]
+
+    package init() {}
+
+    /// Notes the media that a track plays, and returns how long to hold the track from now on, in seconds.
+    package mutating func note(_ track: Int, isSound: Bool, _ playing: Playing, now: MediaTime) -> Double {
+        var entry = tracks[track] ?? Track(isSound: isSound, clock: playing.clock, toldAt: now)
+        if entry.clock != playing.clock || now.seconds(since: entry.toldAt) > Self.lifetime {
+            entry.ages = []
+            entry.clock = playing.clock
+        }
+        entry.toldAt = now
+        entry.ages.append(playing.played.seconds(since: playing.captured) - playing.hold)
+        if entry.ages.count > Self.samples { entry.ages.removeFirst() }
+        let others = tracks.filter {
+            $0.key != track && $0.value.clock == entry.clock && now.seconds(since: $0.value.toldAt) <= Self.lifetime
+        }.map(\.value)
+        if others.contains(where: { $0.isSound != isSound }) {
+            entry.pairedAt = now
+            let latest = others.map(\.age).max() ?? entry.age
+            let wanted = min(max(latest - entry.age, 0), Self.maximum)
+            if abs(wanted - entry.hold) > Self.unnoticed || wanted == 0 { entry.hold = wanted }
+        } else if entry.pairedAt.map({ now.seconds(since: $0) > Self.lifetime }) ?? true {
+            entry.hold = 0
+        }
+        tracks[track] = entry
+        return entry.hold
+    }
+
+    /// A track has ended.
+    package mutating func remove(_ track: Int) { tracks[track] = nil }
+
+    package var isEmpty: Bool { tracks.isEmpty }
+}
+
+/// A hold that approaches its goal slowly, so that nobody sees it change.
+package struct SlewedHold: Sendable {
+    /// Seconds per second: of 25 frames a second, two more or fewer.
+    package static let rate = 0.08
+
+    /// In seconds.
+    package private(set) var now = 0.0
+    package var goal = 0.0
+    private var last: MediaTime?
+
+    package init() {}
+
+    /// Moves towards the goal. The first call only notes the time.
+    package mutating func advance(to time: MediaTime) {
+        let elapsed = last.map { max(0, time.seconds(since: $0)) } ?? 0
+        last = time
+        let step = Self.rate * elapsed
+        now += min(max(goal - now, -step), step)
+    }
+}

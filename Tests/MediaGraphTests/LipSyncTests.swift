@@ -1,0 +1,163 @@
+import MediaGraph
+import Testing
+
+struct LipSyncTests {
+    /// A participant with sound and video, on virtual time.
+    private struct Participant {
+        struct Track {
+            var isSound: Bool
+            /// Between capture and playout without a hold, in seconds. Nil while it plays nothing.
+            var delay: Double?
+            var hold = SlewedHold()
+            /// A frame that is so many seconds later than the others.
+            var isLate = 0.0
+            /// The sender's clock that told the capture.
+            var clock = 0
+        }
+
+        var lipSync = LipSync()
+        var sound = Track(isSound: true, delay: 0.15)
+        var video = Track(isSound: false, delay: 0.02)
+        /// By how much the sender's clock is faster than the local one.
+        var drift = 0.0
+        private(set) var now = 1000.0
+        private var nextNote = 1000.0
+
+        /// Returns by how much the video is later than its sound, in seconds, each 0.1 s.
+        mutating func run(seconds: Double) -> [Double] {
+            var differences: [Double] = []
+            let end = now + seconds
+            while now < end - 0.01 {
+                if now >= nextNote - 0.01 {
+                    if let goal = note(0, sound) { sound.hold.goal = goal }
+                    if let goal = note(1, video) { video.hold.goal = goal }
+                    nextNote += 0.5
+                }
+                for track in [\Participant.sound, \Participant.video] {
+                    self[keyPath: track].hold.advance(to: time(now))
+                }
+                if let heard = sound.delay, let seen = video.delay {
+                    differences.append(seen + video.hold.now - heard - sound.hold.now)
+                }
+                now += 0.1
+            }
+            return differences
+        }
+
+        private mutating func note(_ number: Int, _ track: Track) -> Double? {
+            guard let delay = track.delay else { return nil }
+            // The sender's clock counts from another day.
+            let captured = (now - delay) * (1 + drift) + 3_900_000_000
+            let playing = LipSync.Playing(
+                captured: time(captured), played: time(now + track.isLate + track.hold.now), hold: track.hold.now,
+                clock: track.clock)
+            return lipSync.note(number, isSound: track.isSound, playing, now: time(now))
+        }
+
+        private func time(_ seconds: Double) -> MediaTime {
+            MediaTime(nanoseconds: UInt64(seconds * 1e6) * 1000)
+        }
+    }
+
+    /// ITU-R BT.1359: earlier sound is noticed.
+    private static let limit = 0.045
+
+    private func isTogether(_ differences: some Sequence<Double>) -> Bool {
+        differences.allSatisfy { abs($0) <= Self.limit }
+    }
+
+    @Test func `the video waits for sound that is played later, and not more`() {
+        var grace = Participant()
+        _ = grace.run(seconds: 3)
+        #expect(isTogether(grace.run(seconds: 60)))
+        #expect(grace.sound.hold.now == 0)
+        #expect((0.1...0.16).contains(grace.video.hold.now))
+    }
+
+    @Test func `the sound waits for a video whose losses are repaired, and follows it back`() {
+        var grace = Participant()
+        _ = grace.run(seconds: 3)
+        grace.video.delay = 0.4
+        let rising = grace.run(seconds: 60)
+        // A video that is held already needs no hold any more.
+        #expect(isTogether(rising.dropFirst(60)))
+        #expect(grace.video.hold.now == 0)
+        grace.video.delay = 0.02
+        #expect(isTogether(grace.run(seconds: 60).dropFirst(60)))
+        #expect(grace.sound.hold.now == 0)
+    }
+
+    @Test(arguments: [-100.0, 100]) func `sound and video stay together for hours of clocks that drift`(drift: Double) {
+        var grace = Participant()
+        grace.drift = drift / 1_000_000
+        _ = grace.run(seconds: 3)
+        var worst = 0.0
+        for hour in 0..<6 {
+            // Repairs come and go.
+            grace.video.delay = hour % 2 == 0 ? 0.02 : 0.3
+            _ = grace.run(seconds: 6)
+            worst = max(worst, grace.run(seconds: 3594).map { abs($0) }.max() ?? 1)
+        }
+        #expect(worst <= Self.limit)
+    }
+
+    @Test func `late frames after a stall move nothing`() {
+        var grace = Participant()
+        _ = grace.run(seconds: 10)
+        // Nothing arrives for a while, and then frames seem a second old.
+        grace.video.delay = nil
+        _ = grace.run(seconds: 1.5)
+        grace.video.delay = 0.02
+        grace.video.isLate = 1
+        let first = grace.run(seconds: 1)
+        grace.video.isLate = 0
+        #expect(isTogether(first + grace.run(seconds: 30)))
+        #expect(grace.sound.hold.now == 0)
+    }
+
+    @Test func `a track that is switched finds the other where it was`() {
+        var grace = Participant()
+        grace.video.delay = 0.35
+        _ = grace.run(seconds: 10)
+        let held = grace.sound.hold.now
+        #expect(held > 0.15)
+        grace.lipSync.remove(1)
+        grace.video.delay = nil
+        _ = grace.run(seconds: 1.5)
+        #expect(grace.sound.hold.now == held)
+        grace.video.delay = 0.35
+        grace.video.hold = SlewedHold()
+        #expect(isTogether(grace.run(seconds: 30)))
+    }
+
+    @Test func `a video whose sound has ended goes on without a hold, and one without sound never has one`() {
+        var grace = Participant()
+        _ = grace.run(seconds: 10)
+        grace.sound.delay = nil
+        _ = grace.run(seconds: 10)
+        #expect(grace.video.hold.now == 0)
+        var silent = Participant()
+        silent.sound.isSound = false
+        _ = silent.run(seconds: 10)
+        #expect(silent.video.hold.now == 0)
+    }
+
+    @Test func `tracks whose capture times come from different clocks are not compared`() {
+        var grace = Participant()
+        grace.video.clock = 1
+        _ = grace.run(seconds: 10)
+        #expect(grace.video.hold.now == 0 && grace.sound.hold.now == 0)
+    }
+
+    @Test func `a hold has a bound, and changes by 8 % of the time`() {
+        var grace = Participant()
+        grace.video.delay = 5
+        var before = 0.0
+        for _ in 0..<100 {
+            _ = grace.run(seconds: 0.1)
+            #expect(abs(grace.sound.hold.now - before) <= 0.0081)
+            before = grace.sound.hold.now
+        }
+        #expect(abs(before - LipSync.maximum) < 0.001)
+    }
+}

@@ -1,0 +1,61 @@
+import ClientCore
+import MediaGraph
+import MediaNodes
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomClient
+
+struct RoomLipSyncTests {
+    private func stream(_ id: Int, of participant: String, _ codec: Codec) throws -> IncomingStream {
+        IncomingStream(
+            id: id, server: try ServerAddress("ws://127.0.0.1:5"), participant: participant, codec: codec,
+            payloadType: codec.payloadType, connectStarted: .zero)
+    }
+
+    /// The clock of a stream whose timestamp 0 was captured at a time, in seconds.
+    private func clock(_ codec: Codec, captured seconds: UInt64) -> StreamClock {
+        var clock = StreamClock(clockRate: codec.clockRate)
+        let ntp = NTPTime(unixNanoseconds: seconds * 1_000_000_000)
+        clock.capture(AbsoluteCaptureTime(ntp, clockOffset: 0), rtp: RTPTimestamp(0))
+        return clock
+    }
+
+    private func played(_ seconds: Double) -> PlayedMedia {
+        PlayedMedia(rtpTimestamp: 0, time: MediaTime(nanoseconds: UInt64(seconds * 1e9)), hold: 0)
+    }
+
+    @Test func `the video of a participant waits for its own sound, and not for that of others`() throws {
+        let lipSync = RoomLipSync()
+        let sound = try stream(1, of: "ada", .opus)
+        let video = try stream(2, of: "ada", .vp8)
+        let other = try stream(3, of: "grace", .vp8)
+        let now = MonotonicTime(nanoseconds: 100_000_000_000)
+        // Both were captured 1000 s after 1970, at timestamp 0.
+        #expect(lipSync.note(played(100.2), of: sound, clock(.opus, captured: 1000), now: now) == 0)
+        let hold = lipSync.note(played(100.05), of: video, clock(.vp8, captured: 1000), now: now)
+        #expect(abs(try #require(hold) - 0.15) < 0.001)
+        #expect(lipSync.note(played(100.05), of: other, clock(.vp8, captured: 1000), now: now) == 0)
+    }
+
+    @Test func `without a capture time, a stream is neither held nor compared`() throws {
+        let lipSync = RoomLipSync()
+        let sound = try stream(1, of: "ada", .opus)
+        let video = try stream(2, of: "ada", .vp8)
+        let now = MonotonicTime(nanoseconds: 100_000_000_000)
+        #expect(lipSync.note(played(100.2), of: sound, StreamClock(clockRate: 48_000), now: now) == nil)
+        #expect(lipSync.note(played(100.2), of: sound, nil, now: now) == nil)
+        #expect(lipSync.note(played(100), of: video, clock(.vp8, captured: 1000), now: now) == 0)
+    }
+
+    @Test func `a stream that has ended holds nothing`() throws {
+        let lipSync = RoomLipSync()
+        let sound = try stream(1, of: "ada", .opus)
+        let video = try stream(2, of: "ada", .vp8)
+        let now = MonotonicTime(nanoseconds: 100_000_000_000)
+        _ = lipSync.note(played(100.2), of: sound, clock(.opus, captured: 1000), now: now)
+        lipSync.end(sound)
+        #expect(lipSync.note(played(100), of: video, clock(.vp8, captured: 1000), now: now) == 0)
+    }
+}
