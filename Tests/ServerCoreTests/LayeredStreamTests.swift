@@ -120,6 +120,24 @@ private final class Source: StreamSource {
         #expect(rank([300_000, 245_000, 200_000]) == [1, 2, 0])
     }
 
+    @Test func `a layer that is wanted again has three seconds to begin, however short it was off`() {
+        var delivery = LayerDelivery()
+        func time(_ milliseconds: Int) -> MonotonicTime {
+            MonotonicTime(nanoseconds: UInt64(100_000 + milliseconds) * 1_000_000)
+        }
+        func isSilent(_ milliseconds: Int, isWanted: Bool = true, last: Int) -> Bool {
+            delivery.update(
+                isWanted: isWanted, last: time(last), others: time(milliseconds), now: time(milliseconds))
+            return delivery.isSilent
+        }
+        #expect(!isSilent(0, last: 0))
+        #expect(!isSilent(100, last: 100))
+        #expect(!isSilent(200, isWanted: false, last: 200))
+        // Its publisher waits for a keyframe.
+        for moment in stride(from: 300, to: 3300, by: 100) { #expect(!isSilent(moment, last: 200), "\(moment)") }
+        #expect(isSilent(3300, last: 200))
+    }
+
     @Test func `a layer that stops again soon has to deliver for twice as long each time, up to a minute`() {
         var delivery = LayerDelivery()
         var time = 0

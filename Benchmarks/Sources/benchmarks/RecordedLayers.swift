@@ -42,6 +42,11 @@ struct RecordedLayers: Sendable {
         place.layer == last.layer && place.index == (last.index + 1) % layers[last.layer].count
     }
 
+    /// In bits per second.
+    func rate(of layer: Int, framesPerSecond: Int) -> Int {
+        layers[layer].reduce(0) { $0 + $1.bytes.count } * 8 * framesPerSecond / layers[layer].count
+    }
+
     /// Where a frame with these bytes lies. Nil if the recording has no such frame.
     func place(of bytes: [UInt8]) -> Place? { places[bytes] }
 
@@ -73,7 +78,7 @@ final class RecordedTrack: OutgoingTrack, @unchecked Sendable {
     private static let longestPayload = 1100
 
     let codec = Codec.vp8
-    var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
+    var encoderStatistics: MediaStatistics.VideoEncoder? { encoderStatistics(of: .full) }
     let layers: [VideoLayer]
 
     private let recording: RecordedLayers
@@ -88,6 +93,14 @@ final class RecordedTrack: OutgoingTrack, @unchecked Sendable {
         self.recording = recording
         self.loop = loop
         layers = VideoLayer.layers(recording.layers.count)
+    }
+
+    /// An encoder that keeps its rate.
+    func encoderStatistics(of layer: VideoLayer) -> MediaStatistics.VideoEncoder? {
+        guard let index = layers.firstIndex(of: layer) else { return nil }
+        var statistics = MediaStatistics.VideoEncoder()
+        statistics.wishedBitsPerSecond = recording.rate(of: index, framesPerSecond: Self.framesPerSecond)
+        return statistics
     }
 
     /// On the loop.

@@ -358,7 +358,8 @@ struct LayerDelivery {
         }
         let since = wantedSince ?? now
         wantedSince = since
-        let isDelivering = last > .zero && last + Self.silence >= others
+        // Packets from before say nothing: the publisher begins it again, at a keyframe.
+        let isDelivering = last >= since && last + Self.silence >= others
         if isDelivering {
             let begun = deliversSince ?? now
             deliversSince = begun
