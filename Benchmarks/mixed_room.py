@@ -60,7 +60,7 @@ def command(number, programs, layers):
 
 
 def measure(programs, layers):
-    """The reports of each participant on its videos."""
+    """The reports of each participant on its videos, and the ids of those that send recorded layers."""
     settings = [link([(0, rate)], rate, delay=20) for _, rate, _, _ in PARTICIPANTS]
     with contextlib.ExitStack() as stack:
         between = stack.enter_context(EmulatedLinks(settings))
@@ -78,27 +78,27 @@ def measure(programs, layers):
             started.append(stack.enter_context(running(
                 between.inside(between.fars[number], *command(number, programs, layers)), stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE)))
-        reports = []
+        reports, recorded = [], set()
         for (kind, rate, _, _), process in zip(PARTICIPANTS, started):
             output, errors = process.communicate(timeout=SETTLED + WATCHED + 60)
             if process.returncode != 0:
                 raise Failure(f"{kind}, {rate} kbit/s: {errors.strip()[-300:]}")
-            reports.append([json.loads(line) for line in output.splitlines() if line.startswith("{")])
-    return reports
+            lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+            recorded |= {line["own"] for line in lines if "own" in line}
+            reports.append([line for line in lines if "own" not in line])
+    return reports, recorded
 
 
-def figures(videos, best):
-    """Over all videos of a participant that has been watching."""
-    seconds = WATCHED
-    # A recorded layer; the others send one size alone.
-    layered = [video for video in videos if any(change["width"] > 160 for change in video["sizes"]) or best == 160]
+def figures(videos, recorded, best):
+    """Over the videos that a participant has watched. `recorded` has the participants that send recorded layers."""
+    layered = [video for video in videos if video.get("participant") in recorded] if best else videos
     reached = [reach(video, best) for video in layered] if best else []
     return {
-        "videos": len(videos), "frames": min((video["frames"] for video in videos), default=0) / seconds,
-        "first": max((video["firstFrame"] - video["since"] for video in videos), default=None),
-        "widths": sorted({video["sizes"][-1]["width"] for video in layered}),
-        "reached": None if not reached or None in reached else max(reached),
-        "freezes": sum(video.get("freezeCount", len(video.get("freezes", []))) for video in videos) * 60 / seconds
+        "videos": len(videos), "frames": min((video["frames"] for video in layered), default=0) / WATCHED,
+        "first": max((video["firstFrame"] - video["since"] for video in videos if video["firstFrame"]), default=None),
+        "widths": sorted({video["sizes"][-1]["width"] if video["sizes"] else 0 for video in layered}),
+        "reached": None if None in reached else max(reached, default=None),
+        "freezes": sum(video.get("freezeCount", len(video.get("freezes", []))) for video in videos) * 60 / WATCHED
         / max(1, len(videos)),
         "missing": sum(video.get("missing", 0) for video in videos),
         "harmed": sum(video.get("harmed", 0) for video in videos), "seams": sum(video.get("seams", 0) for video in videos)}
@@ -106,12 +106,12 @@ def figures(videos, best):
 
 def reach(video, width):
     """Seconds from the subscription until the video first had this width. None if it ended with another."""
-    if video["sizes"][-1]["width"] != width:
+    if not video["sizes"] or video["sizes"][-1]["width"] != width:
         return None
     return next(change["at"] for change in video["sizes"] if change["width"] == width) - video["since"]
 
 
-def page(reports):
+def page(reports, recorded):
     lines = [
         "Everyone is in one room, and watches so many videos of others. *Best* is the width of the best layer that the link "
         f"carries for all of them, and *reached* the time from the subscription until the last of them had it. Seven send "
@@ -119,13 +119,13 @@ def page(reports):
         "of the bundled clip, two the test pattern at 160x90 and 10 frames/s, Chromium its own pattern at 320x180. Packets "
         "are checked byte by byte against the recording, and decoded frames by their bar codes: *seams* counts frames "
         "that a decoder could not use, or that went back.", "",
-        *head("participant", "link, kbit/s", "videos", "best", "got", "reached, s", "first frame, s", "frames/s, least",
+        *head("participant", "link, kbit/s", "videos", "best", "got", "reached, s", "first frame, s", "frames/s of a recorded video, least",
               "freezes a minute and video", "packets missing", "harmed", "seams")]
     for (kind, rate, _, best), videos in zip(PARTICIPANTS, reports):
-        found = figures(videos, best)
+        found = figures(videos, recorded, best)
         lines.append(row(
             kind, str(rate), str(found["videos"]), str(best or "by its tile"), ", ".join(map(str, found["widths"])),
-            "" if found["reached"] is None else f"{found['reached']:.1f}",
+            "" if not best else "never" if found["reached"] is None else f"{found['reached']:.1f}",
             "" if found["first"] is None else f"{found['first']:.1f}", f"{found['frames']:.1f}", f"{found['freezes']:.1f}",
             *(("", "", "") if kind == "Chromium" else (str(found[key]) for key in ("missing", "harmed", "seams")))))
     return lines
@@ -140,8 +140,8 @@ def main(arguments, facts):
         say("mixed: recording the layers")
         layers = record(folder, programs["benchmarks"])
         say("mixed: ten participants")
-        reports = measure(programs, layers)
+        reports, recorded = measure(programs, layers)
     for (kind, rate, _, best), videos in zip(PARTICIPANTS, reports):
-        say(f"   {kind}, {rate}: {json.dumps(figures(videos, best))}")
-    write_page(options.output, "mixed", "one room, many links", facts, page(reports), before)
+        say(f"   {kind}, {rate}: {json.dumps(figures(videos, recorded, best))}")
+    write_page(options.output, "mixed", "one room, many links", facts, page(reports, recorded), before)
     return []

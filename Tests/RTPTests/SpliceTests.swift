@@ -44,6 +44,33 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(first?.patch == nil)
     }
 
+    @Test("A keyframe goes on with the picture ids, wherever the publisher's begin, after frames were left out")
+    func keyframeAfterLeftOutFrames() throws {
+        var splice = splice()
+        _ = splice.take(try vp8(0, timestamp: 0, keyframe: true, pictureID: 30_000), now: time(0))
+        let omitted = try vp8(1, timestamp: 3000, pictureID: 30_001)
+        #expect(splice.leaveOutPicture(omitted) == nil)
+        let next = splice.take(try vp8(2, timestamp: 6000, pictureID: 30_002), now: time(66))
+        #expect(pictureID(next) == 30_001)
+        #expect(next?.sequenceNumber == SequenceNumber(101))
+        let hasLeftOut = splice.hasLeftOut(omitted)
+        #expect(hasLeftOut)
+        // Far back, as a restarted payloader's may be.
+        let keyframe = splice.take(try vp8(3, timestamp: 9000, keyframe: true, pictureID: 20_000), now: time(99))
+        #expect(pictureID(keyframe) == 30_002)
+        #expect(pictureID(splice.take(try vp8(4, timestamp: 12_000, pictureID: 20_001), now: time(132))) == 30_003)
+        #expect(!splice.hasLeftOutFrames)
+    }
+
+    @Test("Frames go on with the picture ids after a jump back, too")
+    func jumpAfterLeftOutFrames() throws {
+        var splice = splice()
+        _ = splice.take(try vp8(0, timestamp: 0, keyframe: true, pictureID: 30_000), now: time(0))
+        #expect(splice.leaveOutPicture(try vp8(1, timestamp: 3000, pictureID: 30_001)) == nil)
+        #expect(pictureID(splice.take(try vp8(2, timestamp: 6000, pictureID: 20_000), now: time(66))) == 30_001)
+        #expect(pictureID(splice.take(try vp8(3, timestamp: 9000, pictureID: 20_001), now: time(99))) == 30_002)
+    }
+
     @Test("A receiver's first number is far below the wrap")
     func randomStart() {
         var random = Seeded(4)

@@ -67,16 +67,21 @@ struct ThinningTests {
     }
 
     /// Whether each of so many frames of the pattern 0, 2, 1, 2 is sent, at 2 Mbit/s.
-    private func sendLayers(_ thinning: inout Thinning, _ frames: Range<Int>, share: Double?) -> [Bool] {
+    private func sendLayers(
+        _ thinning: inout Thinning, _ frames: Range<Int>, share: Double?, hasSync: Bool = true, top: UInt8 = 2,
+        keyframe: Int? = nil
+    ) -> [Bool] {
         frames.map { frame in
             let now = Self.time(frame)
             if let share { thinning.setShare(share, now: now) }
-            let layer: UInt8 = frame % 4 == 0 ? 0 : frame % 4 == 2 ? 1 : 2
+            let layer: UInt8 = frame % 4 == 0 ? 0 : frame % 4 == 2 ? 1 : top
             let isLeftOut =
                 layer == 0
-                ? thinning.pauses(before: Self.timestamp(frame), isNewest: true, now: now)
+                ? thinning.pauses(
+                    before: Self.timestamp(frame), isKeyframe: frame == keyframe, isNewest: true, now: now)
                 : thinning.leavesOut(
-                    layer, isSync: frame % 4 != 3, of: Self.timestamp(frame), isNewest: true, now: now) ?? false
+                    layer, isSync: hasSync && frame % 4 != 3, of: Self.timestamp(frame), isNewest: true, now: now)
+                    ?? false
             if !isLeftOut { for _ in 0..<2 { thinning.sent(bytes: 5000) } }
             return !isLeftOut
         }
@@ -91,6 +96,30 @@ struct ThinningTests {
         #expect(stride(from: 0, to: 900, by: 4).allSatisfy { sent[$0] })
         // The second layer depends on the first one at every fourth frame.
         #expect(stride(from: 0, to: 900, by: 4).allSatisfy { !sent[$0 + 3] || sent[$0 + 2] })
+    }
+
+    @Test func `layers that depend on missing frames come back at a requested keyframe`() {
+        var thinning = Thinning()
+        _ = sendLayers(&thinning, 0..<200, share: 550_000, hasSync: false)
+        _ = thinning.end(now: Self.time(200))
+        let (early, late) = (
+            thinning.needsKeyframe(now: Self.time(201)), thinning.needsKeyframe(now: Self.time(200) + .seconds(6))
+        )
+        #expect(!early && late)
+        let before = sendLayers(&thinning, 200..<400, share: nil, hasSync: false)
+        #expect(before.enumerated().allSatisfy { $1 == ($0 % 4 == 0) })
+        let after = sendLayers(&thinning, 400..<500, share: nil, hasSync: false, keyframe: 400)
+        #expect(after.allSatisfy { $0 })
+        let isOver = thinning.end(now: Self.time(500))
+        #expect(isOver)
+    }
+
+    @Test func `a layer number that nothing uses holds no other one back`() {
+        var thinning = Thinning()
+        _ = sendLayers(&thinning, 0..<200, share: 550_000, top: 3)
+        _ = thinning.end(now: Self.time(200))
+        let sent = sendLayers(&thinning, 200..<300, share: nil, top: 3)
+        #expect(sent[80...].allSatisfy { $0 })
     }
 
     @Test func `all layers come back one after another when the share ends`() {

@@ -8,9 +8,9 @@ import RoomSimulation
 /// from the datagrams that arrived: nothing else depends on which copies they have.
 enum AudioLossTable {
     private static let heading = """
-        | loss | burst | round trip | plain | in-band FEC | one copy (RED) | two copies (RED) | as built | as built, and FEC | \
-        requests, 60 ms | requests, 400 ms | more bits: one copy | two copies | as built | requests, 400 ms |
-        |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+        | loss | burst | round trip | plain | in-band FEC, or one copy (RED) | two copies (RED) | as built | as built, and FEC | \
+        requests, 60 ms | requests, 400 ms | more bits: as built | requests, 400 ms |
+        |---|---|---|---|---|---|---|---|---|---|---|---|
         """
     /// Of 64 kbit/s, the encoder's default.
     private static let payload = 160
@@ -51,7 +51,6 @@ enum AudioLossTable {
         let copied = Double(outcomes.reduce(0) { $0 + $1.copiedBytes })
         let plain = bytes - copied
         func more(_ extra: Double) -> String { String(format: "%.0f %%", 100 * extra / plain) }
-        func copies(_ count: Int) -> String { more(all * Double(count * (payload + 4) + 1)) }
         let requests = [60.0, 400].map { Requests(wait: $0, row: row) }
         let repaired = requests.map { requests in
             var requests = requests
@@ -61,9 +60,9 @@ enum AudioLossTable {
         let cells = [
             "\(Int((row.loss * 100).rounded())) %", row.burst > 1 ? "\(Int(row.burst))" : "single",
             "\(row.roundTrip) ms", percent(missing(copies: 0)), percent(missing(copies: 1)),
-            percent(missing(copies: 1)), percent(missing(copies: 2)), percent(outcomes.reduce(0) { $0 + $1.missing }),
+            percent(missing(copies: 2)), percent(outcomes.reduce(0) { $0 + $1.missing }),
             percent(outcomes.reduce(0) { $0 + $1.missingDespiteFEC }),
-            percent(repaired[0].missing), percent(repaired[1].missing), copies(1), copies(2), more(copied),
+            percent(repaired[0].missing), percent(repaired[1].missing), more(copied),
             more(Double(repaired[1].repeats) * plain / all),
         ]
         return "| " + cells.joined(separator: " | ") + " |"

@@ -40,7 +40,8 @@ struct Rooms: ParsableCommand {
             "Print the table of losses and round trips, with so many simulated minutes for each row, and run no rooms.")
     var losses: Int?
 
-    @Option(help: "Print the table of losses of audio, likewise, and run no rooms.") var audioLosses: Int?
+    @Option(help: "Print the table of audio losses, with so many simulated minutes for each row, and run no rooms.")
+    var audioLosses: Int?
 
     @Flag(help: "Print what parity packets would save beside repeats, and run no rooms.") var parity = false
 

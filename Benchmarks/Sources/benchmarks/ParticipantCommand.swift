@@ -79,7 +79,10 @@ final class PacketParticipant: Sendable {
             try await Task.sleep(for: .milliseconds(100))
         }
         let reports = await withCheckedContinuation { done in
-            engine.post { [self] _ in done.resume(returning: state.withLock { $0.checks.map(\.report) }) }
+            engine.post { [self] _ in
+                let now = Double(EventLoop.now.nanoseconds) / 1e9
+                done.resume(returning: state.withLock { $0.checks.map { $0.report.ended(at: now) } })
+            }
         }
         engine.disconnect()
         return reports
@@ -108,7 +111,8 @@ final class PacketParticipant: Sendable {
             if stream.media == .video { state.withLock { $0.videos.append((participant, stream.id)) } }
         }
         switch event {
-        case .connected(_, let others):
+        case .connected(let own, let others):
+            try? printJSON(["own": own])
             for other in others { for stream in other.streams { add(stream, of: other.id) } }
             state.withLock { $0.isConnected = true }
         case .participantEntered(let other): for stream in other.streams { add(stream, of: other.id) }
@@ -169,7 +173,8 @@ final class DecodingParticipant: RoomDelegate, Sendable {
             }
             try await Task.sleep(for: .milliseconds(100))
         }
-        let reports = state.withLock { $0.reports.values.sorted { $0.stream < $1.stream } }
+        let now = Double(EventLoop.now.nanoseconds) / 1e9
+        let reports = state.withLock { $0.reports.values.map { $0.ended(at: now) }.sorted { $0.stream < $1.stream } }
         room.disconnect()
         await media.stop()
         return reports

@@ -40,9 +40,20 @@ struct WatchedReport: Codable, Sendable {
     mutating func noteFrame(at now: Double, width: Int?) {
         frames += 1
         firstFrame = firstFrame ?? now
-        if let lastFrame, now - lastFrame > Self.freeze { freezes.append([now, now - lastFrame]) }
+        noteFreeze(until: now)
         lastFrame = now
         if let width, width != sizes.last?.width { sizes.append(Change(at: now, width: width)) }
+    }
+
+    /// Nobody watches any longer.
+    func ended(at now: Double) -> Self {
+        var report = self
+        report.noteFreeze(until: now)
+        return report
+    }
+
+    private mutating func noteFreeze(until now: Double) {
+        if let lastFrame, now - lastFrame > Self.freeze { freezes.append([now, now - lastFrame]) }
     }
 }
 

@@ -233,7 +233,7 @@ final class Consumer {
             return skip(arrived.position, arrived.timestamp, marker: marker, store)
         }
         let wasAwaitingStart = splice.isAwaitingStart
-        if thinning != nil, leavesOut(arrived, marker: marker, store) { return }
+        if thinning != nil || splice.hasLeftOutFrames, omits(arrived, marker: marker, store) { return }
         guard let numbers = splice.take(arrived, now: now) else { return }
         send(payload, of: store, marker: marker, numbers)
         thinning?.sent(bytes: length + RTPHeader.minimumLength + PathRate.packetOverhead)
@@ -243,22 +243,23 @@ final class Consumer {
         }
     }
 
-    /// Whether the link has no room for the packet's frame.
-    private func leavesOut(_ packet: Splice.Packet, marker: Bool, _ store: PacketStore) -> Bool {
-        guard let (layer, isSync) = packet.payload.higherLayer, !isPausing, !splice.isAwaitingStart else {
-            return isLeftOut(packet)
+    /// Whether the packet's frame is left out, because the link has no room for it, or because it depends on such a one.
+    private func omits(_ packet: Splice.Packet, marker: Bool, _ store: PacketStore) -> Bool {
+        guard let (temporal, isSync) = packet.payload.higherLayer, !isPausing, !splice.isAwaitingStart else {
+            return pausesAtBaseLayer(packet)
         }
         let now = peer.loop.now
         let isLeftOut = thinning?.leavesOut(
-            layer, isSync: isSync, of: packet.timestamp, isNewest: packet.isNewest, now: now)
-        guard isLeftOut ?? splice.hasLeftOut(packet) else { return false }
-        lastLeftOut = now
+            temporal, isSync: isSync, of: packet.timestamp, isNewest: packet.isNewest, now: now)
+        guard isLeftOut ?? (!packet.isNewest && splice.hasLeftOut(packet)) else { return false }
+        if thinning?.isEnding == false { lastLeftOut = now }
+        if thinning?.needsKeyframe(now: now) == true { layer?.requestKeyframe() }
         if let numbers = splice.leaveOutPicture(packet) { send(nil, of: store, marker: marker, numbers) }
         return true
     }
 
     /// Whether a frame of the base layer is left out. Then the stream goes on at a later keyframe.
-    private func isLeftOut(_ packet: Splice.Packet) -> Bool {
+    private func pausesAtBaseLayer(_ packet: Splice.Packet) -> Bool {
         guard let layer else { return false }
         // A packet of a replay has arrived earlier.
         let now = peer.loop.now
@@ -267,7 +268,9 @@ final class Consumer {
             return thinning?.resumes(isAlone: !layer.hasOthers, now: now) == false
         }
         guard !splice.isAwaitingStart,
-            thinning?.pauses(before: packet.timestamp, isNewest: packet.isNewest, now: now) == true
+            thinning?.pauses(
+                before: packet.timestamp, isKeyframe: packet.payload.isStart, isNewest: packet.isNewest, now: now)
+                == true
         else { return false }
         lastLeftOut = now
         endReplay()

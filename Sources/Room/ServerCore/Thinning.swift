@@ -15,10 +15,12 @@ struct Thinning {
     private static let shortest = TimeInterval.milliseconds(20)
     private static let patience = TimeInterval.seconds(1)
     private static let allLayers = UInt8.max
+    /// A layer that has not come back for so long does so at a keyframe.
+    private static let keyframePatience = TimeInterval.seconds(5)
 
     private var queue = ShareQueue()
-    /// The highest temporal layer that is sent, when it became the highest, and the highest that there is.
-    private var (highest, changed, top) = (Self.allLayers, MonotonicTime.zero, UInt8(0))
+    /// The highest temporal layer that is sent, when it became the highest, and those that there are, as bits.
+    private var (highest, changed, present) = (Self.allLayers, MonotonicTime.zero, UInt8(0))
     /// The newest frame of a layer above the base layer, and whether it is left out.
     private var upper: (timestamp: RTPTimestamp, isLeftOut: Bool)?
     /// The timestamp of the newest frame.
@@ -26,13 +28,20 @@ struct Thinning {
     /// Whether the frames before the next keyframe are left out.
     private(set) var isPausing = false
 
+    /// Whether the link carries all of the stream again, and layers have yet to come back.
+    private(set) var isEnding = false
+
     /// - Parameter bitsPerSecond: the share as a rate of the path
-    mutating func setShare(_ bitsPerSecond: Double, now: MonotonicTime) { queue.setShare(bitsPerSecond, now: now) }
+    mutating func setShare(_ bitsPerSecond: Double, now: MonotonicTime) {
+        queue.setShare(bitsPerSecond, now: now)
+        isEnding = false
+    }
 
     /// The link carries all of the stream from now on. Returns whether nothing has to be left out any longer: otherwise layers
     /// come back at frames that depend on no missing ones.
     mutating func end(now: MonotonicTime) -> Bool {
         queue.setShare(nil, now: now)
+        isEnding = true
         return highest == Self.allLayers || isPausing
     }
 
@@ -49,20 +58,31 @@ struct Thinning {
 
     /// A layer comes back at a frame that depends on the base layer alone, and after those below it.
     private mutating func changeHighest(before layer: UInt8, isSync: Bool, now: MonotonicTime) {
-        top = max(top, layer)
+        present |= 1 << layer
         let wait = queue.wait(now: now) ?? .zero
         if wait > (layer > 1 ? Self.longest.upper : Self.longest.first) {
             (highest, changed) = (min(highest, layer - 1), now)
-        } else if highest < top, layer == highest + 1, isSync, wait <= Self.shortest, now - changed >= Self.patience {
-            (highest, changed) = (layer == top ? Self.allLayers : layer, now)
+        } else if layer > highest, isSync, isNext(layer), wait <= Self.shortest, now - changed >= Self.patience {
+            (highest, changed) = (present >> (layer + 1) == 0 ? Self.allLayers : layer, now)
         }
     }
 
+    /// Whether there is no layer between it and the highest one that is sent.
+    private func isNext(_ layer: UInt8) -> Bool { ((highest + 1)..<layer).allSatisfy { present >> $0 & 1 == 0 } }
+
+    /// Whether to request a keyframe, because no frame of a missing layer depends on the base layer alone.
+    func needsKeyframe(now: MonotonicTime) -> Bool { isEnding && now - changed >= Self.keyframePatience }
+
     /// Whether the packet begins a frame for which there is no room. From then on, frames are left out.
-    mutating func pauses(before timestamp: RTPTimestamp, isNewest: Bool, now: MonotonicTime) -> Bool {
+    mutating func pauses(
+        before timestamp: RTPTimestamp, isKeyframe: Bool = false, isNewest: Bool, now: MonotonicTime
+    ) -> Bool {
         guard isNewest, timestamp != frame else { return false }
         frame = timestamp
-        guard let wait = queue.wait(now: now), wait > ShareQueue.longest else { return false }
+        let wait = queue.wait(now: now) ?? .zero
+        // Frames behind a keyframe depend on no missing one.
+        if isKeyframe, wait <= Self.shortest { (highest, present) = (Self.allLayers, 0) }
+        guard wait > ShareQueue.longest else { return false }
         isPausing = true
         return true
     }

@@ -209,7 +209,7 @@ function entries(participant, streams) {
     const away = sounds.find(({ state }) => state === "waiting");
     const common = {
         participant, heard, sounds,
-        ...away ? { badge: words.waiting(away.text) } : sounds.length > 0 && !heard ? {
+        ...away ? { badge: words.waiting(away.text), badgeTitle: "" } : sounds.length > 0 && !heard ? {
             badge: "not heard", badgeTitle: "Four people are heard at once; this one has no place yet.",
         } : {},
     };

@@ -60,12 +60,12 @@ export const words = {
         const rate = bitsPerSecond ? `Your network carries ${Math.round(bitsPerSecond / 1000)} kbit/s` : "Your network is slow";
         const [badge, why] = {
             link: ["slow network", rate],
-            publisher: reason === "network" ? ["their network is slow", "The other network carries no more"]
-                : reason === "processor" ? ["their computer is slow", "The other computer encodes no faster"] : [],
+            publisher: reason === "network" ? ["their network is slow", "The publisher's network is too slow"]
+                : reason === "processor" ? ["their computer is slow", "The publisher's computer encodes too slowly"] : [],
         }[cause] ?? [];
         if (!badge) return {};
         const what = lacksFrames ? "frames are missing"
-            : width && fullWidth > width ? `${width}x${height} instead of ${fullWidth}x${fullHeight}` : "fewer details";
+            : width && fullWidth > width ? `${width}x${height} instead of ${fullWidth}x${fullHeight}` : "less detail";
         return { badge, badgeTitle: `${why}: ${what}.` };
     },
     tooManyVideos: (maximum) =>

@@ -128,11 +128,7 @@ public struct Splice: Sendable {
         guard packet.position.number >= start, let place = compactor.place(packet.position.number) else { return nil }
         let number = place + sequenceOffset
         let timestamp = packet.timestamp.advanced(by: timestampTicks)
-        var picture = packet.payload.picture &+ pictureOffset
-        if pictures != nil, let id = packet.payload.pictureID {
-            guard let place = pictures?.place(id) else { return nil }
-            picture.id = place &+ pictureOffset.id
-        }
+        guard let picture = picture(of: packet) else { return nil }
         if number >= next {
             next = number + 1
             last = Last(timestamp: timestamp, picture: picture, time: now)
@@ -141,6 +137,24 @@ public struct Splice: Sendable {
             sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: number)), timestamp: timestamp,
             patch: pictureOffset == PictureNumber() && pictures == nil ? nil : packet.payload.patch(picture))
     }
+
+    /// The packet's new picture ids. Nil for a late packet of a frame that was left out.
+    private mutating func picture(of packet: Packet) -> PictureNumber? {
+        var picture = packet.payload.picture
+        guard pictures != nil, let id = packet.payload.pictureID else { return picture &+ pictureOffset }
+        if !packet.payload.isStart || !packet.isNewest, let place = pictures?.place(id) {
+            picture.id = place
+            return picture &+ pictureOffset
+        }
+        guard packet.isNewest, let last else { return nil }
+        // A keyframe, on which all later frames depend, or the publisher's ids have begun elsewhere.
+        pictures = nil
+        pictureOffset = last.picture.next &- picture
+        return picture &+ pictureOffset
+    }
+
+    /// Whether frames of this epoch were left out.
+    public var hasLeftOutFrames: Bool { pictures != nil }
 
     /// Omits a packet of a frame that nothing sent later depends on. Picture ids have no gap either: decoders wait for
     /// missing ones.
