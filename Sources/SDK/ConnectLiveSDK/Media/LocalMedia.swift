@@ -4,8 +4,8 @@
 /// Changes apply while it runs, and its streams go on: the other participants see no new video. Several changes at a time
 /// become one. A change that fails throws the reason, and the media continues as before.
 public protocol LocalMedia: AnyObject, Sendable {
-    var video: LocalVideo { get }
-    var audio: LocalAudio { get }
+    var video: any LocalVideo { get }
+    var audio: any LocalAudio { get }
     /// The camera's place: `.front` or `.back` if the camera was chosen by that name.
     var position: CameraPosition { get }
     /// Whether the camera's frames are mirrored.

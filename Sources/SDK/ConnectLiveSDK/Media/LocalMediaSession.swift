@@ -3,18 +3,18 @@ internal import RoomProtocol
 
 final class LocalMediaSession: LocalMedia {
     let capture: LocalCapture
-    let localVideo: LocalVideo
-    let localAudio: LocalAudio
+    let localVideo: LocalVideoStream
+    let localAudio: LocalAudioStream
 
-    var video: LocalVideo { localVideo }
-    var audio: LocalAudio { localAudio }
+    var video: any LocalVideo { localVideo }
+    var audio: any LocalAudio { localAudio }
     var isMirror: Bool { capture.requested.isMirrored }
     var position: CameraPosition { capture.requested.camera.flatMap(CameraPosition.init) ?? .unspecified }
 
     init(_ options: LocalMediaOptions) {
         capture = LocalCapture(options.request)
-        localVideo = LocalVideo(extraValue: options.videoExtraValue, capture: capture)
-        localAudio = LocalAudio(extraValue: options.audioExtraValue, capture: capture)
+        localVideo = LocalVideoStream(extraValue: options.videoExtraValue, capture: capture)
+        localAudio = LocalAudioStream(extraValue: options.audioExtraValue, capture: capture)
     }
 
     deinit {

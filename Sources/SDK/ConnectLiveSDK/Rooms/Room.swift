@@ -24,9 +24,9 @@ public enum DisconnectReason: Sendable, Hashable {
 public protocol Room: AnyObject, Sendable {
     var isConnected: Bool { get }
     var status: RoomStatus { get }
-    var localParticipant: LocalParticipant { get }
+    var localParticipant: any LocalParticipant { get }
     /// The other participants, by id. After `onConnected`, they and their streams change with their callbacks.
-    var remoteParticipants: [String: RemoteParticipant] { get }
+    var remoteParticipants: [String: any RemoteParticipant] { get }
 
     /// Joins a room by its name: 1 to 32 letters, digits and hyphens. Within 10 s (17 s with a TURN server), `onConnected`,
     /// or `onError` and `onDisconnected`, report the result. A room connects once.

@@ -8,9 +8,9 @@ public protocol RoomDelegate: AnyObject {
     func onDisconnected(reason: DisconnectReason)
     /// An error. If `isCritical`, it ended the room and `onDisconnected` follows. docs/errors.md lists the codes.
     func onError(code: Int, message: String, isCritical: Bool)
-    func onParticipantEntered(remoteParticipant: RemoteParticipant)
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant)
     /// A participant left. `onRemoteVideoUnpublished` and `onRemoteAudioUnpublished` for its streams come before.
-    func onParticipantLeft(remoteParticipant: RemoteParticipant)
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant)
 
     /// 33: the server accepted the join. 66: the sessions are negotiated. 100: media can flow.
     func onConnecting(progress: Float)
@@ -40,20 +40,20 @@ public protocol RoomDelegate: AnyObject {
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
     /// The loudspeaker that plays the audio of the room is away or back. Audio is dropped in real time meanwhile.
     func onLoudspeakerChanged(event: LocalDeviceEvent)
-    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
+    func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
     /// A video ended, and its subscription with it.
-    func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
+    func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
     /// The `state` of a video has changed: it waits for its source, or shows it again.
-    func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
+    func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
     /// The `limitation` of a subscribed video has changed.
-    func onRemoteVideoQualityChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
-    func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
-    func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
+    func onRemoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+    func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     /// The `state` of audio has changed.
-    func onRemoteAudioChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
+    func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     /// The audio has one of the four slots, so it is heard.
-    func onRemoteAudioSubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
-    func onRemoteAudioUnsubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
+    func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
 }
 
 extension RoomDelegate {
@@ -67,13 +67,13 @@ extension RoomDelegate {
     public func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
     public func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
     public func onLoudspeakerChanged(event: LocalDeviceEvent) {}
-    public func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
-    public func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
-    public func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
-    public func onRemoteVideoQualityChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {}
-    public func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
-    public func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
-    public func onRemoteAudioChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
-    public func onRemoteAudioSubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
-    public func onRemoteAudioUnsubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {}
+    public func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
 }

@@ -16,7 +16,7 @@ extension RoomSession {
         case .qualityChanged(let participant, let stream, let limitation):
             let limitation = limitation.map { VideoLimitation($0) }
             tell { [remotes] delegate in
-                guard let participant = remotes[participant], let video = participant.videos[stream] else { return }
+                guard let participant = remotes[participant], case .video(let video) = participant[stream] else { return }
                 // Unsubscribed meanwhile.
                 guard video.isSubscribed || limitation == nil else { return }
                 video.set(limitation)
@@ -40,8 +40,8 @@ extension RoomSession {
     }
 
     private func connected(as participant: String, with others: [ParticipantInfo]) {
-        localParticipant.entered(as: participant)
-        for info in others { remotes.add(RemoteParticipant(info)) }
+        own.entered(as: participant)
+        for info in others { remotes.add(OtherParticipant(info)) }
         let waiting = state.withLock { state -> [LocalMediaSession] in
             guard state.status == .connecting else { return [] }
             state.status = .connected
@@ -55,13 +55,13 @@ extension RoomSession {
 
     private func reconnected(_ back: Return) {
         let wasResumed = back.kind == .resumed
-        if case .rejoined(let participant) = back.kind { localParticipant.entered(as: participant) }
+        if case .rejoined(let participant) = back.kind { own.entered(as: participant) }
         let duration = back.seconds
         tell { $0?.onReconnected(wasResumed: wasResumed, seconds: duration) }
     }
 
     private func entered(_ info: ParticipantInfo) {
-        let participant = RemoteParticipant(info)
+        let participant = OtherParticipant(info)
         tell { [remotes] delegate in
             remotes.add(participant)
             delegate?.onParticipantEntered(remoteParticipant: participant)
@@ -92,20 +92,22 @@ extension RoomSession {
     }
 
     private static func report(
-        _ delegate: (any RoomDelegate)?, unpublished stream: StreamInfo, of participant: RemoteParticipant
+        _ delegate: (any RoomDelegate)?, unpublished stream: StreamInfo, of participant: OtherParticipant
     ) {
-        if let video = participant.videos[stream.id] {
+        switch participant[stream.id] {
+        case .video(let video):
             video.setSubscribed(false)
             delegate?.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video)
-        } else if let audio = participant.audios[stream.id] {
+        case .audio(let audio):
             delegate?.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio)
+        case nil: break
         }
     }
 
     private func unpublished(_ info: StreamInfo, by id: String) {
         tell { [remotes] delegate in
             guard let participant = remotes[id] else { return }
-            let video = participant.videos[info.id]
+            let video = participant.videoStreams[info.id]
             Self.report(delegate, unpublished: info, of: participant)
             participant.remove(info.id)
             // Afterwards, so that the application can still find its views by their videos.
@@ -117,12 +119,14 @@ extension RoomSession {
         let state = StreamState(info.state)
         tell { [remotes] delegate in
             guard let participant = remotes[id] else { return }
-            if let video = participant.videos[info.id] {
+            switch participant[info.id] {
+            case .video(let video):
                 video.set(state)
                 delegate?.onRemoteVideoChanged(remoteParticipant: participant, remoteVideo: video)
-            } else if let audio = participant.audios[info.id] {
+            case .audio(let audio):
                 audio.set(state)
                 delegate?.onRemoteAudioChanged(remoteParticipant: participant, remoteAudio: audio)
+            case nil: break
             }
         }
     }
@@ -130,7 +134,7 @@ extension RoomSession {
     private func heard(_ stream: Int, of id: String) {
         state.withLock { $0.heard.append((stream, id)) }
         tell { [remotes] delegate in
-            guard let participant = remotes[id], let audio = participant.audios[stream] else { return }
+            guard let participant = remotes[id], case .audio(let audio) = participant[stream] else { return }
             delegate?.onRemoteAudioSubscribed(remoteParticipant: participant, remoteAudio: audio)
         }
     }
@@ -138,7 +142,7 @@ extension RoomSession {
     private func unheard(_ stream: Int, of id: String) {
         state.withLock { $0.heard.removeAll { $0.stream == stream } }
         tell { [remotes] delegate in
-            guard let participant = remotes[id], let audio = participant.audios[stream] else { return }
+            guard let participant = remotes[id], case .audio(let audio) = participant[stream] else { return }
             delegate?.onRemoteAudioUnsubscribed(remoteParticipant: participant, remoteAudio: audio)
         }
     }

@@ -75,7 +75,7 @@ extension RoomSession {
     private func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
         // The room may have ended meanwhile.
         guard let phase = phase(of: media) else { return }
-        localParticipant.published(media, as: streams)
+        own.published(media, as: streams)
         defer {
             // Or during this function.
             if self.phase(of: media) == nil, status != .connected { leave(media) }
@@ -158,7 +158,7 @@ extension RoomSession {
     }
 
     private func unpublished(_ media: LocalMediaSession) {
-        localParticipant.unpublished(media)
+        own.unpublished(media)
         media.capture.stopObserving(as: self)
         tell { $0?.onLocalMediaUnpublished(localMedia: media) }
     }
@@ -185,7 +185,7 @@ extension RoomSession {
 
     private func leave(_ media: LocalMediaSession) {
         media.capture.stopObserving(as: self)
-        media.forget(localParticipant.id)
+        media.forget(own.id)
     }
 
     private func forget(_ media: LocalMediaSession) {
@@ -207,8 +207,8 @@ extension RoomSession {
                 return (publication.media, streams)
             }
         }
-        for (media, _) in media { localParticipant.unpublished(media) }
-        localParticipant.entered(as: participant)
-        for (media, streams) in media { localParticipant.published(media, as: streams) }
+        for (media, _) in media { own.unpublished(media) }
+        own.entered(as: participant)
+        for (media, streams) in media { own.published(media, as: streams) }
     }
 }

@@ -62,8 +62,8 @@ extension RoomSession {
         if case .failure(let error) = result { problem(error) }
     }
 
-    private func video(_ id: Int) -> RemoteVideo? {
-        remoteParticipants.values.lazy.compactMap { $0.videos[id] }.first
+    private func video(_ id: Int) -> RemoteVideoStream? {
+        remotes.all.values.lazy.compactMap { $0.videoStreams[id] }.first
     }
 }
 

@@ -15,7 +15,7 @@ final class RoomSession: Room {
         var publications: [Publication] = []
     }
 
-    let localParticipant = LocalParticipant()
+    let own = OwnParticipant()
     let state = Mutex(State())
     let remotes = RemoteParticipants()
     let delegate: DelegateQueue
@@ -50,10 +50,11 @@ final class RoomSession: Room {
 
     var status: RoomStatus { state.withLock { $0.status } }
     var isConnected: Bool { status == .connected }
-    var remoteParticipants: [String: RemoteParticipant] { remotes.all }
+    var localParticipant: any LocalParticipant { own }
+    var remoteParticipants: [String: any RemoteParticipant] { remotes.all }
 
     func getVideoOccupants() -> [String] {
-        remoteParticipants.filter { $0.value.videos.values.contains(where: \.isSubscribed) }.keys.sorted()
+        remotes.all.filter { $0.value.videoStreams.values.contains(where: \.isSubscribed) }.keys.sorted()
     }
 
     func getAudioOccupants() -> [String] {
@@ -126,8 +127,8 @@ final class RoomSession: Room {
         }
         guard isFirst else { return }
         endPublications()
-        for participant in remoteParticipants.values {
-            for video in participant.videos.values { video.setSubscribed(false) }
+        for participant in remotes.all.values {
+            for video in participant.videoStreams.values { video.setSubscribed(false) }
         }
         delegate.end(reason, error)
         // Events before the end may still add participants.

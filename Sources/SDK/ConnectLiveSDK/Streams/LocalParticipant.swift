@@ -1,23 +1,27 @@
 internal import RoomClient
 internal import Synchronization
 
-/// The local participant of a room.
-public final class LocalParticipant: Sendable {
+/// The local participant of a room. Callable on any thread.
+public protocol LocalParticipant: AnyObject, Sendable {
+    /// The server's id. Empty before the room is connected.
+    var id: String { get }
+    /// The published videos, by stream id.
+    var videos: [Int: any LocalVideo] { get }
+    var audios: [Int: any LocalAudio] { get }
+}
+
+final class OwnParticipant: LocalParticipant {
     private struct State {
         var id = ""
-        var videos: [Int: LocalVideo] = [:]
-        var audios: [Int: LocalAudio] = [:]
+        var videos: [Int: any LocalVideo] = [:]
+        var audios: [Int: any LocalAudio] = [:]
     }
 
     private let state = Mutex(State())
 
-    init() {}
-
-    /// The server's id. Empty before the room is connected.
-    public var id: String { state.withLock { $0.id } }
-    /// The published videos, by stream id.
-    public var videos: [Int: LocalVideo] { state.withLock { $0.videos } }
-    public var audios: [Int: LocalAudio] { state.withLock { $0.audios } }
+    var id: String { state.withLock { $0.id } }
+    var videos: [Int: any LocalVideo] { state.withLock { $0.videos } }
+    var audios: [Int: any LocalAudio] { state.withLock { $0.audios } }
 
     func entered(as id: String) { state.withLock { $0.id = id } }
 

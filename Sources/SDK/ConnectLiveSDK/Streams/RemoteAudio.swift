@@ -2,14 +2,29 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// Audio of another participant. It needs no subscription: the server fills four slots.
-public final class RemoteAudio: Sendable {
+/// Audio of another participant. It needs no subscription: the server fills four slots. Callable on any thread.
+public protocol RemoteAudio: AnyObject, Sendable {
     /// The stream id, unique in the room.
-    public let id: Int
+    var id: Int { get }
     /// The participant's id.
-    public let owner: String
+    var owner: String { get }
     /// The publisher's free text.
-    public let extraValue: String
+    var extraValue: String { get }
+    /// Whether the audio is that of its source. Changes with `onRemoteAudioChanged`. (Linux)
+    var state: StreamState { get }
+}
+
+extension RemoteAudio {
+    public func getExtraValue() -> String { extraValue }
+
+    /// `.live`, for types of applications, such as doubles in tests.
+    public var state: StreamState { .live }
+}
+
+final class RemoteAudioStream: RemoteAudio {
+    let id: Int
+    let owner: String
+    let extraValue: String
     private let currentState: Mutex<StreamState>
 
     init(_ info: StreamInfo, owner: String) {
@@ -19,10 +34,7 @@ public final class RemoteAudio: Sendable {
         self.owner = owner
     }
 
-    /// Whether the audio is that of its source. Changes with `onRemoteAudioChanged`.
-    public var state: StreamState { currentState.withLock { $0 } }
+    var state: StreamState { currentState.withLock { $0 } }
 
     func set(_ state: StreamState) { currentState.withLock { $0 = state } }
-
-    public func getExtraValue() -> String { extraValue }
 }

@@ -2,14 +2,21 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// Another participant of a room.
-public final class RemoteParticipant: Sendable {
+/// Another participant of a room. Callable on any thread.
+public protocol RemoteParticipant: AnyObject, Sendable {
+    var id: String { get }
+    /// The participant's videos, by stream id.
+    var videos: [Int: any RemoteVideo] { get }
+    var audios: [Int: any RemoteAudio] { get }
+}
+
+final class OtherParticipant: RemoteParticipant {
     private struct State {
-        var videos: [Int: RemoteVideo] = [:]
-        var audios: [Int: RemoteAudio] = [:]
+        var videos: [Int: RemoteVideoStream] = [:]
+        var audios: [Int: RemoteAudioStream] = [:]
     }
 
-    public let id: String
+    let id: String
     private let state = Mutex(State())
 
     init(_ info: ParticipantInfo) {
@@ -17,23 +24,30 @@ public final class RemoteParticipant: Sendable {
         for stream in info.streams { _ = add(stream) }
     }
 
-    /// The participant's videos, by stream id.
-    public var videos: [Int: RemoteVideo] { state.withLock { $0.videos } }
-    public var audios: [Int: RemoteAudio] { state.withLock { $0.audios } }
+    var videos: [Int: any RemoteVideo] { videoStreams }
+    var audios: [Int: any RemoteAudio] { state.withLock { $0.audios } }
+    var videoStreams: [Int: RemoteVideoStream] { state.withLock { $0.videos } }
 
     enum Stream {
-        case video(RemoteVideo)
-        case audio(RemoteAudio)
+        case video(RemoteVideoStream)
+        case audio(RemoteAudioStream)
+    }
+
+    /// A stream of the participant. Nil if there is none with this id.
+    subscript(stream: Int) -> Stream? {
+        state.withLock { state in
+            state.videos[stream].map { .video($0) } ?? state.audios[stream].map { .audio($0) }
+        }
     }
 
     func add(_ info: StreamInfo) -> Stream {
         switch info.media {
         case .video:
-            let video = RemoteVideo(info, owner: id)
+            let video = RemoteVideoStream(info, owner: id)
             state.withLock { $0.videos[info.id] = video }
             return .video(video)
         case .audio:
-            let audio = RemoteAudio(info, owner: id)
+            let audio = RemoteAudioStream(info, owner: id)
             state.withLock { $0.audios[info.id] = audio }
             return .audio(audio)
         }
@@ -47,19 +61,19 @@ public final class RemoteParticipant: Sendable {
     }
 
     func detachViews() {
-        for video in videos.values { video.detach() }
+        for video in videoStreams.values { video.detach() }
     }
 }
 
 /// The other participants of a room, by id.
 final class RemoteParticipants: Sendable {
-    private let participants = Mutex<[String: RemoteParticipant]>([:])
+    private let participants = Mutex<[String: OtherParticipant]>([:])
 
-    var all: [String: RemoteParticipant] { participants.withLock { $0 } }
+    var all: [String: OtherParticipant] { participants.withLock { $0 } }
 
-    subscript(id: String) -> RemoteParticipant? { participants.withLock { $0[id] } }
+    subscript(id: String) -> OtherParticipant? { participants.withLock { $0[id] } }
 
-    func add(_ participant: RemoteParticipant) { participants.withLock { $0[participant.id] = participant } }
+    func add(_ participant: OtherParticipant) { participants.withLock { $0[participant.id] = participant } }
 
-    func remove(_ id: String) -> RemoteParticipant? { participants.withLock { $0.removeValue(forKey: id) } }
+    func remove(_ id: String) -> OtherParticipant? { participants.withLock { $0.removeValue(forKey: id) } }
 }

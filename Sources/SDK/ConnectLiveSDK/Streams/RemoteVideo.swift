@@ -14,14 +14,48 @@ public enum VideoProfileType: Sendable {
     case high
 }
 
-/// A video of another participant. Subscribe to it to see it: `Room.subscribe(videoId:)`.
-public final class RemoteVideo: Sendable {
+/// A video of another participant. Subscribe to it to see it: `Room.subscribe(videoId:)`. Callable on any thread.
+public protocol RemoteVideo: AnyObject, Sendable {
     /// The stream id, unique in the room.
-    public let id: Int
+    var id: Int { get }
     /// The participant's id.
-    public let owner: String
+    var owner: String { get }
     /// The publisher's free text.
-    public let extraValue: String
+    var extraValue: String { get }
+    /// The id of the first attached view. Empty without one.
+    var viewId: String { get }
+    var isSubscribed: Bool { get }
+    /// Whether the video shows its source. Changes with `onRemoteVideoChanged`. (Linux)
+    var state: StreamState { get }
+    /// Why the video arrives worse than its publisher could send it. Nil if it does not, before the server has said so, and with
+    /// an earlier server. Changes with `onRemoteVideoQualityChanged`. (Linux)
+    var limitation: VideoLimitation? { get }
+
+    /// Shows the video in the view from its next frame on. The view is detached from any other video. The video may be
+    /// subscribed earlier or later.
+    func attach(_ view: UIRenderView)
+    func detach(_ view: UIRenderView)
+    /// Detaches all views.
+    func detach()
+    /// Caps the quality in which the video is received. Callable before and after the subscription. Does nothing for a
+    /// publisher that sends one layer.
+    func setProfile(_ type: VideoProfileType)
+}
+
+extension RemoteVideo {
+    public func getExtraValue() -> String { extraValue }
+
+    /// `.live`, for types of applications, such as doubles in tests.
+    public var state: StreamState { .live }
+
+    /// Nil, for types of applications, such as doubles in tests.
+    public var limitation: VideoLimitation? { nil }
+}
+
+final class RemoteVideoStream: RemoteVideo {
+    let id: Int
+    let owner: String
+    let extraValue: String
     private let subscribed = Mutex(false)
     /// The profile, and the way to tell the server another one while the video is subscribed.
     private let profile = Mutex<(type: VideoProfileType, tell: (@Sendable (StreamView) -> Void)?)>((.empty, nil))
@@ -36,29 +70,23 @@ public final class RemoteVideo: Sendable {
         self.owner = owner
     }
 
-    /// Whether the video shows its source. Changes with `onRemoteVideoChanged`.
-    public var state: StreamState { currentState.withLock { $0 } }
+    var viewId: String { outlet.viewIDs.first ?? "" }
+    var state: StreamState { currentState.withLock { $0 } }
+    var limitation: VideoLimitation? { currentLimitation.withLock { $0 } }
+    var isSubscribed: Bool { subscribed.withLock { $0 } }
 
     func set(_ state: StreamState) { currentState.withLock { $0 = state } }
 
-    /// Why the video arrives worse than its publisher could send it. Nil if it does not, before the server has said so, and with
-    /// an earlier server. Changes with `onRemoteVideoQualityChanged`.
-    public var limitation: VideoLimitation? { currentLimitation.withLock { $0 } }
-
     func set(_ limitation: VideoLimitation?) { currentLimitation.withLock { $0 = limitation } }
-
-    public var isSubscribed: Bool {
-        get { subscribed.withLock { $0 } }
-    }
 
     func setSubscribed(_ value: Bool) {
         subscribed.withLock { $0 = value }
         if !value { set(nil as VideoLimitation?) }
     }
 
-    /// Caps the quality in which the video is received. Callable before and after the subscription, on any thread. Does nothing
-    /// for a publisher that sends one layer.
-    public func setProfile(_ type: VideoProfileType) {
+    // MARK: - The view that the server knows
+
+    func setProfile(_ type: VideoProfileType) {
         let tell = profile.withLock { profile in
             profile.type = type
             return profile.tell
@@ -78,17 +106,11 @@ public final class RemoteVideo: Sendable {
     /// Sets how the server is told another view. Nil while the video is not subscribed.
     func onView(_ tell: (@Sendable (StreamView) -> Void)?) { profile.withLock { $0.tell = tell } }
 
-    /// The id of the first attached view. Empty without one.
-    public var viewId: String { outlet.viewIDs.first ?? "" }
+    // MARK: - The application's views
 
-    /// Shows the video in the view from its next frame on. The view is detached from any other video. The video may be
-    /// subscribed earlier or later.
-    public func attach(_ view: UIRenderView) { outlet.attach(view) }
+    func attach(_ view: UIRenderView) { outlet.attach(view) }
 
-    public func detach(_ view: UIRenderView) { outlet.detach(view.target) }
+    func detach(_ view: UIRenderView) { outlet.detach(view.target) }
 
-    /// Detaches all views.
-    public func detach() { outlet.detachAll() }
-
-    public func getExtraValue() -> String { extraValue }
+    func detach() { outlet.detachAll() }
 }
