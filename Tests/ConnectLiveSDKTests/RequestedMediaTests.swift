@@ -159,7 +159,7 @@ extension SDKTests {
                 for place in [1, 3] {
                     _ = try await watch(try await clients[place].listener.waitForVideo(), clients[place])
                 }
-                try clients[0].room.unpublish(media)
+                clients[0].room.unpublish(media)
                 try await clients[0].listener.wait(for: "unpublished") {
                     if case .localUnpublished = $0 { true } else { nil }
                 }

@@ -39,9 +39,9 @@ public protocol Room: AnyObject, Sendable {
     /// Throws 1311 for nil, 1302 if the room has ended, 1441 if this room has the media already.
     func publish(_ media: (any LocalMedia)?) throws
     /// Ends the streams of published media, or a `publish` that is still waiting. The media goes on capturing, and can be
-    /// published again, here or in another room. `onLocalMediaUnpublished` reports success, `onError` a failure. Throws
-    /// 1311 if this room does not publish the media.
-    func unpublish(_ media: (any LocalMedia)?) throws
+    /// published again, here or in another room. `onLocalMediaUnpublished` reports success, `onError` a failure: 1311 if
+    /// this room does not publish the media. Does nothing in a room that has ended.
+    func unpublish(_ media: (any LocalMedia)?)
 
     /// Subscribes to several videos. `onError` reports failures.
     func subscribe(videoIds: [Int])

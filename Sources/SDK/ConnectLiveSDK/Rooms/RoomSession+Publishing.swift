@@ -116,7 +116,7 @@ extension RoomSession {
         if isCancelled { tell { $0?.onLocalMediaUnpublished(localMedia: media) } } else { problem(error) }
     }
 
-    func unpublish(_ media: (any LocalMedia)?) throws {
+    func unpublish(_ media: (any LocalMedia)?) {
         let found = state.withLock { state -> Publication? in
             guard let media = media as? LocalMediaSession,
                 let index = state.publications.firstIndex(where: { $0.media === media })
@@ -136,8 +136,7 @@ extension RoomSession {
         // It ends when the server has replied, or before it is announced.
         case .publishing: break
         case .cancelled, nil:
-            throw ConnectLiveError(
-                RoomError(.init(1311), "This room does not publish this local media. Publish it first."))
+            problem(RoomError(.init(1311), "This room does not publish this local media. Publish it first."))
         }
     }
 
