@@ -263,6 +263,9 @@ final class Client: Sendable {
     }
 }
 
+/// The engine of a room on a server.
+func roomEngine(of room: any Room) throws -> RoomEngine { try #require((room as? RoomSession)?.link as? RoomEngine) }
+
 /// The names that `connectlive devices bind` gives to cameras: of these tests, instead of those of the user who runs them.
 enum CameraNames {
     private static let home: String = {

@@ -85,31 +85,5 @@ extension SDKTests {
                 await media.stop()
             }
         }
-
-        @Test func `a room does not unpublish what it does not publish`() async throws {
-            let client = Client()
-            let media = pattern()
-            for missing in [nil, media] { client.room.unpublish(missing) }
-            try await requireEventually("both errors") { client.listener.names.count == 2 }
-            for event in client.listener.events {
-                guard case .error(1311, _, isCritical: false) = event else {
-                    Issue.record("\(event)")
-                    continue
-                }
-            }
-            await media.stop()
-        }
-
-        @Test func `media of a room that has ended is not an error to unpublish`() async throws {
-            let client = Client()
-            let media = pattern()
-            try client.room.publish(media)
-            try await client.leave()
-            client.room.unpublish(media)
-            // Delivered behind anything that the call caused.
-            await withCheckedContinuation { done in CallbackQueue.shared.run { done.resume() } }
-            #expect(client.listener.names == ["disconnected"])
-            await media.stop()
-        }
     }
 }

@@ -3,7 +3,7 @@ internal import RoomProtocol
 internal import Synchronization
 
 extension RoomSession {
-    /// Called on the engine's loop.
+    /// Called by the link, with one event at a time.
     func handle(_ event: RoomEvent) {
         switch event {
         case .connecting(let percent): tell { $0?.onConnecting(progress: Float(percent)) }
@@ -16,7 +16,9 @@ extension RoomSession {
         case .qualityChanged(let participant, let stream, let limitation):
             let limitation = limitation.map { VideoLimitation($0) }
             tell { [remotes] delegate in
-                guard let participant = remotes[participant], case .video(let video) = participant[stream] else { return }
+                guard let participant = remotes[participant], case .video(let video) = participant[stream] else {
+                    return
+                }
                 // Unsubscribed meanwhile.
                 guard video.isSubscribed || limitation == nil else { return }
                 video.set(limitation)

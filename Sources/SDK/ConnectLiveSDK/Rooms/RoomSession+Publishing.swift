@@ -52,10 +52,10 @@ extension RoomSession {
     }
 
     func publishNow(_ media: LocalMediaSession) {
-        let engine = engine
+        let link = link
         Task { [weak self] in
             do throws(RoomError) {
-                let streams = try await engine.publish(
+                let streams = try await link.publish(
                     media.capture, videoExtraValue: media.localVideo.extraValue,
                     audioExtraValue: media.localAudio.extraValue,
                     isWanted: { [weak self] in self?.isPublishing(media) ?? false })
@@ -142,14 +142,14 @@ extension RoomSession {
 
     /// Ends the streams of media that is not in the list any longer.
     private func unpublishNow(_ media: LocalMediaSession, _ streams: [PublishedStream]) {
-        let engine = engine
-        engine.unpublish(streams.map(\.id)) { [weak self] result in
+        let link = link
+        link.unpublish(streams.map(\.id)) { [weak self] result in
             guard case .failure(let error) = result else {
                 self?.unpublished(media)
                 return
             }
             // After the end of the room, if that is the cause.
-            engine.post { [weak self] _ in
+            link.afterEvents { [weak self] in
                 guard let self, keep(media, streams) else { return }
                 problem(error)
             }

@@ -3,7 +3,7 @@ internal import RoomProtocol
 
 extension RoomSession {
     func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
-        let callback = Callback(completion)
+        let callback = Callback(completion, on: callbacks)
         subscribe(videoId) { callback($0.sdkResult) }
     }
 
@@ -23,9 +23,9 @@ extension RoomSession {
         }
         // A profile that is set from now on reaches the server behind the subscription.
         video.onView { [weak self] view in
-            self?.engine.setView(view, of: id) { [weak self] result in self?.reportFailure(result) }
+            self?.link.setView(view, of: id) { [weak self] result in self?.reportFailure(result) }
         }
-        engine.subscribe(id, view: video.view, to: video.outlet.fanout) { result in
+        link.subscribe(id, view: video.view, to: video.outlet.fanout) { result in
             switch result {
             case .success: video.setSubscribed(true)
             case .failure: if !video.isSubscribed { video.onView(nil) }
@@ -35,7 +35,7 @@ extension RoomSession {
     }
 
     func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
-        let callback = Callback(completion)
+        let callback = Callback(completion, on: callbacks)
         unsubscribe(videoId) { callback($0.sdkResult) }
     }
 
@@ -52,7 +52,7 @@ extension RoomSession {
     private func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         let video = video(id)
         video?.onView(nil)
-        engine.unsubscribe(id) { result in
+        link.unsubscribe(id) { result in
             if case .success = result { video?.setSubscribed(false) }
             then(result)
         }

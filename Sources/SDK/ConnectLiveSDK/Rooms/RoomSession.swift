@@ -2,8 +2,8 @@ package import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// The implementation of `Room`. It keeps the application's participants and turns the engine's events into callbacks.
-/// Events arrive on the engine's loop, calls on any thread.
+/// The implementation of `Room`. It keeps the application's participants and turns the events of its link into callbacks.
+/// Events arrive on the link's thread, calls on any thread.
 ///
 /// Participants and their streams change with their event's callback. If they changed before, an application that
 /// subscribes to the videos in `remoteParticipants` and to announced ones would subscribe to one twice.
@@ -19,31 +19,36 @@ final class RoomSession: Room {
     let state = Mutex(State())
     let remotes = RemoteParticipants()
     let delegate: DelegateQueue
+    let callbacks: CallbackQueue
     private let token: RoomEngine.TokenSource
-    /// Set once, directly after `init`.
-    private let engineBox = Mutex<RoomEngine?>(nil)
+    /// Set once, at the end of `init`.
+    private let linkBox = Mutex<(any RoomLink)?>(nil)
 
-    /// - Parameter token: provides the token for entering the room
+    /// - Parameters:
+    ///   - token: provides the token for entering the room
+    ///   - makeLink: makes the connection of this room. It receives the function to call with each event
     init(
-        options: RoomOptions, delegate: any RoomDelegate,
+        delegate: any RoomDelegate, callbacks: CallbackQueue = .shared,
         token: @escaping RoomEngine.TokenSource = { refused async throws(RoomError) in
             try await Authentication.shared.token(refused: refused)
-        }
+        },
+        makeLink: (_ onEvent: @escaping @Sendable (RoomEvent) -> Void) -> any RoomLink
     ) {
-        self.delegate = DelegateQueue(delegate)
+        self.delegate = DelegateQueue(delegate, queue: callbacks)
+        self.callbacks = callbacks
         self.token = token
-        let engine = RoomEngine(options: options) { [weak self] event in self?.handle(event) }
-        engineBox.withLock { $0 = engine }
+        let link = makeLink { [weak self] event in self?.handle(event) }
+        linkBox.withLock { $0 = link }
     }
 
     deinit {
         endPublications()
-        engineBox.withLock { $0 }?.disconnect()
+        linkBox.withLock { $0 }?.disconnect()
     }
 
-    var engine: RoomEngine {
-        guard let engine = engineBox.withLock({ $0 }) else { preconditionFailure("a room without an engine") }
-        return engine
+    var link: any RoomLink {
+        guard let link = linkBox.withLock({ $0 }) else { preconditionFailure("a room without a link") }
+        return link
     }
 
     // MARK: - State
@@ -80,7 +85,7 @@ final class RoomSession: Room {
         } catch {
             return end(.disconnected, error)
         }
-        engine.connect(to: name, token: token)
+        link.connect(to: name, token: token)
     }
 
     func disconnect() {
@@ -94,8 +99,8 @@ final class RoomSession: Room {
                 return wasIdle
             }
         }
-        // A working engine ends and reports it. An idle one reports nothing.
-        if wasIdle { end(.disconnected, nil) } else { engine.disconnect() }
+        // A link that was connected ends and reports it. An idle one reports nothing.
+        if wasIdle { end(.disconnected, nil) } else { link.disconnect() }
     }
 
     // MARK: - Telling the delegate
@@ -105,7 +110,7 @@ final class RoomSession: Room {
     /// - Parameter event: called on the callback queue. The delegate is nil if the application has released it
     func tell(_ event: @escaping @Sendable ((any RoomDelegate)?) -> Void) {
         guard !delegate.tell(event) else { return }
-        engine.disconnect()
+        link.disconnect()
         end(
             .disconnected,
             RoomError(
@@ -132,7 +137,7 @@ final class RoomSession: Room {
         }
         delegate.end(reason, error)
         // Events before the end may still add participants.
-        CallbackQueue.shared.run { [remotes] in
+        callbacks.run { [remotes] in
             for participant in remotes.all.values { participant.detachViews() }
         }
     }
@@ -152,6 +157,6 @@ extension Room {
     /// The connection's statistics.
     package func statistics() async -> RoomStatistics {
         guard let session = self as? RoomSession else { return RoomStatistics() }
-        return await session.engine.statistics
+        return await session.link.statistics
     }
 }

@@ -98,7 +98,7 @@ private final class Screen {
     }
 }
 
-@Suite struct ProtocolTests {
+@Suite struct OwnStreamTests {
     @Test func `an application's functions take participants and streams of its own`() {
         let (camera, slides) = (OwnRemoteVideo(1, "camera"), OwnRemoteVideo(2, "screen"))
         let screen = Screen()
