@@ -29,7 +29,7 @@ extension SDKTests {
             return media
         }
 
-        private func subscribe(_ video: RemoteVideo, by client: Client) async throws -> Watcher {
+        private func subscribe(_ video: any RemoteVideo, by client: Client) async throws -> Watcher {
             let watcher = Watcher()
             watcher.watch(video)
             if case .failure(let error) = await client.room.subscribe(videoId: video.id) { throw error }
@@ -37,7 +37,7 @@ extension SDKTests {
         }
 
         /// RTP timestamps of the publisher's packets, in order.
-        private func sent(_ video: RemoteVideo, on stage: Stage) throws -> [UInt32] {
+        private func sent(_ video: any RemoteVideo, on stage: Stage) throws -> [UInt32] {
             CaptureLedger.shared.timestamps(.init(server: try ServerAddress(stage.server.url), stream: video.id))
         }
 

@@ -116,18 +116,6 @@ extension SDKTests {
             #expect(message.contains("gopher://x"))
         }
 
-        @Test func `a room name with a space ends the room with 1301 before any connection`() async throws {
-            let client = Client()
-            client.room.connect(roomId: "my room")
-            let error = try await client.listener.waitForError()
-            #expect(error.code == 1301)
-            #expect(error.isCritical)
-            #expect(error.message.contains("my-room"))
-            #expect(try await client.listener.waitForDisconnected() == .disconnected)
-            #expect(client.listener.names == ["error", "disconnected"])
-            #expect(client.room.status == .disconnected)
-        }
-
         @Test func `connecting without signing in is reported`() async throws {
             ConnectLive.signOut()
             let client = Client()
@@ -166,7 +154,7 @@ extension SDKTests {
             try await onStage(isSignedIn: false) { stage in
                 let relay = try await Relay.start(to: stage.server.port)
                 let client = try await joined(through: relay, stage, returnTimeout: 0)
-                let engine = try #require(client.room as? RoomSession).engine
+                let engine = try roomEngine(of: client.room)
                 relay.freeze()
                 engine.cutMedia(true)
                 let seconds = try await elapsed {
@@ -198,7 +186,7 @@ extension SDKTests {
                 watcher.watch(video)
                 if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
                 try await requireEventually("pictures") { watcher.sights.count >= 5 }
-                let engine = try #require(viewer.room as? RoomSession).engine
+                let engine = try roomEngine(of: viewer.room)
                 // The cable is unplugged: neither signalling nor media passes.
                 relay.freeze()
                 engine.cutMedia(true)

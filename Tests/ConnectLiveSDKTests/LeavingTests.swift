@@ -14,18 +14,6 @@ extension SDKTests {
     /// How a room ends, and its delegate's events.
     @Suite(.timeLimit(.minutes(1)))
     struct Leaving {
-        @Test func `only onDisconnected follows a disconnect`() async throws {
-            try await onStage { _ in
-                let client = Client()
-                client.listener.react { [room = client.room] event in
-                    if case .progress(100) = event { room.disconnect() }
-                }
-                client.room.connect(roomId: "hasty")
-                _ = try await client.listener.waitForDisconnected()
-                #expect(client.listener.names == ["progress", "progress", "progress", "disconnected"])
-            }
-        }
-
         @Test func `leaving is not an error if the server closes the connection first`() async throws {
             try await onStage { _ in
                 let client = Client()
@@ -48,7 +36,7 @@ extension SDKTests {
             try await onStage { _ in
                 let client = Client(config: silent(returnTimeout: 0))
                 _ = try await client.join("ended")
-                let engine = try #require(client.room as? RoomSession).engine
+                let engine = try roomEngine(of: client.room)
                 let closing = Closing(reason: sent, error: RoomError(.roomReleased, "The room is over."))
                 engine.post { $0.connection.handle(ServerMessage.closed(closing)) }
                 #expect(try await client.listener.waitForDisconnected() == expected)
@@ -59,11 +47,12 @@ extension SDKTests {
         @Test func `a room that is released during a token renewal is left`() async throws {
             let (gate, opener) = AsyncStream<Void>.makeStream()
             let listener = Listener()
-            var room: RoomSession? = RoomSession(options: RoomOptions(), delegate: listener) {
-                (_) async throws(RoomError) in
-                for await _ in gate {}
-                throw RoomError(.notSignedIn, "Nobody is signed in.")
-            }
+            var room: RoomSession? = RoomSession(
+                delegate: listener,
+                token: { (_) async throws(RoomError) in
+                    for await _ in gate {}
+                    throw RoomError(.notSignedIn, "Nobody is signed in.")
+                }, makeLink: { RoomEngine(onEvent: $0) })
             weak let remembered = room
             room?.connect(roomId: "forgotten")
             room = nil
@@ -118,7 +107,7 @@ private struct HeldLoop {
 
     /// Returns when the thread is held.
     init(of room: any Room) async throws {
-        let engine = try #require(room as? RoomSession).engine
+        let engine = try roomEngine(of: room)
         let gate = gate
         await withCheckedContinuation { continuation in
             engine.post { _ in

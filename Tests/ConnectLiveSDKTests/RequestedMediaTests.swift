@@ -27,7 +27,7 @@ extension SDKTests {
 
         private func codecs(_ media: any LocalMedia) -> [String] { media.localCapture?.plan?.videoCodecs ?? [] }
 
-        private func watch(_ video: RemoteVideo, _ viewer: Client) async throws -> Watcher {
+        private func watch(_ video: any RemoteVideo, _ viewer: Client) async throws -> Watcher {
             let watcher = Watcher()
             watcher.watch(video)
             if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
@@ -159,7 +159,7 @@ extension SDKTests {
                 for place in [1, 3] {
                     _ = try await watch(try await clients[place].listener.waitForVideo(), clients[place])
                 }
-                try clients[0].room.unpublish(media)
+                clients[0].room.unpublish(media)
                 try await clients[0].listener.wait(for: "unpublished") {
                     if case .localUnpublished = $0 { true } else { nil }
                 }

@@ -120,7 +120,7 @@ extension SDKTests {
             try await watch(watcher, in: viewer)
             try await requireEventually("pictures") { watcher.sights.count >= 5 }
             // The media has its new id.
-            try publisher.room.unpublish(media)
+            publisher.room.unpublish(media)
             try await publisher.listener.wait(for: "unpublished") {
                 if case .localUnpublished = $0 { true } else { nil }
             }

@@ -76,30 +76,6 @@ extension SDKTests {
             }
         }
 
-        @Test func `a view is free again after its participant left and the application was notified`() async throws {
-            try await onStage { _ in
-                let viewer = Client()
-                _ = try await viewer.join("views")
-                let publisher = Client()
-                var config = Config()
-                config.mediaOptions.source = .testPattern
-                let media = try #require(ConnectLive.createLocalMedia(config: config))
-                _ = try await publisher.join("views")
-                try publisher.room.publish(media)
-                let video = try await viewer.listener.waitForVideo()
-                let view = UIRenderView()
-                video.attach(view)
-                #expect(view.isAssignedStream)
-                try await publisher.leave()
-                try await viewer.listener.wait(for: "videoGone") { if case .videoGone = $0 { true } else { nil } }
-                #expect(viewer.listener.viewsOfGoneVideos == [view.uuid])
-                try await requireEventually("the view is free") { !view.isAssignedStream }
-                #expect(video.viewId == "")
-                try await viewer.leave()
-                await media.stop()
-            }
-        }
-
         @Test func `a room that is released is left`() async throws {
             try await onStage { _ in
                 let stayer = Client()

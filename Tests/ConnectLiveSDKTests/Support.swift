@@ -22,23 +22,23 @@ enum Heard: Sendable {
     case connected([String])
     case disconnected(DisconnectReason)
     case error(Int, String, isCritical: Bool)
-    case entered(RemoteParticipant)
-    case left(RemoteParticipant)
+    case entered(any RemoteParticipant)
+    case left(any RemoteParticipant)
     case localPublished(any LocalMedia)
     case localUnpublished(any LocalMedia)
-    case video(RemoteVideo)
-    case videoGone(RemoteVideo)
-    case videoChanged(RemoteVideo, StreamState)
-    case audioChanged(RemoteAudio, StreamState)
+    case video(any RemoteVideo)
+    case videoGone(any RemoteVideo)
+    case videoChanged(any RemoteVideo, StreamState)
+    case audioChanged(any RemoteAudio, StreamState)
     case camera(LocalDeviceEvent)
     case microphone(LocalDeviceEvent)
     case loudspeaker(LocalDeviceEvent)
-    case audio(RemoteAudio)
-    case audioGone(RemoteAudio)
+    case audio(any RemoteAudio)
+    case audioGone(any RemoteAudio)
     case reconnecting(Int)
     case reconnected(wasResumed: Bool)
-    case heard(RemoteAudio)
-    case unheard(RemoteAudio)
+    case heard(any RemoteAudio)
+    case unheard(any RemoteAudio)
 
     var name: String { String("\(self)".prefix { $0 != "(" }) }
 }
@@ -77,8 +77,8 @@ final class Listener: RoomDelegate, Sendable {
     func onConnected(participantIds: [String]) { add(.connected(participantIds)) }
     func onDisconnected(reason: DisconnectReason) { add(.disconnected(reason)) }
     func onError(code: Int, message: String, isCritical: Bool) { add(.error(code, message, isCritical: isCritical)) }
-    func onParticipantEntered(remoteParticipant: RemoteParticipant) { add(.entered(remoteParticipant)) }
-    func onParticipantLeft(remoteParticipant: RemoteParticipant) { add(.left(remoteParticipant)) }
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant) { add(.entered(remoteParticipant)) }
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant) { add(.left(remoteParticipant)) }
     func onConnecting(progress: Float) { add(.progress(progress)) }
     func onReconnecting(attempt: Int, error: ConnectLiveError) { add(.reconnecting(attempt)) }
     func onReconnected(wasResumed: Bool, seconds: Double) { add(.reconnected(wasResumed: wasResumed)) }
@@ -86,32 +86,32 @@ final class Listener: RoomDelegate, Sendable {
     func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {
         if let localMedia { add(.localUnpublished(localMedia)) }
     }
-    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+    func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
         add(.video(remoteVideo))
     }
-    func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+    func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
         viewsOfGone.withLock { $0.append(remoteVideo.viewId) }
         add(.videoGone(remoteVideo))
     }
-    func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+    func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
         add(.videoChanged(remoteVideo, remoteVideo.state))
     }
-    func onRemoteAudioChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+    func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
         add(.audioChanged(remoteAudio, remoteAudio.state))
     }
     func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.camera(event)) }
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.microphone(event)) }
     func onLoudspeakerChanged(event: LocalDeviceEvent) { add(.loudspeaker(event)) }
-    func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+    func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
         add(.audio(remoteAudio))
     }
-    func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+    func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
         add(.audioGone(remoteAudio))
     }
-    func onRemoteAudioSubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+    func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
         add(.heard(remoteAudio))
     }
-    func onRemoteAudioUnsubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+    func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
         add(.unheard(remoteAudio))
     }
 
@@ -134,12 +134,12 @@ final class Listener: RoomDelegate, Sendable {
     }
 
     /// The video that was announced first, second, ...
-    func waitForVideo(count: Int = 1) async throws -> RemoteVideo {
+    func waitForVideo(count: Int = 1) async throws -> any RemoteVideo {
         try await requireEventually("video \(count)") { videos.count >= count }
         return videos[count - 1]
     }
 
-    private var videos: [RemoteVideo] {
+    private var videos: [any RemoteVideo] {
         events.compactMap { if case .video(let video) = $0 { video } else { nil } }
     }
 
@@ -227,8 +227,9 @@ final class Watcher: Sendable {
     }
 
     /// Receives every rendered frame directly, because a slow view would drop some.
-    func watch(_ video: RemoteVideo) {
-        _ = video.outlet.fanout.add { [self] frame in
+    func watch(_ video: any RemoteVideo) {
+        guard let stream = video as? RemoteVideoStream else { preconditionFailure("a video of no room") }
+        _ = stream.outlet.fanout.add { [self] frame in
             let sight = Sight(
                 rtpTimestamp: frame.rtpTimestamp, barCode: frame.barCode, time: frame.handedOver, width: frame.width)
             seen.withLock { $0.append(sight) }
@@ -261,6 +262,9 @@ final class Client: Sendable {
         _ = try await listener.waitForDisconnected()
     }
 }
+
+/// The engine of a room on a server.
+func roomEngine(of room: any Room) throws -> RoomEngine { try #require((room as? RoomSession)?.link as? RoomEngine) }
 
 /// The names that `connectlive devices bind` gives to cameras: of these tests, instead of those of the user who runs them.
 enum CameraNames {

@@ -4,8 +4,8 @@ final class Host: RoomDelegate {
     func onConnected(participantIds: [String]) { print("in the room with", participantIds) }
     func onDisconnected(reason: DisconnectReason) { print("left:", reason) }
     func onError(code: Int, message: String, isCritical: Bool) { print(message) }
-    func onParticipantEntered(remoteParticipant: RemoteParticipant) { print(remoteParticipant.id, "joined") }
-    func onParticipantLeft(remoteParticipant: RemoteParticipant) { print(remoteParticipant.id, "left") }
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant) { print(remoteParticipant.id, "joined") }
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant) { print(remoteParticipant.id, "left") }
 }
 let host = Host()
 print(await ConnectLive.signIn(serviceId: "", serviceSecret: ""))  // credentials of `connectlive serve`; 0 is success

@@ -223,7 +223,7 @@ final class CallParticipant: RoomDelegate, Sendable {
         room.connect(roomId: name)
     }
 
-    private func subscribe(_ video: RemoteVideo) {
+    private func subscribe(_ video: any RemoteVideo) {
         video.attach(view.view)
         let room = room
         Task {
@@ -239,7 +239,7 @@ final class CallParticipant: RoomDelegate, Sendable {
         for video in room.remoteParticipants.values.flatMap(\.videos.values) { subscribe(video) }
     }
 
-    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+    func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
         subscribe(remoteVideo)
     }
 
@@ -248,6 +248,6 @@ final class CallParticipant: RoomDelegate, Sendable {
     }
 
     func onDisconnected(reason: DisconnectReason) {}
-    func onParticipantEntered(remoteParticipant: RemoteParticipant) {}
-    func onParticipantLeft(remoteParticipant: RemoteParticipant) {}
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant) {}
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant) {}
 }

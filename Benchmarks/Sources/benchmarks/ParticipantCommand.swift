@@ -128,7 +128,7 @@ final class PacketParticipant: Sendable {
 final class DecodingParticipant: RoomDelegate, Sendable {
     private struct State {
         var room: (any Room)?
-        var videos: [RemoteVideo] = []
+        var videos: [any RemoteVideo] = []
         var reports: [Int: WatchedReport] = [:]
         var numbers: [Int: UInt32] = [:]
         var failure: String?
@@ -186,7 +186,7 @@ final class DecodingParticipant: RoomDelegate, Sendable {
         return state
     }
 
-    private func watch(_ video: RemoteVideo, in room: any Room) async throws -> UIRenderView {
+    private func watch(_ video: any RemoteVideo, in room: any Room) async throws -> UIRenderView {
         let view = UIRenderView()
         let id = video.id
         view.onFrame = { [weak self] in self?.take($0, of: id) }
@@ -225,7 +225,7 @@ final class DecodingParticipant: RoomDelegate, Sendable {
         }
     }
 
-    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+    func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
         state.withLock { $0.videos.append(remoteVideo) }
     }
 
@@ -234,6 +234,6 @@ final class DecodingParticipant: RoomDelegate, Sendable {
     }
 
     func onDisconnected(reason: DisconnectReason) {}
-    func onParticipantEntered(remoteParticipant: RemoteParticipant) {}
-    func onParticipantLeft(remoteParticipant: RemoteParticipant) {}
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant) {}
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant) {}
 }

@@ -162,7 +162,7 @@ final class Audience: Sendable {
         }
     }
 
-    private func watch(_ video: RemoteVideo, of participant: RemoteParticipant) {
+    private func watch(_ video: any RemoteVideo, of participant: any RemoteParticipant) {
         guard only == nil || participant.id == only else { return }
         // The video keeps the view until it is detached.
         let view = UIRenderView()
@@ -178,7 +178,7 @@ final class Audience: Sendable {
         if video.state != .live { printState(of: video, of: participant) }
     }
 
-    private func printState(of video: RemoteVideo, of participant: RemoteParticipant) {
+    private func printState(of video: any RemoteVideo, of participant: any RemoteParticipant) {
         guard only == nil || participant.id == only else { return }
         switch video.state {
         case .waiting(let reason):
@@ -191,7 +191,7 @@ final class Audience: Sendable {
         }
     }
 
-    private func forget(_ participant: RemoteParticipant) {
+    private func forget(_ participant: any RemoteParticipant) {
         for id in participant.videos.keys { screen.remove(id) }
     }
 }

@@ -18,10 +18,10 @@ final class Guest: RoomDelegate, Sendable {
     private let state = Mutex(State())
     private let onConnected: @Sendable () -> Void
     /// Called for each video that a participant publishes after the connection.
-    private let onVideo: @Sendable (RemoteParticipant, RemoteVideo) -> Void
+    private let onVideo: @Sendable (any RemoteParticipant, any RemoteVideo) -> Void
     /// Called for each video that begins or ceases to show its source.
-    private let onVideoChanged: @Sendable (RemoteParticipant, RemoteVideo) -> Void
-    private let onLeft: @Sendable (RemoteParticipant) -> Void
+    private let onVideoChanged: @Sendable (any RemoteParticipant, any RemoteVideo) -> Void
+    private let onLeft: @Sendable (any RemoteParticipant) -> Void
     /// Says that the server is lost, and that it is back.
     private let say: @Sendable (String) -> Void
     private let changes: QualityChanges
@@ -30,9 +30,9 @@ final class Guest: RoomDelegate, Sendable {
 
     init(
         endsOnProblem: Bool = false, onConnected: @escaping @Sendable () -> Void = {},
-        onVideo: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
-        onVideoChanged: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
-        onLeft: @escaping @Sendable (RemoteParticipant) -> Void = { _ in },
+        onVideo: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
+        onVideoChanged: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
+        onLeft: @escaping @Sendable (any RemoteParticipant) -> Void = { _ in },
         say: @escaping @Sendable (String) -> Void = { Console.error($0) }, changes: QualityChanges = .shared
     ) {
         self.changes = changes
@@ -153,15 +153,15 @@ final class Guest: RoomDelegate, Sendable {
         changes.note(text)
     }
 
-    func onParticipantEntered(remoteParticipant: RemoteParticipant) {}
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant) {}
 
-    func onParticipantLeft(remoteParticipant: RemoteParticipant) { onLeft(remoteParticipant) }
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant) { onLeft(remoteParticipant) }
 
-    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+    func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
         onVideo(remoteParticipant, remoteVideo)
     }
 
-    func onRemoteVideoChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+    func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
         onVideoChanged(remoteParticipant, remoteVideo)
     }
 

@@ -13,10 +13,11 @@ final class Hello: RoomDelegate {
         print("connected; others here: \(participantIds.count - 1)")
         for participant in room?.remoteParticipants ?? [:] { participant.value.videos.values.forEach(show) }
     }
+    func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
+        show(remoteVideo)
+    }
 
-    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) { show(remoteVideo) }
-
-    private func show(_ video: RemoteVideo) {
+    private func show(_ video: any RemoteVideo) {
         // With a display, a window shows the frames. They are counted in any case.
         let view = (try? UIRenderView(windowTitle: video.owner)) ?? UIRenderView()
         view.onFrame = { frame in framesShown.withLock { $0 += 1 } }
@@ -24,8 +25,8 @@ final class Hello: RoomDelegate {
         room?.subscribe(videoIds: [video.id])
     }
 
-    func onParticipantEntered(remoteParticipant: RemoteParticipant) { print("\(remoteParticipant.id) entered") }
-    func onParticipantLeft(remoteParticipant: RemoteParticipant) { print("\(remoteParticipant.id) left") }
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant) { print("\(remoteParticipant.id) entered") }
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant) { print("\(remoteParticipant.id) left") }
     func onError(code: Int, message: String, isCritical: Bool) {
         print("error \(code): \(message)")
         if isCritical { exit(1) }

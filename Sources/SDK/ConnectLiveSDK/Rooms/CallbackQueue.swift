@@ -66,11 +66,15 @@ final class CallbackQueue: Sendable {
 struct Callback<each Argument: Sendable>: @unchecked Sendable {
     // Sendable by hand: it is called only on the callback queue, one call after another, as documented.
     private let body: (repeat each Argument) -> Void
+    private let queue: CallbackQueue
 
-    init(_ body: @escaping (repeat each Argument) -> Void) { self.body = body }
+    init(_ body: @escaping (repeat each Argument) -> Void, on queue: CallbackQueue = .shared) {
+        self.body = body
+        self.queue = queue
+    }
 
     func callAsFunction(_ argument: repeat each Argument) {
         let arguments = (repeat each argument)
-        CallbackQueue.shared.run { body(repeat each arguments) }
+        queue.run { body(repeat each arguments) }
     }
 }

@@ -2,22 +2,6 @@ internal import MediaNodes
 internal import RoomClient
 internal import RoomProtocol
 
-/// Whether a stream shows its source.
-public enum StreamState: Sendable, Hashable {
-    /// The source delivers.
-    case live
-    /// The source delivers nothing, and a stand-in takes its place: the last frame, a slate or silence. `reason` is a few
-    /// words of the publisher, such as "camera unplugged".
-    case waiting(reason: String)
-
-    init(_ state: RoomProtocol.StreamState) {
-        switch state {
-        case .live: self = .live
-        case .waiting(let text): self = .waiting(reason: text)
-        }
-    }
-}
-
 /// An event of the camera or the microphone behind local media, or of the loudspeaker of a room. (Linux)
 public enum LocalDeviceEvent: Sendable {
     /// The device is not there, or cannot be opened. It is opened as soon as it can be.

@@ -127,7 +127,7 @@ public final class ConnectLive: Sendable {
             receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment,
             returnTimeoutSeconds: config.reconnectSeconds)
         options.servers = config.servers
-        return RoomSession(options: options, delegate: delegate)
+        return RoomSession(delegate: delegate) { [options] onEvent in RoomEngine(options: options, onEvent: onEvent) }
     }
 
     /// Local media with options that are not public, such as a test pattern of limited length.

@@ -1,0 +1,41 @@
+internal import ClientCore
+internal import MediaGraph
+package import RoomProtocol
+
+/// The connection of one room, as the SDK uses it: `RoomEngine`, or a script in tests of the SDK.
+///
+/// Its events come one at a time, in order. Calls are allowed on any thread. Those that do not wait return immediately.
+package protocol RoomLink: AnyObject, Sendable {
+    /// Joins the room. `.connected` or `.ended` reports the result.
+    ///
+    /// - Parameter token: called now, and whenever the connection returns.
+    func connect(to room: RoomName, token: @escaping RoomEngine.TokenSource)
+    /// Leaves the room. `.ended` follows, unless the link has ended or was never connected.
+    func disconnect()
+
+    /// Publishes a capture's streams, and starts it if necessary. Returns when the server has replied.
+    ///
+    /// - Parameter isWanted: read when the capture has started. If false, nothing is announced, and this throws.
+    func publish(
+        _ capture: LocalCapture, videoExtraValue: String, audioExtraValue: String,
+        isWanted: @escaping @Sendable () -> Bool
+    ) async throws(RoomError) -> [PublishedStream]
+    /// - Parameter then: called when the server has replied, or the connection has ended.
+    func unpublish(_ streams: [Int], then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
+
+    /// - Parameter then: called when the server has replied, or the connection has ended.
+    func subscribe(
+        _ id: Int, view: StreamView, to fanout: FrameFanout,
+        then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
+    func setView(_ view: StreamView, of id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
+    func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
+
+    /// Calls the function after the events that have happened: after `.ended`, if the end was the cause of a failure.
+    func afterEvents(_ body: @escaping @Sendable () -> Void)
+    /// Current statistics, or the final ones after the end.
+    var statistics: RoomStatistics { get async }
+}
+
+extension RoomEngine: RoomLink {
+    package nonisolated func afterEvents(_ body: @escaping @Sendable () -> Void) { post { _ in body() } }
+}

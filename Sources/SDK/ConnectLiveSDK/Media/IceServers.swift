@@ -1,0 +1,26 @@
+/// STUN and TURN servers with one user and password, as `RTCIceServer` of browsers. (Linux)
+public struct IceServer: Sendable, Hashable {
+    /// `stun:HOST:PORT`, `turn:HOST:PORT?transport=udp`, `turn:HOST:PORT?transport=tcp` or `turns:HOST:PORT`.
+    public var urls: [String]
+    public var username: String
+    public var credential: String
+    /// A PEM file with the authorities that sign the certificates of `turns` servers. Nil means those of the system.
+    public var certificateAuthorities: String?
+
+    public init(
+        urls: [String], username: String = "", credential: String = "", certificateAuthorities: String? = nil
+    ) {
+        self.urls = urls
+        self.username = username
+        self.credential = credential
+        self.certificateAuthorities = certificateAuthorities
+    }
+}
+
+/// The ways that media may take. (Linux)
+public enum IceTransportPolicy: String, Sendable, Hashable {
+    /// The best one that works.
+    case all
+    /// Only through a TURN server, which hides the addresses of this machine from the room's server.
+    case relay
+}

@@ -1,0 +1,51 @@
+internal import RoomClient
+internal import RoomProtocol
+
+/// The audio of local media. Callable on any thread.
+public protocol LocalAudio: AnyObject, Sendable {
+    /// The server's id in the room in which it was published last. 0 before it is published.
+    var id: Int { get }
+    /// The local participant's id in that room. Empty before it is published.
+    var owner: String { get }
+    /// Whether the audio is captured. False frees the microphone, and the other participants see that the audio waits.
+    var active: Bool { get set }
+    /// Free text that all participants see.
+    var extraValue: String { get }
+    /// Whether the audio is that of its microphone. The other participants see the same. (Linux)
+    var state: StreamState { get }
+}
+
+extension LocalAudio {
+    public func setEnabled(_ isEnabled: Bool) { active = isEnabled }
+
+    public func getEnabled() -> Bool { active }
+
+    public func getExtraValue() -> String { extraValue }
+
+    /// `.live`, for types of applications, such as doubles in tests.
+    public var state: StreamState { .live }
+}
+
+final class LocalAudioStream: LocalAudio {
+    private let identities = StreamIdentities()
+    private let capture: LocalCapture
+    let extraValue: String
+
+    init(extraValue: String, capture: LocalCapture) {
+        self.extraValue = extraValue
+        self.capture = capture
+    }
+
+    var id: Int { identities.newest.id }
+    var owner: String { identities.newest.owner }
+    var state: StreamState { StreamState(capture.streamState(of: .audio)) }
+
+    var active: Bool {
+        get { capture.requested.isAudioActive }
+        set { capture.changeLater { $0.isAudioActive = newValue } }
+    }
+
+    func published(id: Int, owner: String) { identities.add(id, owner) }
+
+    func unpublished(owner: String) { identities.remove(owner) }
+}

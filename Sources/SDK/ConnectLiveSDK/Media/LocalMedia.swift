@@ -1,0 +1,43 @@
+/// The local video and audio. It can be published in any number of rooms, at the same time or one after another. Releasing it
+/// stops it.
+///
+/// Changes apply while it runs, and its streams go on: the other participants see no new video. Several changes at a time
+/// become one. A change that fails throws the reason, and the media continues as before.
+public protocol LocalMedia: AnyObject, Sendable {
+    var video: any LocalVideo { get }
+    var audio: any LocalAudio { get }
+    /// The camera's place: `.front` or `.back` if the camera was chosen by that name.
+    var position: CameraPosition { get }
+    /// Whether the camera's frames are mirrored.
+    var isMirror: Bool { get }
+    /// Starts capturing, and returns after the first frame. Publishing starts it too, and it starts again after a stop. Throws
+    /// a `ConnectLiveError` if the file is missing, or the camera of video without audio. With audio, a camera that is missing
+    /// costs the video alone: a slate stands in for it until it is plugged in. Later, a camera or microphone may be lost and
+    /// return. `onLocalVideoChanged` and `onLocalAudioChanged` report all of that.
+    func start() async throws
+    /// - Parameter completion: receives nil on success
+    func start(completion: @escaping ((any Error)?) -> Void)
+    /// Stops capturing. When it returns, the devices are free. The streams stay published, without frames, until the media
+    /// starts again or is unpublished.
+    func stop() async
+    func stop(completion: @escaping () -> Void)
+    /// Switches to the camera that the user has bound to the name `front` or `back` with `connectlive devices bind`. Throws a
+    /// `ConnectLiveError` if it is missing or cannot be opened; the former camera then continues. Before `start`, it chooses
+    /// the camera to start with. `.unspecified` means the first camera.
+    func switchCamera(position: CameraPosition, isMirror: Bool) async throws
+    /// - Parameter completion: receives nil on success
+    func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void)
+    /// Changes the options: the camera or another source and the camera's controls, size, rate, mirroring, bitrate, microphone,
+    /// and the codec unless a room has the video. The extra values stay. Throws the reason if that is not possible, and changes nothing. Video or audio that the media did not have before is part of
+    /// later publications only. (Linux)
+    ///
+    /// - Parameter change: may be called several times, on any thread.
+    func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws
+}
+
+extension LocalMedia {
+    /// Shows the frames in the view, like `video.attach(view)`.
+    public func attach(_ view: UIRenderView) { video.attach(view) }
+
+    public func detach() { video.detach() }
+}

@@ -1,0 +1,93 @@
+package import RoomClient
+internal import RoomProtocol
+
+final class LocalMediaSession: LocalMedia {
+    let capture: LocalCapture
+    let localVideo: LocalVideoStream
+    let localAudio: LocalAudioStream
+
+    var video: any LocalVideo { localVideo }
+    var audio: any LocalAudio { localAudio }
+    var isMirror: Bool { capture.requested.isMirrored }
+    var position: CameraPosition { capture.requested.camera.flatMap(CameraPosition.init) ?? .unspecified }
+
+    init(_ options: LocalMediaOptions) {
+        capture = LocalCapture(options.request)
+        localVideo = LocalVideoStream(extraValue: options.videoExtraValue, capture: capture)
+        localAudio = LocalAudioStream(extraValue: options.audioExtraValue, capture: capture)
+    }
+
+    deinit {
+        let capture = capture
+        Task.detached { await capture.stop() }
+    }
+
+    func start() async throws { try await Self.told { () throws(RoomError) in try await self.capture.start() } }
+
+    func start(completion: @escaping ((any Error)?) -> Void) { Self.run(completion) { try await self.start() } }
+
+    func stop() async { await capture.stop() }
+
+    func stop(completion: @escaping () -> Void) {
+        let callback = Callback(completion)
+        Task.detached {
+            await self.stop()
+            callback()
+        }
+    }
+
+    func switchCamera(position: CameraPosition, isMirror: Bool) async throws {
+        try await update { options in
+            options.source = .camera
+            options.cameraDevice = position == .unspecified ? nil : position.rawValue
+            options.isMirror = isMirror
+        }
+    }
+
+    func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void) {
+        Self.run(completion) { try await self.switchCamera(position: position, isMirror: isMirror) }
+    }
+
+    func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws {
+        try await Self.told { () throws(RoomError) in
+            try await self.capture.change { request in
+                var options = LocalMediaOptions(request)
+                change(&options)
+                request = options.request
+            }
+        }
+    }
+
+    /// The participant publishes it no longer.
+    func forget(_ owner: String) {
+        localVideo.unpublished(owner: owner)
+        localAudio.unpublished(owner: owner)
+    }
+
+    private static func told(_ body: () async throws(RoomError) -> Void) async throws {
+        do throws(RoomError) {
+            try await body()
+        } catch {
+            throw ConnectLiveError(error)
+        }
+    }
+
+    private static func run(
+        _ completion: @escaping ((any Error)?) -> Void, _ body: @escaping @Sendable () async throws -> Void
+    ) {
+        let callback = Callback(completion)
+        Task.detached {
+            do {
+                try await body()
+                callback(nil)
+            } catch {
+                callback(error)
+            }
+        }
+    }
+}
+
+extension LocalMedia {
+    /// The capture, for the command line, which checks sources and shows counters.
+    package var localCapture: LocalCapture? { (self as? LocalMediaSession)?.capture }
+}

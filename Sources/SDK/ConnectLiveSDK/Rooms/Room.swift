@@ -1,0 +1,63 @@
+/// The state of a room connection.
+public enum RoomStatus: Sendable, Hashable {
+    /// Created, but not connected yet.
+    case initialized
+    case connecting
+    case connected
+    case disconnecting
+    /// Final: create another Room to join again.
+    case disconnected
+}
+
+/// Why a room connection ended.
+public enum DisconnectReason: Sendable, Hashable {
+    /// The application left, or an error ended the connection. In the second case, `onError` comes directly before.
+    case disconnected
+    /// The server ended the room, or stopped. `onError` is not called.
+    case destroyed
+    /// The server removed this participant. `onError` is not called.
+    case kicked
+}
+
+/// A connection to a room, created by `ConnectLive.createRoom`. Retain it: releasing it leaves the room. All calls are
+/// allowed on any thread.
+public protocol Room: AnyObject, Sendable {
+    var isConnected: Bool { get }
+    var status: RoomStatus { get }
+    var localParticipant: any LocalParticipant { get }
+    /// The other participants, by id. After `onConnected`, they and their streams change with their callbacks.
+    var remoteParticipants: [String: any RemoteParticipant] { get }
+
+    /// Joins a room by its name: 1 to 32 letters, digits and hyphens. Within 10 s (17 s with a TURN server), `onConnected`,
+    /// or `onError` and `onDisconnected`, report the result. A room connects once.
+    func connect(roomId: String)
+    /// Leaves the room. `onDisconnected` reports the end. No other event follows this call, not even an error of the
+    /// connection. (A call on another queue than the callback queue does not stop an event that is being delivered.)
+    func disconnect()
+
+    /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure.
+    /// Throws 1311 for nil, 1302 if the room has ended, 1441 if this room has the media already.
+    func publish(_ media: (any LocalMedia)?) throws
+    /// Ends the streams of published media, or a `publish` that is still waiting. The media goes on capturing, and can be
+    /// published again, here or in another room. `onLocalMediaUnpublished` reports success, `onError` a failure: 1311 if
+    /// this room does not publish the media. Does nothing in a room that has ended.
+    func unpublish(_ media: (any LocalMedia)?)
+
+    /// Subscribes to several videos. `onError` reports failures.
+    func subscribe(videoIds: [Int])
+    func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void)
+    /// Subscribes to a video, which begins with a requested keyframe. Failures are `ConnectLiveError`s: 1321 already
+    /// subscribed, 1322 no free receiver, 1325 not connected, 1328 no such video.
+    func subscribe(videoId: Int) async -> Result<Void, any Error>
+
+    /// Unsubscribes from several videos. `onError` reports failures.
+    func unsubscribe(videoIds: [Int])
+    func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void)
+    /// Frees the video's receiver. Failures are `ConnectLiveError`s: 1325 not connected, 1327 not subscribed.
+    func unsubscribe(videoId: Int) async -> Result<Void, any Error>
+
+    /// The ids of the participants with a subscribed video.
+    func getVideoOccupants() -> [String]
+    /// The ids of the participants that are heard: those in one of the four audio slots.
+    func getAudioOccupants() -> [String]
+}

@@ -1,0 +1,79 @@
+/// Receives the events of a room, in order, on the queue of `ConnectLive.callbackQueue`. The room does not retain it.
+public protocol RoomDelegate: AnyObject {
+    /// The room is connected. `participantIds` has all participants, the local one first. Their streams are in
+    /// `Room.remoteParticipants`; only later streams are announced by `onRemoteVideoPublished`.
+    func onConnected(participantIds: [String])
+    /// The room ended. No event follows, except the error of another `connect`. Completions of `subscribe` and
+    /// `unsubscribe` may follow.
+    func onDisconnected(reason: DisconnectReason)
+    /// An error. If `isCritical`, it ended the room and `onDisconnected` follows. docs/errors.md lists the codes.
+    func onError(code: Int, message: String, isCritical: Bool)
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant)
+    /// A participant left. `onRemoteVideoUnpublished` and `onRemoteAudioUnpublished` for its streams come before.
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant)
+
+    /// 33: the server accepted the join. 66: the sessions are negotiated. 100: media can flow.
+    func onConnecting(progress: Float)
+    /// The server is lost, and the room tries to return: the attempt's number, from 1, and the reason of the last failure.
+    /// Calls wait meanwhile. `onReconnected` reports success. `onError` and `onDisconnected` follow when the room gives up;
+    /// see `Config.reconnectSeconds`.
+    func onReconnecting(attempt: Int, error: ConnectLiveError)
+    /// The room is back, after this time without the server.
+    ///
+    /// If `wasResumed`, everything goes on: nobody saw this participant leave. Otherwise the room joined again, and published the
+    /// same media. `localParticipant` has another id. Events before this one report the participants and streams that are new or
+    /// gone: all, if the server restarted. Subscriptions to the other streams go on. Calls that were waiting
+    /// have failed with 1312.
+    func onReconnected(wasResumed: Bool, seconds: Double)
+    /// Media has not reached the server for this time, or if not `isOutgoing`, nothing has arrived from it. The room looks for
+    /// another way, and `onMediaRestored` reports success. The connection for calls and events, which `onReconnecting` is about,
+    /// may work meanwhile.
+    func onMediaInterrupted(isOutgoing: Bool, seconds: Double)
+    /// Media flows again, after this time.
+    func onMediaRestored(seconds: Double)
+    func onLocalMediaPublished(localMedia: (any LocalMedia)?)
+    func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
+    /// The camera of published media was lost, returned and the like. The stream continues, with a stand-in while the
+    /// camera is away.
+    func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
+    /// The same about the microphone. Silence stands in for it.
+    func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
+    /// The loudspeaker that plays the audio of the room is away or back. Audio is dropped in real time meanwhile.
+    func onLoudspeakerChanged(event: LocalDeviceEvent)
+    func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+    /// A video ended, and its subscription with it.
+    func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+    /// The `state` of a video has changed: it waits for its source, or shows it again.
+    func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+    /// The `limitation` of a subscribed video has changed.
+    func onRemoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+    func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    /// The `state` of audio has changed.
+    func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    /// The audio has one of the four slots, so it is heard.
+    func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+}
+
+extension RoomDelegate {
+    public func onConnecting(progress: Float) {}
+    public func onReconnecting(attempt: Int, error: ConnectLiveError) {}
+    public func onReconnected(wasResumed: Bool, seconds: Double) {}
+    public func onMediaInterrupted(isOutgoing: Bool, seconds: Double) {}
+    public func onMediaRestored(seconds: Double) {}
+    public func onLocalMediaPublished(localMedia: (any LocalMedia)?) {}
+    public func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {}
+    public func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
+    public func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
+    public func onLoudspeakerChanged(event: LocalDeviceEvent) {}
+    public func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+}

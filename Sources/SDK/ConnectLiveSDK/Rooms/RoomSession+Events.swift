@@ -1,0 +1,151 @@
+internal import RoomClient
+internal import RoomProtocol
+internal import Synchronization
+
+extension RoomSession {
+    /// Called by the link, with one event at a time.
+    func handle(_ event: RoomEvent) {
+        switch event {
+        case .connecting(let percent): tell { $0?.onConnecting(progress: Float(percent)) }
+        case .connected(let participant, let others): connected(as: participant, with: others)
+        case .participantEntered(let info): entered(info)
+        case .participantLeft(let info): left(info)
+        case .streamPublished(let participant, let info): published(info, by: participant)
+        case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
+        case .streamChanged(let participant, let info): changed(info, of: participant)
+        case .qualityChanged(let participant, let stream, let limitation):
+            let limitation = limitation.map { VideoLimitation($0) }
+            tell { [remotes] delegate in
+                guard let participant = remotes[participant], case .video(let video) = participant[stream] else {
+                    return
+                }
+                // Unsubscribed meanwhile.
+                guard video.isSubscribed || limitation == nil else { return }
+                video.set(limitation)
+                delegate?.onRemoteVideoQualityChanged(remoteParticipant: participant, remoteVideo: video)
+            }
+        case .audioHeard(let participant, let stream): heard(stream, of: participant)
+        case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
+        case .loudspeaker(let event): tell { $0?.onLoudspeakerChanged(event: LocalDeviceEvent(event)) }
+        case .reconnecting(let attempt, let error):
+            let error = ConnectLiveError(error)
+            tell { $0?.onReconnecting(attempt: attempt, error: error) }
+        case .mediaInterrupted(let isOutgoing, let seconds):
+            tell { $0?.onMediaInterrupted(isOutgoing: isOutgoing, seconds: seconds) }
+        case .mediaRestored(let seconds): tell { $0?.onMediaRestored(seconds: seconds) }
+        case .republished(let participant, let streams): republished(streams, by: participant)
+        case .reconnected(let back): reconnected(back)
+        case .problem(let error): problem(error)
+        // Only a failure is an error. The end of a room and the removal of a participant are not.
+        case .ended(let reason, let error): end(.init(reason), reason == .disconnected ? error : nil)
+        }
+    }
+
+    private func connected(as participant: String, with others: [ParticipantInfo]) {
+        own.entered(as: participant)
+        for info in others { remotes.add(OtherParticipant(info)) }
+        let waiting = state.withLock { state -> [LocalMediaSession] in
+            guard state.status == .connecting else { return [] }
+            state.status = .connected
+            for index in state.publications.indices { state.publications[index].phase = .publishing }
+            return state.publications.map(\.media)
+        }
+        let everyone = [participant] + others.map(\.id)
+        tell { $0?.onConnected(participantIds: everyone) }
+        for media in waiting { publishNow(media) }
+    }
+
+    private func reconnected(_ back: Return) {
+        let wasResumed = back.kind == .resumed
+        if case .rejoined(let participant) = back.kind { own.entered(as: participant) }
+        let duration = back.seconds
+        tell { $0?.onReconnected(wasResumed: wasResumed, seconds: duration) }
+    }
+
+    private func entered(_ info: ParticipantInfo) {
+        let participant = OtherParticipant(info)
+        tell { [remotes] delegate in
+            remotes.add(participant)
+            delegate?.onParticipantEntered(remoteParticipant: participant)
+        }
+    }
+
+    private func left(_ info: ParticipantInfo) {
+        // One callback each, because the application may call `disconnect()` in any of them.
+        for stream in info.streams.sorted(by: { $0.id < $1.id }) {
+            tell { [remotes] delegate in remotes[info.id].map { Self.report(delegate, unpublished: stream, of: $0) } }
+        }
+        tell { [remotes] delegate in
+            guard let participant = remotes.remove(info.id) else { return }
+            delegate?.onParticipantLeft(remoteParticipant: participant)
+            // Afterwards, so that the application can still find its views by their videos.
+            participant.detachViews()
+        }
+    }
+
+    private func published(_ info: StreamInfo, by id: String) {
+        tell { [remotes] delegate in
+            guard let participant = remotes[id] else { return }
+            switch participant.add(info) {
+            case .video(let video): delegate?.onRemoteVideoPublished(remoteParticipant: participant, remoteVideo: video)
+            case .audio(let audio): delegate?.onRemoteAudioPublished(remoteParticipant: participant, remoteAudio: audio)
+            }
+        }
+    }
+
+    private static func report(
+        _ delegate: (any RoomDelegate)?, unpublished stream: StreamInfo, of participant: OtherParticipant
+    ) {
+        switch participant[stream.id] {
+        case .video(let video):
+            video.setSubscribed(false)
+            delegate?.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video)
+        case .audio(let audio):
+            delegate?.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio)
+        case nil: break
+        }
+    }
+
+    private func unpublished(_ info: StreamInfo, by id: String) {
+        tell { [remotes] delegate in
+            guard let participant = remotes[id] else { return }
+            let video = participant.videoStreams[info.id]
+            Self.report(delegate, unpublished: info, of: participant)
+            participant.remove(info.id)
+            // Afterwards, so that the application can still find its views by their videos.
+            video?.detach()
+        }
+    }
+
+    private func changed(_ info: StreamInfo, of id: String) {
+        let state = StreamState(info.state)
+        tell { [remotes] delegate in
+            guard let participant = remotes[id] else { return }
+            switch participant[info.id] {
+            case .video(let video):
+                video.set(state)
+                delegate?.onRemoteVideoChanged(remoteParticipant: participant, remoteVideo: video)
+            case .audio(let audio):
+                audio.set(state)
+                delegate?.onRemoteAudioChanged(remoteParticipant: participant, remoteAudio: audio)
+            case nil: break
+            }
+        }
+    }
+
+    private func heard(_ stream: Int, of id: String) {
+        state.withLock { $0.heard.append((stream, id)) }
+        tell { [remotes] delegate in
+            guard let participant = remotes[id], case .audio(let audio) = participant[stream] else { return }
+            delegate?.onRemoteAudioSubscribed(remoteParticipant: participant, remoteAudio: audio)
+        }
+    }
+
+    private func unheard(_ stream: Int, of id: String) {
+        state.withLock { $0.heard.removeAll { $0.stream == stream } }
+        tell { [remotes] delegate in
+            guard let participant = remotes[id], case .audio(let audio) = participant[stream] else { return }
+            delegate?.onRemoteAudioUnsubscribed(remoteParticipant: participant, remoteAudio: audio)
+        }
+    }
+}

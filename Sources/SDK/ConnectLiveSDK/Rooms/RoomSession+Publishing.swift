@@ -1,0 +1,213 @@
+internal import MediaNodes
+internal import RoomClient
+internal import RoomProtocol
+internal import Synchronization
+
+extension RoomSession {
+    /// Local media of this room.
+    struct Publication {
+        enum Phase: Equatable {
+            /// Until the room is connected.
+            case waiting
+            case publishing
+            /// The application ended it before it was published.
+            case cancelled
+            case published([PublishedStream])
+        }
+
+        var media: LocalMediaSession
+        var phase: Phase
+    }
+
+    func publish(_ media: (any LocalMedia)?) throws {
+        guard let media = media as? LocalMediaSession else {
+            throw ConnectLiveError(
+                RoomError(
+                    .init(1311),
+                    "There is no local media to publish. Create some with createLocalMedia(config:)."))
+        }
+        let (isConnected, isThere) = state.withLock { state -> (Bool?, Bool) in
+            guard !state.publications.contains(where: { $0.media === media }) else { return (nil, true) }
+            switch state.status {
+            case .initialized, .connecting:
+                state.publications.append(Publication(media: media, phase: .waiting))
+                return (false, false)
+            case .connected:
+                state.publications.append(Publication(media: media, phase: .publishing))
+                return (true, false)
+            case .disconnecting, .disconnected: return (nil, false)
+            }
+        }
+        guard !isThere else {
+            throw ConnectLiveError(
+                RoomError(
+                    .publishRefused,
+                    "This room has the local media already. Unpublish it first, or create another one."))
+        }
+        guard let isConnected else {
+            throw ConnectLiveError(
+                RoomError(.roomReleased, "This room has ended. Create another Room to publish in."))
+        }
+        if isConnected { publishNow(media) }
+    }
+
+    func publishNow(_ media: LocalMediaSession) {
+        let link = link
+        Task { [weak self] in
+            do throws(RoomError) {
+                let streams = try await link.publish(
+                    media.capture, videoExtraValue: media.localVideo.extraValue,
+                    audioExtraValue: media.localAudio.extraValue,
+                    isWanted: { [weak self] in self?.isPublishing(media) ?? false })
+                self?.published(media, as: streams)
+            } catch {
+                self?.failed(media, error)
+            }
+        }
+    }
+
+    private func isPublishing(_ media: LocalMediaSession) -> Bool { phase(of: media) == .publishing }
+
+    private func phase(of media: LocalMediaSession) -> Publication.Phase? {
+        state.withLock { state in state.publications.first { $0.media === media }?.phase }
+    }
+
+    private func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
+        // The room may have ended meanwhile.
+        guard let phase = phase(of: media) else { return }
+        own.published(media, as: streams)
+        defer {
+            // Or during this function.
+            if self.phase(of: media) == nil, status != .connected { leave(media) }
+        }
+        if phase == .publishing {
+            tell { $0?.onLocalMediaPublished(localMedia: media) }
+            media.capture.observe(
+                as: self, failed: { [weak self] error in self?.problem(error) },
+                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
+        }
+        let isWanted = state.withLock { state -> Bool? in
+            guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
+            guard state.publications[index].phase == .publishing else {
+                state.publications.remove(at: index)
+                return false
+            }
+            state.publications[index].phase = .published(streams)
+            return true
+        }
+        if isWanted == false { unpublishNow(media, streams) }
+    }
+
+    private func changed(_ kind: StreamMedia, of media: LocalMediaSession?, _ event: MediaEvent) {
+        guard let event = LocalDeviceEvent(event) else { return }
+        tell { delegate in
+            switch kind {
+            case .video: delegate?.onLocalVideoChanged(localMedia: media, event: event)
+            case .audio: delegate?.onLocalAudioChanged(localMedia: media, event: event)
+            }
+        }
+    }
+
+    private func failed(_ media: LocalMediaSession, _ error: RoomError) {
+        let isCancelled = phase(of: media) == .cancelled
+        forget(media)
+        // The error that ended the room is reported only once.
+        guard status == .connected else { return }
+        if isCancelled { tell { $0?.onLocalMediaUnpublished(localMedia: media) } } else { problem(error) }
+    }
+
+    func unpublish(_ media: (any LocalMedia)?) {
+        let found = state.withLock { state -> Publication? in
+            guard let media = media as? LocalMediaSession,
+                let index = state.publications.firstIndex(where: { $0.media === media })
+            else { return nil }
+            switch state.publications[index].phase {
+            case .waiting, .published: return state.publications.remove(at: index)
+            case .publishing:
+                defer { state.publications[index].phase = .cancelled }
+                return state.publications[index]
+            case .cancelled: return nil
+            }
+        }
+        switch found?.phase {
+        case .waiting:
+            tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+        case .published(let streams): if let found { unpublishNow(found.media, streams) }
+        // It ends when the server has replied, or before it is announced.
+        case .publishing: break
+        case .cancelled, nil:
+            problem(RoomError(.init(1311), "This room does not publish this local media. Publish it first."))
+        }
+    }
+
+    /// Ends the streams of media that is not in the list any longer.
+    private func unpublishNow(_ media: LocalMediaSession, _ streams: [PublishedStream]) {
+        let link = link
+        link.unpublish(streams.map(\.id)) { [weak self] result in
+            guard case .failure(let error) = result else {
+                self?.unpublished(media)
+                return
+            }
+            // After the end of the room, if that is the cause.
+            link.afterEvents { [weak self] in
+                guard let self, keep(media, streams) else { return }
+                problem(error)
+            }
+        }
+    }
+
+    private func unpublished(_ media: LocalMediaSession) {
+        own.unpublished(media)
+        media.capture.stopObserving(as: self)
+        tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+    }
+
+    /// Keeps media that could not be unpublished. Returns false if the room has ended.
+    private func keep(_ media: LocalMediaSession, _ streams: [PublishedStream]) -> Bool {
+        state.withLock { state in
+            guard state.status == .connected else { return false }
+            // It may be published again already.
+            guard !state.publications.contains(where: { $0.media === media }) else { return true }
+            state.publications.append(Publication(media: media, phase: .published(streams)))
+            return true
+        }
+    }
+
+    /// The room has ended: its media can go on in others.
+    func endPublications() {
+        let media = state.withLock { state in
+            defer { state.publications = [] }
+            return state.publications.map(\.media)
+        }
+        for media in media { leave(media) }
+    }
+
+    private func leave(_ media: LocalMediaSession) {
+        media.capture.stopObserving(as: self)
+        media.forget(own.id)
+    }
+
+    private func forget(_ media: LocalMediaSession) {
+        state.withLock { $0.publications.removeAll { $0.media === media } }
+    }
+
+    /// The connection has joined again, and published the same media: the ids of the streams have changed.
+    func republished(_ streams: [Int: Int], by participant: String) {
+        let media = state.withLock { state -> [(LocalMediaSession, [PublishedStream])] in
+            for index in state.publications.indices {
+                guard case .published(let former) = state.publications[index].phase else { continue }
+                let present = former.compactMap { old in
+                    streams[old.id].map { PublishedStream(id: $0, isVideo: old.isVideo) }
+                }
+                state.publications[index].phase = .published(present)
+            }
+            return state.publications.compactMap { publication in
+                guard case .published(let streams) = publication.phase else { return nil }
+                return (publication.media, streams)
+            }
+        }
+        for (media, _) in media { own.unpublished(media) }
+        own.entered(as: participant)
+        for (media, streams) in media { own.published(media, as: streams) }
+    }
+}

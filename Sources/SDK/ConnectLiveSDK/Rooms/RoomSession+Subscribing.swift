@@ -1,0 +1,72 @@
+internal import RoomClient
+internal import RoomProtocol
+
+extension RoomSession {
+    func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
+        let callback = Callback(completion, on: callbacks)
+        subscribe(videoId) { callback($0.sdkResult) }
+    }
+
+    func subscribe(videoId: Int) async -> Result<Void, any Error> {
+        await withCheckedContinuation { continuation in
+            subscribe(videoId) { continuation.resume(returning: $0.sdkResult) }
+        }
+    }
+
+    func subscribe(videoIds: [Int]) {
+        for id in videoIds { subscribe(id) { [weak self] in self?.reportFailure($0) } }
+    }
+
+    private func subscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
+        guard let video = video(id) else {
+            return then(.failure(RoomError(.noSuchStream, "No participant publishes video \(id).")))
+        }
+        // A profile that is set from now on reaches the server behind the subscription.
+        video.onView { [weak self] view in
+            self?.link.setView(view, of: id) { [weak self] result in self?.reportFailure(result) }
+        }
+        link.subscribe(id, view: video.view, to: video.outlet.fanout) { result in
+            switch result {
+            case .success: video.setSubscribed(true)
+            case .failure: if !video.isSubscribed { video.onView(nil) }
+            }
+            then(result)
+        }
+    }
+
+    func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
+        let callback = Callback(completion, on: callbacks)
+        unsubscribe(videoId) { callback($0.sdkResult) }
+    }
+
+    func unsubscribe(videoId: Int) async -> Result<Void, any Error> {
+        await withCheckedContinuation { continuation in
+            unsubscribe(videoId) { continuation.resume(returning: $0.sdkResult) }
+        }
+    }
+
+    func unsubscribe(videoIds: [Int]) {
+        for id in videoIds { unsubscribe(id) { [weak self] in self?.reportFailure($0) } }
+    }
+
+    private func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
+        let video = video(id)
+        video?.onView(nil)
+        link.unsubscribe(id) { result in
+            if case .success = result { video?.setSubscribed(false) }
+            then(result)
+        }
+    }
+
+    private func reportFailure(_ result: Result<Void, RoomError>) {
+        if case .failure(let error) = result { problem(error) }
+    }
+
+    private func video(_ id: Int) -> RemoteVideoStream? {
+        remotes.all.values.lazy.compactMap { $0.videoStreams[id] }.first
+    }
+}
+
+extension Result<Void, RoomError> {
+    var sdkResult: Result<Void, any Error> { mapError(ConnectLiveError.init) }
+}

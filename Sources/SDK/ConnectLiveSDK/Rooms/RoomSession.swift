@@ -1,0 +1,162 @@
+package import RoomClient
+internal import RoomProtocol
+internal import Synchronization
+
+/// The implementation of `Room`. It keeps the application's participants and turns the events of its link into callbacks.
+/// Events arrive on the link's thread, calls on any thread.
+///
+/// Participants and their streams change with their event's callback. If they changed before, an application that
+/// subscribes to the videos in `remoteParticipants` and to announced ones would subscribe to one twice.
+final class RoomSession: Room {
+    struct State {
+        var status = RoomStatus.initialized
+        /// The stream and the participant of each audio slot in use.
+        var heard: [(stream: Int, participant: String)] = []
+        var publications: [Publication] = []
+    }
+
+    let own = OwnParticipant()
+    let state = Mutex(State())
+    let remotes = RemoteParticipants()
+    let delegate: DelegateQueue
+    let callbacks: CallbackQueue
+    private let token: RoomEngine.TokenSource
+    /// Set once, at the end of `init`.
+    private let linkBox = Mutex<(any RoomLink)?>(nil)
+
+    /// - Parameters:
+    ///   - token: provides the token for entering the room
+    ///   - makeLink: makes the connection of this room. It receives the function to call with each event
+    init(
+        delegate: any RoomDelegate, callbacks: CallbackQueue = .shared,
+        token: @escaping RoomEngine.TokenSource = { refused async throws(RoomError) in
+            try await Authentication.shared.token(refused: refused)
+        },
+        makeLink: (_ onEvent: @escaping @Sendable (RoomEvent) -> Void) -> any RoomLink
+    ) {
+        self.delegate = DelegateQueue(delegate, queue: callbacks)
+        self.callbacks = callbacks
+        self.token = token
+        let link = makeLink { [weak self] event in self?.handle(event) }
+        linkBox.withLock { $0 = link }
+    }
+
+    deinit {
+        endPublications()
+        linkBox.withLock { $0 }?.disconnect()
+    }
+
+    var link: any RoomLink {
+        guard let link = linkBox.withLock({ $0 }) else { preconditionFailure("a room without a link") }
+        return link
+    }
+
+    // MARK: - State
+
+    var status: RoomStatus { state.withLock { $0.status } }
+    var isConnected: Bool { status == .connected }
+    var localParticipant: any LocalParticipant { own }
+    var remoteParticipants: [String: any RemoteParticipant] { remotes.all }
+
+    func getVideoOccupants() -> [String] {
+        remotes.all.filter { $0.value.videoStreams.values.contains(where: \.isSubscribed) }.keys.sorted()
+    }
+
+    func getAudioOccupants() -> [String] {
+        var seen: Set<String> = []
+        return state.withLock { $0.heard }.map(\.participant).filter { seen.insert($0).inserted }
+    }
+
+    // MARK: - Connecting
+
+    func connect(roomId: String) {
+        let isFirst = state.withLock { state in
+            guard state.status == .initialized else { return false }
+            state.status = .connecting
+            return true
+        }
+        guard isFirst else {
+            return delegate.answer(
+                RoomError(.roomReleased, "This room was connected before. Create another Room to join again."))
+        }
+        let name: RoomName
+        do throws(RoomError) {
+            name = try RoomName(roomId)
+        } catch {
+            return end(.disconnected, error)
+        }
+        link.connect(to: name, token: token)
+    }
+
+    func disconnect() {
+        delegate.leave()
+        let wasIdle = state.withLock { state -> Bool in
+            switch state.status {
+            case .disconnecting, .disconnected: return false
+            case .initialized, .connecting, .connected:
+                let wasIdle = state.status == .initialized
+                state.status = .disconnecting
+                return wasIdle
+            }
+        }
+        // A link that was connected ends and reports it. An idle one reports nothing.
+        if wasIdle { end(.disconnected, nil) } else { link.disconnect() }
+    }
+
+    // MARK: - Telling the delegate
+
+    /// An application that does not return from its callbacks loses the room, not single events.
+    ///
+    /// - Parameter event: called on the callback queue. The delegate is nil if the application has released it
+    func tell(_ event: @escaping @Sendable ((any RoomDelegate)?) -> Void) {
+        guard !delegate.tell(event) else { return }
+        link.disconnect()
+        end(
+            .disconnected,
+            RoomError(
+                .roomReleased,
+                "More than \(DelegateQueue.capacity) callbacks of this room are waiting, so the SDK left the room. "
+                    + "Return from callbacks soon, or set ConnectLive.callbackQueue."))
+    }
+
+    func problem(_ error: RoomError) { tell { $0?.onError(error, isCritical: false) } }
+
+    // MARK: - The end
+
+    func end(_ reason: DisconnectReason, _ error: RoomError?) {
+        let isFirst = state.withLock { state in
+            guard state.status != .disconnected else { return false }
+            state.status = .disconnected
+            state.heard = []
+            return true
+        }
+        guard isFirst else { return }
+        endPublications()
+        for participant in remotes.all.values {
+            for video in participant.videoStreams.values { video.setSubscribed(false) }
+        }
+        delegate.end(reason, error)
+        // Events before the end may still add participants.
+        callbacks.run { [remotes] in
+            for participant in remotes.all.values { participant.detachViews() }
+        }
+    }
+}
+
+extension DisconnectReason {
+    init(_ reason: Closing.Reason) {
+        switch reason {
+        case .disconnected: self = .disconnected
+        case .destroyed: self = .destroyed
+        case .kicked: self = .kicked
+        }
+    }
+}
+
+extension Room {
+    /// The connection's statistics.
+    package func statistics() async -> RoomStatistics {
+        guard let session = self as? RoomSession else { return RoomStatistics() }
+        return await session.link.statistics
+    }
+}
