@@ -13,6 +13,11 @@ struct LipSyncTests {
             var isLate = 0.0
             /// The sender's clock that told the capture.
             var clock = 0
+            /// By how many seconds that clock is ahead.
+            var ahead = 0.0
+            /// The last frame that it played, which a paused one repeats.
+            var last: LipSync.Playing?
+            var isPaused = false
         }
 
         var lipSync = LipSync()
@@ -29,8 +34,8 @@ struct LipSyncTests {
             let end = now + seconds
             while now < end - 0.01 {
                 if now >= nextNote - 0.01 {
-                    if let goal = note(0, sound) { sound.hold.goal = goal }
-                    if let goal = note(1, video) { video.hold.goal = goal }
+                    if let goal = note(0, \.sound) { sound.hold.goal = goal }
+                    if let goal = note(1, \.video) { video.hold.goal = goal }
                     nextNote += 0.5
                 }
                 for track in [\Participant.sound, \Participant.video] {
@@ -44,14 +49,22 @@ struct LipSyncTests {
             return differences
         }
 
-        private mutating func note(_ number: Int, _ track: Track) -> Double? {
-            guard let delay = track.delay else { return nil }
+        private mutating func note(_ number: Int, _ track: WritableKeyPath<Participant, Track>) -> Double? {
+            guard let delay = self[keyPath: track].delay else { return nil }
+            let state = self[keyPath: track]
+            if state.isPaused, var last = state.last {
+                // A further sender report moves the time of the same frame a little.
+                last.captured = last.captured + .microseconds(10)
+                self[keyPath: track].last = last
+                return lipSync.note(number, isSound: state.isSound, last, now: time(now))
+            }
             // The sender's clock counts from another day.
-            let captured = (now - delay) * (1 + drift) + 3_900_000_000
+            let captured = (now - delay) * (1 + drift) + 3_900_000_000 + state.ahead
             let playing = LipSync.Playing(
-                captured: time(captured), played: time(now + track.isLate + track.hold.now), hold: track.hold.now,
-                clock: track.clock)
-            return lipSync.note(number, isSound: track.isSound, playing, now: time(now))
+                captured: time(captured), played: time(now + state.isLate + state.hold.now), hold: state.hold.now,
+                clock: state.clock, frame: UInt32(now * 90))
+            self[keyPath: track].last = playing
+            return lipSync.note(number, isSound: state.isSound, playing, now: time(now))
         }
 
         private func time(_ seconds: Double) -> MediaTime {
@@ -140,6 +153,28 @@ struct LipSyncTests {
         silent.sound.isSound = false
         _ = silent.run(seconds: 10)
         #expect(silent.video.hold.now == 0)
+    }
+
+    @Test func `a track that plays nothing new holds the others no longer`() {
+        var grace = Participant()
+        grace.video.delay = 0.35
+        _ = grace.run(seconds: 10)
+        #expect(grace.sound.hold.now > 0.15)
+        grace.video.isPaused = true
+        _ = grace.run(seconds: 10)
+        #expect(grace.sound.hold.now == 0)
+        grace.video.isPaused = false
+        _ = grace.run(seconds: 10)
+        #expect(isTogether(grace.run(seconds: 10)))
+    }
+
+    @Test func `tracks whose clocks count from different times are not compared`() {
+        for ahead in [-7200.0, 7200, 6, 4e8] {
+            var grace = Participant()
+            grace.video.ahead = ahead
+            _ = grace.run(seconds: 10)
+            #expect(grace.video.hold.now == 0 && grace.sound.hold.now == 0)
+        }
     }
 
     @Test func `tracks whose capture times come from different clocks are not compared`() {

@@ -218,7 +218,7 @@ import Testing
             EchoCancel(
                 suppression: .high, noiseSuppression: .veryHigh, gainControl: true, targetLevel: -3,
                 delay: .milliseconds(80)),
-            OpusEncoder(bitrate: .kilobitsPerSecond(64), expectedLossPercent: 1, leavesSilenceOut: true),
+            OpusEncoder(bitrate: .kilobitsPerSecond(64), expectedLossPercent: 1, dtx: true),
             AACEncoder(bitrate: .kilobitsPerSecond(128)), VideoDecoder(), AudioDecoder(), Frames { _ in },
             Sound { _ in },
             Snapshot(path: "a.png", frame: 1), Window(title: "a"),

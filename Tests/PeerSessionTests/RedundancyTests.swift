@@ -21,8 +21,9 @@ private final class Speech {
     private var sentAt: [MonotonicTime] = []
     /// The datagrams of each payload type.
     private(set) var sent: [UInt8: Int] = [:]
+    private(set) var copiesSentAt: [MonotonicTime] = []
 
-    init(_ call: Call, first: UInt16 = 65_500, length: Int = 80, accepts: Bool = true) {
+    init(_ call: Call, first: UInt16 = 65_500, length: Int = 80, accepts: Bool = true, hasFeedback: Bool = true) {
         (self.call, self.first, self.length) = (call, first, length)
         var sending = SenderConfiguration(ssrc: SSRC(2000), clockRate: 48000, isAudio: true)
         if accepts { sending.redundancyPayloadTypes = [Self.type: Self.redundant] }
@@ -31,9 +32,16 @@ private final class Speech {
             ReceiverConfiguration(
                 ssrc: SSRC(2000), mid: "a", clockRate: 48000, payloadTypes: [Self.type],
                 redundancyPayloadTypes: [Self.type: Self.redundant], nack: false))
+        if hasFeedback {
+            let numbers = HeaderExtensionIDs(transportNumber: 2)
+            call.a.setExtensions(numbers, of: sender, now: call.now)
+            call.b.setExtensions(numbers, of: receiver)
+        }
         call.onMedia = { [unowned self] _, _, header, packet in take(header, packet) }
-        call.inspect = { [unowned self] end, bytes in
-            if end == .a, bytes[0] >= 128, !(192...223).contains(bytes[1]) { sent[bytes[1] & 0x7f, default: 0] += 1 }
+        call.inspect = { [unowned self, unowned call] end, bytes in
+            guard end == .a, bytes[0] >= 128, !(192...223).contains(bytes[1]) else { return }
+            sent[bytes[1] & 0x7f, default: 0] += 1
+            if bytes[1] & 0x7f == Self.redundant { copiesSentAt.append(call.now) }
         }
     }
 
@@ -154,6 +162,82 @@ private final class Speech {
         // A second copy does not fit into 1400 bytes.
         #expect(longest > 1200 && longest <= 1400 + 32)
         #expect(speech.missing(from: 15) < 0.03)
+    }
+
+    @Test func `copies in a packet that came as a copy before are not lost`() {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 20)
+        call.paths[0].isCut = true
+        var datagrams: [[UInt8]] = []
+        call.inspect = { end, bytes in
+            if end == .a, bytes[0] >= 128, bytes[1] & 0x7f == 63 || bytes[1] & 0x7f == 111 { datagrams.append(bytes) }
+        }
+        call.every(.milliseconds(20), count: 4) { _ in speech.send() }
+        call.run(for: .milliseconds(70))
+        #expect(datagrams.count == 4)
+        // The last one has copies of the two before. The third one has copies of the first two.
+        call.deliver(datagrams[3], to: .b)
+        #expect(Array(speech.received.suffix(4)) == [0, 1, 1, 1])
+        call.deliver(datagrams[2], to: .b)
+        #expect(Array(speech.received.suffix(4)) == [1, 1, 1, 1])
+        call.deliver(datagrams[0], to: .b)
+        #expect(Array(speech.received.suffix(4)) == [1, 1, 1, 1])
+    }
+
+    @Test func `silence does not make the expected loss sink`() throws {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 20)
+        let before = try #require(call.a.statistics(of: speech.sender)).expectedLoss
+        #expect(before.copies == 2)
+        call.run(for: .seconds(60))
+        let after = try #require(call.a.statistics(of: speech.sender)).expectedLoss
+        #expect(after.copies == 2)
+    }
+
+    @Test func `without transport-wide feedback, a packet has one copy at most`() throws {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call, hasFeedback: false)
+        speech.play(seconds: 30)
+        let sent = try #require(call.a.statistics(of: speech.sender))
+        #expect(sent.expectedLoss.copies == 2 && sent.redundantPackets > 500)
+        // Two headers and the copy.
+        #expect(sent.redundantBytes == sent.redundantPackets * (4 + 1 + 80))
+    }
+
+    @Test func `copies end as soon as there is a queue, and return some seconds after it`() throws {
+        let call = Call(path: Path(loss: 0.1))
+        call.paths[1].loss = 0
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 20)
+        // Audio needs less without copies, and more with them.
+        call.paths[0].rate = 70_000
+        let begun = call.now
+        speech.play(seconds: 2)
+        let longest = try #require(call.waits[0].filter { $0.at >= begun }.map(\.wait).max())
+        #expect(longest > .milliseconds(50) && longest < .milliseconds(250), "\(longest)")
+        call.paths[0].rate = nil
+        speech.play(seconds: 8)
+        let copies = speech.copiesSentAt.filter { $0 >= begun }
+        let pause = try #require(zip(copies, copies.dropFirst()).map { $1 - $0 }.max())
+        #expect(pause >= .seconds(3) && pause < .seconds(6), "\(pause)")
+    }
+
+    @Test func `copies end while no feedback arrives`() {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call)
+        speech.play(seconds: 20)
+        call.paths[1].isCut = true
+        speech.play(seconds: 8)
+        let before = speech.sent[63] ?? 0
+        speech.play(seconds: 2)
+        #expect(before > 500 && speech.sent[63] == before)
     }
 
     @Test func `copies of another stream on the same sender are never sent`() {

@@ -209,6 +209,23 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(reception.receive(SequenceNumber(3), timestamp: RTPTimestamp(0), now: .zero) == .duplicate)
     }
 
+    @Test func `a packet that comes after its repair counts as received, once`() {
+        var reception = ReceptionStatistics(clockRate: 90000)
+        func receive(_ number: UInt16, isRetransmission: Bool = false) -> ReceptionStatistics.Arrival {
+            reception.receive(
+                SequenceNumber(number), timestamp: RTPTimestamp(0), isRetransmission: isRetransmission, now: .zero)
+        }
+        for number: UInt16 in [1, 2, 5] { _ = receive(number) }
+        for number: UInt16 in [3, 4] { _ = receive(number, isRetransmission: true) }
+        #expect(reception.lost == 2)
+        #expect(receive(3, isRetransmission: true) == .duplicate && reception.lost == 2)
+        #expect(receive(3) == .duplicate && reception.lost == 1)
+        #expect(receive(3) == .duplicate && receive(5) == .duplicate && reception.lost == 1)
+        // The same place in the window, later.
+        for number: UInt16 in 6...2100 { _ = receive(number) }
+        #expect(receive(2052) == .duplicate && reception.lost == 1)
+    }
+
     @Test("Duplicates are distinguished from late packets within the window, across wraps")
     func duplicates() {
         var reception = ReceptionStatistics(clockRate: 90000)

@@ -110,6 +110,13 @@ private func error(_ clock: RemoteClock, at time: MonotonicTime, ahead: TimeInte
         #expect(abs(try milliseconds(age(clock, 0, at: at(180))) - 100) < 0.001)
     }
 
+    /// RFC 3550, section 6.4.1.
+    @Test func `a report of a sender without a clock tells nothing`() {
+        var clock = StreamClock(clockRate: 90000)
+        clock.report(NTPTime(rawValue: 0), rtp: RTPTimestamp(0), arrival: at(0), roundTrip: .milliseconds(40))
+        #expect(clock.captureTime(of: RTPTimestamp(0)) == nil)
+    }
+
     @Test func `no capture time and no report causes an impossible age`() {
         var random = Seeded(11)
         var impossible: [TimeInterval] = []

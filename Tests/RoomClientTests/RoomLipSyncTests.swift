@@ -39,6 +39,25 @@ struct RoomLipSyncTests {
         #expect(lipSync.note(played(100.05), of: other, clock(.vp8, captured: 1000), now: now) == 0)
     }
 
+    /// RFC 3550, section 6.4.1: without a wall clock, a sender may count from its start. NTP's era ends in 2036.
+    @Test(arguments: [5 << 32, .max - 1 << 30, 1 << 63] as [UInt64])
+    func `capture times count from any time`(start: UInt64) throws {
+        let lipSync = RoomLipSync()
+        let sound = try stream(1, of: "ada", .opus)
+        let video = try stream(2, of: "ada", .vp8)
+        let now = MonotonicTime(nanoseconds: 100_000_000_000)
+        func clock(_ codec: Codec, _ ntp: NTPTime) -> StreamClock {
+            var clock = StreamClock(clockRate: codec.clockRate)
+            clock.report(ntp, rtp: RTPTimestamp(0), arrival: now, roundTrip: nil)
+            return clock
+        }
+        let ntp = NTPTime(rawValue: start)
+        #expect(lipSync.note(played(100.2), of: sound, clock(.opus, ntp), now: now) == 0)
+        // Captured 0.5 s later, and played 0.4 s later.
+        let hold = lipSync.note(played(100.6), of: video, clock(.vp8, ntp.advanced(by: .milliseconds(500))), now: now)
+        #expect(abs(try #require(hold) - 0.1) < 0.001)
+    }
+
     @Test func `without a capture time, a stream is neither held nor compared`() throws {
         let lipSync = RoomLipSync()
         let sound = try stream(1, of: "ada", .opus)

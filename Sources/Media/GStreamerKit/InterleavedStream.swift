@@ -5,11 +5,16 @@ import Synchronization
 /// The sequence numbers of a stream that comes over one TCP connection (RFC 2326, section 10.12).
 ///
 /// Nothing on the way loses or reorders its packets. A number that is missing was left out by the sender, and comes no more.
+/// A relay may still pass on packets as UDP brought them: from the first one that returns into a gap, further gaps stay.
 struct InterleavedNumbers {
     /// A number that is behind the newest by more begins a new sequence.
     private static let longestReturn = 100
 
     private var newest: UInt16?
+    /// The latest numbers that were missing, the newest last.
+    private var gaps: [UInt16] = []
+    /// Whether the numbers may come out of order.
+    private var isReordered = false
     /// The numbers that were missing so far.
     private(set) var missing: UInt16 = 0
 
@@ -22,8 +27,12 @@ struct InterleavedNumbers {
         }
         let step = Int(Int16(bitPattern: number &- newest))
         if step > 0 || step < -Self.longestReturn { self.newest = number }
-        if step > 1 { missing &+= UInt16(step - 1) }
-        return (number &- missing, step > 1)
+        if step < 0, step >= -Self.longestReturn, gaps.contains(number) { isReordered = true }
+        guard step > 1, !isReordered else { return (number &- missing, false) }
+        let latest = min(step - 1, Self.longestReturn)
+        gaps = Array((gaps + (1...latest).reversed().map { number &- UInt16($0) }).suffix(Self.longestReturn))
+        missing &+= UInt16(step - 1)
+        return (number &- missing, true)
     }
 }
 
@@ -43,13 +52,10 @@ extension Element {
             }
         }
     }
-
-    /// The same for a jitter buffer.
-    func closeGapsOfJitterBuffer() { GapCloser.attach(to: pointer) }
 }
 
 /// Closes the gaps in the numbers of a jitter buffer's packets, and marks those after a gap when they leave.
-private final class GapCloser: Sendable {
+final class GapCloser: Sendable {
     private struct State {
         var numbers = InterleavedNumbers()
         /// The new numbers of packets that end a gap, the oldest first.

@@ -19,7 +19,7 @@ package enum PadEvent: Sendable {
     /// Upstream: a consumer cannot take another size.
     case sizeHold
     /// Upstream: a consumer expects that this share of the packets is lost, in percent.
-    case expectedLoss(percent: Int)
+    case expectedLoss(source: UInt64, percent: Int)
     /// Upstream: an element may take another format.
     case reconfigure
     /// Upstream: how long after its timestamp a sink renders media.
@@ -166,8 +166,12 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
     }
 
     /// Tells the encoder upstream of this input which share of its packets will be lost. Other elements ignore it.
-    package func expectLoss(percent: Int) {
-        pushUpstream("\(ExpectedLoss.name), \(ExpectedLoss.percent)=(gint)\(percent);")
+    ///
+    /// - Parameter source: tells this consumer from others of the encoder.
+    package func expectLoss(percent: Int, source: UInt64) {
+        pushUpstream(
+            "\(ExpectedLoss.name), \(ExpectedLoss.percent)=(gint)\(percent), \(ExpectedLoss.source)=(guint64)\(source);"
+        )
     }
 
     /// Tells the encoder upstream of this input that no other size can be taken. Other elements ignore it.
@@ -236,14 +240,17 @@ private enum SizeHold {
 private enum ExpectedLoss {
     static let name = "connectlive-expected-loss"
     static let percent = "percent"
+    static let source = "source"
 
     static func read(_ event: UnsafeMutablePointer<GstEvent>) -> PadEvent? {
         guard let structure = gst_event_get_structure(event), gst_structure_has_name(structure, name) != 0 else {
             return nil
         }
-        var value: gint = 0
-        guard gst_structure_get_int(structure, percent, &value) != 0 else { return nil }
-        return .expectedLoss(percent: Int(value))
+        var (value, consumer): (gint, guint64) = (0, 0)
+        guard gst_structure_get_int(structure, percent, &value) != 0,
+            gst_structure_get_uint64(structure, source, &consumer) != 0
+        else { return nil }
+        return .expectedLoss(source: UInt64(consumer), percent: Int(value))
     }
 }
 

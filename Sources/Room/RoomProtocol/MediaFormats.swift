@@ -121,14 +121,14 @@ package struct NegotiatedCodec: Sendable, Equatable {
     }
 
     /// The parameter of Opus by which a receiver wishes that silence is not sent (DTX; RFC 7587, section 6.1).
-    static let silenceLeftOut = "usedtx"
+    static let dtxParameter = "usedtx"
 
     /// Whether an offer of Opus has that parameter. An answer that repeats it lets a browser leave silence out.
-    var wishesSilenceLeftOut: Bool {
+    var requestsDTX: Bool {
         codec == .opus
             && PayloadFormat(
                 payloadType: payloadType, encoding: codec.rawValue, clockRate: codec.clockRate, parameters: parameters
-            ).parameter(Self.silenceLeftOut) == "1"
+            ).parameter(Self.dtxParameter) == "1"
     }
 
     /// Whether streams of this codec may be above the level that rooms carry.

@@ -171,7 +171,7 @@ package enum UpDescription {
         if reported { format.feedback.append(TransportSequence.feedback) }
         format.payloadType = negotiated.payloadType
         if negotiated.codec == .h264 { format.parameters = negotiated.parameters }
-        if negotiated.wishesSilenceLeftOut { format.parameters += ";\(NegotiatedCodec.silenceLeftOut)=1" }
+        if negotiated.requestsDTX { format.parameters += ";\(NegotiatedCodec.dtxParameter)=1" }
         var formats = [format]
         if let retransmission = negotiated.retransmissionPayloadType {
             formats.append(.retransmission(of: negotiated.payloadType, as: retransmission))

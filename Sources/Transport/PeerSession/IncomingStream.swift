@@ -35,7 +35,7 @@ final class IncomingStream {
     /// The original payload type by RTX payload type. 0xff means none.
     private var originalType = [UInt8](repeating: 0xff, count: 128)
     /// The payload type of the packets in one of RED. 0xff means none.
-    private var ownType = [UInt8](repeating: 0xff, count: 128)
+    private var primaryType = [UInt8](repeating: 0xff, count: 128)
     private var keyframeRequestedAt: MonotonicTime?
     private var wantsKeyframe = false
     /// False if nothing is to be requested. Each change of `nacks`, `ssrc` and `wantsKeyframe` that may cause a request sets
@@ -59,7 +59,7 @@ final class IncomingStream {
         }
         for (type, redundant) in configuration.redundancyPayloadTypes where type < 128 && redundant < 128 {
             acceptedTypes[Int(redundant)] = true
-            ownType[Int(redundant)] = type
+            primaryType[Int(redundant)] = type
         }
     }
 
@@ -71,8 +71,8 @@ final class IncomingStream {
     }
 
     /// The type of the packets in one of RED. Nil if the type is not that of RED.
-    func own(of payloadType: UInt8) -> UInt8? {
-        let type = ownType[Int(payloadType & 0x7f)]
+    func primary(of payloadType: UInt8) -> UInt8? {
+        let type = primaryType[Int(payloadType & 0x7f)]
         return type == 0xff ? nil : type
     }
 

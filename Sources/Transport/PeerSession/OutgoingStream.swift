@@ -32,6 +32,8 @@ final class OutgoingStream {
     private var reports = SentReports()
     /// The number of packets at the session's last two reports.
     private var packetsAtReports = (before: 0, last: 0)
+    /// The extended sequence number of the peer's last report.
+    private var reportedNumber: UInt32?
     private var lastCommand: UInt8?
     /// The payload types of RED that the peer accepts, by those of the stream.
     var redundancyTypes: [UInt8: UInt8]
@@ -326,7 +328,7 @@ final class OutgoingStream {
         guard copies > 0, packet.patch == nil, let payload = packet.payload, let store, !packet.isFormer,
             redundancyTypes[packet.payloadType] != nil
         else { return (0, 0) }
-        var (count, length) = (0, Redundancy.ownHeader)
+        var (count, length) = (0, Redundancy.primaryHeader)
         let room = maximumLength - RTPHeader.minimumLength - store.length(of: payload)
         while count < copies, let copy = recent.packet(packet.number.advanced(by: -count - 1)), let index = copy.payload
         {
@@ -344,13 +346,13 @@ final class OutgoingStream {
 
     private func redundantLength(of packet: SentPacket) -> Int { copies > 0 ? redundancy(of: packet).length : 0 }
 
-    /// Makes the packet in `scratch` one of RED, with everything before its own payload (RFC 2198, section 3).
+    /// Makes the packet in `scratch` one of RED, with everything before its primary payload (RFC 2198, section 3).
     private func writeCopies(before packet: SentPacket, from store: PacketStore, to scratch: inout PacketBuffer) {
         let (count, length) = redundancy(of: packet)
         guard count > 0, let type = redundancyTypes[packet.payloadType] else { return }
         scratch.bytes[1] = scratch.bytes[1] & 0x80 | type & 0x7f
         var head = scratch.count
-        scratch.count += count * Redundancy.copyHeader + Redundancy.ownHeader
+        scratch.count += count * Redundancy.copyHeader + Redundancy.primaryHeader
         let end = head + length
         for back in stride(from: count, through: 1, by: -1) {
             guard let copy = recent.packet(packet.number.advanced(by: -back)), let index = copy.payload else {
@@ -368,10 +370,10 @@ final class OutgoingStream {
         assert(scratch.count == end)
     }
 
-    /// Chooses how many copies packets carry, after a report.
-    func chooseCopies(isQueueing: Bool) {
+    /// Chooses how many copies packets carry, by the last report.
+    func chooseCopies(most: Int) {
         hasNewReport = false
-        copies = isQueueing || redundancyTypes.isEmpty ? 0 : statistics.expectedLoss.copies
+        copies = redundancyTypes.isEmpty ? 0 : min(statistics.expectedLoss.copies, most)
     }
 
     func setClock(_ clock: SenderClock) { self.clock = clock }
@@ -413,7 +415,9 @@ final class OutgoingStream {
         isKnownToPeer = true
         statistics.isKnownToPeer = true
         statistics.remoteFractionLost = Double(block.fractionLost) / 256
-        statistics.expectedLoss.report(statistics.remoteFractionLost)
+        let step = reportedNumber.map { Int(Int32(bitPattern: block.extendedHighestSequence &- $0)) }
+        statistics.expectedLoss.report(statistics.remoteFractionLost, packets: step ?? statistics.packets)
+        reportedNumber = block.extendedHighestSequence
         hasNewReport = true
         statistics.remoteLost = block.cumulativeLost
         let rate = Int64(max(configuration.clockRate, 1))

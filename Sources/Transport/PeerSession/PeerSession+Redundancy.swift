@@ -4,8 +4,8 @@ public import RTP
 extension PeerSession {
     /// Sets the payload types of RED that the peer accepts for the sender, by those of the stream.
     ///
-    /// While the peer reports losses, each packet carries copies of up to two packets before it. It carries none while a queue
-    /// on the path shows that the path carries no more.
+    /// While the peer reports losses, each packet carries copies of up to two packets before it, and of one without
+    /// transport-wide feedback. It carries none while a queue shows that the path carries no more, and for three seconds after.
     public func setRedundancy(_ payloadTypes: [UInt8: UInt8], of id: SenderID) {
         streams.sender(id)?.redundancyTypes = payloadTypes
     }
@@ -18,11 +18,18 @@ extension PeerSession {
         return streams.takeRecovered(&packet, now: now)
     }
 
-    /// Follows the peer's reports.
-    func chooseCopies() {
-        let isQueueing = control?.isQueueing ?? false
-        for case let sender? in streams.senders where sender.hasNewReport {
-            sender.chooseCopies(isQueueing: isQueueing)
+    /// Copies return so long after the last queue.
+    private static let queueMemory = TimeInterval.seconds(3)
+
+    /// Follows the peer's reports. Ends copies as soon as there is a queue.
+    func chooseCopies(now: MonotonicTime) {
+        if let control, control.isQueueing { queuedAt = now }
+        let isQueueing = queuedAt.map { now - $0 < Self.queueMemory } ?? false
+        // Without transport-wide feedback, nobody knows of the queue that copies may fill.
+        let most = isQueueing ? 0 : control == nil ? 1 : 2
+        for case let sender? in streams.senders where sender.hasNewReport || most < mostCopies {
+            sender.chooseCopies(most: most)
         }
+        mostCopies = most
     }
 }

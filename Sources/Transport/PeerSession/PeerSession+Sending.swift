@@ -37,6 +37,8 @@ extension PeerSession {
     func handleControlTimeout(now: MonotonicTime) {
         reportArrivals(now: now)
         control?.handleTimeout(now: now)
+        // Without feedback, no report comes either.
+        if control?.isQueueing ?? false { chooseCopies(now: now) }
         pace(now: now)
     }
 

@@ -37,6 +37,9 @@ public final class PeerSession {
     let scratch: SessionScratch
     /// How fast to send. Nil while the peer accepts no transport-wide numbers.
     @exclusivity(unchecked) var control: SendingControl?
+    /// When there was last a queue on the path, and how many copies a packet may carry since the last choice.
+    var queuedAt: MonotonicTime?
+    var mostCopies = 2
     /// When packets of the peer with transport-wide numbers arrived. Nil before the first.
     @exclusivity(unchecked) var arrivals: TransportFeedbackRecorder?
     /// Media packets to send, which `drain` encrypts.
@@ -265,7 +268,7 @@ public final class PeerSession {
             for number in lost { sendAgain(number, of: stream, now: now) }
         }
         if let control { receive(packets, control, now: now) }
-        chooseCopies()
+        chooseCopies(now: now)
     }
 
     private func heard(now: MonotonicTime) {

@@ -2,7 +2,7 @@ import RTP
 
 /// The newest packets of an audio stream, of which later ones may carry copies.
 struct RecentlySent {
-    /// More than `Redundancy.mostCopies`, because packets may be forwarded out of order.
+    /// More than the copies of a packet, because packets may be forwarded out of order.
     private static let capacity = 8
 
     /// Each at the place of its number.

@@ -105,6 +105,7 @@ final class StreamTable {
     func removeReceiver(_ id: ReceiverID) {
         guard receiver(id) != nil else { return }
         receivers[id.slot] = nil
+        if recoveredOf == id { forgetRecovered() }
         sources.removeAll { $0.slot == id.slot }
     }
 
@@ -201,12 +202,12 @@ final class StreamTable {
             }
             header = original
         }
-        if let type = stream.own(of: header.payloadType) {
-            guard let own = unwrap(&packet, header, payloadType: type, of: stream) else {
+        if let type = stream.primary(of: header.payloadType) {
+            guard let primary = unwrap(&packet, header, payloadType: type, of: stream) else {
                 dropped.malformed += 1
                 return .nothing
             }
-            header = own
+            header = primary
         }
         switch stream.receive(header, isRetransmission: isRetransmission, now: now, roundTrip: &repairRoundTrip) {
         case .new(let number), .restarted(let number):
@@ -217,7 +218,9 @@ final class StreamTable {
         case .tooOld:
             dropped.tooOld += 1
         }
-        return .nothing
+        // It may still have copies of packets that are missing.
+        guard hasRecovered else { return .nothing }
+        return takeRecovered(&packet, now: now) ?? .nothing
     }
 
     // MARK: Redundancy
@@ -227,9 +230,9 @@ final class StreamTable {
         _ packet: inout PacketBuffer, _ header: RTPHeader, payloadType: UInt8, of stream: IncomingStream
     ) -> RTPHeader? {
         copies.removeAll(keepingCapacity: true)
-        recovered.removeAll()
+        forgetRecovered()
         defer { copies.removeAll(keepingCapacity: true) }
-        guard let own = Redundancy.read(packet, header: header, payloadType: payloadType, copies: &copies) else {
+        guard let primary = Redundancy.read(packet, header: header, payloadType: payloadType, copies: &copies) else {
             return nil
         }
         for copy in copies.reversed() where stream.lacks(copy.sequenceNumber) {
@@ -245,8 +248,7 @@ final class StreamTable {
             }
             recoveredOf = stream.id
         }
-        nextRecovered = 0
-        return Redundancy.unwrap(&packet, header: header, payload: own, payloadType: payloadType)
+        return Redundancy.unwrap(&packet, header: header, payload: primary, payloadType: payloadType)
     }
 
     /// Whether the last packet had copies of missing ones.
@@ -259,15 +261,20 @@ final class StreamTable {
             let bytes = recovered[nextRecovered]
             nextRecovered += 1
             guard let stream = recoveredOf.flatMap({ receiver($0) }), packet.assign(recovered.bytes, bytes.indices),
-                let header = RTPHeader(parsing: packet),
+                let header = RTPHeader(parsing: packet), header.ssrc == stream.ssrc,
                 case .new(let number) = stream.receive(
                     header, isRetransmission: true, now: now, roundTrip: &repairRoundTrip)
             else { continue }
             stream.countRecoveredFromCopy()
             return .media(stream.id, header, StreamPosition(epoch: stream.epoch, number: number))
         }
-        recovered.removeAll()
+        forgetRecovered()
         return nil
+    }
+
+    private func forgetRecovered() {
+        recovered.removeAll()
+        nextRecovered = 0
     }
 
     /// Counts a packet with a bad tag or a repeated number, and reports the total.
@@ -319,6 +326,7 @@ final class StreamTable {
 
     private func bind(_ ssrc: SSRC, to stream: IncomingStream, isRetransmission: Bool) {
         if isRetransmission { stream.retransmissionSSRC = ssrc } else { stream.bind(ssrc) }
+        if !isRetransmission, recoveredOf == stream.id { forgetRecovered() }
         claim(ssrc, stream.id.slot, isRetransmission: isRetransmission)
     }
 

@@ -1,9 +1,11 @@
 /// The share of a stream's packets that will be lost, as the reports of its receiver let expect, and the redundancy that is
 /// worth its bits then. Rises within seconds and sinks slowly, so that neither changes with each report.
 public struct ExpectedLoss: Sendable, Equatable {
-    /// The weight of a report that is above the estimate, and of one below. Receivers report about once a second.
+    /// The weight of a report that is above the estimate, and of one below. A report of fewer packets than `usual`, a second
+    /// of audio, weighs in proportion.
     static let rise = 0.3
     static let fall = 0.1
+    static let usual = 50
     /// A number of copies begins at the first share and ends at the second. Below, in-band FEC mends single losses, and a copy
     /// costs three quarters of the bits.
     static let copies: [(from: Double, until: Double)] = [(0.03, 0.015), (0.08, 0.05)]
@@ -22,11 +24,12 @@ public struct ExpectedLoss: Sendable, Equatable {
 
     public init() {}
 
-    /// Takes the lost share of a report.
-    public mutating func report(_ lost: Double) {
+    /// Takes the lost share of a report, 0...1, and the number of packets that it covers. Ignores a report of none.
+    public mutating func report(_ lost: Double, packets: Int) {
+        guard packets > 0 else { return }
         let lost = min(max(lost, 0), 1)
-        let before = share ?? lost
-        let share = before + (lost - before) * (lost > before ? Self.rise : Self.fall)
+        let weight = min(Double(packets) / Double(Self.usual), 1)
+        let share = share.map { $0 + (lost - $0) * (lost > $0 ? Self.rise : Self.fall) * weight } ?? lost * weight
         self.share = share
         while copies < Self.copies.count, share >= Self.copies[copies].from { copies += 1 }
         while copies > 0, share < Self.copies[copies - 1].until { copies -= 1 }

@@ -19,6 +19,8 @@ public struct ReceptionStatistics: Sendable {
     public let clockRate: UInt32
     private var unwrapper = SequenceUnwrapper()
     private var seen = NumberWindow()
+    /// The numbers of `seen` that repairs alone have filled: their packets may still come.
+    private var repaired = NumberWindow()
     private var base = 0
     private var badNext: SequenceNumber?
     private var received = 0
@@ -61,7 +63,7 @@ public struct ReceptionStatistics: Sendable {
     }
 
     /// Records a packet. A retransmission, with its header restored, fills a gap but counts neither as received nor for
-    /// the jitter, because reports describe the network.
+    /// the jitter, because reports describe the network. If the packet itself comes later, it is a duplicate that counts.
     public mutating func receive(
         _ sequenceNumber: SequenceNumber, timestamp: RTPTimestamp, isRetransmission: Bool = false, now: MonotonicTime
     ) -> Arrival {
@@ -86,12 +88,17 @@ public struct ReceptionStatistics: Sendable {
         }
         if number > highest {
             seen.remove((highest + 1)...number)
+            repaired.remove((highest + 1)...number)
             _ = unwrapper.unwrap(sequenceNumber)
         } else if seen.contains(number) {
+            if !isRetransmission, repaired.contains(number) {
+                repaired.remove(number)
+                count(timestamp, now)
+            }
             return .duplicate
         }
         seen.insert(number)
-        if !isRetransmission { count(timestamp, now) }
+        if isRetransmission { repaired.insert(number) } else { count(timestamp, now) }
         return .new(number)
     }
 
@@ -99,6 +106,7 @@ public struct ReceptionStatistics: Sendable {
         unwrapper = SequenceUnwrapper()
         base = unwrapper.unwrap(sequenceNumber)
         seen.removeAll()
+        repaired.removeAll()
         seen.insert(base)
         badNext = nil
         received = 0

@@ -1,17 +1,15 @@
 /// RED, the payload format for redundant audio (RFC 2198): a packet carries copies of the packets before it in front of its
-/// own payload.
+/// primary payload.
 ///
 /// Copies have timestamps, but no sequence numbers. For Opus, whose packets state their lengths, the numbers follow from
 /// the timestamps: a copy that ends where its successor begins is the packet before that one.
 public enum Redundancy {
-    /// The most copies that a packet of ours carries.
-    public static let mostCopies = 2
     /// The longest copy in bytes, and the longest distance of its timestamp: the fields have 10 and 14 bits.
     public static let longestCopy = 1 << 10 - 1
     public static let longestDistance = 1 << 14 - 1
-    /// The bytes before the payloads: for each copy, and for the packet's own payload.
+    /// The bytes before the payloads: for each copy, and for the primary payload.
     public static let copyHeader = 4
-    public static let ownHeader = 1
+    public static let primaryHeader = 1
     /// The most copies of a packet that are read. Chromium sends up to 9.
     static let mostRead = 16
 
@@ -22,8 +20,8 @@ public enum Redundancy {
         public var timestamp: RTPTimestamp
     }
 
-    /// Reads a packet of RED. Returns the range of its own payload, and adds the copies whose sequence numbers are certain, the
-    /// newest first. Returns nil if a length in the packet overruns, or if its own payload has another type.
+    /// Reads a packet of RED. Returns the range of its primary payload, and adds the copies whose sequence numbers are certain,
+    /// the newest first. Returns nil if a length in the packet overruns, or if its primary payload has another type.
     public static func read(
         _ packet: borrowing PacketBuffer, header: RTPHeader, payloadType: UInt8, copies: inout [Copy]
     ) -> Range<Int>? {
@@ -37,7 +35,7 @@ public enum Redundancy {
             let byte = packet.bytes[place]
             guard byte & 0x80 != 0 else {
                 guard byte & 0x7f == payloadType else { return nil }
-                place += ownHeader
+                place += primaryHeader
                 break
             }
             guard place + copyHeader <= end, copies.count - first < mostRead else { return nil }
@@ -81,24 +79,24 @@ public enum Redundancy {
         copies[first..<(first + certain)].reverse()
     }
 
-    /// Makes a packet of RED one with its own payload alone, without padding. Returns its header.
+    /// Makes a packet of RED one with its primary payload alone, without padding. Returns its header.
     ///
     /// - Parameter payload: the range that `read` returned.
     public static func unwrap(
         _ packet: inout PacketBuffer, header: RTPHeader, payload: Range<Int>, payloadType: UInt8
     ) -> RTPHeader {
         precondition(payload.lowerBound >= header.payloadOffset && payload.upperBound <= packet.count)
-        var own = header
-        own.payloadType = payloadType
-        own.hasPadding = false
-        own.payloadEnd = header.payloadOffset + payload.count
+        var primary = header
+        primary.payloadType = payloadType
+        primary.hasPadding = false
+        primary.payloadEnd = header.payloadOffset + payload.count
         var bytes = packet.bytes.mutableSpan
         let distance = payload.lowerBound - header.payloadOffset
         for index in payload { bytes[unchecked: index - distance] = bytes[unchecked: index] }
-        packet.count = own.payloadEnd
+        packet.count = primary.payloadEnd
         packet.bytes[0] &= ~0x20
-        own.write(into: &packet)
-        return own
+        primary.write(into: &packet)
+        return primary
     }
 }
 

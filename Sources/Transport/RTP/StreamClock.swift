@@ -44,7 +44,9 @@ public struct StreamClock: Sendable {
     }
 
     /// A sender report arrived at `arrival`. `roundTrip` is that to the clock that the report shows, nil if it is unknown.
+    /// Ignores a time of 0, with which a sender states that it has no clock (RFC 3550, section 6.4.1).
     public mutating func report(_ ntp: NTPTime, rtp: RTPTimestamp, arrival: MonotonicTime, roundTrip: TimeInterval?) {
+        guard ntp.rawValue != 0 else { return }
         reported = (ntp, rtp)
         if let roundTrip { sender.add(ntp, arrival: arrival, roundTrip: roundTrip) }
     }

@@ -2,8 +2,8 @@
 ///
 /// It is told, about twice a second, when each track plays the media that was captured at some time. The track that is
 /// ahead gets a hold, and the latest one none. Only differences between the tracks count, so the clocks of the two
-/// machines need not agree, and may drift apart. Without sound, no video is held. A track that begins again within two
-/// seconds, as after a switch, finds the others where they were.
+/// machines need not agree, and may drift apart. Without sound, no video is held, nor for a track that has had no new media
+/// for two seconds. A track that begins again within that time, as after a switch, finds the others where they were.
 ///
 /// Has no clock: the caller tells the times.
 package struct LipSync: Sendable {
@@ -17,9 +17,12 @@ package struct LipSync: Sendable {
         package var hold: Double
         /// Which of the sender's clocks told the capture. Only tracks of the same clock are compared.
         package var clock: Int
+        /// The RTP timestamp of the frame, by which a repetition is known.
+        package var frame: UInt32
 
-        package init(captured: MediaTime, played: MediaTime, hold: Double, clock: Int = 0) {
+        package init(captured: MediaTime, played: MediaTime, hold: Double, clock: Int = 0, frame: UInt32) {
             (self.captured, self.played, self.hold, self.clock) = (captured, played, hold, clock)
+            self.frame = frame
         }
     }
 
@@ -28,7 +31,9 @@ package struct LipSync: Sendable {
         var clock: Int
         /// The latest ages of what it plays, without its hold, in seconds. The newest last.
         var ages: [Double] = []
+        /// When it last had new media, and the frame.
         var toldAt: MediaTime
+        var frame: UInt32?
         var hold = 0.0
         /// When there was something to be together with.
         var pairedAt: MediaTime?
@@ -44,6 +49,8 @@ package struct LipSync: Sendable {
     /// A track of which nothing was heard for so many seconds has stopped.
     private static let lifetime = 2.0
     private static let samples = 3
+    /// Tracks whose ages differ by more seconds have clocks that count from different times.
+    private static let plausible = 5.0
 
     private var tracks: [Int: Track] = [:]
 
@@ -56,11 +63,14 @@ package struct LipSync: Sendable {
             entry.ages = []
             entry.clock = playing.clock
         }
+        guard entry.frame != playing.frame else { return entry.hold }
         entry.toldAt = now
+        entry.frame = playing.frame
         entry.ages.append(playing.played.seconds(since: playing.captured) - playing.hold)
         if entry.ages.count > Self.samples { entry.ages.removeFirst() }
         let others = tracks.filter {
             $0.key != track && $0.value.clock == entry.clock && now.seconds(since: $0.value.toldAt) <= Self.lifetime
+                && abs($0.value.age - entry.age) <= Self.plausible
         }.map(\.value)
         if others.contains(where: { $0.isSound != isSound }) {
             entry.pairedAt = now

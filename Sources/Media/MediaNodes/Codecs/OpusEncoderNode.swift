@@ -1,5 +1,6 @@
 import GStreamerKit
 public import MediaGraph
+import Synchronization
 
 /// Opus in packets of 20 ms. Its in-band error correction repairs single losses without retransmission.
 enum OpusEncoderNode: NodeType {
@@ -30,7 +31,7 @@ enum OpusEncoderNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("opusenc")
         let bitrate = request.integer("bitrate")
-        let leavesSilenceOut = request.flag("dtx")
+        let dtx = request.flag("dtx")
         var plan = NodePlan(request.node)
         // The capturing thread should not encode.
         plan.addQueue(as: "queue", .rawSound, holding: nil)
@@ -39,9 +40,9 @@ enum OpusEncoderNode: NodeType {
             [
                 "bitrate": .integer(bitrate), "inband-fec": true, "frame-size": "20",
                 "packet-loss-percentage": .integer(request.optionalInteger("expected-loss") ?? usualLoss),
-                "dtx": .flag(leavesSilenceOut), "audio-type": "voice",
+                "dtx": .flag(dtx), "audio-type": "voice",
                 // At a constant bitrate, silence would be padded instead of left out.
-                "bandwidth": "fullband", "bitrate-type": leavesSilenceOut ? "constrained-vbr" : "cbr", "complexity": 5,
+                "bandwidth": "fullband", "bitrate-type": dtx ? "constrained-vbr" : "cbr", "complexity": 5,
             ])
         plan.chain(to: MediaFormat(.encodedAudio, "opus", sampleRate: 48_000, channels: 2, bitsPerSecond: bitrate))
         plan.latency = latency
@@ -49,16 +50,38 @@ enum OpusEncoderNode: NodeType {
         return plan
     }
 
-    /// Follows the losses that consumers report, unless the settings state one.
+    /// Follows the highest loss that a consumer reports, unless the settings state one.
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let encoder = instance.element("encoder")
         let isFixed = instance.optionalInteger("expected-loss") != nil
+        let losses = Mutex(ConsumerLosses())
         encoder.source.onUpstreamEvent { [weak encoder] event in
-            guard case .expectedLoss(let percent) = event else { return .pass }
-            if !isFixed { _ = encoder?.trySet("packet-loss-percentage", .integer(min(max(percent, 0), 100))) }
+            guard case .expectedLoss(let source, let percent) = event else { return .pass }
+            let changed = losses.withLock { $0.take(percent, of: source, now: GStreamer.now) }
+            if !isFixed, let changed { _ = encoder?.trySet("packet-loss-percentage", .integer(changed)) }
             return .drop
         }
         return nil
+    }
+}
+
+/// The losses that the consumers of an encoder expect. Each repeats its own about twice a second.
+///
+/// Has no clock: the caller tells the times.
+struct ConsumerLosses {
+    /// A consumer that told nothing for so many seconds has gone.
+    private static let lifetime = 3.0
+
+    private var told: [UInt64: (percent: Int, at: MediaTime)] = [:]
+    private var highest: Int?
+
+    /// Notes the loss that a consumer expects. Returns the highest of all, in percent, or nil if it is the same as before.
+    mutating func take(_ percent: Int, of source: UInt64, now: MediaTime) -> Int? {
+        told[source] = (min(max(percent, 0), 100), now)
+        told = told.filter { now.seconds(since: $0.value.at) <= Self.lifetime }
+        let before = highest
+        highest = told.values.map(\.percent).max()
+        return highest == before ? nil : highest
     }
 }
 
@@ -69,11 +92,11 @@ public struct OpusEncoder: MediaNode {
     /// - Parameters:
     ///   - expectedLossPercent: the expected packet loss, for the error correction. By default, it follows the reports of a
     ///     room's server.
-    ///   - leavesSilenceOut: whether silence is not sent (DTX), but for a packet each 400 ms. False by default.
-    public init(bitrate: Bitrate? = nil, expectedLossPercent: Int? = nil, leavesSilenceOut: Bool? = nil) {
+    ///   - dtx: whether silence is not sent (DTX), but for a packet each 400 ms. False by default.
+    public init(bitrate: Bitrate? = nil, expectedLossPercent: Int? = nil, dtx: Bool? = nil) {
         handle = NodeHandle(
             OpusEncoderNode.kind,
-            ["bitrate": bitrate?.bitsPerSecond, "expected-loss": expectedLossPercent, "dtx": leavesSilenceOut])
+            ["bitrate": bitrate?.bitsPerSecond, "expected-loss": expectedLossPercent, "dtx": dtx])
     }
 
     /// Changes the bitrate.

@@ -94,6 +94,9 @@ private final class SpeakerDevice: SourceDevice {
         /// For lip-sync: how many samples of a channel the audio is longer by, and is to be.
         var held = (now: 0, goal: 0)
         var stretched = StretchedSound()
+        /// From its timestamp until audio is heard, without that hold, in seconds. Nil before the device was asked.
+        var heardAfter: Double?
+        var isAsked = false
     }
 
     /// How much running time a device's pipeline has behind it when it starts, in nanoseconds: audio may be so old.
@@ -104,7 +107,7 @@ private final class SpeakerDevice: SourceDevice {
     private let prefix: String
     private let clock: PipelineClock
     private let state: Mutex<State>
-    /// Applies changes of the delay, which wait for the device's driver.
+    /// Whatever waits for the device's driver: changes of the delay, and questions about it.
     private let changes = DispatchQueue(label: "media.speaker")
 
     init(_ instance: NodeInstance) {
@@ -170,7 +173,7 @@ private final class SpeakerDevice: SourceDevice {
 
     func close() {
         let chain = state.withLock { state in
-            defer { (state.chain, state.source) = (nil, nil) }
+            defer { (state.chain, state.source, state.heardAfter) = (nil, nil, nil) }
             return state.chain
         }
         chain?.pipeline.stop()
@@ -232,10 +235,25 @@ private final class SpeakerDevice: SourceDevice {
         state.withLock { $0.held.goal = Int(seconds * Double(Self.sampleRate)) }
     }
 
-    /// Nil while the device is closed.
+    /// Nil while the device is closed. Never waits for the device's driver: it has what that said after the last call.
     var played: (delay: Double, hold: Double)? {
-        guard state.withLock({ $0.source != nil }), let delay = secondsUntilHeard else { return nil }
-        return (delay, state.withLock { Double($0.held.now) } / Double(Self.sampleRate))
+        let (played, isDue) = state.withLock { state -> ((delay: Double, hold: Double)?, Bool) in
+            guard state.source != nil else { return (nil, false) }
+            defer { state.isAsked = true }
+            let hold = Double(state.held.now) / Double(Self.sampleRate)
+            return (state.heardAfter.map { ($0 + hold, hold) }, !state.isAsked)
+        }
+        if isDue { changes.async { [weak self] in self?.ask() } }
+        return played
+    }
+
+    private func ask() {
+        let (chain, delay) = state.withLock { ($0.source == nil ? nil : $0.chain, $0.delay) }
+        let heardAfter = chain.map { $0.element("sink").secondsUntilHeard ?? delay }
+        state.withLock { state in
+            state.isAsked = false
+            if state.source != nil, state.chain === chain { state.heardAfter = heardAfter }
+        }
     }
 
     /// The graph's latency has changed. Does not block.

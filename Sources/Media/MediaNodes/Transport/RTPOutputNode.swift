@@ -114,8 +114,11 @@ package final class RTPOutputNode: NodeType, RunningNode {
             degradation: degradation, keepsSize: keepsSize)
     }
 
-    /// Lets the encoder of audio prepare its packets for this loss, in percent, unless its settings state one. Any thread.
-    package func expectLoss(percent: Int) { payloader.sink.expectLoss(percent: percent) }
+    /// Lets the encoder of audio prepare its packets for this loss, in percent, for 3 s, unless its settings state one or
+    /// another consumer expects more. Any thread.
+    package func expectLoss(percent: Int) {
+        payloader.sink.expectLoss(percent: percent, source: UInt64(UInt(bitPattern: ObjectIdentifier(self))))
+    }
 
     package func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.rtpOutputs[name] = state.withLock { $0.counts }

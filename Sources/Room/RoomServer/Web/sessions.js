@@ -19,10 +19,11 @@ const leastShare = 0.5;
 // From this lost share of audio on, each packet also carries the one before (RED), until the share is below the second one.
 const redundantFrom = 0.03, redundantUntil = 0.015;
 const redundancyInterval = 1000;
-// A report counts for so much if it has more losses than the average, and if it has less: as for the server's own audio.
-const rise = 0.3, fall = 0.1;
+// A report counts for so much if it has more losses than the average, and if it has less: as for the server's own audio. One of
+// fewer packets than a second has counts for less.
+const rise = 0.3, fall = 0.1, usualPackets = 50;
 // Whether silence is not sent, but for a packet each 400 ms (DTX).
-const leavesSilenceOut = new URLSearchParams(location.search).get("dtx") === "1";
+const dtx = new URLSearchParams(location.search).get("dtx") === "1";
 // A browser may refuse parameters for a while, such as during a negotiation.
 const limitAgainAfter = 1000;
 const limitAttempts = 10;
@@ -194,7 +195,7 @@ export class UpSession extends Session {
     /** The description for the server. With `usedtx`, the server's answer has it too, and then the browser's encoder does it. */
     get #offer() {
         const { sdp } = this.peer.localDescription;
-        return leavesSilenceOut ? sdp.replace(/;useinbandfec=1/g, "$&;usedtx=1") : sdp;
+        return dtx ? sdp.replace(/;useinbandfec=1/g, "$&;usedtx=1") : sdp;
     }
 
     /** Sends RED while the server reports losses of audio. Browsers that cannot choose a codec ignore it. */
@@ -205,18 +206,22 @@ export class UpSession extends Session {
         const report = reports.find(({ type }) => type === "remote-inbound-rtp");
         if (report?.fractionLost === undefined || report.timestamp === line.reported) return;
         line.reported = report.timestamp;
-        const loss = line.loss ?? report.fractionLost;
-        line.loss = loss + (report.fractionLost - loss) * (report.fractionLost > loss ? rise : fall);
+        const sent = reports.find(({ type }) => type === "outbound-rtp")?.packetsSent ?? 0;
+        const weight = Math.min(Math.max(sent - (line.sent ?? 0), 0) / usualPackets, 1);
+        line.sent = sent;
+        line.loss = line.loss === undefined ? report.fractionLost * weight
+            : line.loss + (report.fractionLost - line.loss) * (report.fractionLost > line.loss ? rise : fall) * weight;
         const isRedundant = line.loss >= (line.isRedundant ? redundantUntil : redundantFrom);
         if (isRedundant === (line.isRedundant ?? false)) return;
-        line.isRedundant = isRedundant;
-        this.#limiting = this.#limiting.then(() => this.#setCodec(line)).catch((error) => {
+        this.#limiting = this.#limiting.then(() => this.#setCodec(line, isRedundant)).catch((error) => {
             console.warn("RED not taken:", error);
         });
         await this.#limiting;
     }
 
-    async #setCodec({ transceiver: { sender }, isRedundant }) {
+    /** After a failure, the next report tries again. */
+    async #setCodec(line, isRedundant) {
+        const { sender } = line.transceiver;
         const parameters = sender.getParameters();
         const name = isRedundant ? "audio/red" : "audio/opus";
         const codec = parameters.codecs?.find(({ mimeType }) => mimeType.toLowerCase() === name);
@@ -224,6 +229,7 @@ export class UpSession extends Session {
         const { mimeType, clockRate, channels, sdpFmtpLine } = codec;
         parameters.encodings[0].codec = { mimeType, clockRate, channels, sdpFmtpLine };
         await sender.setParameters(parameters);
+        line.isRedundant = isRedundant;
     }
 
     /** Publishes tracks; a published kind gets the new track in place, with nothing renegotiated. */
