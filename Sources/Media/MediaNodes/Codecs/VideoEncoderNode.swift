@@ -290,8 +290,8 @@ final class VideoEncoderNode: RunningNode {
     }
 
     /// Hides gaps between frames from the encoder.
-    private func evenOut() {
-        let times = Mutex(EvenTimes())
+    private func hideGaps() {
+        let times = Mutex(ConstantRateTimestamps())
         element.sink.watchEvents { event in
             switch event {
             case .segment: times.withLock { $0.beginSegment() }
@@ -303,18 +303,22 @@ final class VideoEncoderNode: RunningNode {
         }
         element.sink.watchBuffers { buffer in
             guard let timestamp = buffer.timestamp else { return }
-            buffer.retime(to: times.withLock { $0.even(timestamp) })
+            let original = ConstantRateTimestamps.Frame(timestamp: timestamp, duration: buffer.duration)
+            let replaced = times.withLock { $0.replace(original) }
+            buffer.retime(to: replaced.timestamp)
+            buffer.setDuration(replaced.duration)
         }
         element.source.watchBuffers { buffer in
             guard let timestamp = buffer.timestamp,
                 let original = times.withLock({ $0.original(of: timestamp) })
             else { return }
-            buffer.move(to: original)
+            buffer.move(to: original.timestamp)
+            buffer.setDuration(original.duration)
         }
     }
 
     private func watch() {
-        if choice.needsEvenTime { evenOut() }
+        if choice.needsConstantRate { hideGaps() }
         let ledger = ledger
         queue.sink.watchEvents { [weak self] event in
             if case .caps(let caps) = event { self?.adapt(to: caps) }
