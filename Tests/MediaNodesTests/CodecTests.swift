@@ -79,16 +79,39 @@ private enum Rounding: NodeType {
 
 /// Leaves out the frames 100 to 110.
 private enum Gap: NodeType {
-    static let frames: Range<UInt64> = 100..<111
+    static let frames = 100..<111
     static let kind = NodeKind(
         "gap", .processor, "Drops some frames for tests", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        outputs: [Port("out", [.rawVideo], encodings: ["I420"])],
+        settings: [
+            SettingContract("duration", .integer(1...12), default: 1, unit: "frames", "Duration of the frame before it")
+        ])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .passing(request) }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let (number, frameCount) = (Counter(), UInt64(instance.integer("duration")))
+        instance.element("pictures").source.onBuffer { buffer in
+            let index = number.next()
+            if index + 1 == frames.lowerBound { buffer.setDuration(frameCount * 40_000_000) }
+            return frames.contains(index) ? .drop : .pass
+        }
+        return nil
+    }
+}
+
+/// Leaves out every other frame.
+private enum Half: NodeType {
+    static let kind = NodeKind(
+        "half", .processor, "Drops half of the frames for tests",
+        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .passing(request) }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let number = Counter()
-        instance.element("pictures").source.onBuffer { _ in frames.contains(UInt64(number.next())) ? .drop : .pass }
+        instance.element("pictures").source.onBuffer { _ in number.next().isMultiple(of: 2) ? .pass : .drop }
         return nil
     }
 }
@@ -322,7 +345,7 @@ extension MediaNodesTests {
 
         @Test("AV1 keeps its bitrate if timestamps are not a whole number of frames apart")
         func unevenTimestamps() async throws {
-            let film = try await Film("av1", bitrate: 300_000, framesPerSecond: 30, isRounded: true)
+            let film = try await Film("av1", bitrate: 300_000, framesPerSecond: 30, through: Node("rounding"))
             try await film.pipeline.start()
             await eventually(within: 60, "5 s") { film.sizes.count >= 150 }
             await film.pipeline.stop()
@@ -331,9 +354,12 @@ extension MediaNodesTests {
             #expect(rate < 400_000)
         }
 
-        @Test("After a gap, frames have the bits of others, and their own times", arguments: ["vp8", "vp9", "h264"])
-        func gap(codec: String) async throws {
-            let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, hasGap: true)
+        @Test(
+            "After a gap, frames have the bits of others, and their own times and durations",
+            arguments: ["vp8", "vp9", "h264"], [1, 12])
+        func gap(codec: String, duration: Int) async throws {
+            let gap = Node("gap", settings: ["duration": .integer(duration)])
+            let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, through: gap)
             try await film.pipeline.start()
             await eventually(within: 60, "6 s") { film.sizes.count >= 150 }
             await film.pipeline.stop()
@@ -341,11 +367,27 @@ extension MediaNodesTests {
             let first = try #require(steps.firstIndex(of: 12 * 40_000_000)) + 1
             #expect(steps.filter { $0 == 40_000_000 }.count == steps.count - 1)
             let sizes = film.sizes.all
-            let rates = [first - 25, first + 1].map { sizes[$0..<$0 + 25].reduce(0, +) * 8 / 1000 }
-            print(codec, "before, first, and after the gap:", rates[0], "kbit/s", sizes[first], rates[1])
+            let rates = [first - 26, first + 1].map { sizes[$0..<$0 + 25].reduce(0, +) * 8 / 1000 }
+            print(
+                codec, "before and after the gap:", rates, "kbit/s;", sizes[first - 1], sizes[first], "bytes next to it"
+            )
             // The scene has changed, but no bits were saved up: with them, these were 15 and 2.7 times as much with VP8.
+            #expect(sizes[first - 1] < rates[0] * 1000 / 8 / 25 * 8)
             #expect(sizes[first] < rates[0] * 1000 / 8 / 25 * 8)
             #expect(rates[1] < rates[0] * 2)
+            #expect(film.durations.all[first - 1] == UInt64(duration) * 40_000_000)
+        }
+
+        @Test("With half of the frames, a frame gets twice the bits, and a keyframe no more than before")
+        func half() async throws {
+            let film = try await Film("vp8", bitrate: 600_000, framesPerSecond: 30, through: Node("half"))
+            try await film.pipeline.start()
+            await eventually(within: 60, "100 frames") { film.sizes.count >= 100 }
+            let element = try #require(film.pipeline.graph.node("encoder")).element("encoder")
+            let (bitrate, keyframe) = (element.integer("target-bitrate"), element.integer("max-intra-bitrate"))
+            await film.pipeline.stop()
+            #expect(abs(bitrate - 1_200_000) < 150_000)
+            #expect(abs(bitrate / 100 * keyframe - 3_600_000) < 40_000)
         }
 
         @Test("The bitrate is kept, and follows a change during encoding", arguments: ["vp9", "av1"])
@@ -394,6 +436,8 @@ private struct Film {
     let sizes = Collected<Int>()
     /// Timestamps of each frame.
     let times = Collected<UInt64>()
+    /// Durations of each frame, 0 for none.
+    let durations = Collected<UInt64>()
     /// Whether the frames wait, for `goesOn`, at the second where the film stops.
     private let isWaiting = AtomicBool()
     private let goesOn = DispatchSemaphore(value: 0)
@@ -401,7 +445,7 @@ private struct Film {
     private let rate: Int
 
     init(
-        _ codec: String, bitrate: Int, framesPerSecond rate: Int, isRounded: Bool = false, hasGap: Bool = false,
+        _ codec: String, bitrate: Int, framesPerSecond rate: Int, through node: Node? = nil,
         stopsAt second: Int? = nil
     ) async throws {
         self.rate = rate
@@ -413,20 +457,22 @@ private struct Film {
                 Chain {
                     Node.file("clip", path: clip)
                     Node.scale(width: 480, framesPerSecond: Double(rate))
-                    if isRounded { Node("rounding") }
-                    if hasGap { Node("gap") }
+                    if let node { node }
                     encoder
                     Node.recorder("recorder", path: path)
                 }
-            }, registry: .builtIn.adding([Rounding.self, Gap.self]))
+            }, registry: .builtIn.adding([Rounding.self, Gap.self, Half.self]))
         let source = try #require(pipeline.graph.node("clip"))
         let node = try #require(pipeline.graph.node("encoder"))
         try source.element("pace").set("sync", false)
         try node.element("queue").set("leaky", "no")
-        let (sizes, times, isWaiting, goesOn, count) = (sizes, times, isWaiting, goesOn, Counter())
+        let (sizes, times, durations, isWaiting, goesOn, count) = (
+            sizes, times, durations, isWaiting, goesOn, Counter()
+        )
         node.element("encoder").source.onBuffer { buffer in
             sizes.append(buffer.byteCount)
             times.append(buffer.timestamp ?? 0)
+            durations.append(buffer.duration ?? 0)
             return .pass
         }
         node.element("queue").source.onBuffer { _ in

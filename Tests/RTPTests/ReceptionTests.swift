@@ -152,10 +152,36 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         let arrival = nacks.receive(11, now: milliseconds(520))
         #expect(arrival == .givenUp(tries: 4, firstAsked: milliseconds(10)))
         if case .givenUp(let tries, let firstAsked) = arrival {
-            roundTrip.answered(tries: tries, firstAsked: firstAsked, now: milliseconds(520))
+            roundTrip.answered(tries: tries, firstAsked: firstAsked, now: milliseconds(520), wasGivenUp: true)
         }
         #expect(roundTrip.estimate.smoothed == .milliseconds(510))
         #expect(nacks.receive(9, now: milliseconds(520)) == .other)
+        #expect(nacks.receive(11, now: milliseconds(530)) == .other, "one packet is one response")
+    }
+
+    @Test func `a packet that was given up is no response when it comes as padding much later`() {
+        for (delay, isResponse) in [(Int64(1400), true), (1600, false), (30_000, false)] {
+            var nacks = NackGenerator()
+            for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
+            for time in Int64(0)..<520 {
+                var lost: [SequenceNumber] = []
+                _ = nacks.collect(into: &lost, now: milliseconds(time), .unknown)
+            }
+            let arrival = nacks.receive(11, now: milliseconds(delay))
+            #expect((arrival != .other) == isResponse, "after \(delay) ms")
+        }
+    }
+
+    @Test func `the response for a packet that was given up lengthens a known round trip by little`() {
+        var roundTrip = RepairRoundTrip()
+        for _ in 0..<50 { roundTrip.answered(tries: 1, firstAsked: milliseconds(0), now: milliseconds(30)) }
+        roundTrip.answered(tries: 1, firstAsked: milliseconds(0), now: milliseconds(1400), wasGivenUp: true)
+        #expect(roundTrip.estimate.smoothed.map { $0 < .milliseconds(50) } == true)
+        // A path that became longer is found soon.
+        for _ in 0..<40 {
+            roundTrip.answered(tries: 1, firstAsked: milliseconds(0), now: milliseconds(800), wasGivenUp: true)
+        }
+        #expect(roundTrip.estimate.timeout.map { $0 > .milliseconds(800) } == true)
     }
 
     @Test("More than 500 missing packets are given up together, without a request")

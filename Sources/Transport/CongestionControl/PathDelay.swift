@@ -16,9 +16,11 @@ public struct PathDelay: Sendable {
     static let smallestChange = TimeInterval.milliseconds(20)
     /// Of a period.
     static let neededPackets = 10
-    /// For so long after an outage, packets have probably taken another way, and periods are shorter.
-    static let returning = TimeInterval.seconds(2)
+    /// For so long after an outage, packets have probably taken another way, and periods are shorter. There are more of them,
+    /// because a queue that other senders keep full is steady for a second, too.
+    static let returning = TimeInterval.seconds(3)
     static let returningPeriod = TimeInterval.milliseconds(250)
+    static let returningPeriods = 8
     static let neededReturningPackets = 5
 
     /// The round trip without the receiver's wait for its report.
@@ -95,15 +97,16 @@ public struct PathDelay: Sendable {
             forgetSteps()
         }
         let isReturning = returnedAt != nil
+        let periods = isReturning ? Self.returningPeriods : Self.periods
         guard var current = step, now < current.end else {
             if let step, step.packets >= (isReturning ? Self.neededReturningPackets : Self.neededPackets) {
                 steps.append(step.least)
-                if steps.count > Self.periods { steps.removeFirst() }
+                if steps.count > periods { steps.removeFirst() }
             } else {
                 steps.removeAll(keepingCapacity: true)
             }
             step = (delay, packets, now + (isReturning ? Self.returningPeriod : Self.period))
-            guard steps.count == Self.periods, let least = steps.min(), let most = steps.max(),
+            guard steps.count == periods, let least = steps.min(), let most = steps.max(),
                 most - least <= Self.steadiness, let leastDelay,
                 least > leastDelay + Self.smallestChange
             else { return }

@@ -162,7 +162,9 @@ final class IncomingStream {
                 counters.recovered += 1
                 if isRetransmission { roundTrip.answered(tries: tries, firstAsked: firstAsked, now: now) }
             case .givenUp(let tries, let firstAsked):
-                if isRetransmission { roundTrip.answered(tries: tries, firstAsked: firstAsked, now: now) }
+                if isRetransmission {
+                    roundTrip.answered(tries: tries, firstAsked: firstAsked, now: now, wasGivenUp: true)
+                }
                 mayRequest = true
             case .other: mayRequest = true
             }

@@ -43,7 +43,8 @@ public struct NackGenerator: Sendable {
         case inOrder
         /// It was missing, and was requested `tries` times, first at `firstAsked`.
         case recovered(tries: Int, firstAsked: MonotonicTime)
-        /// As `recovered`, but it was given up before. Tells how distant the peer is.
+        /// As `recovered`, but it was given up before, and requested within `RepairBounds.longestWait`. Tells how distant
+        /// the peer is.
         case givenUp(tries: Int, firstAsked: MonotonicTime)
         /// It opened a gap, or was not missing.
         case other
@@ -63,9 +64,8 @@ public struct NackGenerator: Sendable {
     public var limits: Limits
     /// Ascending.
     @usableFromInline var missing: [Missing] = []
-    /// The latest packets that were requested and given up. A ring; `nextGivenUp` is the place of the next one.
+    /// The latest packets that were requested and given up, oldest first.
     private var givenUp: [Missing] = []
-    private var nextGivenUp = 0
     private static let rememberedGivenUp = 16
     private var highest: Int?
     /// When the packet with the highest number arrived.
@@ -89,7 +89,6 @@ public struct NackGenerator: Sendable {
         abandonedBefore = abandoned
         missing.removeAll(keepingCapacity: true)
         givenUp.removeAll(keepingCapacity: true)
-        nextGivenUp = 0
         highest = nil
         lowest = nil
     }
@@ -131,7 +130,10 @@ public struct NackGenerator: Sendable {
             return .other
         }
         guard let index = position(of: number) else {
-            guard let late = givenUp.first(where: { $0.number == number }) else { return .other }
+            guard let place = givenUp.firstIndex(where: { $0.number == number }) else { return .other }
+            let late = givenUp.remove(at: place)
+            // Senders repeat packets as padding, too. Such a repeat may come much later.
+            guard now - late.firstAsked <= RepairBounds.longestWait else { return .other }
             return .givenUp(tries: late.tries, firstAsked: late.firstAsked)
         }
         let found = missing.remove(at: index)
@@ -150,12 +152,8 @@ public struct NackGenerator: Sendable {
     }
 
     private mutating func remember(_ entry: Missing) {
-        if givenUp.count < Self.rememberedGivenUp {
-            givenUp.append(entry)
-        } else {
-            givenUp[nextGivenUp] = entry
-        }
-        nextGivenUp = (nextGivenUp + 1) % Self.rememberedGivenUp
+        if givenUp.count == Self.rememberedGivenUp { givenUp.removeFirst() }
+        givenUp.append(entry)
     }
 
     private func position(of number: Int) -> Int? {
@@ -240,4 +238,6 @@ public enum RepairBounds {
     /// A sender repeats no packets older than this. They would be too late for this project's receivers; browsers wait a
     /// little longer.
     public static let longestAge = TimeInterval.seconds(1)
+    /// A response comes no later than this after the first request: a packet of the longest age, delayed a little.
+    static let longestWait = longestAge + TimeInterval.milliseconds(500)
 }

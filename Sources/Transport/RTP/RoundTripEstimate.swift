@@ -44,10 +44,18 @@ public struct RepairRoundTrip: Sendable, Equatable {
     /// Records a response to something requested `tries` times. Only a response to a single request measures the time
     /// exactly (Karn's rule). But while the estimate is shorter than the round trip, everything is requested twice.
     /// Then the time since the first request is used, which is too long at worst, and later responses correct it.
-    public mutating func answered(tries: Int, firstAsked: MonotonicTime, now: MonotonicTime) {
+    ///
+    /// - Parameter wasGivenUp: whether the response came so late that something else may have delayed it.
+    public mutating func answered(
+        tries: Int, firstAsked: MonotonicTime, now: MonotonicTime, wasGivenUp: Bool = false
+    ) {
         guard tries > 0 else { return }
         ambiguous = tries == 1 ? 0 : ambiguous + 1
         guard tries == 1 || estimate.smoothed == nil || ambiguous > Self.toleratedAmbiguity else { return }
-        estimate.add(now - firstAsked)
+        if wasGivenUp {
+            estimate.addDespiteStalls(now - firstAsked)
+        } else {
+            estimate.add(now - firstAsked)
+        }
     }
 }

@@ -53,15 +53,21 @@ import Testing
         #expect(queue(after: 18, delay: longer) < 1)
     }
 
-    @Test func `after an outage, a longer delay is that of the path within two seconds`() {
+    @Test func `after an outage, a longer delay is that of the path within three seconds`() {
         let longer = { (time: Double) in time < 10 ? 20.0 : 75 }
         #expect(queue(after: 10.5, returning: 10, delay: longer) > 54)
-        #expect(queue(after: 11.8, returning: 10, delay: longer) < 1)
+        #expect(queue(after: 12.8, returning: 10, delay: longer) < 1)
         // A queue that drains is none.
         let draining = { (time: Double) in time < 10 ? 20.0 : max(20, 320 - (time - 10) * 150) }
         #expect(queue(after: 11.5, returning: 10, delay: draining) > 60)
         // Nor is one that begins later.
-        #expect(queue(after: 16, returning: 10) { $0 < 12.5 ? 20 : 75 } > 54)
+        #expect(queue(after: 16, returning: 10) { $0 < 13 ? 20 : 75 } > 54)
+    }
+
+    @Test func `after an outage, a queue that another flow keeps full for a second and a half stays a queue`() {
+        let full = { (time: Double) in time < 10 ? 20.0 : time < 11.7 ? 150 : 130 }
+        #expect(queue(after: 11.6, returning: 10, delay: full) > 120)
+        #expect(queue(after: 14, returning: 10, delay: full) > 100)
     }
 
     @Test func `jitter does not hide a longer path`() {

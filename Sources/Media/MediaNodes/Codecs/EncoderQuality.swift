@@ -8,8 +8,7 @@ struct EncoderQuality: Sendable {
     private static let longestStep: UInt64 = 1_000_000_000
     /// Of frames whose format has none.
     private static let usualRate = 30.0
-    /// The weight of the newest interval between frames, the change that counts, and the bounds.
-    private static let paceWeight = 0.05
+    /// The change that counts, and the bounds.
     private static let paceChange = 0.1
     private static let paces = 0.1...2.0
 
@@ -18,7 +17,7 @@ struct EncoderQuality: Sendable {
         /// In bits per second. 0 before the wish is known.
         var bitrate: Int
         var frameShare: Double
-        /// How many frames arrive, relative to the rate of their format.
+        /// How many of the frames that are not skipped on purpose enter the encoder, relative to the rate of their format.
         var pace = 1.0
         /// Nil for the size of the source.
         var size: Size?
@@ -49,8 +48,10 @@ struct EncoderQuality: Sendable {
     /// The time of the frames.
     private var time = MediaTime(nanoseconds: 0)
     private var newest: UInt64?
-    /// The mean time between arriving frames, in nanoseconds, and how many arrive relative to the rate of their format.
-    private var interval: Double?
+    /// The time between arriving frames, in nanoseconds. The pace follows from it and from `frameStep`: the frames for each one
+    /// that enters the encoder, with those that were dropped before it because the encoder was busy.
+    private var interval = MeanSpacing(usual: 1e9 / Self.usualRate)
+    private var frameStep = MeanSpacing(usual: 1)
     private var pace = 1.0
     /// When the frame that is being encoded entered the encoder.
     private var entered: MediaTime?
@@ -126,7 +127,8 @@ struct EncoderQuality: Sendable {
         let size = Size(width: width, height: height)
         guard size != source.size || framesPerSecond != source.framesPerSecond else { return }
         source = (size, framesPerSecond)
-        (interval, pace) = (nil, 1)
+        let rate = framesPerSecond.flatMap { $0 > 0 ? $0 : nil } ?? Self.usualRate
+        (interval, frameStep, pace) = (MeanSpacing(usual: 1e9 / rate), MeanSpacing(usual: 1), 1)
         adaptation.setSource(width: width, height: height, framesPerSecond: framesPerSecond)
         follow()
     }
@@ -168,7 +170,8 @@ struct EncoderQuality: Sendable {
         if let newest, timestamp > newest {
             let step = min(timestamp - newest, Self.longestStep)
             time.nanoseconds += step
-            notePace(Double(step))
+            interval.add(Double(step))
+            updatePace()
         }
         newest = timestamp
         if isResting, isOnDemand || owesKeyframe { return owesKeyframe }
@@ -177,12 +180,10 @@ struct EncoderQuality: Sendable {
         return isAdmitted
     }
 
-    /// A camera delivers fewer frames than its format says if it is dark.
-    private mutating func notePace(_ step: Double) {
-        let nominal = 1e9 / (source.framesPerSecond ?? Self.usualRate)
-        let mean = (interval ?? nominal) * (1 - Self.paceWeight) + step * Self.paceWeight
-        interval = mean
-        let newest = min(max(nominal / mean, Self.paces.lowerBound), Self.paces.upperBound)
+    /// A camera delivers fewer frames than its format says if it is dark, and a busy encoder takes fewer.
+    private mutating func updatePace() {
+        let newest = min(
+            max(1 / (interval.relative * frameStep.relative), Self.paces.lowerBound), Self.paces.upperBound)
         // Each change costs the encoder a new setting.
         if abs(newest / pace - 1) > Self.paceChange { pace = newest }
     }
@@ -191,6 +192,8 @@ struct EncoderQuality: Sendable {
     /// for it.
     mutating func prepareFrame(after dropped: Int, now: MediaTime) -> Target {
         for _ in 0..<dropped { adaptation.dropped() }
+        frameStep.add(Double(dropped + 1))
+        updatePace()
         entered = now
         encoding = adaptation.current
         return target
@@ -214,5 +217,32 @@ struct EncoderQuality: Sendable {
             Int((Double(wish) * step.bitrate).rounded()),
             most: adaptation.isLimitedByNetwork
                 ? wish : Int((Double(wish) * min(1, 2 * step.bitrate)).rounded()))
+    }
+}
+
+/// The mean distance of frames. A gap hardly counts, because its bits would be paid out over the frames that follow, and after
+/// a slow time, the usual distance is back soon.
+private struct MeanSpacing: Sendable {
+    /// The weight of the newest distance.
+    private static let weight = 0.05
+    /// A distance counts as this many means at most, and the mean is this many distances at most.
+    private static let most = 2.0
+    /// After so many distances in a row that are so much shorter than the mean, a slow time has ended.
+    private static let (needed, shorter) = (4, 0.8)
+
+    private let usual: Double
+    private var mean: Double
+    private var short = 0
+
+    init(usual: Double) { (self.usual, mean) = (usual, usual) }
+
+    /// The mean, as a multiple of the usual distance.
+    var relative: Double { mean / usual }
+
+    mutating func add(_ distance: Double) {
+        short = distance <= mean * Self.shorter ? short + 1 : 0
+        mean += (min(distance, mean * Self.most) - mean) * Self.weight
+        let bound = short < Self.needed ? distance * Self.most : distance
+        mean = min(mean, max(usual, bound))
     }
 }

@@ -10,6 +10,8 @@ final class VideoEncoderNode: RunningNode {
     private static let leastRestartDistance = 0.3
     /// Elements take no less.
     private static let leastBitrate = 5000
+    /// The least share of the frames for which an element that counts frames gets a higher bitrate.
+    private static let leastFrames = 0.1
     /// How long `finish` waits for the frames in progress.
     private static let finishLimit = DispatchTimeInterval.milliseconds(300)
 
@@ -251,10 +253,10 @@ final class VideoEncoderNode: RunningNode {
     private func apply(_ target: EncoderQuality.Target, _ applied: inout Applied) throws(MediaError) {
         guard target.bitrate > 0 || quality.withLock({ $0.wish > 0 }) else { return }
         let bitrate = max(Self.leastBitrate, target.bitrate)
-        let share = choice.countsFrames ? max(target.frameShare * target.pace, 0.1) : 1
+        let share = choice.countsFrames ? max(target.frameShare * target.pace, Self.leastFrames) : 1
         if choice.countsFrames, let (property, percent) = choice.keyframeLimit {
             // A frame has more bits if others are skipped. A keyframe has not, because it takes longer to send already.
-            let percent = Int(Double(percent) * min(1, target.frameShare))
+            let percent = target.frameShare > 0 ? Int(Double(percent) * min(1, share)) : 0
             if percent > 0, percent != applied.keyframePercent, element.trySet(property, .integer(percent)) == nil {
                 applied.keyframePercent = percent
             }
@@ -290,8 +292,8 @@ final class VideoEncoderNode: RunningNode {
     }
 
     /// Hides gaps between frames from the encoder.
-    private func evenOut() {
-        let times = Mutex(EvenTimes())
+    private func hideGaps() {
+        let times = Mutex(ConstantRateTimestamps())
         element.sink.watchEvents { event in
             switch event {
             case .segment: times.withLock { $0.beginSegment() }
@@ -303,18 +305,22 @@ final class VideoEncoderNode: RunningNode {
         }
         element.sink.watchBuffers { buffer in
             guard let timestamp = buffer.timestamp else { return }
-            buffer.retime(to: times.withLock { $0.even(timestamp) })
+            let original = ConstantRateTimestamps.Frame(timestamp: timestamp, duration: buffer.duration)
+            let replaced = times.withLock { $0.replace(original) }
+            buffer.retime(to: replaced.timestamp)
+            buffer.setDuration(replaced.duration)
         }
         element.source.watchBuffers { buffer in
             guard let timestamp = buffer.timestamp,
                 let original = times.withLock({ $0.original(of: timestamp) })
             else { return }
-            buffer.move(to: original)
+            buffer.move(to: original.timestamp)
+            buffer.setDuration(original.duration)
         }
     }
 
     private func watch() {
-        if choice.needsEvenTime { evenOut() }
+        if choice.needsConstantRate { hideGaps() }
         let ledger = ledger
         queue.sink.watchEvents { [weak self] event in
             if case .caps(let caps) = event { self?.adapt(to: caps) }

@@ -132,12 +132,12 @@ struct VideoEncoderElement: Sendable {
     /// takes uneven ones for half the rate, which was seen to double the bitrate.
     var needsFineTime: Bool { factory == "av1enc" }
 
-    /// Whether its rate control takes a gap between frames for a lower frame rate: it gets even times.
-    var needsEvenTime: Bool { factory == "vp8enc" || factory == "vp9enc" }
+    /// Whether its rate control takes a gap between frames for a lower frame rate: its timestamps have a constant rate.
+    var needsConstantRate: Bool { factory == "vp8enc" || factory == "vp9enc" }
 
     /// Whether its rate control counts frames instead of time: the bitrate is for the frame rate of the format, however many
     /// frames come.
-    var countsFrames: Bool { factory == "x264enc" || needsEvenTime }
+    var countsFrames: Bool { factory == "x264enc" || needsConstantRate }
 
     /// The property with the most bits of a keyframe in percent of a frame's, and its value if no frames are skipped.
     var keyframeLimit: (name: String, percent: Int)? {
