@@ -58,7 +58,8 @@ struct ServerUnderTest: Sendable {
                     switch findings.count {
                     case 0: "Start it: connectlive serve"
                     case 1: "Pass --service-id and --service-secret of that server."
-                    case _ where "\(error)".hasSuffix("[turn.missing]"): "Pass --turn URL here, or to 'connectlive serve'."
+                    case _ where "\(error)".hasSuffix("[turn.missing]"):
+                        "Pass --turn URL here, or to 'connectlive serve'."
                     default:
                         "Allow TCP and UDP port \(ListenAddress.defaultPort), or those of the server, in the firewall."
                     }
