@@ -59,7 +59,25 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         let keyframe = splice.take(try vp8(3, timestamp: 9000, keyframe: true, pictureID: 20_000), now: time(99))
         #expect(pictureID(keyframe) == 30_002)
         #expect(pictureID(splice.take(try vp8(4, timestamp: 12_000, pictureID: 20_001), now: time(132))) == 30_003)
-        #expect(!splice.hasLeftOutFrames)
+    }
+
+    @Test("Late packets of frames before a keyframe leave the picture ids behind it as they are")
+    func latePacketsAfterKeyframe() throws {
+        var splice = splice()
+        _ = splice.take(try vp8(0, timestamp: 0, keyframe: true, pictureID: 10), now: time(0))
+        #expect(splice.leaveOutPicture(try vp8(1, timestamp: 3000, pictureID: 11)) == nil)
+        #expect(pictureID(splice.take(try vp8(3, timestamp: 6000, pictureID: 12), now: time(66))) == 11)
+        #expect(pictureID(splice.take(try vp8(5, timestamp: 9000, keyframe: true, pictureID: 13), now: time(99))) == 12)
+        // Packets that were overtaken: of the frame that was left out, and of the one behind it.
+        let omitted = try vp8(2, timestamp: 3000, pictureID: 11, isNewest: false)
+        let hasLeftOut = splice.hasLeftOut(omitted)
+        #expect(hasLeftOut)
+        #expect(splice.leaveOutPicture(omitted)?.sequenceNumber == SequenceNumber(101))
+        let late = splice.take(try vp8(4, timestamp: 6000, pictureID: 12, isNewest: false), now: time(100))
+        #expect(pictureID(late) == 11)
+        let rest = splice.take(try vp8(6, timestamp: 9000, pictureID: 13), now: time(101))
+        #expect(pictureID(rest) == 12)
+        #expect(pictureID(splice.take(try vp8(7, timestamp: 12_000, pictureID: 14), now: time(132))) == 13)
     }
 
     @Test("Frames go on with the picture ids after a jump back, too")

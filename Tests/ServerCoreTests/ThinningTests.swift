@@ -103,7 +103,8 @@ struct ThinningTests {
         _ = sendLayers(&thinning, 0..<200, share: 550_000, hasSync: false)
         _ = thinning.end(now: Self.time(200))
         let (early, late) = (
-            thinning.needsKeyframe(now: Self.time(201)), thinning.needsKeyframe(now: Self.time(200) + .seconds(6))
+            thinning.needsKeyframe(now: Self.time(200) + .milliseconds(4900)),
+            thinning.needsKeyframe(now: Self.time(200) + .seconds(6))
         )
         #expect(!early && late)
         let before = sendLayers(&thinning, 200..<400, share: nil, hasSync: false)

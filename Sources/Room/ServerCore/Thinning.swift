@@ -28,20 +28,21 @@ struct Thinning {
     /// Whether the frames before the next keyframe are left out.
     private(set) var isPausing = false
 
-    /// Whether the link carries all of the stream again, and layers have yet to come back.
-    private(set) var isEnding = false
+    /// Since when the link carries all of the stream again. Layers have yet to come back.
+    private var ended: MonotonicTime?
+    var isEnding: Bool { ended != nil }
 
     /// - Parameter bitsPerSecond: the share as a rate of the path
     mutating func setShare(_ bitsPerSecond: Double, now: MonotonicTime) {
         queue.setShare(bitsPerSecond, now: now)
-        isEnding = false
+        ended = nil
     }
 
     /// The link carries all of the stream from now on. Returns whether nothing has to be left out any longer: otherwise layers
     /// come back at frames that depend on no missing ones.
     mutating func end(now: MonotonicTime) -> Bool {
         queue.setShare(nil, now: now)
-        isEnding = true
+        ended = ended ?? now
         return highest == Self.allLayers || isPausing
     }
 
@@ -71,7 +72,9 @@ struct Thinning {
     private func isNext(_ layer: UInt8) -> Bool { ((highest + 1)..<layer).allSatisfy { present >> $0 & 1 == 0 } }
 
     /// Whether to request a keyframe, because no frame of a missing layer depends on the base layer alone.
-    func needsKeyframe(now: MonotonicTime) -> Bool { isEnding && now - changed >= Self.keyframePatience }
+    func needsKeyframe(now: MonotonicTime) -> Bool {
+        ended.map { now - max($0, changed) >= Self.keyframePatience } ?? false
+    }
 
     /// Whether the packet begins a frame for which there is no room. From then on, frames are left out.
     mutating func pauses(

@@ -57,8 +57,11 @@ enum OpusEncoderNode: NodeType {
         let losses = Mutex(ConsumerLosses())
         encoder.source.onUpstreamEvent { [weak encoder] event in
             guard case .expectedLoss(let source, let percent) = event else { return .pass }
-            let changed = losses.withLock { $0.take(percent, of: source, now: GStreamer.now) }
-            if !isFixed, let changed { _ = encoder?.trySet("packet-loss-percentage", .integer(changed)) }
+            losses.withLock { losses in
+                // Consumers of several rooms report on threads of their own. The newest one sets the property last.
+                let changed = losses.take(percent, of: source, now: GStreamer.now)
+                if !isFixed, let changed { _ = encoder?.trySet("packet-loss-percentage", .integer(changed)) }
+            }
             return .drop
         }
         return nil

@@ -84,7 +84,10 @@ async function join(publishes) {
         say("");
         return refuse(problem);
     }
-    history.replaceState(null, "", `?room=${encodeURIComponent(roomName)}`);
+    const address = new URLSearchParams(location.search);
+    address.set("room", roomName);
+    address.delete("join");
+    history.replaceState(null, "", `?${address}`);
     body.dataset.participant = room.id;
     $("title").textContent = roomName;
     setState("joined");

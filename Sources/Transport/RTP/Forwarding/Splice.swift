@@ -62,6 +62,8 @@ public struct Splice: Sendable {
     private var pictureOffset = PictureNumber()
     /// Closes the gaps of the epoch's frames that were left out. Nil as long as none was.
     private var pictures: PictureCompactor?
+    /// The same of frames before the newest keyframe, whose packets may arrive late. Nil if none of those was left out.
+    private var former: (pictures: PictureCompactor, offset: PictureNumber, end: Int)?
     /// The number after the highest sent one, without wrap.
     private var next: Int
     /// Numbers that may be skipped now. Each packet adds one.
@@ -141,25 +143,35 @@ public struct Splice: Sendable {
     /// The packet's new picture ids. Nil for a late packet of a frame that was left out.
     private mutating func picture(of packet: Packet) -> PictureNumber? {
         var picture = packet.payload.picture
+        if let offset = former?.offset, isFormer(packet), let id = packet.payload.pictureID {
+            guard let place = former?.pictures.place(id) else { return nil }
+            picture.id = place
+            return picture &+ offset
+        }
         guard pictures != nil, let id = packet.payload.pictureID else { return picture &+ pictureOffset }
         if !packet.payload.isStart || !packet.isNewest, let place = pictures?.place(id) {
             picture.id = place
             return picture &+ pictureOffset
         }
-        guard packet.isNewest, let last else { return nil }
+        guard packet.isNewest, let last, let pictures else { return nil }
         // A keyframe, on which all later frames depend, or the publisher's ids have begun elsewhere.
-        pictures = nil
+        former = (pictures, pictureOffset, packet.position.number)
+        self.pictures = nil
         pictureOffset = last.picture.next &- picture
         return picture &+ pictureOffset
     }
 
+    /// Whether a packet is of a frame before the newest keyframe.
+    private func isFormer(_ packet: Packet) -> Bool { former.map { packet.position.number < $0.end } ?? false }
+
     /// Whether frames of this epoch were left out.
-    public var hasLeftOutFrames: Bool { pictures != nil }
+    public var hasLeftOutFrames: Bool { pictures != nil || former != nil }
 
     /// Omits a packet of a frame that nothing sent later depends on. Picture ids have no gap either: decoders wait for
     /// missing ones.
     public mutating func leaveOutPicture(_ packet: Packet) -> Numbers? {
         guard state == .flowing, packet.position.epoch == epoch, let id = packet.payload.pictureID else { return nil }
+        guard !isFormer(packet) else { return leaveOut(packet.position, timestamp: packet.timestamp) }
         if pictures == nil { pictures = PictureCompactor(before: id, isLong: packet.payload.hasLongPictureID) }
         pictures?.leaveOut(id)
         return leaveOut(packet.position, timestamp: packet.timestamp)
@@ -167,8 +179,9 @@ public struct Splice: Sendable {
 
     /// Whether a packet belongs to a frame that was left out.
     public mutating func hasLeftOut(_ packet: Packet) -> Bool {
-        guard pictures != nil, packet.position.epoch == epoch, let id = packet.payload.pictureID else { return false }
-        return pictures?.place(id) == nil
+        guard hasLeftOutFrames, packet.position.epoch == epoch, let id = packet.payload.pictureID else { return false }
+        if isFormer(packet) { return former?.pictures.place(id) == nil }
+        return pictures != nil && pictures?.place(id) == nil
     }
 
     /// Omits a packet. If it is too late to close the gap, returns the numbers for an empty packet, because receivers
@@ -215,7 +228,7 @@ public struct Splice: Sendable {
     private mutating func join(_ packet: Packet, _ now: MonotonicTime) {
         start = packet.position.number
         compactor = SequenceCompactor(start: start)
-        pictures = nil
+        (pictures, former) = (nil, nil)
         sequenceOffset = next - start
         if let last {
             if !keepsTime {
