@@ -15,6 +15,8 @@ import TestSupport
                 // Each packet of a frame.
                 for _ in 0..<3 { pictures.leaveOut(id) }
                 #expect(pictures.place(id) == nil)
+                #expect(pictures.hasLeftOut(id))
+                #expect(!pictures.hasLeftOut(UInt16((number + 1) % turn)))
             } else {
                 for _ in 0..<3 { #expect(pictures.place(id) == UInt16(expected % turn)) }
                 expected += 1

@@ -53,9 +53,9 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         let next = splice.take(try vp8(2, timestamp: 6000, pictureID: 30_002), now: time(66))
         #expect(pictureID(next) == 30_001)
         #expect(next?.sequenceNumber == SequenceNumber(101))
-        let hasLeftOut = splice.hasLeftOut(omitted)
-        #expect(hasLeftOut)
+        #expect(splice.hasLeftOut(omitted))
         // Far back, as a restarted payloader's may be.
+        #expect(!splice.hasLeftOut(try vp8(3, timestamp: 9000, pictureID: 20_000)))
         let keyframe = splice.take(try vp8(3, timestamp: 9000, keyframe: true, pictureID: 20_000), now: time(99))
         #expect(pictureID(keyframe) == 30_002)
         #expect(pictureID(splice.take(try vp8(4, timestamp: 12_000, pictureID: 20_001), now: time(132))) == 30_003)
@@ -70,8 +70,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(pictureID(splice.take(try vp8(5, timestamp: 9000, keyframe: true, pictureID: 13), now: time(99))) == 12)
         // Packets that were overtaken: of the frame that was left out, and of the one behind it.
         let omitted = try vp8(2, timestamp: 3000, pictureID: 11, isNewest: false)
-        let hasLeftOut = splice.hasLeftOut(omitted)
-        #expect(hasLeftOut)
+        #expect(splice.hasLeftOut(omitted))
         #expect(splice.leaveOutPicture(omitted)?.sequenceNumber == SequenceNumber(101))
         let late = splice.take(try vp8(4, timestamp: 6000, pictureID: 12, isNewest: false), now: time(100))
         #expect(pictureID(late) == 11)

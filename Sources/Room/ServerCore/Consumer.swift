@@ -251,7 +251,8 @@ final class Consumer {
         let now = peer.loop.now
         let isLeftOut = thinning?.leavesOut(
             temporal, isSync: isSync, of: packet.timestamp, isNewest: packet.isNewest, now: now)
-        guard isLeftOut ?? (!packet.isNewest && splice.hasLeftOut(packet)) else { return false }
+        // The rest of a frame that was left out, too.
+        guard isLeftOut ?? splice.hasLeftOut(packet) else { return false }
         if thinning?.isEnding == false { lastLeftOut = now }
         if thinning?.needsKeyframe(now: now) == true { layer?.requestKeyframe() }
         if let numbers = splice.leaveOutPicture(packet) { send(nil, of: store, marker: marker, numbers) }

@@ -22,10 +22,17 @@ struct PictureCompactor: Sendable {
     /// Leaves a frame out. Call it before `place` of the frame.
     mutating func leaveOut(_ id: UInt16) { _ = compactor.leaveOut(unwrapped(id)) }
 
+    /// Whether the frame was left out.
+    func hasLeftOut(_ id: UInt16) -> Bool { compactor.hasLeftOut(number(of: id)) }
+
     private mutating func unwrapped(_ id: UInt16) -> Int {
-        let step = (Int(id) - newest) & (turn - 1)
-        let number = newest + (step < turn / 2 ? step : step - turn)
+        let number = number(of: id)
         newest = max(newest, number)
         return number
+    }
+
+    private func number(of id: UInt16) -> Int {
+        let step = (Int(id) - newest) & (turn - 1)
+        return newest + (step < turn / 2 ? step : step - turn)
     }
 }

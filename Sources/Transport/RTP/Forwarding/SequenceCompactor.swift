@@ -35,6 +35,11 @@ struct SequenceCompactor: Sendable {
         return nil
     }
 
+    /// Whether the packet was omitted, as far as it is remembered.
+    func hasLeftOut(_ number: Int) -> Bool {
+        number <= highest && number > highest - Self.window && leftOut?.contains(number) == true
+    }
+
     private mutating func advance(to number: Int) {
         leftOut?.remove((highest + 1)...number)
         highest = number

@@ -178,10 +178,9 @@ public struct Splice: Sendable {
     }
 
     /// Whether a packet belongs to a frame that was left out.
-    public mutating func hasLeftOut(_ packet: Packet) -> Bool {
+    public func hasLeftOut(_ packet: Packet) -> Bool {
         guard hasLeftOutFrames, packet.position.epoch == epoch, let id = packet.payload.pictureID else { return false }
-        if isFormer(packet) { return former?.pictures.place(id) == nil }
-        return pictures != nil && pictures?.place(id) == nil
+        return (isFormer(packet) ? former?.pictures : pictures)?.hasLeftOut(id) ?? false
     }
 
     /// Omits a packet. If it is too late to close the gap, returns the numbers for an empty packet, because receivers
