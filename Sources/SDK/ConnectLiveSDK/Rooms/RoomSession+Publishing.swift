@@ -74,18 +74,9 @@ extension RoomSession {
 
     private func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
         // The room may have ended meanwhile.
-        guard let phase = phase(of: media) else { return }
+        guard phase(of: media) != nil else { return }
         own.published(media, as: streams)
-        defer {
-            // Or during this function.
-            if self.phase(of: media) == nil, status != .connected { leave(media) }
-        }
-        if phase == .publishing {
-            tell { $0?.onLocalMediaPublished(localMedia: media) }
-            media.capture.observe(
-                as: self, failed: { [weak self] error in self?.problem(error) },
-                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
-        }
+        var hasOverflowed = false
         let isWanted = state.withLock { state -> Bool? in
             guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
             guard state.publications[index].phase == .publishing else {
@@ -93,9 +84,24 @@ extension RoomSession {
                 return false
             }
             state.publications[index].phase = .published(streams)
+            // Queued under the lock: whoever hears it can unpublish, and the end of the media is not told first.
+            hasOverflowed = !delegate.tell { $0?.onLocalMediaPublished(localMedia: media) }
             return true
         }
-        if isWanted == false { unpublishNow(media, streams) }
+        switch isWanted {
+        case false?: unpublishNow(media, streams)
+        case true?:
+            media.capture.observe(
+                as: self, failed: { [weak self] error in self?.problem(error) },
+                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
+            if hasOverflowed { overflowed() }
+        case nil: break
+        }
+        // Unpublished during this function, or the room has ended.
+        if phase(of: media) == nil {
+            media.capture.stopObserving(as: self)
+            if status != .connected { leave(media) }
+        }
     }
 
     private func changed(_ kind: StreamMedia, of media: LocalMediaSession?, _ event: MediaEvent) {
