@@ -132,6 +132,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
     }
 
     /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.
+    /// The viewer begins with the lowest of them, so that the widest tile comes first.
     @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() async throws {
         let server = try TestServer()
         let page = "\(server.page)?room=r&join=1"
@@ -145,10 +146,10 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             "chromium.py",
             [
                 "--page", page, "--seconds", "30", "--until-expected", "--expect-video-from-others", "1",
-                "--expect-capture-times", "2", "--then-resize", "150:240,600:960,300:480", "--window", "1280x1000",
+                "--expect-capture-times", "2", "--then-resize", "600:960,150:240,300:480", "--window", "1280x1000",
             ], seconds: 150)
         let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
-        #expect(frames == [240, 960, 480], "\(seen)")
+        #expect(frames == [960, 240, 480], "\(seen)")
         _ = try await publisher
     }
 

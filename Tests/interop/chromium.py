@@ -500,8 +500,8 @@ def resize(options, browser):
     for step in options.then_resize.split(","):
         width, expected = map(int, step.split(":"))
         browser.execute_script(RESIZE, width)
-        wait_for(browser, f"{WIDTH} === {expected}", 20)
-        seen.append({"tile": width, "frame": browser.execute_script(WIDTH)})
+        has_come = wait_for(browser, f"{WIDTH} === {expected}", 20)
+        seen.append({"tile": width, "frame": expected if has_come else browser.execute_script(WIDTH)})
     return seen
 
 
