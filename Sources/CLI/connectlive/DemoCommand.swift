@@ -93,7 +93,7 @@ struct DemoCommand: AsyncParsableCommand {
     private func meet(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
         let guest = Guest(endsOnProblem: true)
         let stage = ConnectLive.createRoom(config: config, delegate: guest)
-        stage.connect(roomId: roomName)
+        guest.enter(stage, named: roomName)
         try stage.publish(media)
         let screen = try Screen(title: "connectlive demo", hasWindow: !noWindow)
         let audience = Audience(screen: screen, only: nil)

@@ -110,7 +110,9 @@ final class SubscribeNode: NodeType, RunningNode {
             guard wantsSound, let self else { return nil }
             return .packets(Tap(self, participant, "audio"))
         }
-        let stay = RoomStay(access, options: options) { [weak self] event in self?.handle(event) }
+        let stay = RoomStay(
+            access, options: options, onNews: { [reporter, name] in reporter.warn(name, $0) },
+            onEvent: { [weak self] event in self?.handle(event) })
         self.stay.withLock { $0 = stay }
         Task.detached { [self] in
             do throws(RoomError) {

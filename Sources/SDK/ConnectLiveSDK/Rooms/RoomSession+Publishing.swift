@@ -84,7 +84,7 @@ extension RoomSession {
                 return false
             }
             state.publications[index].phase = .published(streams)
-            // Queued under the lock: whoever hears it can unpublish, and the end of the media is not told first.
+            // Queued under the lock: the delegate can unpublish, and no event about the end of the media comes first.
             hasOverflowed = !delegate.tell { $0?.onLocalMediaPublished(localMedia: media) }
             return true
         }
