@@ -58,7 +58,7 @@ final class SendingControl {
     }
 
     /// The packets that wait, granted or not.
-    var count: Int { pacer.queuedPackets + granted.count }
+    var count: Int { held.count - free.count + granted.count }
     var heldBytes: Int { pacer.queuedBytes }
 
     var nextTimeout: MonotonicTime {
