@@ -12,6 +12,7 @@ final class ScriptedLink: RoomLink {
         case connect(String)
         case disconnect
         case publish
+        case setStream(Int, StreamChange)
         case unpublish([Int])
         case subscribe(Int, StreamView)
         case setView(Int, StreamView)
@@ -74,7 +75,7 @@ final class ScriptedLink: RoomLink {
 
     /// Without starting the capture. Each media gets a video and an audio, numbered from 1.
     func publish(
-        _ capture: LocalCapture, videoExtraValue: String, audioExtraValue: String,
+        _ capture: LocalCapture, video: StreamAttributes, audio: StreamAttributes,
         isWanted: @escaping @Sendable () -> Bool
     ) async throws(RoomError) -> [PublishedStream] {
         let result = await withCheckedContinuation { continuation in
@@ -88,6 +89,8 @@ final class ScriptedLink: RoomLink {
         }
         return [PublishedStream(id: first, isVideo: true), PublishedStream(id: first + 1, isVideo: false)]
     }
+
+    func setStream(_ id: Int, _ change: StreamChange) { add(.setStream(id, change)) }
 
     func unpublish(_ streams: [Int], then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         add(.unpublish(streams), then)

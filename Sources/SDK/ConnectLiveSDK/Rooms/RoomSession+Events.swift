@@ -12,7 +12,8 @@ extension RoomSession {
         case .participantLeft(let info): left(info)
         case .streamPublished(let participant, let info): published(info, by: participant)
         case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
-        case .streamChanged(let participant, let info): changed(info, of: participant)
+        case .streamChanged(let participant, let info, let change):
+            if change.state != nil { changed(info, of: participant) }
         case .qualityChanged(let participant, let stream, let limitation):
             let limitation = limitation.map { VideoLimitation($0) }
             tell { [remotes] delegate in

@@ -56,8 +56,8 @@ extension RoomSession {
         Task { [weak self] in
             do throws(RoomError) {
                 let streams = try await link.publish(
-                    media.capture, videoExtraValue: media.localVideo.extraValue,
-                    audioExtraValue: media.localAudio.extraValue,
+                    media.capture, video: StreamAttributes(extraValue: media.localVideo.extraValue),
+                    audio: StreamAttributes(extraValue: media.localAudio.extraValue),
                     isWanted: { [weak self] in self?.isPublishing(media) ?? false })
                 self?.published(media, as: streams)
             } catch {

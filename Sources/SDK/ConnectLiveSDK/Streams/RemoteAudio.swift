@@ -29,7 +29,7 @@ final class RemoteAudioStream: RemoteAudio {
 
     init(_ info: StreamInfo, owner: String) {
         id = info.id
-        extraValue = info.extraValue
+        extraValue = info.attributes.extraValue
         currentState = Mutex(StreamState(info.state))
         self.owner = owner
     }

@@ -65,7 +65,7 @@ final class RemoteVideoStream: RemoteVideo {
 
     init(_ info: StreamInfo, owner: String) {
         id = info.id
-        extraValue = info.extraValue
+        extraValue = info.attributes.extraValue
         currentState = Mutex(StreamState(info.state))
         self.owner = owner
     }
