@@ -24,6 +24,11 @@ package struct StreamAttributes: Sendable, Hashable {
         self.sort = sort
     }
 
+    /// The change that makes these attributes of others.
+    package func change(from others: StreamAttributes) -> StreamChange {
+        StreamChange(self, state: nil).differing(from: StreamChange(others, state: nil))
+    }
+
     package mutating func apply(_ change: StreamChange) {
         extraValue = change.extraValue ?? extraValue
         isActive = change.isActive ?? isActive
