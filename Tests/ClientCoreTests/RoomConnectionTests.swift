@@ -487,7 +487,7 @@ private final class Client {
         events.compactMap { if case .streamChanged(_, let info, _) = $0 { info.state } else { nil } }
     }
 
-    /// What changed of the others' streams.
+    /// The changes of the others' streams.
     var reported: [StreamChange] {
         events.compactMap { if case .streamChanged(_, _, let change) = $0 { change } else { nil } }
     }

@@ -13,7 +13,7 @@ public protocol LocalVideo: AnyObject, Sendable {
     /// Free text of at most 1024 bytes that all participants see. It may change at any time: the others get
     /// `onRemoteVideoStateChanged`. An `onError` reports that a room does not take it.
     var extraValue: String { get set }
-    /// The place of the video in a composed picture: a weight from 0 to 9, a space, and `crop`, `fit` or `stretch`. `0 crop` by
+    /// The place of the video in a composed recording: a weight from 0 to 9, a space, and `crop`, `fit` or `stretch`. `0 crop` by
     /// default. It may change at any time, like `extraValue`.
     var sort: String { get set }
     /// The id of the first attached view. Empty without one.
