@@ -131,6 +131,14 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect("\(seen)".contains(sentence), "\(seen)")
     }
 
+    @Test func `a page that is muted tells the others, also those that come later`() throws {
+        let server = try TestServer()
+        _ = try run(
+            "chromium.py",
+            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected"]
+                + ["--expect-publishing", "10", "--then-mute"])
+    }
+
     /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.
     /// The viewer begins with the lowest of them, so that the widest tile comes first.
     @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() async throws {

@@ -23,8 +23,8 @@ final class PublishedStream {
     /// The consumers whose links carry all of it.
     private var freeConsumers = 0
     private lazy var limitTimer = loop.makeTimer { [weak self] in self?.reviewLimit() }
-    /// Of the publisher's changes of the state.
-    var statePace = StatePace()
+    /// Of the publisher's changes of the state and the attributes.
+    var changePace = ChangePace()
 
     /// - Parameter sources: one for each layer
     init(_ info: StreamInfo, codec: Codec, participant: String, loop: Loop, sources: [any StreamSource]) {
@@ -53,7 +53,7 @@ final class PublishedStream {
     /// Whether a keyframe may be awaited.
     var isAwaited: Bool { layers.contains(where: \.isAwaited) }
 
-    func set(_ state: StreamState) { info.state = state }
+    func apply(_ change: StreamChange) { info.apply(change) }
 
     func set(_ reduction: StreamQuality.Reason?) { info.reduction = reduction }
 

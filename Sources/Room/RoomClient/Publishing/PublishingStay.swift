@@ -126,7 +126,8 @@ final class PublishingStay: Sendable {
             reporter.warn(
                 name, "Publishing without \(stream.codec.media.rawValue), because that input ended without a frame.")
         }
-        let published = try await engine.publish(filled.map { Publication($0.track(), extraValue: label) })
+        let published = try await engine.publish(
+            filled.map { Publication($0.track(), StreamAttributes(extraValue: label)) })
         all.keep(filled)
         let dropped = all.drop(unfedOf: filled)
         guard !dropped.isEmpty else { return }

@@ -260,8 +260,8 @@ export class UpSession extends Session {
         const published = await this.signalling.request({
             type: "publish",
             sdp: this.#offer,
-            streams: fresh.map(({ mid, sender }) => ({
-                mid, extraValue: sender.track.kind === "video" ? "camera" : "microphone",
+            streams: fresh.map(({ mid, sender: { track } }) => ({
+                mid, extraValue: track.kind === "video" ? "camera" : "microphone", ...track.enabled ? {} : { active: false },
             })),
         });
         await this.remote({ type: "answer", sdp: published.sdp });
@@ -269,6 +269,12 @@ export class UpSession extends Session {
             line.stream = published.streams.find(({ mid }) => mid === line.transceiver.mid)?.stream ?? line.stream;
             await this.#applyLimit(line);
         }
+    }
+
+    /** Tells the others whether a kind is on. It has been muted or not already, also with a server that does not know this. */
+    async setActive(kind, active) {
+        const stream = this.#lines.get(kind)?.stream ?? null;
+        if (stream !== null) await this.signalling.request({ type: "setStream", stream, active });
     }
 
     /** Offers again with other ICE credentials. */

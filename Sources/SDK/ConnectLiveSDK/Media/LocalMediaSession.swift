@@ -17,6 +17,27 @@ final class LocalMediaSession: LocalMedia {
         localAudio = LocalAudioStream(extraValue: options.audioExtraValue, capture: capture)
     }
 
+    struct Attributes {
+        var (video, audio) = (StreamAttributes(), StreamAttributes())
+    }
+
+    var attributes: Attributes {
+        Attributes(video: localVideo.settings.attributes, audio: localAudio.settings.attributes)
+    }
+
+    /// See `StreamSettings.observe`.
+    func observeSettings(
+        as room: AnyObject, changed: @escaping @Sendable () -> Void, refused: @escaping @Sendable (RoomError) -> Void
+    ) {
+        for settings in [localVideo.settings, localAudio.settings] {
+            settings.observe(as: room, changed: changed, refused: refused)
+        }
+    }
+
+    func stopObservingSettings(as room: AnyObject) {
+        for settings in [localVideo.settings, localAudio.settings] { settings.stopObserving(as: room) }
+    }
+
     deinit {
         let capture = capture
         Task.detached { await capture.stop() }
