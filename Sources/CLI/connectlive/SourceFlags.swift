@@ -162,11 +162,12 @@ struct SourceFlags: ParsableArguments {
         } else if let chosenCamera {
             options.source = .camera
             options.cameraDevice = chosenCamera == "auto" ? nil : chosenCamera
+            options.position = .unspecified
             options.cameraControls = controls
             // Nobody sees himself here, and the viewers want to read what they see.
             options.isMirror = false
         } else {
-            options.source = .testPattern
+            options.usesTestPattern = true
         }
         options.microphone =
             switch mic {

@@ -9,7 +9,7 @@ final class LocalMediaSession: LocalMedia {
     var video: any LocalVideo { localVideo }
     var audio: any LocalAudio { localAudio }
     var isMirror: Bool { capture.requested.isMirrored }
-    var position: CameraPosition { capture.requested.camera.flatMap(CameraPosition.init) ?? .unspecified }
+    var position: CameraPosition { LocalMediaOptions(capture.requested).position }
 
     init(_ options: LocalMediaOptions) {
         capture = LocalCapture(options.request)
@@ -60,7 +60,8 @@ final class LocalMediaSession: LocalMedia {
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws {
         try await update { options in
             options.source = .camera
-            options.cameraDevice = position == .unspecified ? nil : position.rawValue
+            options.position = position
+            options.cameraDevice = position == .unspecified ? nil : position.name
             options.isMirror = isMirror
         }
     }
