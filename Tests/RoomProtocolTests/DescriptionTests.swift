@@ -22,7 +22,7 @@ import Testing
         #expect(try DownDescription.receivers(in: parsed) == pool())
     }
 
-    @Test func `an answer accepts both video codecs and their RTX on every video receiver`() throws {
+    @Test func `an answer accepts all video codecs and their RTX on every video receiver`() throws {
         let offer = try SessionDescription(
             parsing: DownDescription.offer(
                 sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server"
@@ -30,8 +30,8 @@ import Testing
         let answer = try SessionDescription(
             parsing: DownDescription.answer(to: offer, sessionID: 2, transport: transport).serialized())
         let codecs = NegotiatedCodec.all(in: try #require(answer[mid: "1"]))
-        #expect(codecs.map(\.codec) == [.vp8, .h264])
-        #expect(codecs.map(\.retransmissionPayloadType) == [97, 99])
+        #expect(codecs.map(\.codec) == [.vp8, .h264, .vp9])
+        #expect(codecs.map(\.retransmissionPayloadType) == [97, 99, 101])
         #expect(answer[mid: "0"]?.direction == .recvonly)
     }
 

@@ -23,12 +23,14 @@ package struct StreamInfo: Codable, Sendable, Equatable {
     /// Unique in the server's lifetime.
     package var id: Int
     package var media: StreamMedia
-    /// `VP8`, `H264` or `opus`.
+    /// `VP8`, `VP9`, `H264` or `opus`.
     package var codec: String
     /// Free text of the publisher.
     package var extraValue: String
-    /// How many layers of simulcast it has. 1 without simulcast.
+    /// How many layers it has, of simulcast or spatial ones. 1 without.
     package var layers: Int
+    /// Whether its layers come in the same packets (SVC). For the server alone.
+    package var isScalable = false
     package var state: StreamState
     /// Why its publisher sends it worse than it could. For the server alone.
     package var reduction: StreamQuality.Reason?
@@ -163,10 +165,13 @@ package struct Publish: Codable, Sendable, Equatable {
     package struct Stream: Codable, Sendable, Equatable {
         package var mid: String
         package var extraValue: String?
+        /// How many spatial layers of VP9 it may send under one SSRC. Nil means one.
+        package var spatialLayers: Int?
 
-        package init(mid: String, extraValue: String? = nil) {
+        package init(mid: String, extraValue: String? = nil, spatialLayers: Int? = nil) {
             self.mid = mid
             self.extraValue = extraValue
+            self.spatialLayers = spatialLayers
         }
     }
     package var sdp: String
