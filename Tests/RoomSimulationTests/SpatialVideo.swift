@@ -232,6 +232,7 @@ final class SpatialViewer: IncomingSink {
         let hasBase = spatial == 0 || decoded[spatial - 1].contains(frame)
         guard hasBase, isKeyframe || decoded[spatial].contains(frame &- distance) else { return undecodable += 1 }
         decoded[spatial].insert(frame)
-        current?.picture.spatial = max(current?.picture.spatial ?? 0, spatial)
+        let before = current?.picture.spatial ?? 0
+        current?.picture.spatial = max(before, spatial)
     }
 }

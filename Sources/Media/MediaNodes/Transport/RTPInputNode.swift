@@ -206,6 +206,11 @@ package final class RTPInputNode: NodeType, RunningNode {
     package func finish() { isRunning.lower() }
 
     package func push(_ packet: RawSpan) {
+        if encoding == "vp9", let joined = joiningSpatialLayers(packet) { return take(joined.span.bytes) }
+        take(packet)
+    }
+
+    private func take(_ packet: RawSpan) {
         let time = isRunning.value && source.waiting < capacity ? pipeline.value?.runningTime : nil
         state.withLock { state in
             state.counts.packetsReceived += 1

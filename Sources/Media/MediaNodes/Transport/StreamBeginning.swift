@@ -63,6 +63,24 @@ private func beginsVP9Keyframe(_ payload: RawSpan) -> Bool {
     return payload.byteCount > place && payload.byte(at: place) & 0x0e == 0
 }
 
+/// A copy of a packet of VP9 that begins the frame of a higher spatial layer, without the bit that says so. Nil for any other
+/// packet. GStreamer's depayloader passes a picture on as one buffer, and drops the first frames of it at such a bit.
+func joiningSpatialLayers(_ packet: RawSpan) -> [UInt8]? {
+    guard let start = payloadStart(of: packet), start < packet.byteCount else { return nil }
+    let descriptor = packet.byte(at: start)
+    let (hasPictureID, hasLayers, isFirst) = (0x80, 0x20, 0x08) as (UInt8, UInt8, UInt8)
+    guard descriptor & isFirst != 0, descriptor & hasLayers != 0 else { return nil }
+    var place = start + 1
+    if descriptor & hasPictureID != 0 {
+        guard packet.byteCount > place else { return nil }
+        place += packet.byte(at: place) & 0x80 != 0 ? 2 : 1
+    }
+    guard packet.byteCount > place, packet.byte(at: place) & 0x0e != 0 else { return nil }
+    var copy = (0..<packet.byteCount).map { packet.byte(at: $0) }
+    copy[start] &= ~isFirst
+    return copy
+}
+
 /// A sequence parameter set, alone or first of an aggregate: RFC 6184, sections 5.4 and 5.7.1. Senders put it before each
 /// keyframe.
 private func beginsH264Parameters(_ payload: RawSpan) -> Bool {
