@@ -15,7 +15,7 @@ private func rtp(_ payload: [UInt8]) -> PacketBuffer {
 
 /// A keyframe's header of 320x180, profile 0.
 private let keyframe: [UInt8] = [0x82, 0x49, 0x83, 0x42, 0x00, 0x13, 0xf0, 0x0b, 0x30, 0]
-/// Three spatial layers of 160x90, 320x180 and 640x360, and a group of four pictures in three temporal layers.
+/// Three spatial layers of 160x90, 320x180 and 640x360, and a group of four frames in three temporal layers.
 private let structure: [UInt8] = [
     0x58, 0, 160, 0, 90, 1, 64, 0, 180, 2, 128, 1, 104, 4, 0x14, 4, 0x54, 1, 0x34, 2, 0x54, 1,
 ]
@@ -43,7 +43,7 @@ private let structure: [UInt8] = [
         #expect(read.pictureID == 0x23 && !read.isLongPictureID)
         #expect(read.isFlexible && read.tl0PictureIndex == nil && read.temporalLayer == 1)
         #expect(read.length == 6)
-        #expect(descriptor([0xfc, 0x23, 0x20, 0x03, 0x05, 0x07, 0x09, 0x86]) == nil, "four pictures")
+        #expect(descriptor([0xfc, 0x23, 0x20, 0x03, 0x05, 0x07, 0x09, 0x86]) == nil, "four frames")
         #expect(descriptor([0x7c, 0x20, 0x02, 0x86]) == nil, "references without a picture id")
     }
 
@@ -73,7 +73,7 @@ private let structure: [UInt8] = [
     @Test func `only the first packet of the lowest spatial layer of a keyframe counts as one`() {
         #expect(descriptor([0x08] + keyframe)?.isKeyframeStart == true)
         #expect(descriptor([0x00] + keyframe)?.isKeyframeStart == false, "not the first packet")
-        #expect(descriptor([0x48] + keyframe)?.isKeyframeStart == false, "depends on earlier pictures")
+        #expect(descriptor([0x48] + keyframe)?.isKeyframeStart == false, "depends on earlier frames")
         #expect(descriptor([0x28, 0x02, 0x00] + keyframe)?.isKeyframeStart == false, "a higher spatial layer")
         #expect(descriptor([0x28, 0x00, 0x00] + keyframe)?.isKeyframeStart == true)
         #expect(descriptor([0x08, 0x86])?.isKeyframeStart == false, "the frame's header says that it is none")
@@ -157,7 +157,7 @@ private let structure: [UInt8] = [
         let next = splice.take(try packet(2, timestamp: 6000, pictureID: 12, tl0: 4), now: time(66))
         #expect(next?.sequenceNumber == SequenceNumber(101))
         #expect(rewrite(next)?.pictureID ?? 12 == 12 && rewrite(next)?.tl0PictureIndex ?? 4 == 4)
-        // The rest of the picture, late.
+        // The rest of the frame, late.
         #expect(splice.hasLeftOut(omitted))
         let keyframe = splice.take(
             try packet(3, timestamp: 9000, pictureID: 13, tl0: 5, isKeyframe: true), now: time(99))

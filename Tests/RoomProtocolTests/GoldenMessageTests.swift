@@ -41,6 +41,10 @@ import Testing
             #"{"id":1,"sdp":"v=0","streams":[{"extraValue":"camera","mid":"0"},{"mid":"1"}],"type":"publish"}"#,
             .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", extraValue: "camera"), .init(mid: "1")]))
         ),
+        (
+            #"{"id":1,"sdp":"v=0","streams":[{"mid":"0","spatialLayers":3}],"type":"publish"}"#,
+            .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", spatialLayers: 3)]))
+        ),
         (#"{"id":1,"streams":[7,8],"type":"unpublish"}"#, .unpublish(StreamReferences(streams: [7, 8]))),
         (
             #"{"id":1,"state":"waiting","stream":7,"text":"camera unplugged","type":"setStreamState"}"#,

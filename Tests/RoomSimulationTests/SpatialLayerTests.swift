@@ -80,7 +80,8 @@ struct SpatialLayerTests {
         #expect((stage.camera?.keyframes ?? 0) < 12)
     }
 
-    @Test func `a view asks for a lower layer, which begins without a keyframe, and for a higher one, with one`() throws {
+    @Test func `a view asks for a lower layer, which begins without a keyframe, and for a higher one, with one`() throws
+    {
         let stage = Stage()
         let viewer = stage.viewers[0]
         stage.begin { [simulation = stage.simulation] video in

@@ -9,7 +9,7 @@ import RoomProtocol
 
 /// A browser that publishes VP9 with three spatial layers, each with three temporal ones, under one SSRC (RFC 9628).
 ///
-/// A frame depends on one of its own spatial layer, and on that of the layer below in the same picture. Nothing is encoded.
+/// A layer frame depends on an earlier one of its spatial layer, and on the one below it. Nothing is encoded.
 final class SpatialCamera {
     static let framesPerSecond = 25
     static let temporalLayers = 3
@@ -38,7 +38,8 @@ final class SpatialCamera {
         sender = peer.addSender(
             SenderConfiguration(
                 ssrc: SSRC(700), retransmissionSSRC: SSRC(701), clockRate: 90000,
-                retransmissionPayloadTypes: [Codec.vp9.payloadType: Codec.vp9.payloadType + 1], mid: "0", history: 1024))
+                retransmissionPayloadTypes: [Codec.vp9.payloadType: Codec.vp9.payloadType + 1], mid: "0", history: 1024)
+        )
         peer.onEvent = { [unowned self] in handle($0) }
         connection.onServerMessage = { [unowned self] in receive($0) }
     }
@@ -104,7 +105,7 @@ final class SpatialCamera {
             var bytes: [UInt8] = [
                 0xa0 | (isKeyframe ? 0 : 0x40) | (isFirst ? 8 : 0) | (isLast ? 4 : 0) | (hasStructure ? 2 : 0),
                 0x80 | UInt8(pictureID >> 8), UInt8(pictureID & 0xff),
-                // A picture of the highest temporal layer is none behind which others could follow.
+                // A frame of the highest temporal layer is none behind which others could follow.
                 place.layer << 5 | (place.layer < 2 ? 0x10 : 0) | UInt8(layer) << 1 | (layer > 0 ? 1 : 0), tl0,
             ]
             if hasStructure {
@@ -135,7 +136,7 @@ final class SpatialCamera {
     }
 }
 
-/// A decoder of such a video: it counts the pictures that it shows, and the frames that it could not decode.
+/// A decoder of such a video: it counts the frames that it shows, and the layer frames that it could not decode.
 final class SpatialViewer: IncomingSink {
     struct Picture {
         var id: UInt16
@@ -158,10 +159,10 @@ final class SpatialViewer: IncomingSink {
     private var decoded: [Set<UInt32>] = [[], [], []]
     private var current: (picture: Picture, frame: UInt32)?
     private(set) var pictures: [Picture] = []
-    /// Whole frames that depend on one that did not come.
+    /// Whole layer frames that depend on one that did not come.
     private(set) var undecodable = 0
     private(set) var incomplete = 0
-    /// Pictures whose last packet had no marker.
+    /// Frames whose last packet had no marker.
     private(set) var unmarked = 0
     private(set) var lost = 0
 
@@ -173,7 +174,7 @@ final class SpatialViewer: IncomingSink {
     func fill(_ statistics: inout RoomStatistics.Received) {}
     func end() {}
 
-    /// The highest spatial layer of the newest picture.
+    /// The highest spatial layer of the newest frame.
     var layer: Int? { pictures.last?.spatial }
 
     func receive(_ packet: Span<UInt8>) {

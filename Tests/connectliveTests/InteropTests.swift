@@ -181,7 +181,9 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             $0["participant"] as? String == published["participant"] as? String
         }
         #expect((video?["framesRendered"] as? Int ?? 0) > 100, "\(String(describing: video))")
-        #expect(video?["codec"] as? String ?? "VP9" == "VP9" && video?["width"] as? Int == 960, "\(String(describing: video))")
+        #expect(
+            video?["codec"] as? String ?? "VP9" == "VP9" && video?["width"] as? Int == 960,
+            "\(String(describing: video))")
     }
 
     @Test func `a browser plays sound and picture together, though the network delays the picture`() throws {

@@ -53,7 +53,8 @@ enum DegradationFlag: String, ExpressibleByArgument, CaseIterable {
 struct EncodingFlags: ParsableArguments {
     @Option(
         help:
-            "Video codec: vp8, h264 or vp9 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8).")
+            "Video codec: vp8, h264 or vp9 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8)."
+    )
     var codec: CodecFlag?
 
     @Option(

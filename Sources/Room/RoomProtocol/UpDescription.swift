@@ -120,7 +120,9 @@ package enum UpDescription {
                 .publishRefused,
                 "The m-line '\(mid)' offers \(offered.isEmpty ? "no codec" : offered.joined(separator: ", ")). Offer "
                     + (media.kind == .audio
-                        ? "opus." : "VP8, VP9 of profile 0, or H264 of the baseline profile up to level 5.2 with packetization mode 1."))
+                        ? "opus."
+                        : "VP8, VP9 of profile 0, or H264 of the baseline profile up to level 5.2 with packetization mode 1.")
+            )
         }
         let layers = try layers(of: media)
         // The SSRCs of layers are those of their rids.

@@ -164,11 +164,11 @@ final class Consumer {
         new.consumerBegins()
     }
 
-    /// Whether it can go on with another spatial layer of its stream: at the beginning of a picture with a lower one, and with
+    /// Whether it can go on with another spatial layer of its stream: at the beginning of a frame with a lower one, and with
     /// a higher one at a keyframe, unless older packets are yet to be sent.
     func canMove(to new: StreamLayer, isKeyframe: Bool) -> Bool { isLower(new) || isKeyframe && replay == nil }
 
-    /// A picture begins with which it goes on with another spatial layer. All numbers stay those of one stream.
+    /// A frame begins with which it goes on with another spatial layer. All numbers stay those of one stream.
     func move(to new: StreamLayer) {
         layer?.remove(self)
         layer = new

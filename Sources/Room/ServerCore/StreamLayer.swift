@@ -17,7 +17,7 @@ final class StreamLayer {
     @exclusivity(unchecked) private var upper: [StreamLayer] = []
     /// Whether it is one of several layers in the same packets.
     @exclusivity(unchecked) private(set) var isSpatial = false
-    /// The timestamp of the newest picture, if it has spatial layers.
+    /// The timestamp of the newest frame, if it has spatial layers.
     @exclusivity(unchecked) private var picture: RTPTimestamp?
     /// Those that get its packets, in any order.
     @exclusivity(unchecked) private(set) var consumers: [Consumer] = []
@@ -238,7 +238,7 @@ final class StreamLayer {
         }
     }
 
-    /// A picture begins with the packet: those that wait for a lower layer go on with it, and at a keyframe those that wait
+    /// A frame begins with the packet: those that wait for a lower layer go on with it, and at a keyframe those that wait
     /// for a higher one, too.
     private func beginPicture(_ payload: PayloadDescriptor, _ timestamp: RTPTimestamp) {
         guard payload.beginsFrame, timestamp != picture else { return }
@@ -254,16 +254,16 @@ final class StreamLayer {
         joining.removeAll { joined in ready.contains { $0 === joined } }
     }
 
-    /// Whether its subscribers get the frame of which this is a packet. They get no frames of higher spatial layers.
+    /// Whether its subscribers get the layer frame of which this is a packet. They get none of higher spatial layers.
     func has(_ payload: PayloadDescriptor) -> Bool { !isSpatial || payload.spatialLayer <= index }
 
-    /// The marker of a packet for the layer's subscribers: it ends the last frame of a picture that they get (RFC 9628,
+    /// The marker of a packet for the layer's subscribers: it ends the last layer frame that they get (RFC 9628,
     /// section 4.1).
     func marker(_ marker: Bool, of payload: PayloadDescriptor) -> Bool {
         marker || isSpatial && payload.spatialLayer == index && payload.endsFrame
     }
 
-    /// Passes a packet to those whose layer has its frame. The others get the picture without it. Returns whether somebody
+    /// Passes a packet to those whose layer has its layer frame. The others get the frame without it. Returns whether somebody
     /// waits for a keyframe.
     private func pass(
         _ payload: Int, of store: PacketStore, _ header: RTPHeader, _ arrived: Splice.Packet, now: MonotonicTime

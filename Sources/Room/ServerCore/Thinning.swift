@@ -68,8 +68,8 @@ struct Thinning {
         }
     }
 
-    /// Behind a picture of this layer, those of higher ones depend on none of them before it. So the next layer comes back
-    /// there, if the picture itself is sent.
+    /// Behind a frame of this layer, those of higher ones depend on none of them before it. So the next layer comes back
+    /// there, if the frame itself is sent.
     mutating func bringsBackLayer(above layer: UInt8, isNewest: Bool, now: MonotonicTime) {
         guard isNewest, highest != Self.allLayers, layer <= highest, !isPausing, now - changed >= Self.patience,
             queue.wait(now: now) ?? .zero <= Self.shortest

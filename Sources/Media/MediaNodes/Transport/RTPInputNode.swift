@@ -65,7 +65,8 @@ package final class RTPInputNode: NodeType, RunningNode {
         "rtp-input", .transport, "Receives RTP packets from the program, in any order, and assembles frames",
         outputs: [Port("out", [.encodedVideo, .encodedAudio], encodings: ["vp8", "vp9", "h264", "opus"])],
         settings: [
-            SettingContract("codec", .choice(["vp8", "vp9", "h264", "opus"]), isRequired: true, "Codec of the packets"),
+            SettingContract(
+                "codec", .choice(["vp8", "vp9", "h264", "opus"]), isRequired: true, "Codec of the packets"),
             SettingContract("payload-type", .integer(0...127), default: 96, "RTP payload type"),
             SettingContract(
                 "latency", .integer(0...5000), unit: "ms",

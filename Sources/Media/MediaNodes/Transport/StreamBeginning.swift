@@ -48,7 +48,7 @@ private func beginsVP8Keyframe(_ payload: RawSpan) -> Bool {
     return payload.byteCount > place && payload.byte(at: place) & 0x01 == 0
 }
 
-/// The payload descriptor (RFC 9628, section 4.2) names the first packet of a frame that depends on no earlier picture, and
+/// The payload descriptor (RFC 9628, section 4.2) names the first packet of a frame that depends on no earlier one, and
 /// of the lowest spatial layer.
 private func beginsVP9Keyframe(_ payload: RawSpan) -> Bool {
     let descriptor = payload.byte(at: 0)
@@ -63,8 +63,8 @@ private func beginsVP9Keyframe(_ payload: RawSpan) -> Bool {
     return payload.byteCount > place && payload.byte(at: place) & 0x0e == 0
 }
 
-/// A copy of a packet of VP9 that begins the frame of a higher spatial layer, without the bit that says so. Nil for any other
-/// packet. GStreamer's depayloader passes a picture on as one buffer, and drops the first frames of it at such a bit.
+/// A copy of a packet of VP9 that begins a layer frame above the lowest spatial layer, without the bit that says so. Nil for any other
+/// packet. GStreamer's depayloader passes all layer frames on as one buffer, and drops the first ones at such a bit.
 func joiningSpatialLayers(_ packet: RawSpan) -> [UInt8]? {
     guard let start = payloadStart(of: packet), start < packet.byteCount else { return nil }
     let descriptor = packet.byte(at: start)

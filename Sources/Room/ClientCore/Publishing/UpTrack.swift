@@ -75,13 +75,13 @@ extension UpSession {
             nextSequenceNumber = first
         }
 
-        /// The next packets are those of another picture.
+        /// The next packets are those of another frame.
         func beginPicture() {
             pictures.beginFrame()
             vp9Pictures.beginFrame()
         }
 
-        /// Gives a packet the ids of its picture, if the codec has some.
+        /// Gives a packet the ids of its frame, if the codec has some.
         func number(_ packet: inout PacketBuffer, _ header: RTPHeader, as codec: Codec) {
             switch codec {
             case .vp8: pictures.number(&packet, header: header)

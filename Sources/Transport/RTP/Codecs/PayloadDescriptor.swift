@@ -66,11 +66,11 @@ public enum PayloadDescriptor: Sendable, Equatable {
         }
     }
 
-    /// Whether the ids of pictures that are left out stay free. A receiver of VP9 finds the pictures that a picture depends
+    /// Whether the ids of frames that are left out stay free. A receiver of VP9 finds the frames that a frame depends
     /// on by the difference of their ids, and which layer a missing one had (RFC 9628, section 4.2).
     var keepsPictureGaps: Bool { if case .vp9 = self { true } else { false } }
 
-    /// The temporal layer of a packet that may be left out with its picture, and whether the picture depends on the base
+    /// The temporal layer of a packet that may be left out with its frame, and whether the frame depends on the base
     /// layer alone (RFC 7741, section 4.2). Nil for the base layer, and without layers.
     public var higherLayer: (temporal: UInt8, isSync: Bool)? {
         switch self {
@@ -84,22 +84,22 @@ public enum PayloadDescriptor: Sendable, Equatable {
         }
     }
 
-    /// The temporal layer of a picture behind which those of higher layers depend on none of them before it (RFC 9628,
-    /// section 4.2). Nil for any other picture.
+    /// The temporal layer of a frame behind which those of higher layers depend on none of them before it (RFC 9628,
+    /// section 4.2). Nil for any other frame.
     public var switchingPoint: UInt8? {
         guard case .vp9(let descriptor) = self, descriptor.isSwitchingPoint else { return nil }
         return descriptor.temporalLayer
     }
 
-    /// The spatial layer of the packet's frame, which is one of a picture. 0 for a codec or packet without them.
+    /// The spatial layer of the packet's layer frame. 0 for a codec or packet without them.
     public var spatialLayer: Int {
         if case .vp9(let descriptor) = self { Int(descriptor.spatialLayer) } else { 0 }
     }
 
-    /// Whether the frame of one spatial layer ends with the packet, as far as the packet tells.
+    /// Whether a layer frame ends with the packet, as far as the packet tells.
     public var endsFrame: Bool { if case .vp9(let descriptor) = self { descriptor.isEndOfFrame } else { false } }
 
-    /// Whether the frame of one spatial layer begins with the packet, as far as the packet tells.
+    /// Whether a layer frame begins with the packet, as far as the packet tells.
     public var beginsFrame: Bool { if case .vp9(let descriptor) = self { descriptor.isStartOfFrame } else { false } }
 
     /// The patch that changes the payload's picture ids. Nil if it has none.

@@ -18,26 +18,26 @@ public struct VP9PayloadDescriptor: Sendable, Equatable {
     /// says that it is one.
     public private(set) var isKeyframeStart = false
 
-    /// Whether the frame depends on earlier pictures (P).
+    /// Whether the frame depends on earlier frames (P).
     public var isInterPicture: Bool { flags & 0x40 != 0 }
     /// Whether frames name those that they depend on (F).
     public var isFlexible: Bool { flags & 0x10 != 0 }
-    /// Whether the frame of one spatial layer starts here (B), and ends here (E).
+    /// Whether a layer frame starts here (B), and ends here (E): the part of a frame that is of one spatial layer.
     public var isStartOfFrame: Bool { flags & 0x08 != 0 }
     public var isEndOfFrame: Bool { flags & 0x04 != 0 }
-    /// Whether no higher spatial layer depends on this frame (Z).
+    /// Whether no higher layer frame depends on this one (Z).
     public var isNotForHigherLayers: Bool { flags & 0x01 != 0 }
     public var hasStructure: Bool { structureOffset != nil }
     /// 0 without layer indices.
     public var temporalLayer: UInt8 { (indices ?? 0) >> 5 }
     public var spatialLayer: UInt8 { (indices ?? 0) >> 1 & 0x07 }
     public var hasLayers: Bool { indices != nil }
-    /// Whether pictures of higher temporal layers behind this one depend on none of those layers before it (U).
+    /// Whether frames of higher temporal layers behind this one depend on none of those layers before it (U).
     public var isSwitchingPoint: Bool { (indices ?? 0) & 0x10 != 0 }
-    /// Whether the frame depends on that of the lower spatial layer (D).
+    /// Whether the layer frame depends on the one below it (D).
     public var isInterLayer: Bool { (indices ?? 0) & 0x01 != 0 }
 
-    /// The most pictures that a frame names as those it depends on.
+    /// The most frames that one names as those it depends on.
     private static let maximumReferences = 3
 
     /// Nil if the payload is shorter than its descriptor states, or contradicts itself.
@@ -87,7 +87,7 @@ public struct VP9PayloadDescriptor: Sendable, Equatable {
             && Self.isKeyframe(packet.bytes[offset])
     }
 
-    /// The scalability structure (section 4.2.1): the number of spatial layers, their sizes, and a group of pictures.
+    /// The scalability structure (section 4.2.1): the number of spatial layers, their sizes, and a group of frames.
     private static func endOfStructure(_ packet: borrowing PacketBuffer, at start: Int, end: Int) -> Int? {
         guard start < end else { return nil }
         let first = packet.bytes[start]
@@ -109,7 +109,7 @@ public struct VP9PayloadDescriptor: Sendable, Equatable {
     /// and `frame_type` 0 (VP9 bitstream specification, section 6.2).
     private static func isKeyframe(_ byte: UInt8) -> Bool { byte & 0xcc == 0x80 && byte & 0x30 != 0x30 }
 
-    /// How many spatial layers a picture has, as its scalability structure tells. Nil without one.
+    /// How many spatial layers a frame has, as its scalability structure tells. Nil without one.
     public func spatialLayers(_ packet: borrowing PacketBuffer, header: RTPHeader) -> Int? {
         structureOffset.map { Int(packet.bytes[header.payloadOffset + Int($0)] >> 5) + 1 }
     }
@@ -140,7 +140,8 @@ public struct VP9PayloadDescriptor: Sendable, Equatable {
         // Three bits of the color space, not RGB, and one of its range. The sizes follow, each less one.
         guard packet.bytes[start + 4] >> 5 != 7 else { return nil }
         func sixteenBits(at place: Int) -> Int {
-            Int(packet.bytes[place] & 0x0f) << 12 | Int(packet.bytes[place + 1]) << 4 | Int(packet.bytes[place + 2] >> 4)
+            Int(packet.bytes[place] & 0x0f) << 12 | Int(packet.bytes[place + 1]) << 4
+                | Int(packet.bytes[place + 2] >> 4)
         }
         return FrameSize(width: sixteenBits(at: start + 4) + 1, height: sixteenBits(at: start + 6) + 1)
     }
@@ -153,13 +154,13 @@ public struct VP9PictureNumbers: Sendable {
 
     public init() {}
 
-    /// The next packets are those of another picture.
+    /// The next packets are those of another frame.
     public mutating func beginFrame() {
         picture.id &+= 1
         isFirstPacket = true
     }
 
-    /// Gives a packet the ids of its picture, in the fields that it has. TL0PICIDX counts the pictures of the lowest
+    /// Gives a packet the ids of its frame, in the fields that it has. TL0PICIDX counts the frames of the lowest
     /// temporal layer.
     public mutating func number(_ packet: inout PacketBuffer, header: RTPHeader) {
         guard let descriptor = VP9PayloadDescriptor(parsing: packet, header: header) else { return }
