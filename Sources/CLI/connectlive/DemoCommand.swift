@@ -24,7 +24,8 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(
         help:
-            "Video codec: vp8 or h264 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8).")
+            "Video codec: vp8, h264 or vp9 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8)."
+    )
     var codec: CodecFlag?
 
     @Option(help: "Publish this file instead of the camera or the bundled clip.") var file: String?

@@ -5,11 +5,13 @@ package struct StreamInfo: Codable, Sendable, Equatable {
     /// Unique in the server's lifetime.
     package var id: Int
     package var media: StreamMedia
-    /// `VP8`, `H264` or `opus`.
+    /// `VP8`, `VP9`, `H264` or `opus`.
     package var codec: String
     package var attributes: StreamAttributes
-    /// How many layers of simulcast it has. 1 without simulcast.
+    /// How many layers it has, of simulcast or spatial ones. 1 without.
     package var layers: Int
+    /// Whether its layers come in the same packets (SVC). For the server alone.
+    package var isScalable = false
     package var state: StreamState
     /// Why its publisher sends it worse than it could. For the server alone.
     package var reduction: StreamQuality.Reason?

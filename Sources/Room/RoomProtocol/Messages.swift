@@ -112,22 +112,28 @@ package struct Publish: Codable, Sendable, Equatable {
     package struct Stream: Codable, Sendable, Equatable {
         package var mid: String
         package var attributes: StreamAttributes
+        /// How many spatial layers of VP9 it may send under one SSRC. Nil means one.
+        package var spatialLayers: Int?
 
-        package init(mid: String, attributes: StreamAttributes = StreamAttributes()) {
+        package init(mid: String, attributes: StreamAttributes = StreamAttributes(), spatialLayers: Int? = nil) {
             self.mid = mid
             self.attributes = attributes
+            self.spatialLayers = spatialLayers
         }
 
-        private enum CodingKeys: String, CodingKey { case mid }
+        private enum CodingKeys: String, CodingKey { case mid, spatialLayers }
 
         package init(from decoder: any Decoder) throws {
-            mid = try decoder.container(keyedBy: CodingKeys.self).decode(String.self, forKey: .mid)
+            let fields = try decoder.container(keyedBy: CodingKeys.self)
+            mid = try fields.decode(String.self, forKey: .mid)
+            spatialLayers = try fields.decodeIfPresent(Int.self, forKey: .spatialLayers)
             attributes = try StreamAttributes(from: decoder)
         }
 
         package func encode(to encoder: any Encoder) throws {
             var fields = encoder.container(keyedBy: CodingKeys.self)
             try fields.encode(mid, forKey: .mid)
+            try fields.encodeIfPresent(spatialLayers, forKey: .spatialLayers)
             try attributes.encode(to: encoder)
         }
     }

@@ -26,7 +26,7 @@ final class PublishedStream {
     /// Of the publisher's changes of the state and the attributes.
     var changePace = ChangePace()
 
-    /// - Parameter sources: one for each layer
+    /// - Parameter sources: one for each layer, the same one for spatial layers
     init(_ info: StreamInfo, codec: Codec, participant: String, loop: Loop, sources: [any StreamSource]) {
         self.info = info
         self.codec = codec
@@ -36,6 +36,7 @@ final class PublishedStream {
         layers = sources.enumerated().map { index, source in
             StreamLayer(index, of: info.id, codec: codec, loop: loop, source: source, isMeasured: sources.count > 1)
         }
+        if info.isScalable { StreamLayer.join(layers) }
         ranking = Array(sources.indices)
         freeRates = sources.map { _ in 0 }
     }
@@ -299,6 +300,8 @@ final class PublishedStream {
     /// Tells the publisher at once which layers it has to send, and later which ones it does not. The lowest one goes on,
     /// so that newcomers see something soon.
     private func tellWatchedLayers() {
+        // Spatial layers come together.
+        guard !info.isScalable else { return }
         let now = loop.now
         // The views of other parts of the room are not known here.
         let hasPipes = layers.contains { !$0.pipes.isEmpty }

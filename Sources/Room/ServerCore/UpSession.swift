@@ -91,7 +91,9 @@ final class UpSession {
                 throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is already published.")
             }
             try StreamChange(stream.attributes, state: nil).validate()
-            new.append((try UpDescription.stream(stream.mid, of: offer), stream.attributes))
+            var offered = try UpDescription.stream(stream.mid, of: offer)
+            try offered.setSpatialLayers(stream.spatialLayers ?? 1)
+            new.append((offered, stream.attributes))
         }
         guard !new.isEmpty || restarts else {
             throw RoomError(.publishRefused, "The message has no stream to publish.")
@@ -173,13 +175,16 @@ final class UpSession {
         let codec = offered.negotiated.codec
         let rids = offered.layers.isEmpty ? [nil] : offered.layers.map(Optional.some)
         let receivers = rids.map { peer.addReceiver(configuration(of: offered, rid: $0)) }
+        let isScalable = offered.spatialLayers > 1
+        let count = isScalable ? offered.spatialLayers : receivers.count
+        var info = StreamInfo(
+            id: id, media: codec.media, codec: codec.rawValue, attributes: attributes, layers: count)
+        info.isScalable = isScalable
         let stream = PublishedStream(
-            StreamInfo(
-                id: id, media: codec.media, codec: codec.rawValue, attributes: attributes, layers: receivers.count),
-            codec: codec, participant: participant, loop: settings.loop,
-            sources: receivers.map { receiver in
-                SessionSource(peer: peer, receiver: receiver) { [send] rate, watched in
-                    let rids = watched.map { $0.map { offered.layers[$0] } }
+            info, codec: codec, participant: participant, loop: settings.loop,
+            sources: (0..<count).map { index in
+                SessionSource(peer: peer, receiver: receivers[isScalable ? 0 : index]) { [send] rate, watched in
+                    let rids = isScalable ? nil : watched.map { $0.map { offered.layers[$0] } }
                     send(.streamLimit(StreamLimit(stream: id, bitsPerSecond: rate, layers: rids)))
                 }
             })

@@ -232,7 +232,7 @@ public struct LocalMediaOptions: Sendable {
         set { request.isLooping = newValue }
     }
 
-    /// VP8, or H.264 constrained baseline. Nil, the default, means the one that costs least: H.264 that the camera delivers
+    /// VP8, VP9, or H.264 constrained baseline. Nil, the default, means the one that costs least: H.264 that the camera delivers
     /// passes through, everything else becomes H.264 if hardware encodes it, or else VP8. It does not pass with `isMirror`,
     /// `failoverCamera` or `videoBitrate`, nor in another size than `videoWidth` and `videoHeight`. While a room has the video,
     /// it keeps its codec, and a request for another one throws. (Linux)
