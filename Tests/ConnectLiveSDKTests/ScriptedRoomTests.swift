@@ -158,7 +158,7 @@ import TestSupport
     @Test func `a view is free again after its video ended and the application was notified`() throws {
         scripted.join(with: [ParticipantInfo(id: "ann", streams: [video(7), video(9)])])
         let videos = try #require(room.remoteParticipants["ann"]?.videos)
-        let views = [7: UIRenderView(), 9: UIRenderView()]
+        let views = [7: FrameView(), 9: FrameView()]
         for (id, view) in views { videos[id]?.attach(view) }
         #expect(views.values.allSatisfy { $0.isAssignedStream })
         link.send(.streamUnpublished(participant: "ann", video(7)))

@@ -35,9 +35,9 @@ extension LocalVideo {
     public var state: StreamState { .live }
 }
 
-final class LocalVideoStream: LocalVideo {
+final class LocalVideoStream: LocalVideo, ShownVideo {
     private let identities = StreamIdentities()
-    private let outlet: VideoOutlet
+    let outlet: VideoOutlet
     private let capture: LocalCapture
     let extraValue: String
 
@@ -57,7 +57,7 @@ final class LocalVideoStream: LocalVideo {
         set { capture.changeLater { $0.isVideoActive = newValue } }
     }
 
-    func attach(_ view: UIRenderView) { outlet.attach(view) }
+    func attach(_ view: UIRenderView) { outlet.attach(view.target) }
 
     func detach() { outlet.detachAll() }
 

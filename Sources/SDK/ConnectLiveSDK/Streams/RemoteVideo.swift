@@ -52,7 +52,7 @@ extension RemoteVideo {
     public var limitation: VideoLimitation? { nil }
 }
 
-final class RemoteVideoStream: RemoteVideo {
+final class RemoteVideoStream: RemoteVideo, ShownVideo {
     let id: Int
     let owner: String
     let extraValue: String
@@ -108,7 +108,7 @@ final class RemoteVideoStream: RemoteVideo {
 
     // MARK: - The application's views
 
-    func attach(_ view: UIRenderView) { outlet.attach(view) }
+    func attach(_ view: UIRenderView) { outlet.attach(view.target) }
 
     func detach(_ view: UIRenderView) { outlet.detach(view.target) }
 
