@@ -33,7 +33,9 @@ public import Foundation
             frame.size = newValue.size
         }
     }
+    /// For the application, and see `UIRenderView.isHidden`.
     open var isHidden = false
+    /// For the application: `UIRenderView.videoContentMode` is that of frames.
     open var contentMode = ContentMode.scaleToFill
     private var origin = CGPoint.zero
 
