@@ -58,9 +58,9 @@ func tests(
 }
 
 /// Code with the settings of a client's package.
-func samples(_ name: String, in folder: String, mode: SwiftLanguageMode, exclude: [String] = []) -> Target {
+func samples(_ name: String, mode: SwiftLanguageMode) -> Target {
     .testTarget(
-        name: "\(name)Tests", dependencies: ["ConnectLiveSDK"], path: "Tests/\(folder)", exclude: exclude,
+        name: "\(name)Tests", dependencies: ["ConnectLiveSDK"], path: "Tests/\(name)Tests",
         swiftSettings: [.swiftLanguageMode(mode), .treatAllWarnings(as: .error)])
 }
 
@@ -272,8 +272,8 @@ let package = Package(
             of: "ConnectLiveSDK",
             with: ["Cameras", "ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         // Applications for iOS in small, compiled as clients are, in both language modes: one folder, by a link.
-        samples("Samples", in: "samples", mode: .v5, exclude: ["audit.tsv"]),
-        samples("SamplesInSwift6", in: "samples-6", mode: .v6),
+        samples("Samples", mode: .v5),
+        samples("SamplesInSwift6", mode: .v6),
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),

@@ -1,5 +1,6 @@
 import Dispatch
 import RoomProtocol
+import TestSupport
 import Testing
 
 @testable import ConnectLiveSDK
@@ -20,7 +21,9 @@ import Testing
         return listener.names
     }
 
-    private func enter(_ events: DelegateQueue) -> Bool { events.tell { $0?.onConnecting(progress: 33) } }
+    private func enter(_ events: DelegateQueue, replacing key: DelegateBacklog.Key? = nil) -> Bool {
+        events.tell(replacing: key) { $0?.onConnecting(progress: 33) }
+    }
 
     @Test func `the error that ends a room precedes onDisconnected directly, and nothing follows`() {
         let events = DelegateQueue(listener, queue: callbacks)
@@ -55,5 +58,94 @@ import Testing
         #expect(enter(other))
         #expect(delivered.count == DelegateQueue.capacity + 1)
         #expect(enter(busy), "the backlog is gone")
+    }
+
+    @Test func `completions wait among the events, count like them, and follow the end`() {
+        let events = DelegateQueue(listener, queue: callbacks)
+        let completion = Callback({ listener.onError(code: $0, message: "", isCritical: false) }, among: events)
+        #expect(enter(events))
+        completion(1)
+        #expect(enter(events))
+        events.leave()
+        events.end(.disconnected, nil)
+        completion(2)
+        #expect(delivered == ["error", "disconnected", "error"])
+        let busy = DelegateQueue(
+            listener, queue: CallbackQueue(main: DispatchQueue(label: "held", attributes: .initiallyInactive)) { _ in })
+        for _ in 0..<DelegateQueue.capacity { busy.answer(failure) }
+        #expect(!enter(busy) && !enter(busy, replacing: .loudspeaker))
+        busy.answer(failure)
+    }
+}
+
+/// The order and the merging of waiting events.
+@Suite struct DelegateBacklogTests {
+    private final class Log: Sendable {
+        private let texts = Collected<String>()
+
+        func note(_ text: String) -> @Sendable () -> Void { { [texts] in texts.append(text) } }
+
+        func run(_ backlog: inout DelegateBacklog) -> [String] {
+            let end = backlog.beginTurn()
+            while let entry = backlog.next(before: end) { entry.body?() }
+            defer { texts.removeAll() }
+            return texts.all
+        }
+    }
+
+    private let log = Log()
+
+    private func add(_ text: String, _ key: DelegateBacklog.Key? = nil, to backlog: inout DelegateBacklog) {
+        if let key, backlog.replace(key, with: log.note(text)) { return }
+        _ = backlog.append(log.note(text), key)
+    }
+
+    private func delivered(_ events: [(String, DelegateBacklog.Key?)]) -> [String] {
+        var backlog = DelegateBacklog()
+        for (text, key) in events { add(text, key, to: &backlog) }
+        return log.run(&backlog)
+    }
+
+    @Test func `a later event of a kind takes the place of the waiting one`() {
+        #expect(
+            delivered([
+                ("away", .loudspeaker), ("waits", .state(7)), ("back", .loudspeaker), ("live", .state(8)),
+                ("live", .state(7)),
+            ])
+                == ["back", "live", "live"])
+        #expect(
+            delivered([("a", .state(7)), ("b", .quality(7)), ("c", .loudspeaker), ("d", .quality(7))]) == [
+                "a", "d", "c",
+            ])
+    }
+
+    @Test func `an event that is always reported keeps its place between others`() {
+        #expect(
+            delivered([("away", .loudspeaker), ("entered", nil), ("back", .loudspeaker)]) == [
+                "away", "entered", "back",
+            ])
+    }
+
+    @Test func `two slot events of a stream are none, and a third one counts`() {
+        #expect(delivered([("on", .slot(7)), ("off", .slot(7))]) == [])
+        #expect(delivered([("off", .slot(7)), ("on 8", .slot(8)), ("on", .slot(7))]) == ["on 8"])
+        #expect(
+            delivered([("on", .slot(7)), ("on 8", .slot(8)), ("off", .slot(7)), ("on", .slot(7))]) == ["on", "on 8"])
+        #expect(delivered([("on", .slot(7)), ("published", nil), ("off", .slot(7))]) == ["on", "published", "off"])
+    }
+
+    @Test func `an event that is being delivered is not replaced, and later ones need another turn`() {
+        var backlog = DelegateBacklog()
+        let first = backlog.append(log.note("a"), .loudspeaker)
+        let second = backlog.append(log.note("b"), nil)
+        #expect(first && !second)
+        let end = backlog.beginTurn()
+        backlog.next(before: end)?.body?()
+        let isReplaced = backlog.replace(.loudspeaker, with: log.note("late"))
+        let needsTurn = backlog.append(log.note("c"), .loudspeaker)
+        #expect(!isReplaced && needsTurn && backlog.count == 2)
+        while let entry = backlog.next(before: end) { entry.body?() }
+        #expect(backlog.count == 1)
+        #expect(log.run(&backlog) == ["a", "b", "c"])
     }
 }

@@ -89,7 +89,7 @@ private final class OwnRemoteParticipant: RemoteParticipant {
 }
 
 /// Functions of an application, as it would write them for iOS.
-private final class Screen {
+@MainActor private final class Screen {
     private(set) var captions: [String] = []
     private var views: [Int: UIRenderView] = [:]
 
@@ -116,7 +116,7 @@ private final class Screen {
     }
 }
 
-@Suite struct OwnStreamTests {
+@MainActor @Suite struct OwnStreamTests {
     @Test func `an application's functions take participants and streams of its own`() {
         let (camera, slides) = (OwnRemoteVideo(1, "camera"), OwnRemoteVideo(2, "screen"))
         let screen = Screen()

@@ -46,7 +46,7 @@ extension SDKTests {
                 try publisher.room.publish(media)
                 let watcher = try await watch(try await viewer.listener.waitForVideo(), viewer)
                 #expect(codecs(media).isEmpty)
-                let (view, mine) = (UIRenderView(), Watcher())
+                let (view, mine) = (FrameView(), Watcher())
                 mine.watch(in: view) { media.video.attach($0) }
                 try await requireEventually("the view") { mine.sights.count >= 5 }
                 #expect(codecs(media) == ["video-decoder"])
@@ -110,7 +110,7 @@ extension SDKTests {
                 }
             }
             #expect(told == 1201)
-            let (view, mine) = (UIRenderView(), Watcher())
+            let (view, mine) = (FrameView(), Watcher())
             mine.watch(in: view) { media.video.attach($0) }
             try await requireEventually("the view") { mine.sights.count >= 5 }
             await media.stop()
@@ -141,7 +141,7 @@ extension SDKTests {
             try await media.start()
             await media.stop()
             try await media.start()
-            let (view, mine) = (UIRenderView(), Watcher())
+            let (view, mine) = (FrameView(), Watcher())
             mine.watch(in: view) { media.video.attach($0) }
             try await requireEventually("the view") { mine.sights.count >= 5 }
             await media.stop()

@@ -129,7 +129,7 @@ extension SDKTests {
             options.hasAudio = false
             let media = ConnectLive.createLocalMedia(options)
             let watcher = Watcher()
-            let view = UIRenderView()
+            let view = FrameView()
             watcher.watch(in: view) { media.video.attach($0) }
             #expect(media.video.viewId == view.uuid)
             try await media.start()

@@ -146,6 +146,10 @@ import TestSupport
                     participant: "ann", video(7, .waiting("camera lost")), StreamChange(state: .waiting("camera lost")))
             )
             link.send(.streamChanged(participant: "ann", video(7), StreamChange(state: .live)))
+            // The last one of those that wait.
+            link.send(
+                .streamChanged(
+                    participant: "ann", video(7, .waiting("video off")), StreamChange(state: .waiting("video off"))))
             link.send(.participantLeft(ParticipantInfo(id: "ann", streams: [video(7)])))
             #expect(room.remoteParticipants.isEmpty)
         }
@@ -153,15 +157,14 @@ import TestSupport
         #expect(
             seen.withLock { $0 } == [
                 "connected: [] []", #"entered: ["ann"] []"#, #"video: ["ann"] [7]"#,
-                #"videoChanged: ["ann"] [7] waits"#, #"videoChanged: ["ann"] [7]"#, #"videoGone: ["ann"] [7]"#,
-                "left: [] []",
+                #"videoChanged: ["ann"] [7] waits"#, #"videoGone: ["ann"] [7] waits"#, "left: [] []",
             ])
     }
 
     @Test func `a view is free again after its video ended and the application was notified`() throws {
         scripted.join(with: [ParticipantInfo(id: "ann", streams: [video(7), video(9)])])
         let videos = try #require(room.remoteParticipants["ann"]?.videos)
-        let views = [7: UIRenderView(), 9: UIRenderView()]
+        let views = [7: FrameView(), 9: FrameView()]
         for (id, view) in views { videos[id]?.attach(view) }
         #expect(views.values.allSatisfy { $0.isAssignedStream })
         link.send(.streamUnpublished(participant: "ann", video(7)))
@@ -182,9 +185,48 @@ import TestSupport
             link.send(.audioHeard(participant: id, stream: stream))
         }
         #expect(room.getAudioOccupants() == ["bob", "ann"])
+        #expect(scripted.heard == ["connected", "heard", "heard", "heard"])
         link.send(.audioUnheard(participant: "bob", stream: 9))
         #expect(room.getAudioOccupants() == ["ann"])
         #expect(scripted.heard == ["connected", "heard", "heard", "heard", "unheard"])
+    }
+
+    @Test func `a delegate that is blocked during 100,000 slot changes keeps its room, and hears the latest state`() {
+        scripted.join(with: [ParticipantInfo(id: "ann", streams: (1...8).map { audio($0) })])
+        scripted.holdingCallbacks {
+            var isHeard = [Int: Bool]()
+            for change in 0..<100_000 {
+                let stream = change % 8 + 1
+                isHeard[stream] = !(isHeard[stream] ?? false)
+                link.send(
+                    isHeard[stream] == true
+                        ? .audioHeard(participant: "ann", stream: stream)
+                        : .audioUnheard(participant: "ann", stream: stream))
+            }
+            // An odd number of changes for the first stream alone.
+            link.send(.audioHeard(participant: "ann", stream: 1))
+        }
+        #expect(scripted.heard == ["connected", "heard"])
+        #expect(room.isConnected && room.getAudioOccupants() == ["ann"])
+    }
+
+    @Test func `a completion keeps its place among the events, and follows the end`() {
+        scripted.join(with: [ParticipantInfo(id: "ann", streams: [video(7)])])
+        link.answer { _ in .later }
+        let listener = scripted.listener
+        let note: @Sendable (Result<Void, any Error>) -> Void = { _ in
+            listener.onError(code: 7, message: "completion", isCritical: false)
+        }
+        room.subscribe(videoId: 7, completion: note)
+        room.unsubscribe(videoId: 7, completion: note)
+        scripted.holdingCallbacks {
+            link.send(.streamPublished(participant: "ann", video(8)))
+            link.answerNext()
+            link.send(.streamPublished(participant: "ann", video(9)))
+            link.send(.ended(.destroyed, nil))
+            link.answerNext(with: .failure(RoomError(.roomReleased, "The room is over.")))
+        }
+        #expect(scripted.heard == ["connected", "video", "error", "video", "disconnected", "error"])
     }
 
     // MARK: - Subscribing

@@ -225,7 +225,7 @@ final class Watcher: Sendable {
 
     var sights: [Sight] { seen.withLock { $0 } }
 
-    func watch(in view: UIRenderView, _ attach: (UIRenderView) -> Void) {
+    func watch(in view: FrameView, _ attach: (FrameView) -> Void) {
         view.onFrame = { [self] frame in
             let sight = Sight(
                 rtpTimestamp: frame.rtpTimestamp, barCode: frame.barCode, time: frame.handedOver, width: frame.width)

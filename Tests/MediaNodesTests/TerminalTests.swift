@@ -42,6 +42,35 @@ private func picture(width: Int, height: Int, luma: [UInt8], blue: UInt8 = 128, 
     }
 }
 
+@Suite struct FrameFitTests {
+    @Test func `a whole frame keeps its shape, a filling one loses two edges, and a stretched one fills the terminal`()
+    {
+        func place(_ width: Int, _ height: Int, _ fit: FrameFit) -> [Int] {
+            let place = TerminalPicture.place(width: width, height: height, columns: 40, rows: 10, fit)
+            return [place.columns, place.rows, place.part.x, place.part.y, place.part.width, place.part.height]
+        }
+        // 40 x 10 characters are 40 x 20 pixels.
+        #expect(place(640, 480, .whole) == [26, 10, 0, 0, 640, 480])
+        #expect(place(640, 480, .filling) == [40, 10, 0, 80, 640, 320])
+        #expect(place(1000, 200, .filling) == [40, 10, 300, 0, 400, 200])
+        #expect(place(640, 480, .stretched) == [40, 10, 0, 0, 640, 480])
+        #expect(place(1, 1, .filling) == [40, 10, 0, 0, 1, 1])
+        #expect(place(0, 480, .filling) == [0, 0, 0, 0, 0, 480])
+    }
+
+    @Test func `only the part of a frame is drawn`() {
+        // White above, black below.
+        let luma = [UInt8](repeating: 235, count: 8 * 4) + [UInt8](repeating: 16, count: 8 * 4)
+        let frame = picture(width: 8, height: 8, luma: luma)
+        func text(_ y: Int) -> String {
+            let part = FramePart(x: 2, y: y, width: 4, height: 4)
+            return String(decoding: TerminalPicture.draw(frame, columns: 1, rows: 1, part: part), as: UTF8.self)
+        }
+        #expect(text(0).contains("[38;2;255;255;255m\u{1b}[48;2;255;255;255m"))
+        #expect(text(4).contains("[38;2;0;0;0m\u{1b}[48;2;0;0;0m"))
+    }
+}
+
 extension MediaNodesTests {
     @Suite struct TerminalTests {
         @Test("A terminal is drawn in its own size, at most at the requested rate, and its cursor is restored")

@@ -1,7 +1,7 @@
 import GStreamerKit
 import Glibc
 import MediaGraph
-import MediaNodes
+@testable import MediaNodes
 import Synchronization
 import Testing
 import TestSupport
@@ -108,13 +108,15 @@ extension VideoFrame {
 
 extension MediaNodesTests {
     @Suite(.serialized) struct WindowTests {
-        private func plain(_ luma: UInt8, width: Int = 320, height: Int = 240) -> VideoFrame {
+        private func plain(_ luma: UInt8, width: Int = 320, height: Int = 240, blackRows: Int = 0) -> VideoFrame {
             let chroma = [UInt8](repeating: 128, count: (width + 1) / 2 * ((height + 1) / 2))
             let now = GStreamer.now
             return VideoFrame(
                 width: width, height: height, captureTime: now, rtpTimestamp: nil, handedOver: now,
                 storage: VideoBuffer(
-                    width: width, height: height, luma: [UInt8](repeating: luma, count: width * height),
+                    width: width, height: height,
+                    luma: [UInt8](repeating: 16, count: width * blackRows)
+                        + [UInt8](repeating: luma, count: width * (height - blackRows)),
                     chromaBlue: chroma, chromaRed: chroma))
         }
 
@@ -182,6 +184,33 @@ extension MediaNodesTests {
             await window.close()
             await window.close()
             window.show(grey, in: "right")
+        }
+
+        @Test func `a frame fills its tile with borders, without its edges, or out of shape`() async throws {
+            let display = try #require(VirtualDisplay())
+            let window = try TiledWindow(title: "Shapes", width: 640, height: 320)
+            window.addTile("only")
+            // A white square whose upper quarter is black, in a window of twice its width.
+            let frame = plain(235, width: 160, height: 160, blackRows: 40)
+            /// Whether the left edge and the upper edge of the window are white.
+            func isWhite(_ fit: FrameFit) async throws -> [Bool] {
+                window.setFit(fit, of: "only")
+                let drawn = window.picturesDrawn
+                await eventually("frames") {
+                    window.show(frame, in: "only")
+                    return window.picturesDrawn > drawn + 40
+                }
+                let screen = try #require(try await display.picture())
+                keepPicture(screen, "fit-\(fit)")
+                return [
+                    screen.brightness(x: 40..<80, y: 150..<170), screen.brightness(x: 300..<340, y: 10..<30),
+                ].map { $0 > 128 }
+            }
+            #expect(try await isWhite(.whole) == [false, false])
+            #expect(try await isWhite(.filling) == [true, true])
+            #expect(try await isWhite(.stretched) == [true, false])
+            #expect(try await isWhite(.whole) == [false, false])
+            await window.close()
         }
 
         @Test("Tiles that appear and disappear constantly neither block nor close the window")

@@ -86,7 +86,7 @@ struct CallCommand: AsyncParsableCommand {
         let publisher = CallParticipant(config)
         let viewer = CallParticipant(config)
         let captured = FrameLog()
-        let preview = UIRenderView()
+        let preview = FrameView()
         preview.onFrame = { captured.add($0, at: $0.captureTime) }
         media.video.attach(preview)
         if !together {
@@ -194,7 +194,7 @@ final class CallParticipant: RoomDelegate, Sendable {
     /// A view is not Sendable; this one is set up once and handed to the SDK.
     // @unchecked: the view is only read, to be attached.
     private final class RenderBox: @unchecked Sendable {
-        let view = UIRenderView()
+        let view = FrameView()
     }
 
     init(_ config: Config) {

@@ -164,7 +164,7 @@ final class DecodingParticipant: RoomDelegate, Sendable {
         try await wait(upTo: 15, for: "a connection to the room") { try check().isConnected }
         try room.publish(media)
         try await Task.sleep(until: watchFrom)
-        var views: [UIRenderView] = []
+        var views: [FrameView] = []
         while .now < end {
             let (videos, watched) = try { ($0.videos, $0.reports) }(check())
             for video in videos.sorted(by: { $0.id < $1.id })
@@ -186,8 +186,8 @@ final class DecodingParticipant: RoomDelegate, Sendable {
         return state
     }
 
-    private func watch(_ video: any RemoteVideo, in room: any Room) async throws -> UIRenderView {
-        let view = UIRenderView()
+    private func watch(_ video: any RemoteVideo, in room: any Room) async throws -> FrameView {
+        let view = FrameView()
         let id = video.id
         view.onFrame = { [weak self] in self?.take($0, of: id) }
         video.attach(view)

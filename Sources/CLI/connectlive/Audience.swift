@@ -165,7 +165,7 @@ final class Audience: Sendable {
     private func watch(_ video: any RemoteVideo, of participant: any RemoteParticipant) {
         guard only == nil || participant.id == only else { return }
         // The video keeps the view until it is detached.
-        let view = UIRenderView()
+        let view = FrameView()
         let id = video.id
         view.onFrame = { [screen, weak video] frame in screen.show(frame, of: id, isLive: video?.state == .live) }
         video.attach(view)

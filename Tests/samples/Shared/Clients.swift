@@ -78,6 +78,16 @@ extension IsolatedModel: @MainActor RoomDelegate {
         await guide.s15Start().value
     }
 
+    @Test func `a subclass of the view has initializers of its own, and is told of activity`() {
+        let view = LabelledView()
+        var isActive = false
+        view.onActive = { isActive = $0 }
+        #expect(view.label == "code" && view.videoContentMode == .scaleAspectFill && !isActive)
+        view.frame = CGRect(x: 0, y: 0, width: 160, height: 90)
+        view.isHidden = true
+        #expect(Set([view, LabelledView()]).count == 2)
+    }
+
     @Test func `the guide's calls on a room act without a server`() async {
         let guide = Guide()
         let delegate = FiveMethodDelegate()

@@ -39,3 +39,19 @@ class FiveMethodDelegate: RoomDelegate {
 
 class CustomView: UIRenderView {
 }
+
+/// A view with initializers of its own, as for a storyboard.
+class LabelledView: UIRenderView {
+    let label: String
+
+    override init() {
+        label = "code"
+        super.init()
+        videoContentMode = .scaleAspectFill
+    }
+
+    required init?(coder: NSCoder) {
+        label = "storyboard"
+        super.init(coder: coder)
+    }
+}

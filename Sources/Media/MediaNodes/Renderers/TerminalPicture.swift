@@ -14,10 +14,37 @@ enum TerminalPicture {
         return (max(min(rows * 2 * width / height, columns), 1), rows)
     }
 
+    /// The characters that a frame of this size fills, and the part of the frame that they show.
+    static func place(
+        width: Int, height: Int, columns: Int, rows: Int, _ fit: FrameFit
+    ) -> (columns: Int, rows: Int, part: FramePart) {
+        let whole = FramePart(x: 0, y: 0, width: width, height: height)
+        guard width > 0, height > 0, columns > 0, rows > 0 else { return (0, 0, whole) }
+        switch fit {
+        case .whole:
+            let size = size(width: width, height: height, columns: columns, rows: rows)
+            return (size.columns, size.rows, whole)
+        case .stretched: return (columns, rows, whole)
+        case .filling:
+            // Even, because two samples of luma share one of chroma.
+            let shown = (
+                width: max(min(width, height * columns / (rows * 2)) & ~1, min(width, 2)),
+                height: max(min(height, width * rows * 2 / columns) & ~1, min(height, 2))
+            )
+            let part = FramePart(
+                x: (width - shown.width) / 2 & ~1, y: (height - shown.height) / 2 & ~1, width: shown.width,
+                height: shown.height)
+            return (columns, rows, part)
+        }
+    }
+
     /// The frame in this many characters, from the terminal's upper left corner on, without a line feed at its end.
-    static func draw(_ frame: VideoFrame, columns: Int, rows: Int) -> [UInt8] {
+    ///
+    /// - Parameter part: the part of the frame to draw. Nil for all of it.
+    static func draw(_ frame: VideoFrame, columns: Int, rows: Int, part: FramePart? = nil) -> [UInt8] {
         guard columns > 0, rows > 0, frame.width > 0, frame.height > 0 else { return [] }
-        let colours = Samples.colours(of: frame, columns: columns, rows: rows * 2)
+        let part = part ?? FramePart(x: 0, y: 0, width: frame.width, height: frame.height)
+        let colours = Samples.colours(of: frame, part, columns: columns, rows: rows * 2)
         var text: [UInt8] = []
         text.reserveCapacity(columns * rows * 24)
         text.append(contentsOf: home)
@@ -57,24 +84,26 @@ enum TerminalPicture {
     private enum Samples {
         private static let points = 4
 
-        static func colours(of frame: VideoFrame, columns: Int, rows: Int) -> [Colour] {
-            let luma = means(frame, .luma, frame.width, frame.height, columns, rows)
-            let width = (frame.width + 1) / 2
-            let height = (frame.height + 1) / 2
-            let blue = means(frame, .chromaBlue, width, height, columns, rows)
-            let red = means(frame, .chromaRed, width, height, columns, rows)
+        static func colours(of frame: VideoFrame, _ part: FramePart, columns: Int, rows: Int) -> [Colour] {
+            let luma = means(frame, .luma, part, columns, rows)
+            let half = FramePart(
+                x: part.x / 2, y: part.y / 2, width: (part.width + 1) / 2, height: (part.height + 1) / 2)
+            let blue = means(frame, .chromaBlue, half, columns, rows)
+            let red = means(frame, .chromaRed, half, columns, rows)
             return (0..<columns * rows).map { colour(luma[$0], blue[$0], red[$0]) }
         }
 
         private static func means(
-            _ frame: VideoFrame, _ plane: VideoPlane, _ width: Int, _ height: Int, _ columns: Int, _ rows: Int
+            _ frame: VideoFrame, _ plane: VideoPlane, _ part: FramePart, _ columns: Int, _ rows: Int
         ) -> [Int] {
             frame.withPlane(plane) { bytes, stride in
-                guard bytes.byteCount >= (height - 1) * stride + width else {
+                guard bytes.byteCount >= (part.y + part.height - 1) * stride + part.x + part.width else {
                     return [Int](repeating: plane == .luma ? 16 : 128, count: columns * rows)
                 }
-                let across = (0..<columns * points).map { ($0 * 2 + 1) * width / (columns * points * 2) }
-                let down = (0..<rows * points).map { ($0 * 2 + 1) * height / (rows * points * 2) * stride }
+                let across = (0..<columns * points).map { part.x + ($0 * 2 + 1) * part.width / (columns * points * 2) }
+                let down = (0..<rows * points).map {
+                    (part.y + ($0 * 2 + 1) * part.height / (rows * points * 2)) * stride
+                }
                 var sums = [Int](repeating: 0, count: columns * rows)
                 for y in 0..<rows * points {
                     let line = y / points * columns

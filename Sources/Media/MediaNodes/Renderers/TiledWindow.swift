@@ -10,11 +10,13 @@ import Synchronization
 public final class TiledWindow: Sendable {
     private struct Tile {
         let source: PushSource
+        let crop: Element
         let filter: Element
         /// From the source to the filter.
         let elements: [Element]
         let pad: Pad
         var format: (width: Int, height: Int) = (0, 0)
+        var fit = FrameFit.whole
     }
 
     private struct State {
@@ -112,6 +114,15 @@ public final class TiledWindow: Sendable {
         control.async { [weak self] in self?.dropTile(id) }
     }
 
+    /// Sets how the frames of a tile fill it: whole by default. Does nothing if there is no tile with this name.
+    package func setFit(_ fit: FrameFit, of id: String) {
+        control.async { [weak self] in
+            guard let self else { return }
+            state.withLock { $0.tiles[id]?.fit = fit }
+            arrange()
+        }
+    }
+
     /// Shows a frame in a tile. Never blocks. Does nothing if there is no tile with this name.
     public func show(_ frame: VideoFrame, in id: String) {
         let target = state.withLock { state -> (source: PushSource, isNew: Bool)? in
@@ -150,20 +161,25 @@ public final class TiledWindow: Sendable {
         guard !isTaken, let pad = mixer.requestPad("sink_%u"),
             let source = try? PushSource(),
             let queue = try? Element("queue", ["leaky": "downstream", "max-size-buffers": 2, "silent": true]),
+            let crop = try? Element("aspectratiocrop"),
             let scale = try? Element("videoscale", ["add-borders": true]),
             // Delayed: frames of the size before a change may still be in transit.
             let filter = try? Element(
                 "capsfilter", ["caps": "video/x-raw,pixel-aspect-ratio=1/1", "caps-change-mode": "delayed"])
         else { return }
-        let elements = [source.element, queue, scale, filter]
+        let elements = [source.element, queue, crop, scale, filter]
         for element in elements { pipeline.add(element) }
-        let isLinked = zip(elements, elements.dropFirst()).allSatisfy { (try? $0.link($1)) != nil }
-        guard isLinked, filter.source.link(pad) else {
+        // From the end: the crop accepts no link to the scaler while its source has no format.
+        let isLinked =
+            filter.source.link(pad)
+            && zip(elements, elements.dropFirst()).reversed().allSatisfy { (try? $0.link($1)) != nil }
+        guard isLinked else {
             preconditionFailure("elements for any video have no common format")
         }
         _ = pad.trySet("zorder", 1)
         state.withLock { state in
-            state.tiles[id] = Tile(source: source, filter: filter, elements: elements, pad: pad)
+            state.tiles[id] = Tile(
+                source: source, crop: crop, filter: filter, elements: elements, pad: pad)
             state.order.append(id)
         }
         arrange()
@@ -190,9 +206,14 @@ public final class TiledWindow: Sendable {
     private func arrange() {
         let tiles = state.withLock { state in state.order.compactMap { state.tiles[$0] } }
         for (tile, place) in zip(tiles, MixerLayout.tiles(tiles.count, width: width, height: height)) {
-            _ = tile.filter.trySet(
-                "caps",
-                .text("video/x-raw,width=\(place.width),height=\(place.height),pixel-aspect-ratio=1/1"))
+            let shape = tile.fit == .filling ? "\(place.width)/\(place.height)" : "0/1"
+            _ = tile.crop.trySet("aspect-ratio", .text(shape))
+            // The scaler keeps shapes, with borders. Only the compositor changes them.
+            let isStretched = tile.fit == .stretched
+            let size = isStretched ? "" : ",width=\(place.width),height=\(place.height)"
+            _ = tile.filter.trySet("caps", .text("video/x-raw\(size),pixel-aspect-ratio=1/1"))
+            _ = tile.pad.trySet("width", .integer(isStretched ? place.width : -1))
+            _ = tile.pad.trySet("height", .integer(isStretched ? place.height : -1))
             _ = tile.pad.trySet("xpos", .integer(place.x))
             _ = tile.pad.trySet("ypos", .integer(place.y))
         }

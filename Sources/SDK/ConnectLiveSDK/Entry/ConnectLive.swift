@@ -4,8 +4,8 @@ internal import RoomProtocol
 
 /// The entry point: signs in, and creates local media and rooms.
 ///
-/// Callbacks and delegate events run one after another, in order, on `callbackQueue`, or on the main queue if that is
-/// nil. The main queue needs a main loop (`dispatchMain()`, `RunLoop.main.run()`) or an async main. If nothing runs it,
+/// Callbacks and delegate events run one after another, those of a room in order, on `callbackQueue`, or on the main queue if
+/// that is nil. The main queue needs a main loop (`dispatchMain()`, `RunLoop.main.run()`) or an async main. If nothing runs it,
 /// callbacks wait, and after 5 s a line on standard error reports it.
 public final class ConnectLive: Sendable {
     /// Code and message of a sign-in. Code 0 means success.

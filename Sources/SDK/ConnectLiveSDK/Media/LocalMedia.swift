@@ -44,5 +44,8 @@ extension LocalMedia {
     /// Shows the frames in the view, like `video.attach(view)`.
     public func attach(_ view: UIRenderView) { video.attach(view) }
 
+    /// Shows the frames in the view. (Linux)
+    public func attach(_ view: FrameView) { video.attach(view) }
+
     public func detach() { video.detach() }
 }

@@ -51,9 +51,9 @@ extension LocalVideo {
     public var state: StreamState { .live }
 }
 
-final class LocalVideoStream: LocalVideo {
+final class LocalVideoStream: LocalVideo, ShownVideo {
     private let identities = StreamIdentities()
-    private let outlet: VideoOutlet
+    let outlet: VideoOutlet
     private let capture: LocalCapture
     let settings: StreamSettings
 
@@ -91,7 +91,7 @@ final class LocalVideoStream: LocalVideo {
         set { settings.change(StreamChange(sort: newValue)) }
     }
 
-    func attach(_ view: UIRenderView) { outlet.attach(view) }
+    func attach(_ view: UIRenderView) { outlet.attach(view.target) }
 
     func detach() { outlet.detachAll() }
 

@@ -66,15 +66,21 @@ final class CallbackQueue: Sendable {
 struct Callback<each Argument: Sendable>: @unchecked Sendable {
     // Sendable by hand: it is called only on the callback queue, one call after another, as documented.
     private let body: (repeat each Argument) -> Void
-    private let queue: CallbackQueue
+    private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
 
     init(_ body: @escaping (repeat each Argument) -> Void, on queue: CallbackQueue = .shared) {
         self.body = body
-        self.queue = queue
+        run = { queue.run($0) }
+    }
+
+    /// - Parameter events: the queue of a room, with whose events the callback keeps its order.
+    init(_ body: @escaping (repeat each Argument) -> Void, among events: DelegateQueue) {
+        self.body = body
+        run = { events.complete($0) }
     }
 
     func callAsFunction(_ argument: repeat each Argument) {
         let arguments = (repeat each argument)
-        queue.run { body(repeat each arguments) }
+        run { body(repeat each arguments) }
     }
 }

@@ -1,16 +1,17 @@
 internal import RoomProtocol
 internal import Synchronization
 
-/// Passes the events of one room to its delegate, in order, on the callback queue. It does not retain the delegate.
+/// Passes the events of one room to its delegate, and the results of its calls to their completions, in order, on the callback
+/// queue. It does not retain the delegate.
 ///
 /// Two rules hold for calls on any thread: no event follows `onDisconnected`, and after `leave()` only `onDisconnected`
-/// follows.
+/// follows. Completions follow in any case. `DelegateBacklog` has the rules for events that wait.
 final class DelegateQueue: Sendable {
-    /// How many events of a room may wait. One more ends the room.
+    /// How many events and completions of a room may wait. One more event ends the room.
     static let capacity = 4096
 
     private struct State {
-        var waiting = 0
+        var backlog = DelegateBacklog()
         var hasLeft = false
         var hasEnded = false
     }
@@ -30,22 +31,23 @@ final class DelegateQueue: Sendable {
         self.queue = queue
     }
 
-    /// Queues an event. Does nothing after `leave()` and `end(...)`. Returns false if `capacity` events wait.
+    /// Queues an event. Does nothing after `leave()` and `end(...)`. Returns false if `capacity` entries wait.
     ///
-    /// - Parameter event: called on the callback queue. The delegate is nil if the application has released it
-    func tell(_ event: @escaping @Sendable ((any RoomDelegate)?) -> Void) -> Bool {
+    /// - Parameters:
+    ///   - key: the kind of an event that replaces a waiting one of the same kind. Nil for an event that is always reported.
+    ///   - event: called on the callback queue. The delegate is nil if the application has released it
+    func tell(
+        replacing key: DelegateBacklog.Key? = nil, _ event: @escaping @Sendable ((any RoomDelegate)?) -> Void
+    ) -> Bool {
+        let entry = { @Sendable [self] in
+            if !state.withLock({ $0.hasLeft }) { event(reference.delegate) }
+        }
         // Queued under the lock, so that no event follows the last one.
-        state.withLock { state in
+        return state.withLock { state in
             guard !state.hasLeft, !state.hasEnded else { return true }
-            guard state.waiting < Self.capacity else { return false }
-            state.waiting += 1
-            queue.run { [self] in
-                let isWanted = self.state.withLock { state in
-                    state.waiting -= 1
-                    return !state.hasLeft
-                }
-                if isWanted { event(reference.delegate) }
-            }
+            if let key, state.backlog.replace(key, with: entry) { return true }
+            guard state.backlog.count < Self.capacity else { return false }
+            append(entry, key, to: &state)
             return true
         }
     }
@@ -59,17 +61,97 @@ final class DelegateQueue: Sendable {
         state.withLock { state in
             guard !state.hasEnded else { return }
             state.hasEnded = true
-            queue.run { [self] in
-                guard let delegate = reference.delegate else { return }
-                if let error, !self.state.withLock({ $0.hasLeft }) { delegate.onError(error, isCritical: true) }
-                delegate.onDisconnected(reason: reason)
-            }
+            append(
+                { [self] in
+                    guard let delegate = reference.delegate else { return }
+                    if let error, !self.state.withLock({ $0.hasLeft }) { delegate.onError(error, isCritical: true) }
+                    delegate.onDisconnected(reason: reason)
+                }, nil, to: &state)
         }
+    }
+
+    /// Queues the result of a call, even after the end.
+    func complete(_ body: @escaping @Sendable () -> Void) {
+        state.withLock { append(body, nil, to: &$0) }
     }
 
     /// Queues the error of a call, even after the end.
     func answer(_ error: RoomError) {
-        queue.run { [reference] in reference.delegate?.onError(error, isCritical: false) }
+        complete { [reference] in reference.delegate?.onError(error, isCritical: false) }
+    }
+
+    private func append(
+        _ entry: @escaping @Sendable () -> Void, _ key: DelegateBacklog.Key?, to state: inout State
+    ) {
+        if state.backlog.append(entry, key) { queue.run { [self] in deliver() } }
+    }
+
+    /// On the callback queue. Entries that arrive meanwhile get a turn of their own, so that the application's queue can serve
+    /// others in between.
+    private func deliver() {
+        let end = state.withLock { $0.backlog.beginTurn() }
+        while let entry = state.withLock({ $0.backlog.next(before: end) }) { entry.body?() }
+    }
+}
+
+/// The events and completions of a room that wait for the callback queue, in their order. A value.
+///
+/// An event with a key replaces one of the same key that waits, at its place, unless one without a key was added in between.
+/// Two slot events of a stream that both wait are none: they are opposites.
+struct DelegateBacklog {
+    /// The kind of an event of which only the latest matters.
+    enum Key: Hashable {
+        case state(Int)
+        case quality(Int)
+        case slot(Int)
+        case loudspeaker
+
+        fileprivate var cancelsItself: Bool { if case .slot = self { true } else { false } }
+    }
+
+    struct Entry {
+        /// Nil for two events that are none.
+        var body: (@Sendable () -> Void)?
+    }
+
+    private var entries: [Int: Entry] = [:]
+    /// The numbers of the first entry and of the next new one.
+    private var first = 0
+    private var last = 0
+    /// The entries that can be replaced.
+    private var places: [Key: Int] = [:]
+    private var isScheduled = false
+
+    var count: Int { last - first }
+
+    /// Replaces a waiting entry of this key. Returns false if there is none.
+    mutating func replace(_ key: Key, with body: @escaping @Sendable () -> Void) -> Bool {
+        guard let place = places[key], place >= first, let entry = entries[place] else { return false }
+        entries[place]?.body = key.cancelsItself && entry.body != nil ? nil : body
+        return true
+    }
+
+    /// Adds an entry. Returns whether the owner has to schedule a turn.
+    mutating func append(_ body: @escaping @Sendable () -> Void, _ key: Key?) -> Bool {
+        entries[last] = Entry(body: body)
+        // Entries do not change places with one that has no key.
+        if let key { places[key] = last } else { places = [:] }
+        last += 1
+        defer { isScheduled = true }
+        return !isScheduled
+    }
+
+    /// Begins a turn. Returns the number of the first entry that is not part of it.
+    mutating func beginTurn() -> Int {
+        isScheduled = false
+        return last
+    }
+
+    /// Takes the next entry of a turn. Nil at its end.
+    mutating func next(before end: Int) -> Entry? {
+        guard first < end else { return nil }
+        defer { first += 1 }
+        return entries.removeValue(forKey: first)
     }
 }
 

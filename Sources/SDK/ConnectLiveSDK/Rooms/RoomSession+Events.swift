@@ -15,7 +15,7 @@ extension RoomSession {
         case .streamChanged(let participant, let info, let change): changed(change, of: info.id, by: participant)
         case .qualityChanged(let participant, let stream, let limitation):
             let limitation = limitation.map { VideoLimitation($0) }
-            tell { [remotes] delegate in
+            tell(replacing: .quality(stream)) { [remotes] delegate in
                 guard let participant = remotes[participant], case .video(let video) = participant[stream] else {
                     return
                 }
@@ -26,7 +26,8 @@ extension RoomSession {
             }
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
-        case .loudspeaker(let event): tell { $0?.onLoudspeakerChanged(event: LocalDeviceEvent(event)) }
+        case .loudspeaker(let event):
+            tell(replacing: .loudspeaker) { $0?.onLoudspeakerChanged(event: LocalDeviceEvent(event)) }
         case .reconnecting(let attempt, let error):
             let error = ConnectLiveError(error)
             tell { $0?.onReconnecting(attempt: attempt, error: error) }
@@ -119,7 +120,7 @@ extension RoomSession {
 
     private func changed(_ change: StreamChange, of stream: Int, by id: String) {
         if let state = change.state {
-            tell { [remotes] delegate in
+            tell(replacing: .state(stream)) { [remotes] delegate in
                 guard let participant = remotes[id] else { return }
                 switch participant[stream] {
                 case .video(let video):
@@ -152,7 +153,7 @@ extension RoomSession {
 
     private func heard(_ stream: Int, of id: String) {
         state.withLock { $0.heard.append((stream, id)) }
-        tell { [remotes] delegate in
+        tell(replacing: .slot(stream)) { [remotes] delegate in
             guard let participant = remotes[id], case .audio(let audio) = participant[stream] else { return }
             delegate?.onRemoteAudioSubscribed(remoteParticipant: participant, remoteAudio: audio)
         }
@@ -160,7 +161,7 @@ extension RoomSession {
 
     private func unheard(_ stream: Int, of id: String) {
         state.withLock { $0.heard.removeAll { $0.stream == stream } }
-        tell { [remotes] delegate in
+        tell(replacing: .slot(stream)) { [remotes] delegate in
             guard let participant = remotes[id], case .audio(let audio) = participant[stream] else { return }
             delegate?.onRemoteAudioUnsubscribed(remoteParticipant: participant, remoteAudio: audio)
         }

@@ -3,7 +3,7 @@ internal import RoomProtocol
 
 extension RoomSession {
     func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
-        let callback = Callback(completion, on: callbacks)
+        let callback = Callback(completion, among: delegate)
         subscribe(videoId) { callback($0.sdkResult) }
     }
 
@@ -35,7 +35,7 @@ extension RoomSession {
     }
 
     func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
-        let callback = Callback(completion, on: callbacks)
+        let callback = Callback(completion, among: delegate)
         unsubscribe(videoId) { callback($0.sdkResult) }
     }
 

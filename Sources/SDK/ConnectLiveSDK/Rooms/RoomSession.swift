@@ -19,7 +19,6 @@ final class RoomSession: Room {
     let state = Mutex(State())
     let remotes = RemoteParticipants()
     let delegate: DelegateQueue
-    let callbacks: CallbackQueue
     private let token: RoomEngine.TokenSource
     /// Set once, at the end of `init`.
     private let linkBox = Mutex<(any RoomLink)?>(nil)
@@ -35,7 +34,6 @@ final class RoomSession: Room {
         makeLink: (_ onEvent: @escaping @Sendable (RoomEvent) -> Void) -> any RoomLink
     ) {
         self.delegate = DelegateQueue(delegate, queue: callbacks)
-        self.callbacks = callbacks
         self.token = token
         let link = makeLink { [weak self] event in self?.handle(event) }
         linkBox.withLock { $0 = link }
@@ -107,9 +105,13 @@ final class RoomSession: Room {
 
     /// An application that does not return from its callbacks loses the room, not single events.
     ///
-    /// - Parameter event: called on the callback queue. The delegate is nil if the application has released it
-    func tell(_ event: @escaping @Sendable ((any RoomDelegate)?) -> Void) {
-        if !delegate.tell(event) { overflowed() }
+    /// - Parameters:
+    ///   - key: the kind of an event that replaces a waiting one of the same kind.
+    ///   - event: called on the callback queue. The delegate is nil if the application has released it
+    func tell(
+        replacing key: DelegateBacklog.Key? = nil, _ event: @escaping @Sendable ((any RoomDelegate)?) -> Void
+    ) {
+        if !delegate.tell(replacing: key, event) { overflowed() }
     }
 
     /// Ends the room because its delegate does not keep up.
@@ -141,7 +143,7 @@ final class RoomSession: Room {
         }
         delegate.end(reason, error)
         // Events before the end may still add participants.
-        callbacks.run { [remotes] in
+        delegate.complete { [remotes] in
             for participant in remotes.all.values { participant.detachViews() }
         }
     }

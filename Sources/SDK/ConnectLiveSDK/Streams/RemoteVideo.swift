@@ -61,7 +61,7 @@ extension RemoteVideo {
     public var limitation: VideoLimitation? { nil }
 }
 
-final class RemoteVideoStream: RemoteVideo {
+final class RemoteVideoStream: RemoteVideo, ShownVideo {
     let id: Int
     let owner: String
     private let subscribed = Mutex(false)
@@ -118,7 +118,7 @@ final class RemoteVideoStream: RemoteVideo {
 
     // MARK: - The application's views
 
-    func attach(_ view: UIRenderView) { outlet.attach(view) }
+    func attach(_ view: UIRenderView) { outlet.attach(view.target) }
 
     func detach(_ view: UIRenderView) { outlet.detach(view.target) }
 

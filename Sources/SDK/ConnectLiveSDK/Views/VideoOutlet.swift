@@ -8,8 +8,7 @@ final class VideoOutlet: Sendable {
 
     init(fanout: FrameFanout) { self.fanout = fanout }
 
-    func attach(_ view: UIRenderView) {
-        let target = view.target
+    func attach(_ target: RenderTarget) {
         detach(target)
         let sink = fanout.add { frame in target.show(frame) }
         attached.withLock { $0.append((target, sink)) }

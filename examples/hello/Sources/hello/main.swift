@@ -19,7 +19,7 @@ final class Hello: RoomDelegate {
 
     private func show(_ video: any RemoteVideo) {
         // With a display, a window shows the frames. They are counted in any case.
-        let view = (try? UIRenderView(windowTitle: video.owner)) ?? UIRenderView()
+        let view = (try? FrameView(windowTitle: video.owner)) ?? FrameView()
         view.onFrame = { frame in framesShown.withLock { $0 += 1 } }
         video.attach(view)
         room?.subscribe(videoIds: [video.id])

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `audit.tsv` judges each item of the API of ConnectLiveSDK 2: its types and members, defaults, error codes and behaviour.
+/// `Tests/samples/audit.tsv` judges each item of the API of ConnectLiveSDK 2: its types and members, defaults, error codes and behaviour.
 ///
 /// A line has the item's number, its section, its name, a state and a reason. Change the state with the code.
 @Suite struct AuditTests {
@@ -10,7 +10,8 @@ import Testing
     }
 
     private func items() throws -> [Item] {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("audit.tsv")
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let file = tests.appendingPathComponent("samples/audit.tsv")
         return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").dropFirst().map { line in
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
             try #require(fields.count == 5, "a line has five fields: \(line)")
