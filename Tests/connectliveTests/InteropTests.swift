@@ -170,7 +170,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             "chromium.py",
             [
                 "--page", page, "--seconds", "40", "--until-expected", "--expect-video-from-others", "1",
-                "--then-resize", "150:320,600:640,300:320", "--window", "1280x1000",
+                "--then-resize", "150:320,600:640,200:320", "--window", "1280x1000",
             ], seconds: 150)
         let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
         #expect(frames == [320, 640, 320], "\(seen)")
