@@ -119,7 +119,7 @@ struct SpatialLayerTests {
         #expect(stage.sinks[1].pictures.suffix(60).contains { $0.temporal == 2 })
     }
 
-    @Test func `temporal layers come back behind a picture that allows it, without a keyframe`() throws {
+    @Test func `temporal layers come back behind a frame that allows it, without a keyframe`() throws {
         let stage = Stage([Self.link(70_000), Self.link(5_000_000)])
         stage.begin()
         try stage.run(20)

@@ -46,7 +46,7 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect(try demo.finish(seconds: 20).status == 0)
     }
 
-    @Test(arguments: ["vp8", "h264"])
+    @Test(arguments: ["vp8", "h264", "vp9"])
     func `on one machine no address or key is needed`(codec: String) throws {
         let server = try TestServer()
         let mode = try FileManager.default.attributesOfItem(atPath: server.folder.file("connectlive/server.json"))
