@@ -68,6 +68,8 @@ public final class SimulatedClient: @unchecked Sendable {
     }
     /// Why watched videos arrived worse than they could, one line for each change.
     public private(set) var qualities: [String] = []
+    /// The texts of others.
+    package private(set) var messages: [UserMessage] = []
     /// When media did not flow, one line for each change.
     public private(set) var interruptions: [String] = []
     /// Participants that it saw enter and leave, itself not included.
@@ -410,6 +412,7 @@ public final class SimulatedClient: @unchecked Sendable {
     private func handle(_ event: RoomEvent) {
         switch event {
         case .connecting, .audioHeard, .audioUnheard, .loudspeaker: break
+        case .userMessage(let message): messages.append(message)
         case .qualityChanged(_, let stream, let limitation):
             // The application has nothing to do then.
             return qualities.append("\(stream): " + (limitation.map { "\($0)" } ?? "all"))

@@ -13,6 +13,8 @@ extension RoomSession {
         case .streamPublished(let participant, let info): published(info, by: participant)
         case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
         case .streamChanged(let participant, let info, let change): changed(change, of: info.id, by: participant)
+        case .userMessage(let body):
+            tell { $0?.onUserMessage(senderId: body.from, message: body.text, type: body.kind) }
         case .qualityChanged(let participant, let stream, let limitation):
             let limitation = limitation.map { VideoLimitation($0) }
             tell { [remotes] delegate in
