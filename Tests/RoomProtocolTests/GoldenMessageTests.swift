@@ -95,6 +95,10 @@ import Testing
             .setView(
                 ViewOfStream(stream: 3, view: StreamView(profile: .low, width: 160, height: 90, priority: 2)))
         ),
+        (
+            #"{"id":1,"paused":true,"profile":"mid","stream":3,"type":"setView"}"#,
+            .setView(ViewOfStream(stream: 3, view: StreamView(profile: .mid, isPaused: true)))
+        ),
         (#"{"id":1,"stream":3,"type":"unsubscribe"}"#, .unsubscribe(StreamReference(stream: 3))),
         (
             #"{"id":1,"kind":"chat","text":"hi","to":["p","q"],"type":"message"}"#,

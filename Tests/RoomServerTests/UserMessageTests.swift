@@ -39,7 +39,7 @@ import TestSupport
                 (SendMessage(targets: [hopper.id, grace.id, hopper.id], text: "to two"), [grace, hopper]),
                 (SendMessage(targets: [ada.id], text: "to oneself"), []),
                 (SendMessage(targets: ["p-gone", ""], text: "to nobody"), []),
-                (SendMessage(targets: ["p-gone", grace.id], text: "to those who are there"), [grace]),
+                (SendMessage(targets: ["p-gone", grace.id], text: "to a present one"), [grace]),
                 (SendMessage(text: "", kind: ""), [grace, hopper]),
             ]
             for (index, (message, _)) in steps.enumerated() { #expect(try ada.send(message, id: 2 + index) == nil) }

@@ -64,7 +64,7 @@ struct UserMessageTests {
         if case .failure(let error) = result { error.code.name } else { "sent" }
     }
 
-    /// What became of each message, by its text.
+    /// The result of each message, by its text.
     private final class Sent: Sendable {
         private let results = Mutex<[String: String]>([:])
 

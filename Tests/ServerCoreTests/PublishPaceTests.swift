@@ -43,7 +43,7 @@ import Testing
         for _ in 0..<4 { try pace.admit(message, now: start) }
         #expect(throws: RoomError.self) { try pace.admit(message, now: start + .milliseconds(999)) }
         for second in 1...4 as ClosedRange<Int64> { try pace.admit(message, now: start + .seconds(second)) }
-        // What is refused does not count.
+        // A refused message does not count.
         for _ in 0..<40 { #expect(throws: RoomError.self) { try pace.admit(message, now: start + .seconds(4)) } }
         try pace.admit(message, now: start + .seconds(5))
     }

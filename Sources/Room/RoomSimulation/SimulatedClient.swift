@@ -268,14 +268,16 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Subscribes to a video of another participant.
-    public func subscribe(to stream: Int) async throws {
+    public func subscribe(to stream: Int) async throws { try await subscribe(to: stream, StreamView()) }
+
+    package func subscribe(to stream: Int, _ view: StreamView) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let requested = simulation.loop.now
         awaited.insert(stream)
         defer { awaited.remove(stream) }
         try await suspend { suspension in
             connection.subscribe(
-                stream, to: { [unowned self] incoming in viewer(of: incoming, since: requested) }
+                stream, view: view, to: { [unowned self] incoming in viewer(of: incoming, since: requested) }
             ) { result in
                 suspension.finish(result)
             }

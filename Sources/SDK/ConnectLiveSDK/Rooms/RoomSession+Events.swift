@@ -45,7 +45,7 @@ extension RoomSession {
 
     private func connected(as participant: String, with others: [ParticipantInfo]) {
         own.entered(as: participant)
-        for info in others { remotes.add(OtherParticipant(info)) }
+        for info in others { remotes.add(makeParticipant(info)) }
         let waiting = state.withLock { state -> [LocalMediaSession] in
             guard state.status == .connecting else { return [] }
             state.status = .connected
@@ -57,6 +57,10 @@ extension RoomSession {
         for media in waiting { publishNow(media) }
     }
 
+    private func makeParticipant(_ info: ParticipantInfo) -> OtherParticipant {
+        OtherParticipant(info) { [weak self] error in self?.problem(error) }
+    }
+
     private func reconnected(_ back: Return) {
         let wasResumed = back.kind == .resumed
         if case .rejoined(let participant) = back.kind { own.entered(as: participant) }
@@ -65,7 +69,7 @@ extension RoomSession {
     }
 
     private func entered(_ info: ParticipantInfo) {
-        let participant = OtherParticipant(info)
+        let participant = makeParticipant(info)
         tell { [remotes] delegate in
             remotes.add(participant)
             delegate?.onParticipantEntered(remoteParticipant: participant)
@@ -101,6 +105,7 @@ extension RoomSession {
         switch participant[stream.id] {
         case .video(let video):
             video.setSubscribed(false)
+            video.onView(nil)
             delegate?.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video)
         case .audio(let audio):
             delegate?.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio)
