@@ -296,6 +296,45 @@ import TestSupport
         }
     }
 
+    @Test func `a message succeeds when the server has it, and fails with the reason`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            var results: [RoomError.Code?] = []
+            func send(_ text: String) {
+                client.connection.send(SendMessage(text: text)) { result in
+                    if case .failure(let error) = result { results.append(error.code) } else { results.append(nil) }
+                }
+            }
+            send("too early")
+            client.enter()
+            send(String(repeating: "x", count: 16 * 1024 + 1))
+            #expect(results == [.roomReleased, .userMessageTooLong] && client.sent.count == 1)
+            for text in ["a", "b", "c", "d"] { send(text) }
+            #expect(client.sent.dropFirst().first == #"{"id":2,"text":"a","type":"message"}"#)
+            client.hear(#"{"type":"messageSent","id":2}"#)
+            client.hear(#"{"type":"error","id":3,"code":"server.too-many-requests","message":"Later."}"#)
+            client.hear(#"{"type":"pong","id":4}"#)
+            #expect(results.dropFirst(2) == [nil, .tooManyRequests, .userMessageReplyInvalid])
+            client.connection.drop()
+            #expect(results.dropFirst(5) == [.roomReleased])
+        }
+    }
+
+    @Test func `a message of another participant is an event, and one that cannot be read is a problem`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.join()
+            client.hear(#"{"type":"userMessage","from":"p-2","text":"before the room is connected","kind":"normal"}"#)
+            client.connection.secured()
+            client.hear(#"{"type":"userMessage","from":"p-2","text":"hi","kind":"chat"}"#)
+            client.hear(#"{"type":"userMessage","from":"p-2","text":"hi"}"#)
+            let heard = client.events.compactMap { if case .userMessage(let message) = $0 { message } else { nil } }
+            #expect(heard == [UserMessage(from: "p-2", text: "hi", kind: "chat")])
+            #expect(client.problems == [.userMessageInvalid])
+            client.connection.drop()
+        }
+    }
+
     @Test func `a stream's new state is reported, and that of an unknown stream is not`() async throws {
         try await onLoop { loop in
             let client = try Client(loop)

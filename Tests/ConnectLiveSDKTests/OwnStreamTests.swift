@@ -49,6 +49,7 @@ private final class OwnLocalAudio: LocalAudio {
 private final class OwnRemoteVideo: RemoteVideo {
     private let views = Mutex<[String]>([])
     private let profiles = Mutex<[VideoProfileType]>([])
+    private let paused = Mutex(false)
     let id: Int
     let owner = "ada"
     let extraValue: String
@@ -64,7 +65,15 @@ private final class OwnRemoteVideo: RemoteVideo {
     func attach(_ view: UIRenderView) { views.withLock { $0.append(view.uuid) } }
     func detach(_ view: UIRenderView) { views.withLock { $0.removeAll { $0 == view.uuid } } }
     func detach() { views.withLock { $0 = [] } }
-    func setProfile(_ type: VideoProfileType) { profiles.withLock { $0.append(type) } }
+    var profile: VideoProfileType { profiles.withLock { $0.last ?? .empty } }
+    var pause: Bool {
+        get { paused.withLock { $0 } }
+        set { paused.withLock { $0 = newValue } }
+    }
+    func setPaused(_ isPaused: Bool) throws { pause = isPaused }
+    func setPausedAsync(_ isPaused: Bool) async throws { pause = isPaused }
+    func setProfile(_ type: VideoProfileType) throws { profiles.withLock { $0.append(type) } }
+    func setProfileAsync(_ type: VideoProfileType) async throws { try setProfile(type) }
 }
 
 private final class OwnRemoteAudio: RemoteAudio {
@@ -101,7 +110,7 @@ private final class OwnRemoteParticipant: RemoteParticipant {
     private func show(_ video: any RemoteVideo) {
         let view = UIRenderView()
         views[video.id] = view
-        video.setProfile(video.extraValue == "screen" ? .high : .low)
+        try? video.setProfile(video.extraValue == "screen" ? .high : .low)
         video.attach(view)
         captions.append("\(video.owner): \(video.getExtraValue())")
     }

@@ -17,6 +17,7 @@ final class ScriptedLink: RoomLink {
         case subscribe(Int, StreamView)
         case setView(Int, StreamView)
         case unsubscribe(Int)
+        case send(SendMessage)
     }
 
     enum Answer: Sendable {
@@ -114,6 +115,10 @@ final class ScriptedLink: RoomLink {
 
     func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         add(.unsubscribe(id), then)
+    }
+
+    func send(_ message: SendMessage, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
+        add(.send(message), then)
     }
 
     /// Events of this link are over when `send` returns.

@@ -272,20 +272,6 @@ import TestSupport
         #expect(order.withLock { $0.suffix(3) } == ["error", "disconnected", "completed 1312"])
     }
 
-    @Test func `a profile reaches the server only while the video is subscribed`() async throws {
-        scripted.join(with: [ParticipantInfo(id: "ann", streams: [video(7)])])
-        let video = try #require(room.remoteParticipants["ann"]?.videos[7])
-        video.setProfile(.low)
-        try await room.subscribe(videoId: 7).get()
-        video.setProfile(.high)
-        try await room.unsubscribe(videoId: 7).get()
-        video.setProfile(.mid)
-        #expect(
-            link.calls.dropFirst() == [
-                .subscribe(7, StreamView(profile: .low)), .setView(7, StreamView(profile: .high)), .unsubscribe(7),
-            ])
-    }
-
     @Test func `the quality of a video that is no longer subscribed is not reported`() async throws {
         scripted.join(with: [ParticipantInfo(id: "ann", streams: [video(7)])])
         let video = try #require(room.remoteParticipants["ann"]?.videos[7])

@@ -30,6 +30,7 @@ enum Heard: Sendable {
     case videoGone(any RemoteVideo)
     case videoChanged(any RemoteVideo, StreamState)
     case audioChanged(any RemoteAudio, StreamState)
+    case userMessage(from: String, String, type: String)
     case videoStateChanged(any RemoteVideo)
     case audioStateChanged(any RemoteAudio)
     case camera(LocalDeviceEvent)
@@ -100,6 +101,9 @@ final class Listener: RoomDelegate, Sendable {
     }
     func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
         add(.audioChanged(remoteAudio, remoteAudio.state))
+    }
+    func onUserMessage(senderId: String, message: String, type: String) {
+        add(.userMessage(from: senderId, message, type: type))
     }
     func onRemoteVideoStateChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
         add(.videoStateChanged(remoteVideo))

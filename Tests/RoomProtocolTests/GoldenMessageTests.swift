@@ -99,7 +99,16 @@ import Testing
             .setView(
                 ViewOfStream(stream: 3, view: StreamView(profile: .low, width: 160, height: 90, priority: 2)))
         ),
+        (
+            #"{"id":1,"paused":true,"profile":"mid","stream":3,"type":"setView"}"#,
+            .setView(ViewOfStream(stream: 3, view: StreamView(profile: .mid, isPaused: true)))
+        ),
         (#"{"id":1,"stream":3,"type":"unsubscribe"}"#, .unsubscribe(StreamReference(stream: 3))),
+        (
+            #"{"id":1,"kind":"chat","text":"hi","to":["p","q"],"type":"message"}"#,
+            .message(SendMessage(targets: ["p", "q"], text: "hi", kind: "chat"))
+        ),
+        (#"{"id":1,"text":"","type":"message"}"#, .message(SendMessage(text: "", kind: ""))),
         (#"{"id":1,"type":"ping"}"#, .ping),
         (#"{"id":1,"type":"leave"}"#, .leave),
     ]
@@ -155,6 +164,11 @@ import Testing
             .subscribed(Subscribed(stream: 7, mid: "4", firstSequenceNumber: 65535))
         ),
         (#"{"id":1,"stream":7,"type":"unsubscribed"}"#, .unsubscribed(StreamReference(stream: 7))),
+        (
+            #"{"from":"p","id":1,"kind":"normal","text":"hi","type":"userMessage"}"#,
+            .userMessage(UserMessage(from: "p", text: "hi", kind: "normal"))
+        ),
+        (#"{"id":1,"type":"messageSent"}"#, .messageSent),
         (#"{"id":1,"type":"pong"}"#, .pong),
         (#"{"id":1,"type":"left"}"#, .left),
         (#"{"code":"1328","id":1,"message":"No.","type":"error"}"#, .error(Problem(problem))),

@@ -121,6 +121,33 @@ import Testing
         #expect(refusal(json)?.error.code == .messageMalformed)
     }
 
+    @Test(arguments: [
+        SendMessage(text: String(repeating: "x", count: 16 * 1024 + 1)),
+        SendMessage(text: String(repeating: "\u{1f4f7}", count: 4097)),
+        SendMessage(text: "", kind: String(repeating: "x", count: 65)),
+        SendMessage(targets: Array(repeating: "p", count: 257), text: ""),
+    ])
+    func `a message that is longer than its limits is refused`(message: SendMessage) {
+        let error = #expect(throws: RoomError.self) { try message.validate() }
+        #expect(error?.code == .userMessageTooLong)
+    }
+
+    @Test func `a message as long as its limits fits into one of the server, whatever its characters are`() throws {
+        let text = String(repeating: "\u{1}", count: 16 * 1024)
+        let kind = String(repeating: "\"", count: 64)
+        try SendMessage(targets: Array(repeating: "p", count: 256), text: text, kind: kind).validate()
+        let message = UserMessage(from: "p-0123456789abcdef", text: text, kind: kind)
+        #expect(Envelope(ServerMessage.userMessage(message)).json().utf8.count < Signalling.maximumMessageLength)
+    }
+
+    @Test(arguments: [
+        #"{"type":"userMessage","from":"p","text":"hi"}"#, #"{"type":"userMessage","from":7,"text":"hi","kind":"a"}"#,
+    ])
+    func `a message of the server that cannot be read has a code of its own`(json: String) {
+        let error = #expect(throws: MessageRefused.self) { try Envelope<ServerMessage>(json: Data(json.utf8)) }
+        #expect(error?.error.code == .userMessageInvalid)
+    }
+
     @Test func `a refusal repeats only a little of the message`() {
         let long = String(repeating: "x", count: 100_000)
         for json in [#"{"type":"\#(long)"}"#, #"{"type":"candidate","session":"\#(long)","candidate":""}"#] {

@@ -11,7 +11,7 @@ struct MessageLedgerTests {
         var isAcknowledgementDue: Bool { ledger.isAcknowledgementDue }
         func send(_ message: Int, length: Int) -> Bool { ledger.send(message, length: length) }
         func acknowledged(_ count: Int) -> Bool { ledger.acknowledged(count) }
-        func receive() { ledger.receive() }
+        func receive(length: Int = 0) { ledger.receive(length: length) }
         func acknowledge() -> Acknowledgement { ledger.acknowledge() }
     }
 
@@ -33,6 +33,19 @@ struct MessageLedgerTests {
         #expect(ledger.acknowledged(2))
         #expect(!ledger.acknowledged(count))
         #expect(ledger.unacknowledged == [3, 4, 5])
+    }
+
+    @Test func `an acknowledgement is due after many messages or many bytes`() {
+        for (messages, length) in [(256, 0), (2, 64 * 1024), (1, 1024 * 1024)] {
+            let ledger = Ledger()
+            for _ in 1..<messages { ledger.receive(length: length) }
+            #expect(!ledger.isAcknowledgementDue)
+            ledger.receive(length: length)
+            #expect(ledger.isAcknowledgementDue)
+            #expect(ledger.acknowledge().received == messages && !ledger.isAcknowledgementDue)
+            ledger.receive(length: 1)
+            #expect(!ledger.isAcknowledgementDue)
+        }
     }
 
     @Test func `the number and the bytes of kept messages are limited`() {

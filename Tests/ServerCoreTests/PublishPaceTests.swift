@@ -27,6 +27,27 @@ import Testing
         #expect(throws: RoomError.self) { try pace.admit(now: start + .milliseconds(1999)) }
     }
 
+    @Test func `a participant sends twenty messages at once, then ten a second`() throws {
+        var pace = MessagePace()
+        let message = SendMessage(text: "hi")
+        for _ in 0..<20 { try pace.admit(message, now: start) }
+        let refusal = #expect(throws: RoomError.self) { try pace.admit(message, now: start + .milliseconds(99)) }
+        #expect(refusal?.code == .tooManyRequests)
+        for tenth in 1...20 as ClosedRange<Int64> { try pace.admit(message, now: start + .milliseconds(100 * tenth)) }
+        #expect(throws: RoomError.self) { try pace.admit(message, now: start + .milliseconds(2099)) }
+    }
+
+    @Test func `a participant sends 64 KiB at once, then 16 KiB a second`() throws {
+        var pace = MessagePace()
+        let message = SendMessage(text: String(repeating: "x", count: 15 * 1024))
+        for _ in 0..<4 { try pace.admit(message, now: start) }
+        #expect(throws: RoomError.self) { try pace.admit(message, now: start + .milliseconds(999)) }
+        for second in 1...4 as ClosedRange<Int64> { try pace.admit(message, now: start + .seconds(second)) }
+        // A refused message does not count.
+        for _ in 0..<40 { #expect(throws: RoomError.self) { try pace.admit(message, now: start + .seconds(4)) } }
+        try pace.admit(message, now: start + .seconds(5))
+    }
+
     @Test func `a burst is available again after half a minute`() throws {
         var pace = PublishPace()
         for second in [0, 32, 640] as [Int64] {

@@ -34,6 +34,8 @@ extension RoomConnection {
             return then(.failure(error))
         }
         subscriptions[id]?.view = view
+        // The server says nothing about a video that is paused, and begins again afterwards.
+        if view.isPaused { qualityChanged(StreamQuality(stream: id)) }
         request(.setView(ViewOfStream(stream: id, view: view))) { then($0.map { _ in }) }
     }
 

@@ -378,11 +378,12 @@ package final class RoomConnection {
         case .iceServers(let body): use(body.iceServers)
         case .streamLimit(let body): up?.setLimit(body.bitsPerSecond, layers: body.layers, of: body.stream)
         case .streamQuality(let body): qualityChanged(body)
+        case .userMessage(let body): heard(body)
         case .closed(let closing):
             let error = RoomError(.init(wireName: closing.code), closing.message)
             if closing.permitsReturn { lost(closing.reason, error) } else { end(closing.reason, error) }
         case .joined, .resumed, .ack, .published, .unpublished, .streamSet, .streamStateSet, .viewSet, .subscribed,
-            .unsubscribed, .pong, .left, .error:
+            .unsubscribed, .messageSent, .pong, .left, .error:
             break
         }
     }

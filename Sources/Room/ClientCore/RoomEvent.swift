@@ -14,6 +14,8 @@ package enum RoomEvent: Sendable {
     case streamUnpublished(participant: String, StreamInfo)
     /// The state or attributes of another participant's stream changed. Includes the new ones, and those that changed.
     case streamChanged(participant: String, StreamInfo, StreamChange)
+    /// Another participant sent a text of the application.
+    case userMessage(UserMessage)
     /// Why a subscribed video arrives worse than it could be has changed.
     case qualityChanged(participant: String, stream: Int, RoomStatistics.Received.Limitation?)
     /// The server assigned the audio stream to a receiver, so it is heard.

@@ -68,14 +68,14 @@ private func decodeHead(_ data: Data) throws(MessageRefused) -> EnvelopeHead {
 }
 
 private func decodeBody<Body: Decodable>(
-    _ type: Body.Type, _ head: EnvelopeHead, _ data: Data
+    _ type: Body.Type, _ head: EnvelopeHead, _ data: Data, _ code: RoomError.Code = .messageMalformed
 ) throws(MessageRefused) -> Body {
     do {
         return try JSONDecoder().decode(type, from: data)
     } catch {
         throw MessageRefused(
             id: head.id,
-            error: RoomError(.messageMalformed, "The message '\(head.type)' \(explain(error))."))
+            error: RoomError(code, "The message '\(head.type)' \(explain(error))."))
     }
 }
 
@@ -116,6 +116,7 @@ extension Envelope where Message == ClientMessage {
             case .subscribe(let body): flatten("subscribe", id, body)
             case .setView(let body): flatten("setView", id, body)
             case .unsubscribe(let body): flatten("unsubscribe", id, body)
+            case .message(let body): flatten("message", id, body)
             case .ping: flatten("ping", id, NoBody())
             case .leave: flatten("leave", id, NoBody())
             }
@@ -141,6 +142,7 @@ extension Envelope where Message == ClientMessage {
             case "subscribe": .subscribe(try decodeBody(ViewOfStream.self, head, json))
             case "setView": .setView(try decodeBody(ViewOfStream.self, head, json))
             case "unsubscribe": .unsubscribe(try decodeBody(StreamReference.self, head, json))
+            case "message": .message(try decodeBody(SendMessage.self, head, json))
             case "ping": .ping
             case "leave": .leave
             default: throw unknown(head)
@@ -163,6 +165,7 @@ extension Envelope where Message == ServerMessage {
             case .viewSet(let body): flatten("viewSet", id, body)
             case .subscribed(let body): flatten("subscribed", id, body)
             case .unsubscribed(let body): flatten("unsubscribed", id, body)
+            case .messageSent: flatten("messageSent", id, NoBody())
             case .pong: flatten("pong", id, NoBody())
             case .left: flatten("left", id, NoBody())
             case .error(let body): flatten("error", id, body)
@@ -176,6 +179,7 @@ extension Envelope where Message == ServerMessage {
             case .receiverAssigned(let body): flatten("receiverAssigned", id, body)
             case .streamLimit(let body): flatten("streamLimit", id, body)
             case .streamQuality(let body): flatten("streamQuality", id, body)
+            case .userMessage(let body): flatten("userMessage", id, body)
             case .iceServers(let body): flatten("iceServers", id, body)
             case .closed(let body): flatten("closed", id, body)
             }
@@ -196,6 +200,7 @@ extension Envelope where Message == ServerMessage {
             case "viewSet": .viewSet(try decodeBody(StreamReference.self, head, json))
             case "subscribed": .subscribed(try decodeBody(Subscribed.self, head, json))
             case "unsubscribed": .unsubscribed(try decodeBody(StreamReference.self, head, json))
+            case "messageSent": .messageSent
             case "pong": .pong
             case "left": .left
             case "error": .error(try decodeBody(Problem.self, head, json))
@@ -209,6 +214,7 @@ extension Envelope where Message == ServerMessage {
             case "receiverAssigned": .receiverAssigned(try decodeBody(ReceiverAssigned.self, head, json))
             case "streamLimit": .streamLimit(try decodeBody(StreamLimit.self, head, json))
             case "streamQuality": .streamQuality(try decodeBody(StreamQuality.self, head, json))
+            case "userMessage": .userMessage(try decodeBody(UserMessage.self, head, json, .userMessageInvalid))
             case "iceServers": .iceServers(try decodeBody(ICEServersRenewed.self, head, json))
             case "closed": .closed(try decodeBody(Closing.self, head, json))
             default: throw unknown(head)

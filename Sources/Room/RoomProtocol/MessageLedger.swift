@@ -10,12 +10,14 @@ package struct MessageLedger<Message: Sendable>: Sendable {
     package static var byteLimit: Int { 1024 * 1024 }
     /// An end acknowledges at the latest after this many messages.
     package static var acknowledgedAfter: Int { 256 }
+    /// Or after this many bytes: a fraction of what the other end keeps.
+    package static var bytesAcknowledgedAfter: Int { 128 * 1024 }
     private static var overhead: Int { 128 }
 
     /// The number of messages that this end has received.
     package private(set) var received = 0
-    /// The last `received` that the other end was told.
-    private var told = 0
+    /// The last `received` that the other end was told, and the bytes since.
+    private var (told, untoldBytes) = (0, 0)
     private var acknowledged = 0
     private var kept: [(message: Message, bytes: Int)] = []
     private var bytes = 0
@@ -29,9 +31,15 @@ package struct MessageLedger<Message: Sendable>: Sendable {
     /// Whether the other end does not know yet that messages arrived.
     package var owesAcknowledgement: Bool { received > told }
     /// Whether an acknowledgement is due now.
-    package var isAcknowledgementDue: Bool { received - told >= Self.acknowledgedAfter }
+    package var isAcknowledgementDue: Bool {
+        received - told >= Self.acknowledgedAfter || untoldBytes >= Self.bytesAcknowledgedAfter
+    }
 
-    package mutating func receive() { received += 1 }
+    /// - Parameter length: in bytes, about
+    package mutating func receive(length: Int = 0) {
+        received += 1
+        untoldBytes += length
+    }
 
     /// Keeps a message. Returns false if there are too many: a connection cannot continue without them.
     ///
@@ -46,7 +54,7 @@ package struct MessageLedger<Message: Sendable>: Sendable {
 
     /// The number to tell the other end, which then knows it.
     package mutating func acknowledge() -> Acknowledgement {
-        told = received
+        (told, untoldBytes) = (received, 0)
         return Acknowledgement(received: received)
     }
 
@@ -70,9 +78,7 @@ extension ClientMessage {
         switch self {
         case .join, .resume, .ack, .ping: false
         case .publish, .unpublish, .setStream, .setStreamState, .streamReduced, .answer, .candidate, .restartICE,
-            .subscribe,
-            .setView,
-            .unsubscribe, .leave:
+            .subscribe, .setView, .unsubscribe, .message, .leave:
             true
         }
     }
@@ -83,10 +89,10 @@ extension ServerMessage {
     package var isCounted: Bool {
         switch self {
         case .joined, .resumed, .ack, .pong, .closed: false
-        case .published, .unpublished, .streamSet, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .left, .error,
-            .offer,
-            .candidate, .participantEntered, .participantLeft, .streamPublished, .streamUnpublished, .streamChanged,
-            .receiverAssigned, .streamLimit, .streamQuality, .iceServers:
+        case .published, .unpublished, .streamSet, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .messageSent,
+            .left, .error, .offer, .candidate, .participantEntered, .participantLeft, .streamPublished,
+            .streamUnpublished, .streamChanged,
+            .receiverAssigned, .streamLimit, .streamQuality, .userMessage, .iceServers:
             true
         }
     }
@@ -103,6 +109,7 @@ extension ServerMessage {
             body.participant.streams.reduce(0) { $0 + $1.attributes.extraValue.utf8.count + 64 }
         case .streamPublished(let body): body.stream.attributes.extraValue.utf8.count
         case .streamChanged(let body): StreamState.maximumTextLength + (body.change.extraValue?.utf8.count ?? 0)
+        case .userMessage(let body): body.text.utf8.count + body.kind.utf8.count
         case .iceServers(let body): body.iceServers.count * 1024
         default: 0
         }

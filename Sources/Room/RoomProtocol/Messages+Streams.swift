@@ -87,8 +87,13 @@ package struct StreamView: Sendable, Hashable {
     package var height: Int?
     /// How much of the link its higher layers get, relative to other videos. Nil is 1.
     package var priority: Double?
+    /// Whether the subscriber wants no frames for now. It keeps its receiver.
+    package var isPaused: Bool
 
-    package init(profile: Profile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil) {
+    package init(
+        profile: Profile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil, isPaused: Bool = false
+    ) {
+        self.isPaused = isPaused
         self.profile = profile
         self.width = width
         self.height = height
@@ -117,7 +122,7 @@ package struct StreamView: Sendable, Hashable {
 
 /// The fields of a view, among those of the message that has the view. A profile of a later version counts as `high`.
 extension StreamView: Codable {
-    private enum CodingKeys: String, CodingKey { case profile, width, height, priority }
+    private enum CodingKeys: String, CodingKey { case profile, width, height, priority, paused }
 
     package init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: CodingKeys.self)
@@ -125,6 +130,16 @@ extension StreamView: Codable {
         width = try fields.decodeIfPresent(Int.self, forKey: .width)
         height = try fields.decodeIfPresent(Int.self, forKey: .height)
         priority = try fields.decodeIfPresent(Double.self, forKey: .priority)
+        isPaused = try fields.decodeIfPresent(Bool.self, forKey: .paused) ?? false
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encodeIfPresent(profile, forKey: .profile)
+        try fields.encodeIfPresent(width, forKey: .width)
+        try fields.encodeIfPresent(height, forKey: .height)
+        try fields.encodeIfPresent(priority, forKey: .priority)
+        if isPaused { try fields.encode(true, forKey: .paused) }
     }
 }
 

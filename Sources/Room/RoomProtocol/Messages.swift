@@ -193,6 +193,7 @@ package enum ClientMessage: Sendable, Equatable {
     case subscribe(ViewOfStream)
     case setView(ViewOfStream)
     case unsubscribe(StreamReference)
+    case message(SendMessage)
     case ping
     case leave
 }
@@ -311,6 +312,7 @@ package enum ServerMessage: Sendable, Equatable {
     case viewSet(StreamReference)
     case subscribed(Subscribed)
     case unsubscribed(StreamReference)
+    case messageSent
     case pong
     case left
     /// The response to a request. Without an id, an error about a message that was not a request.
@@ -325,6 +327,7 @@ package enum ServerMessage: Sendable, Equatable {
     case receiverAssigned(ReceiverAssigned)
     case streamLimit(StreamLimit)
     case streamQuality(StreamQuality)
+    case userMessage(UserMessage)
     case iceServers(ICEServersRenewed)
     /// The server ends the connection: `destroyed`, `kicked` or `disconnected`, with the reason as an error.
     case closed(Closing)

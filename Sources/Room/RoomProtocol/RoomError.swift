@@ -49,10 +49,17 @@ extension RoomError.Code {
     public static let downSessionReleased = Self(1325)
     public static let notSubscribed = Self(1327)
     public static let noSuchStream = Self(1328)
+    public static let pauseFailed = Self(1351)
+    public static let profileUnsupported = Self(1352)
+    public static let profileFailed = Self(1353)
+    public static let videoReleased = Self(1354)
     public static let mediaConnectionFailed = Self(1411)
     public static let offerRefused = Self(1431)
     public static let answerRefused = Self(1433)
     public static let publishRefused = Self(1441)
+    public static let userMessageFailed = Self(1471)
+    public static let userMessageReplyInvalid = Self(1475)
+    public static let userMessageInvalid = Self(1486)
     // The server's responses to a sign-in or a token.
     public static let unauthorized = Self(-11002)
     public static let serviceInvalid = Self(-11003)
@@ -68,6 +75,7 @@ extension RoomError.Code {
     public static let portInUse = Self(name: "server.port-in-use", number: 2012)
     public static let serverFull = Self(name: "server.full", number: 2013)
     public static let tooManyRequests = Self(name: "server.too-many-requests", number: 2014)
+    public static let userMessageTooLong = Self(name: "message.too-long", number: 2016)
     public static let streamRefused = Self(name: "stream.refused", number: 2005)
     public static let settingInvalid = Self(name: "setting.invalid", number: 2021)
     public static let media = Self(name: "media", number: 2031)
@@ -86,7 +94,8 @@ extension RoomError.Code {
             let known: [Self] = [
                 .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .notResumable, .listenFailed,
                 .portInUse,
-                .serverFull, .tooManyRequests, .streamRefused, .settingInvalid, .media, .packetTooLong,
+                .serverFull, .tooManyRequests, .userMessageTooLong, .streamRefused, .settingInvalid, .media,
+                .packetTooLong,
                 .turnUnauthorized, .turnUnreachable, .turnCertificate, .turnRefused, .turnMissing,
             ]
             self = known.first { $0.name == wireName } ?? Self(name: wireName, number: 2000)

@@ -68,6 +68,8 @@ public final class SimulatedClient: @unchecked Sendable {
     }
     /// Why watched videos arrived worse than they could, one line for each change.
     public private(set) var qualities: [String] = []
+    /// The texts of others.
+    package private(set) var messages: [UserMessage] = []
     /// When media did not flow, one line for each change.
     public private(set) var interruptions: [String] = []
     /// Participants that it saw enter and leave, itself not included.
@@ -266,14 +268,16 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Subscribes to a video of another participant.
-    public func subscribe(to stream: Int) async throws {
+    public func subscribe(to stream: Int) async throws { try await subscribe(to: stream, StreamView()) }
+
+    package func subscribe(to stream: Int, _ view: StreamView) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let requested = simulation.loop.now
         awaited.insert(stream)
         defer { awaited.remove(stream) }
         try await suspend { suspension in
             connection.subscribe(
-                stream, to: { [unowned self] incoming in viewer(of: incoming, since: requested) }
+                stream, view: view, to: { [unowned self] incoming in viewer(of: incoming, since: requested) }
             ) { result in
                 suspension.finish(result)
             }
@@ -410,6 +414,7 @@ public final class SimulatedClient: @unchecked Sendable {
     private func handle(_ event: RoomEvent) {
         switch event {
         case .connecting, .audioHeard, .audioUnheard, .loudspeaker: break
+        case .userMessage(let message): messages.append(message)
         case .qualityChanged(_, let stream, let limitation):
             // The application has nothing to do then.
             return qualities.append("\(stream): " + (limitation.map { "\($0)" } ?? "all"))

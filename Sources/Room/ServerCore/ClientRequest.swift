@@ -27,8 +27,7 @@ package struct ClientRequest: Sendable {
         case .answer(let body): description = Self.parse(body.sdp, .answerRefused)
         case .join, .resume, .ack, .unpublish, .setStream, .setStreamState, .streamReduced, .candidate, .restartICE,
             .subscribe,
-            .setView,
-            .unsubscribe, .ping, .leave:
+            .setView, .unsubscribe, .message, .ping, .leave:
             break
         }
     }
@@ -37,7 +36,7 @@ package struct ClientRequest: Sendable {
     package var hasResponse: Bool {
         switch message {
         case .join, .resume, .publish, .unpublish, .setStream, .setStreamState, .subscribe, .setView, .unsubscribe,
-            .ping, .leave:
+            .message, .ping, .leave:
             true
         case .answer, .candidate, .restartICE, .streamReduced, .ack: false
         }

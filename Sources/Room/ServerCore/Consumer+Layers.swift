@@ -26,7 +26,7 @@ extension Consumer {
 
     /// Follows the layer for which the link has room, and leaves frames out if there is none.
     func choose(_ fitting: LinkShares.Choice, among wish: LinkShares.Video, isCongested: Bool, now: MonotonicTime) {
-        guard let stream else { return }
+        guard let stream, !isPaused else { return }
         let isTried = choice.triesLowest(isCongested: isCongested, now: now) && stream.hasLayers
         // The publisher has to know before the layer begins that the link carries a part of it.
         let isElastic = fitting.rank > 0 && fitting.share != nil
@@ -54,7 +54,7 @@ extension Consumer {
 
     /// Whether it would see more with this layer than with those below it.
     func canUse(_ layer: StreamLayer) -> Bool {
-        stream.map { $0.rank(of: layer) <= $0.usefulRank(for: view) } ?? false
+        stream.map { !isPaused && $0.rank(of: layer) <= $0.usefulRank(for: view) } ?? false
     }
 
     /// Follows another layer if the view does not need the present one, or the publisher does not deliver it: the next

@@ -30,6 +30,8 @@ final class Consumer {
     private var nextSince = MonotonicTime.zero
     /// The client's view of the stream.
     var view = StreamView()
+    /// Since when the client wants no frames for now. Nil while it wants some.
+    private var pausedAt: MonotonicTime?
     /// How the link's estimates let it choose among the layers.
     var choice = LayerChoice()
     /// The quality as the subscriber was told. Nil without a stream.
@@ -115,6 +117,7 @@ final class Consumer {
         report = QualityReport(of: stream.info.id, now: peer.loop.now)
         lastLeftOut = .zero
         stream.add(self)
+        guard !view.isPaused else { return pausedAt = peer.loop.now }
         begin(stream.layer(rank: stream.deliveredRanks(for: view)[0]))
     }
 
@@ -123,6 +126,47 @@ final class Consumer {
         new.add(self)
         // The keyframe can then be there before the session is secured, which takes several round trips.
         if !beginIfPossible() { _ = new.replay() }
+    }
+
+    // MARK: - Pauses
+
+    var isPaused: Bool { pausedAt != nil }
+
+    /// Follows no layer while it is paused, and keeps the stream with its numbers. It goes on at a keyframe that is newer than the
+    /// pause. Returns false if nothing has changed.
+    func setPaused(_ isPaused: Bool) -> Bool {
+        guard let stream, isPaused != self.isPaused else { return false }
+        let now = peer.loop.now
+        guard !isPaused else {
+            leaveLayers()
+            setCarried(.unknown)
+            report = QualityReport(of: stream.info.id, now: now)
+            lastLeftOut = .zero
+            pausedAt = now
+            return true
+        }
+        let isLong = pausedAt.map { now - $0 > Self.replayReach } ?? true
+        pausedAt = nil
+        choice = LayerChoice()
+        mayReplay = isLong
+        begin(stream.layer(rank: stream.deliveredRanks(for: view)[0]))
+        mayReplay = true
+        return true
+    }
+
+    /// A replay begins at a keyframe that is younger than this.
+    private static let replayReach = TimeInterval.seconds(2)
+    /// False while it begins after a pause that is younger than the keyframe to replay may be.
+    private var mayReplay = true
+
+    private func leaveLayers() {
+        endReplay()
+        thinning = nil
+        next?.removeJoining(self)
+        next = nil
+        layer?.remove(self)
+        layer = nil
+        hasBegun = false
     }
 
     // MARK: - Layers
@@ -205,17 +249,12 @@ final class Consumer {
 
     func release() {
         guard let stream else { return }
-        thinning = nil
-        next?.removeJoining(self)
-        next = nil
-        layer?.remove(self)
-        layer = nil
+        leaveLayers()
         stream.remove(self)
         carried = .unknown
         report = nil
-        hasBegun = false
+        pausedAt = nil
         self.stream = nil
-        endReplay()
         splice.end()
         // Retransmissions of this stream would reach the next one.
         if let sender { peer.forget(sender) }
@@ -338,6 +377,10 @@ final class Consumer {
         payloadType = negotiated.payloadType
         splice.begin(clockRate: layer.codec.clockRate, clock: layer.clock, epoch: layer.epoch)
         layer.consumerBegins()
+        guard mayReplay else {
+            layer.requestKeyframe()
+            return true
+        }
         replay = replays.replay(of: layer)
         // Not now: the message that assigns the stream has the first sequence number, and is not written yet.
         if replay != nil { replayTimer.arm(at: peer.loop.now) }

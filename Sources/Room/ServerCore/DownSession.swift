@@ -202,8 +202,14 @@ final class DownSession {
     func setView(_ view: StreamView, of stream: PublishedStream) -> Bool {
         guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
         consumer.view = view
+        let isOther = consumer.setPaused(view.isPaused)
         consumer.report?.measureAgain(now: settings.loop.now)
-        if stream.hasLayers { share() }
+        if isOther {
+            view.isPaused ? share() : streamsChanged()
+            countUnmeasured()
+        } else if stream.hasLayers {
+            share()
+        }
         return true
     }
 
@@ -266,7 +272,7 @@ final class DownSession {
     /// - Parameter new: one that is about to begin
     private func share(adding new: PublishedStream? = nil) {
         guard peer.isSecured else { return }
-        let receiving = consumers.filter { $0.stream != nil }
+        let receiving = consumers.filter { $0.stream != nil && !$0.isPaused }
         let videos = receiving.filter { $0.receiver.media == .video }
         let wishes = videos.map { $0.linkWish(unknown: Self.unknownVideo) }
         let audio = receiving.reduce(0) {
@@ -319,7 +325,7 @@ final class DownSession {
     private func countUnmeasured() {
         guard peer.isSecured, !peer.isPaced, consumers.contains(where: \.hasSender) else { return }
         for consumer in consumers {
-            guard let stream = consumer.stream else { continue }
+            guard let stream = consumer.stream, !consumer.isPaused else { continue }
             consumer.setCarried(.all)
             consumer.thin(to: nil, now: settings.loop.now)
             if let best = stream.deliveredRanks(for: consumer.view).last { consumer.follow(stream.layer(rank: best)) }

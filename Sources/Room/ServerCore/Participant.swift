@@ -20,6 +20,7 @@ final class Participant: AudioListener {
     var onUnauthenticated: ((Int) -> Void)?
 
     private var pace = PublishPace()
+    var messagePace = MessagePace()
 
     init(
         line: ClientLine, token: String, pool: ReceiverPool, settings: SessionSettings

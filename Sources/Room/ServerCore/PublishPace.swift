@@ -35,6 +35,30 @@ struct ChangePace {
     }
 }
 
+/// Limits how many messages a participant sends to others, and how many bytes in them, because each goes to everyone in the
+/// room.
+struct MessagePace {
+    static let burst = 20
+    /// In KiB.
+    static let bytesBurst = 64
+
+    private var messages = Pace(burst: burst, interval: .milliseconds(100))
+    private var bytes = Pace(burst: bytesBurst, interval: .microseconds(62_500))
+
+    /// Counts a message. Throws, and counts nothing, if it comes too soon.
+    mutating func admit(_ message: SendMessage, now: MonotonicTime) throws(RoomError) {
+        let size = 1 + (message.text.utf8.count + message.kind.utf8.count) / 1024
+        guard messages.delay(now: now) == nil, bytes.delay(size, now: now) == nil else {
+            throw RoomError(
+                .tooManyRequests,
+                "The client sends messages too often. Send at most \(Self.burst) with \(Self.bytesBurst) KiB at once, then 10 "
+                    + "with 16 KiB a second.")
+        }
+        messages.count(now: now)
+        bytes.count(size, now: now)
+    }
+}
+
 /// Limits how often a session restarts ICE, because each restart is a description and, with full ICE, opens sockets.
 struct RestartPace {
     static let burst = 10

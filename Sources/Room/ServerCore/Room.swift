@@ -113,6 +113,37 @@ final class Room {
         pass(.reduced(stream.info.id, reason, by: participant.id))
     }
 
+    // MARK: - Messages
+
+    /// Delivers a participant's message to the others, in the order of the calls. Ids of participants that are not in the room
+    /// are ignored, because they may have just left.
+    func deliver(_ message: SendMessage, from participant: Participant) {
+        let targets = message.targets.isEmpty ? nil : Set(message.targets)
+        let delivered = UserMessage(from: participant.id, text: message.text, kind: message.kind)
+        deliver(delivered, to: targets)
+        for pipe in pipes {
+            guard let targets else {
+                pipe.send(.userMessage(delivered, to: nil))
+                continue
+            }
+            let present = Set(pipe.guests.map(\.info.id)).intersection(targets)
+            if !present.isEmpty { pipe.send(.userMessage(delivered, to: present)) }
+        }
+    }
+
+    /// Delivers a message to participants of this part.
+    ///
+    /// - Parameter targets: nil for all but the sender
+    func deliver(_ message: UserMessage, to targets: Set<String>?) {
+        let delivered = ServerMessage.userMessage(message)
+        settings.broadcast(
+            delivered,
+            participants.compactMap { participant in
+                guard participant.id != message.from, targets?.contains(participant.id) ?? true else { return nil }
+                return participant.line.note(delivered)
+            })
+    }
+
     // MARK: - Announcements to the participants of this part
 
     func announce(_ info: ParticipantInfo) {

@@ -259,6 +259,11 @@ package final class Rooms {
         case .unsubscribe(let reference):
             try unsubscribe(reference, member)
             connection.send(.unsubscribed(reference), answering: request.id)
+        case .message(let message):
+            try message.validate()
+            try participant.messagePace.admit(message, now: settings.loop.now)
+            connection.send(.messageSent, answering: request.id)
+            member.room.deliver(message, from: participant)
         case .ping: if request.id != nil { connection.send(.pong, answering: request.id) }
         case .leave:
             // A client that reads the answer has left: its place is free.

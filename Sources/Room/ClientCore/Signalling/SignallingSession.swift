@@ -191,7 +191,7 @@ struct SignallingSession {
         do throws(MessageRefused) {
             let envelope = try Envelope<ServerMessage>(json: Data(text.utf8))
             if case .ack(let body) = envelope.message { return acknowledged(body) }
-            if counts, envelope.message.isCounted { ledger.receive() }
+            if counts, envelope.message.isCounted { ledger.receive(length: text.utf8.count) }
             guard !isSuspended || envelope.id == resumption else {
                 if case .closed = envelope.message { return [.message(envelope.message)] }
                 return []
@@ -206,7 +206,7 @@ struct SignallingSession {
             if case .error(let problem) = envelope.message { return [.answer(id: id, .failure(problem.error))] }
             return [.answer(id: id, .success(envelope.message))]
         } catch {
-            if counts { ledger.receive() }
+            if counts { ledger.receive(length: text.utf8.count) }
             guard let id = error.id, deadlines.removeValue(forKey: id) != nil else {
                 guard error.isUnknownNotification else { return [.notUnderstood(error.error)] }
                 ignoredMessages += 1
@@ -232,7 +232,7 @@ struct SignallingSession {
         // Replies without a request.
         case .joined, .resumed, .ack, .published, .unpublished, .streamSet, .streamStateSet, .viewSet, .subscribed,
             .unsubscribed,
-            .pong, .left:
+            .messageSent, .pong, .left:
             []
         default: [.message(envelope.message)]
         }
@@ -316,6 +316,7 @@ extension ClientMessage {
         case .subscribe: "subscribe"
         case .setView: "setView"
         case .unsubscribe: "unsubscribe"
+        case .message: "message"
         case .ping: "ping"
         case .leave: "leave"
         }

@@ -32,6 +32,11 @@ package protocol RoomLink: AnyObject, Sendable {
     func setView(_ view: StreamView, of id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
     func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
 
+    /// Sends a text to other participants.
+    ///
+    /// - Parameter then: called when the server has replied, or the connection has ended.
+    func send(_ message: SendMessage, then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
+
     /// Calls the function after the events that have happened: after `.ended`, if the end was the cause of a failure.
     func afterEvents(_ body: @escaping @Sendable () -> Void)
     /// Current statistics, or the final ones after the end.
@@ -39,5 +44,12 @@ package protocol RoomLink: AnyObject, Sendable {
 }
 
 extension RoomEngine: RoomLink {
+    package nonisolated func send(
+        _ message: SendMessage, then: @escaping @Sendable (Result<Void, RoomError>) -> Void
+    ) {
+        let isTaken = post { $0.connection.send(message, then: then) }
+        if !isTaken { then(.failure(Self.overloaded)) }
+    }
+
     package nonisolated func afterEvents(_ body: @escaping @Sendable () -> Void) { post { _ in body() } }
 }

@@ -79,6 +79,7 @@ async function join(publishes) {
         entered.onaway = () => away(true);
         entered.onback = (seconds, rejoined) => back(entered, seconds, rejoined);
         room = entered;
+        room.setPaused(document.hidden);
     } catch (problem) {
         devices?.then(({ tracks }) => tracks.forEach((track) => track.stop()));
         say("");
@@ -301,7 +302,10 @@ addEventListener("keydown", (event) => {
     $(button).click();
 });
 addEventListener("pagehide", () => room?.leave());
-document.addEventListener("visibilitychange", () => grid.wake());
+document.addEventListener("visibilitychange", () => {
+    grid.wake();
+    room?.setPaused(document.hidden);
+});
 grid.onview = ({ stream }, width, height) => room?.setView(stream, width, height);
 grid.onfirst = () => { body.dataset.firstFrameMs ??= Math.round(performance.now() - joinedAt); };
 

@@ -27,6 +27,8 @@ export class Room {
     carriers = new Map();
     /** Stream id -> {width, height} of its view in pixels of the screen. */
     #views = new Map();
+    /** Whether nobody sees the page. */
+    #paused = false;
 
     #signalling;
     #down;
@@ -276,10 +278,10 @@ export class Room {
     async #subscribe(stream) {
         delete stream.quality;
         try {
-            const view = this.#views.get(stream.id) ?? {};
-            const { mid } = await this.#signalling.request({ type: "subscribe", stream: stream.id, ...view });
+            const [view, paused] = [this.#views.get(stream.id), this.#paused];
+            const { mid } = await this.#signalling.request({ type: "subscribe", stream: stream.id, ...view, paused });
             this.#assigned(mid, stream.id);
-            if (this.#views.get(stream.id) && this.#views.get(stream.id) !== view) this.#sendView(stream.id);
+            if (this.#views.get(stream.id) !== view || this.#paused !== paused) this.#sendView(stream.id);
         } catch (problem) {
             stream.refused = problem.code === "1322" ? words.tooManyVideos(receivers.maximum) : problem.message;
         }
@@ -294,9 +296,18 @@ export class Room {
         if (this.carriers.has(stream)) this.#sendView(stream);
     }
 
+    /** Pauses all videos while nobody sees the page. */
+    setPaused(paused) {
+        if (this.#paused === paused) return;
+        this.#paused = paused;
+        const videos = [...this.participants.values()].flatMap((streams) => [...streams.values()])
+            .filter(({ id, media }) => media === "video" && this.carriers.has(id));
+        for (const { id } of videos) this.#sendView(id);
+    }
+
     /** Older servers do not know the message, and a stream may have ended meanwhile: both do no harm. */
     #sendView(stream) {
-        this.#signalling.request({ type: "setView", stream, ...this.#views.get(stream) }).catch(() => {});
+        this.#signalling.request({ type: "setView", stream, ...this.#views.get(stream), paused: this.#paused }).catch(() => {});
     }
 
     /** Receivers may have become free for those who found none. */

@@ -19,6 +19,7 @@ const longestEarlyPause = 2000;
 // What neither end counts among the messages that a resume continues.
 const uncounted = new Set(["join", "joined", "resume", "resumed", "ack", "ping", "pong", "closed"]);
 const acknowledgeAfter = 256;
+const acknowledgeAfterCharacters = 64 * 1024;
 
 /** Asks for the token that opens one room for some minutes; the page never holds the service's secret. */
 export async function pageToken(room) {
@@ -79,6 +80,7 @@ export class Signalling {
     #away = null;
     #received = 0;
     #told = 0;
+    #untold = 0;
     #acknowledged = 0;
     /** The texts that the server has not acknowledged. */
     #kept = [];
@@ -182,7 +184,8 @@ export class Signalling {
         if (message.type === "ack") return this.#acknowledge(message.received);
         if (this.#terms && !this.#away && !uncounted.has(message.type)) {
             this.#received += 1;
-            if (this.#received - this.#told >= acknowledgeAfter) this.#ack();
+            this.#untold += data.length;
+            if (this.#received - this.#told >= acknowledgeAfter || this.#untold >= acknowledgeAfterCharacters) this.#ack();
         }
         const request = this.#requests.get(message.id);
         if (request) {
@@ -210,7 +213,7 @@ export class Signalling {
     }
 
     #ack() {
-        this.#told = this.#received;
+        [this.#told, this.#untold] = [this.#received, 0];
         this.#transmit(JSON.stringify({ type: "ack", received: this.#received }));
     }
 
@@ -279,7 +282,7 @@ export class Signalling {
     async #joinAgain() {
         for (const { reject } of this.#requests.values()) reject(words.serverClosed());
         this.#requests.clear();
-        [this.#received, this.#told, this.#acknowledged, this.#kept] = [0, 0, 0, []];
+        [this.#received, this.#told, this.#untold, this.#acknowledged, this.#kept] = [0, 0, 0, 0, []];
         await this.onunknown();
     }
 

@@ -219,7 +219,7 @@ final class Pipe: TurnMember {
         case .clock(let id, let clock): incomingLayers[id]?.layer.setClock(clock)
         case .measured(let id, let measured): incomingLayers[id]?.layer.set(measured)
         case .taken: break
-        case .began, .introduction, .entered, .left, .published, .unpublished, .changed, .reduced, .ended:
+        case .began, .introduction, .entered, .left, .published, .unpublished, .changed, .reduced, .userMessage, .ended:
             room?.handle(message, from: self)
         }
     }

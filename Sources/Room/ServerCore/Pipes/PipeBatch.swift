@@ -94,6 +94,8 @@ enum PipeMessage: Sendable {
     case changed(Int, StreamChange, by: String)
     /// Why its publisher sends a stream worse than it could. Nil if it does not any longer.
     case reduced(Int, StreamQuality.Reason?, by: String)
+    /// A participant of the sender writes to participants of the receiver: those with these ids, or all (nil).
+    case userMessage(UserMessage, to: Set<String>?)
     /// The sender has a consumer for a layer of a stream of the receiver.
     case wanted(StreamLayerID)
     case unwanted(StreamLayerID)

@@ -78,6 +78,7 @@ extension Room {
             else { return }
             pipe.guests[index].info.streams[place].reduction = reason
             stream.set(reason)
+        case .userMessage(let message, let targets): deliver(message, to: targets)
         case .ended:
             pipes.removeAll { $0 === pipe }
             for guest in pipe.guests { leave(guest, from: pipe) }

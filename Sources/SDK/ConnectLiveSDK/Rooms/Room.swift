@@ -56,6 +56,17 @@ public protocol Room: AnyObject, Sendable {
     /// Frees the video's receiver. Failures are `ConnectLiveError`s: 1325 not connected, 1327 not subscribed.
     func unsubscribe(videoId: Int) async -> Result<Void, any Error>
 
+    /// Sends a message to participants. Those that have left are ignored, and an empty list means all others. The sender does not
+    /// get it. Succeeds when the server has it, which then delivers it also to participants that lose their connection and
+    /// return in time. An empty type is `normal`.
+    ///
+    /// A message has at most 16 KiB of UTF-8, its type 64 bytes, and the list 256 ids. A participant sends 20 messages with 64 KiB
+    /// at once, and then 10 with 16 KiB a second. A failure is a `ConnectLiveError` with 1471 and the cause in its message. While
+    /// the room is reconnecting, the call waits; after another join, it fails, because the server may have the message or not.
+    func sendUserMessage(targets: [String], message: String, type: String) async -> Result<Void, any Error>
+    func sendUserMessage(
+        targets: [String], message: String, type: String, completion: @escaping (Result<Void, any Error>) -> Void)
+
     /// The ids of the participants with a subscribed video.
     func getVideoOccupants() -> [String]
     /// The ids of the participants that are heard: those in one of the four audio slots.

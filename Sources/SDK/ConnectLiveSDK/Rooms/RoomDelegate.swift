@@ -59,6 +59,11 @@ public protocol RoomDelegate: AnyObject {
     func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     /// `active` or `extraValue` of audio has changed.
     func onRemoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    /// Another participant has sent a message with `Room.sendUserMessage`. The messages of one participant come in its order,
+    /// each once.
+    func onUserMessage(senderId: String, message: String, type: String)
+    /// The form without a type, for applications that do not implement the other one.
+    func onUserMessage(senderId: String, message: String)
     /// The audio has one of the four slots, so it is heard.
     func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
@@ -84,6 +89,10 @@ extension RoomDelegate {
     public func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onUserMessage(senderId: String, message: String, type: String) {
+        onUserMessage(senderId: senderId, message: message)
+    }
+    public func onUserMessage(senderId: String, message: String) {}
     public func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
 }

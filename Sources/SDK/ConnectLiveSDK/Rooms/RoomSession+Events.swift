@@ -13,6 +13,8 @@ extension RoomSession {
         case .streamPublished(let participant, let info): published(info, by: participant)
         case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
         case .streamChanged(let participant, let info, let change): changed(change, of: info.id, by: participant)
+        case .userMessage(let body):
+            tell { $0?.onUserMessage(senderId: body.from, message: body.text, type: body.kind) }
         case .qualityChanged(let participant, let stream, let limitation):
             let limitation = limitation.map { VideoLimitation($0) }
             tell(replacing: .quality(stream)) { [remotes] delegate in
@@ -44,7 +46,7 @@ extension RoomSession {
 
     private func connected(as participant: String, with others: [ParticipantInfo]) {
         own.entered(as: participant)
-        for info in others { remotes.add(OtherParticipant(info)) }
+        for info in others { remotes.add(makeParticipant(info)) }
         let waiting = state.withLock { state -> [LocalMediaSession] in
             guard state.status == .connecting else { return [] }
             state.status = .connected
@@ -56,6 +58,10 @@ extension RoomSession {
         for media in waiting { publishNow(media) }
     }
 
+    private func makeParticipant(_ info: ParticipantInfo) -> OtherParticipant {
+        OtherParticipant(info) { [weak self] error in self?.problem(error) }
+    }
+
     private func reconnected(_ back: Return) {
         let wasResumed = back.kind == .resumed
         if case .rejoined(let participant) = back.kind { own.entered(as: participant) }
@@ -64,7 +70,7 @@ extension RoomSession {
     }
 
     private func entered(_ info: ParticipantInfo) {
-        let participant = OtherParticipant(info)
+        let participant = makeParticipant(info)
         tell { [remotes] delegate in
             remotes.add(participant)
             delegate?.onParticipantEntered(remoteParticipant: participant)
@@ -100,6 +106,7 @@ extension RoomSession {
         switch participant[stream.id] {
         case .video(let video):
             video.setSubscribed(false)
+            video.onView(nil)
             delegate?.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video)
         case .audio(let audio):
             delegate?.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio)

@@ -22,10 +22,11 @@ extension RoomSession {
             return then(.failure(RoomError(.noSuchStream, "No participant publishes video \(id).")))
         }
         // A profile that is set from now on reaches the server behind the subscription.
-        video.onView { [weak self] view in
-            self?.link.setView(view, of: id) { [weak self] result in self?.reportFailure(result) }
+        video.onView { [weak self] view, then in
+            guard let self else { return then(.failure(RoomError(.roomReleased, "The room was released."))) }
+            link.setView(view, of: id, then: then)
         }
-        link.subscribe(id, view: video.view, to: video.outlet.fanout) { result in
+        link.subscribe(id, view: StreamView(), to: video.outlet.fanout) { result in
             switch result {
             case .success: video.setSubscribed(true)
             case .failure: if !video.isSubscribed { video.onView(nil) }

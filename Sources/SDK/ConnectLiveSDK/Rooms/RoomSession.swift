@@ -139,7 +139,7 @@ final class RoomSession: Room {
         guard isFirst else { return }
         endPublications()
         for participant in remotes.all.values {
-            for video in participant.videoStreams.values { video.setSubscribed(false) }
+            for video in participant.videoStreams.values { video.end() }
         }
         delegate.end(reason, error)
         // Events before the end may still add participants.

@@ -19,8 +19,12 @@ final class OtherParticipant: RemoteParticipant {
     let id: String
     private let state = Mutex(State())
 
-    init(_ info: ParticipantInfo) {
+    private let report: @Sendable (RoomError) -> Void
+
+    /// - Parameter report: called with errors of calls that do not throw
+    init(_ info: ParticipantInfo, report: @escaping @Sendable (RoomError) -> Void) {
         id = info.id
+        self.report = report
         for stream in info.streams { _ = add(stream) }
     }
 
@@ -43,7 +47,7 @@ final class OtherParticipant: RemoteParticipant {
     func add(_ info: StreamInfo) -> Stream {
         switch info.media {
         case .video:
-            let video = RemoteVideoStream(info, owner: id)
+            let video = RemoteVideoStream(info, owner: id, report: report)
             state.withLock { $0.videos[info.id] = video }
             return .video(video)
         case .audio:

@@ -3,15 +3,15 @@ internal import RoomProtocol
 internal import Synchronization
 
 /// A cap of the quality in which a remote video is received, if its publisher sends several layers (simulcast).
-public enum VideoProfileType: Sendable {
-    /// No cap. The default.
-    case empty
+public enum VideoProfileType: String, Codable, Sendable {
+    /// No cap. The profile of a video with one layer.
+    case empty = ""
     /// The lowest layer.
-    case low
+    case low = "l"
     /// The middle layer.
-    case mid
-    /// The highest layer that the link carries.
-    case high
+    case mid = "m"
+    /// The highest layer that the link carries. The default of a video with several layers.
+    case high = "h"
 }
 
 /// A video of another participant. Subscribe to it to see it: `Room.subscribe(videoId:)`. Callable on any thread.
@@ -29,6 +29,11 @@ public protocol RemoteVideo: AnyObject, Sendable {
     /// The id of the first attached view. Empty without one.
     var viewId: String { get }
     var isSubscribed: Bool { get }
+    /// The cap that `setProfile` sets. `high` by default, and `empty` for a video with one layer.
+    var profile: VideoProfileType { get }
+    /// Whether no frames of the subscribed video are received. False after each subscription. A failure to set it is an
+    /// `onError`.
+    var pause: Bool { get set }
     /// Whether the video shows its source. Changes with `onRemoteVideoChanged`. (Linux)
     var state: StreamState { get }
     /// Why the video arrives worse than its publisher could send it. Nil if it does not, before the server has said so, and with
@@ -41,15 +46,24 @@ public protocol RemoteVideo: AnyObject, Sendable {
     func detach(_ view: UIRenderView)
     /// Detaches all views.
     func detach()
-    /// Caps the quality in which the video is received. Callable before and after the subscription. Does nothing for a
-    /// publisher that sends one layer.
-    func setProfile(_ type: VideoProfileType)
+    /// Pauses the subscribed video, which costs no bandwidth then and keeps its receiver, or lets it go on with a keyframe. Throws
+    /// a `ConnectLiveError`: 1327 not subscribed, 1354 the room has ended. A failure of the server is an `onError` with 1351.
+    func setPaused(_ isPaused: Bool) throws
+    /// Likewise. Returns when the server has done it, and throws its failure too.
+    func setPausedAsync(_ isPaused: Bool) async throws
+    /// Caps the quality in which the subscribed video is received. Throws a `ConnectLiveError`: 1327 not subscribed, 1352 the
+    /// video has one layer, 1354 the room has ended. A failure of the server is an `onError` with 1353.
+    func setProfile(_ type: VideoProfileType) throws
+    /// Likewise. Returns when the server has done it, and throws its failure too.
+    func setProfileAsync(_ type: VideoProfileType) async throws
 }
 
 extension RemoteVideo {
     public func getExtraValue() -> String { extraValue }
 
     public func isEnabled() -> Bool { active }
+
+    public func isPaused() -> Bool { pause }
 
     /// The weight and the mode of `sort`. 0 and `crop` if it has another form.
     public func getSort() -> (Int, String) { Sort.parse(sort) }
@@ -65,14 +79,15 @@ final class RemoteVideoStream: RemoteVideo, ShownVideo {
     let id: Int
     let owner: String
     private let subscribed = Mutex(false)
-    /// The profile, and the way to tell the server another one while the video is subscribed.
-    private let profile = Mutex<(type: VideoProfileType, tell: (@Sendable (StreamView) -> Void)?)>((.empty, nil))
+    private let viewing: ViewSettings
     private let published: Mutex<StreamInfo>
     private let currentLimitation = Mutex<VideoLimitation?>(nil)
     let outlet = VideoOutlet(fanout: FrameFanout())
 
-    init(_ info: StreamInfo, owner: String) {
+    /// - Parameter report: called with errors of calls that do not throw
+    init(_ info: StreamInfo, owner: String, report: @escaping @Sendable (RoomError) -> Void) {
         id = info.id
+        viewing = ViewSettings(of: info, report: report)
         published = Mutex(info)
         self.owner = owner
     }
@@ -96,25 +111,33 @@ final class RemoteVideoStream: RemoteVideo, ShownVideo {
 
     // MARK: - The view that the server knows
 
-    func setProfile(_ type: VideoProfileType) {
-        let tell = profile.withLock { profile in
-            profile.type = type
-            return profile.tell
-        }
-        tell?(view)
+    var profile: VideoProfileType { viewing.profile }
+
+    var pause: Bool {
+        get { viewing.isPaused }
+        set { viewing.report { try setPaused(newValue) } }
     }
 
-    var view: StreamView {
-        switch profile.withLock({ $0.type }) {
-        case .empty: StreamView()
-        case .low: StreamView(profile: .low)
-        case .mid: StreamView(profile: .mid)
-        case .high: StreamView(profile: .high)
-        }
+    func setPaused(_ isPaused: Bool) throws { try viewing.setPaused(isPaused) }
+
+    func setPausedAsync(_ isPaused: Bool) async throws {
+        try await viewing.run { try viewing.setPaused(isPaused, then: $0) }
+    }
+
+    func setProfile(_ type: VideoProfileType) throws { try viewing.setProfile(type) }
+
+    func setProfileAsync(_ type: VideoProfileType) async throws {
+        try await viewing.run { try viewing.setProfile(type, then: $0) }
     }
 
     /// Sets how the server is told another view. Nil while the video is not subscribed.
-    func onView(_ tell: (@Sendable (StreamView) -> Void)?) { profile.withLock { $0.tell = tell } }
+    func onView(_ tell: ViewSettings.Tell?) { viewing.onChange(tell) }
+
+    /// The room has ended.
+    func end() {
+        setSubscribed(false)
+        viewing.end()
+    }
 
     // MARK: - The application's views
 

@@ -1,0 +1,119 @@
+internal import RoomProtocol
+internal import Synchronization
+
+/// The profile and the pause of a remote video, which the server is told while the video is subscribed.
+final class ViewSettings: Sendable {
+    /// Tells the server, and calls the second argument with its reply.
+    typealias Tell = @Sendable (StreamView, _ then: @escaping @Sendable (Result<Void, RoomError>) -> Void) -> Void
+
+    private struct Shown: Equatable {
+        var profile = VideoProfileType.empty
+        var isPaused = false
+
+        var view: StreamView {
+            switch profile {
+            case .empty: StreamView(isPaused: isPaused)
+            case .low: StreamView(profile: .low, isPaused: isPaused)
+            case .mid: StreamView(profile: .mid, isPaused: isPaused)
+            case .high: StreamView(profile: .high, isPaused: isPaused)
+            }
+        }
+    }
+
+    private struct State {
+        var shown = Shown()
+        var tell: Tell?
+        var hasEnded = false
+    }
+
+    private let id: Int
+    private let hasLayers: Bool
+    private let reportError: @Sendable (RoomError) -> Void
+    private let state = Mutex(State())
+
+    /// - Parameter report: called with failures of calls that do not wait
+    init(of info: StreamInfo, report: @escaping @Sendable (RoomError) -> Void) {
+        (id, hasLayers, reportError) = (info.id, info.layers > 1, report)
+    }
+
+    var isPaused: Bool { state.withLock { $0.shown.isPaused } }
+
+    var profile: VideoProfileType {
+        let type = state.withLock { $0.shown.profile }
+        return type == .empty && hasLayers ? .high : type
+    }
+
+    /// Sets how the server is told. Nil while the video is not subscribed: the next subscription begins with the defaults.
+    func onChange(_ tell: Tell?) {
+        state.withLock { state in
+            state.tell = tell
+            if tell == nil { state.shown = Shown() }
+        }
+    }
+
+    func end() { state.withLock { $0 = State(hasEnded: true) } }
+
+    /// - Parameter then: called with the server's reply. By default, a failure is reported
+    func setPaused(_ isPaused: Bool, then: (@Sendable (Result<Void, RoomError>) -> Void)? = nil) throws {
+        try change(.pauseFailed, then) { $0.isPaused = isPaused }
+    }
+
+    func setProfile(_ type: VideoProfileType, then: (@Sendable (Result<Void, RoomError>) -> Void)? = nil) throws {
+        guard hasLayers || type == .empty else {
+            throw ConnectLiveError(
+                RoomError(.profileUnsupported, "Video \(id) has one layer, so it has no other profile than 'empty'."))
+        }
+        try change(.profileFailed, then) { $0.profile = type }
+    }
+
+    /// Reports the error of a call that does not throw.
+    func report(_ body: () throws -> Void) {
+        do {
+            try body()
+        } catch let error as ConnectLiveError {
+            reportError(RoomError(.init(error.code), error.localizedDescription))
+        } catch {
+            preconditionFailure("an error of another type")
+        }
+    }
+
+    /// Waits for the reply to a call.
+    func run(_ call: (@escaping @Sendable (Result<Void, RoomError>) -> Void) throws -> Void) async throws {
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Void, any Error>, Never>) in
+            do {
+                try call { continuation.resume(returning: $0.sdkResult) }
+            } catch {
+                continuation.resume(returning: .failure(error))
+            }
+        }
+        try result.get()
+    }
+
+    private func change(
+        _ code: RoomError.Code, _ then: (@Sendable (Result<Void, RoomError>) -> Void)?, _ edit: (inout Shown) -> Void
+    ) throws {
+        let (tell, before, after) = try state.withLock { state throws(ConnectLiveError) in
+            guard !state.hasEnded else {
+                throw ConnectLiveError(RoomError(.videoReleased, "The room of video \(id) has ended."))
+            }
+            guard let tell = state.tell else {
+                throw ConnectLiveError(
+                    RoomError(.notSubscribed, "Video \(id) is not subscribed. Subscribe before you change it."))
+            }
+            let before = state.shown
+            edit(&state.shown)
+            return (tell, before, state.shown)
+        }
+        let then = then ?? { [reportError] in if case .failure(let error) = $0 { reportError(error) } }
+        guard after != before else { return then(.success(())) }
+        tell(after.view) { [self] result in
+            then(
+                result.mapError { error in
+                    state.withLock { if $0.shown == after { $0.shown = before } }
+                    return error.code == .roomReleased
+                        ? RoomError(.videoReleased, error.message) : RoomError(code, "\(error)")
+                })
+        }
+    }
+}

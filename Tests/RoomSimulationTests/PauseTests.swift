@@ -1,0 +1,113 @@
+import RTP
+import RoomProtocol
+import TestSupport
+import Testing
+
+@testable import RoomSimulation
+
+/// Videos that their viewers pause.
+struct PauseTests {
+    @Test(arguments: [1, 2]) func `a paused video shows nothing, and goes on within a second at a newer frame`(
+        loops: Int
+    )
+        throws
+    {
+        let simulation = Simulation(seed: 1, loops: loops, spreadsRooms: loops > 1)
+        let clients = ["ada", "grace", "hopper"].map { simulation.client($0) }
+        simulation.task {
+            for client in clients { try await client.join("kitchen") }
+            let video = try await clients[0].publish()
+            for client in clients[1...] {
+                try await client.wait { $0.streams.map(\.id) == [video] }
+                try await client.subscribe(to: video)
+                try await client.wait { $0.framesShown(of: video) > 25 }
+            }
+            for pause in [200, 1500, 10_000] as [Int64] {
+                clients[1].setPaused(true, video)
+                try await simulation.sleep(for: .milliseconds(150))
+                let shown = clients[1].framesShown(of: video)
+                try await simulation.sleep(for: .milliseconds(pause))
+                #expect(clients[1].framesShown(of: video) == shown)
+                clients[1].setPaused(false, video)
+                try await simulation.sleep(for: .milliseconds(1200))
+                #expect(clients[1].framesShown(of: video) > shown)
+            }
+        }
+        let report = try simulation.run(for: .seconds(30))
+        // The other viewer sees every frame.
+        #expect(report.viewers.contains { $0.shown > 25 * 24 && $0.skippedPackets == 0 }, "\(report)")
+        #expect(report.missingNumbers == 0)
+        simulation.end()
+    }
+
+    /// Viewers fail the simulation if numbers have a gap, or a frame is older than one before.
+    @Test(arguments: 0..<Soak.rounds(2, soak: 40))
+    func `pauses at random moments leave no gap in the numbers, and never show an old frame`(part: Int) throws {
+        for seed in 1...UInt64(Soak.rounds(10, soak: 100)) { try pause(seed: UInt64(part) * 1000 + seed) }
+    }
+
+    private func pause(seed: UInt64) throws {
+        var random = Seeded(seed)
+        let loops = Int.random(in: 1...2, using: &random)
+        let simulation = Simulation(seed: seed, loops: loops, spreadsRooms: loops > 1)
+        let clients = (0..<4).map { simulation.client("\($0)", link: $0.isMultiple(of: 2) ? .wifi : .wired) }
+        simulation.task {
+            var random = Seeded(seed + 1_000_000)
+            for client in clients { try await client.join("kitchen") }
+            let video = try await clients[0].publish()
+            for client in clients[1...] {
+                try await client.wait { $0.streams.map(\.id) == [video] }
+                try await client.subscribe(to: video)
+            }
+            for _ in 0..<30 {
+                let client = clients[Int.random(in: 1...3, using: &random)]
+                client.setPaused(.random(using: &random), video)
+                try await simulation.sleep(for: .milliseconds(.random(in: 0...700, using: &random)))
+            }
+            for client in clients[1...] { client.setPaused(false, video) }
+            try await simulation.sleep(for: .milliseconds(1500))
+            let shown = clients[1...].map { $0.framesShown(of: video) }
+            try await simulation.sleep(for: .seconds(1))
+            for (client, before) in zip(clients[1...], shown) {
+                #expect(client.framesShown(of: video) > before + 15, "seed \(seed)")
+            }
+        }
+        try simulation.run(for: .seconds(20))
+        simulation.end()
+    }
+
+    @Test func `a video that is subscribed while it is paused begins when it goes on`() throws {
+        let simulation = Simulation(seed: 3)
+        let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
+        simulation.task {
+            for client in [ada, grace] { try await client.join("kitchen") }
+            let video = try await ada.publish()
+            try await grace.wait { $0.streams.map(\.id) == [video] }
+            try await grace.subscribe(to: video, StreamView(isPaused: true))
+            try await simulation.sleep(for: .seconds(5))
+            #expect(grace.framesShown(of: video) == 0)
+            grace.setPaused(false, video)
+            try await simulation.sleep(for: .seconds(2))
+            #expect(grace.framesShown(of: video) > 15)
+        }
+        try simulation.run(for: .seconds(15))
+        simulation.end()
+    }
+
+    @Test func `nobody is told that a paused video does not flow`() throws {
+        let simulation = Simulation(seed: 4)
+        let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
+        simulation.task {
+            for client in [ada, grace] { try await client.join("kitchen") }
+            let video = try await ada.publish()
+            try await grace.wait { $0.streams.map(\.id) == [video] }
+            try await grace.subscribe(to: video)
+            try await grace.wait { $0.framesShown(of: video) > 25 }
+            grace.setPaused(true, video)
+            try await simulation.sleep(for: .seconds(30))
+            #expect(grace.interruptions.isEmpty && grace.qualities.isEmpty && grace.isConnected)
+        }
+        try simulation.run(for: .seconds(40))
+        simulation.end()
+    }
+}
