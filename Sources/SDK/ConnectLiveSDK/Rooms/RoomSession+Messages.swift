@@ -38,7 +38,7 @@ extension RoomSession {
     func sendUserMessage(
         targets: [String], message: String, type: String, completion: @escaping (Result<Void, any Error>) -> Void
     ) {
-        let callback = Callback(completion, on: callbacks)
+        let callback = Callback(completion, among: delegate)
         link.send(SendMessage(targets: targets, text: message, kind: type)) {
             callback($0.mapError(Self.messageFailure))
         }
