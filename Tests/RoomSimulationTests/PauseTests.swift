@@ -94,6 +94,31 @@ struct PauseTests {
         simulation.end()
     }
 
+    @Test func `a narrow link carries all of the other video while one is paused`() throws {
+        let simulation = Simulation(seed: 5)
+        let ada = simulation.client("ada")
+        let narrow = Link(up: .init(delay: .milliseconds(20)), down: .init(delay: .milliseconds(20), rate: 400_000))
+        let (grace, hopper) = (simulation.client("grace", link: narrow), simulation.client("hopper"))
+        simulation.task {
+            for client in [ada, grace, hopper] { try await client.join("kitchen") }
+            // 240 kbit/s each.
+            let format = VideoFormat(packetsPerKeyframe: 2, payload: 1150)
+            let videos = [try await ada.publish(format), try await ada.publish(format)]
+            for (client, video) in [(grace, videos[0]), (grace, videos[1]), (hopper, videos[0])] {
+                try await client.wait { $0.streams.contains { $0.id == video } }
+                try await client.subscribe(to: video)
+            }
+            try await simulation.sleep(for: .seconds(20))
+            grace.setPaused(true, videos[0])
+            try await simulation.sleep(for: .seconds(10))
+            let before = grace.framesShown(of: videos[1])
+            try await simulation.sleep(for: .seconds(10))
+            #expect(grace.framesShown(of: videos[1]) - before > 245)
+        }
+        try simulation.run(for: .seconds(45))
+        simulation.end()
+    }
+
     @Test func `nobody is told that a paused video does not flow`() throws {
         let simulation = Simulation(seed: 4)
         let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
