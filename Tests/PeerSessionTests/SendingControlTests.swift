@@ -1,4 +1,5 @@
 import RTP
+import Synchronization
 import Testing
 
 @testable import PeerSession
@@ -78,6 +79,27 @@ private final class PacedCall {
         paced.call.run(for: .seconds(1))
         #expect(paced.video.missing == 0 && paced.sending == nil && !paced.call.a.isPaced)
         #expect(!paced.call.events[0].contains { if case .sendingRate = $0 { true } else { false } })
+        #expect(paced.call.a.statistics(of: paced.video.sender)?.paddingPackets == 0)
+    }
+
+    @Test("A peer without transport-wide numbers that estimates the path is sent no more than that, in order")
+    func receiverEstimates() throws {
+        let paced = PacedCall(rate: 700_000, numbers: false)
+        paced.call.secure()
+        let peer = try Voice(paced.call, to: .a)
+        let bitsPerSecond = Mutex<UInt64>(2_000_000)
+        paced.call.every(.milliseconds(200), count: 200) { _ in
+            peer.say([
+                .receiverEstimate(
+                    ReceiverEstimate(sender: SSRC(99), bitsPerSecond: bitsPerSecond.withLock { $0 }, sources: []))
+            ])
+        }
+        paced.send(for: .seconds(5), most: 1_500_000, withAudio: false)
+        #expect(paced.call.a.isPaced && paced.target == 2_000_000)
+        bitsPerSecond.withLock { $0 = 400_000 }
+        paced.send(for: .seconds(10), most: 1_500_000)
+        #expect(paced.target == 400_000)
+        #expect(paced.queue(0.95, since: .seconds(10)) < .milliseconds(50))
         #expect(paced.call.a.statistics(of: paced.video.sender)?.paddingPackets == 0)
     }
 

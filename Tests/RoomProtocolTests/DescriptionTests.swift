@@ -160,6 +160,7 @@ import Testing
         for media in offer.media {
             #expect(media.extensions.contains { $0.kind == .transportNumber })
             #expect(media.formats.contains { $0.feedback.contains("transport-cc") })
+            #expect(media.formats.contains { $0.feedback.contains("goog-remb") })
         }
         var answer = DownDescription.answer(to: offer, sessionID: 2, transport: transport)
         for media in answer.media { #expect(DownDescription.acceptedExtensions(of: media).transportNumber == 2) }

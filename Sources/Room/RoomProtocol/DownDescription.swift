@@ -125,11 +125,12 @@ extension MediaDescription {
 }
 
 extension PayloadFormat {
-    /// With the feedback about transport-wide numbers, which covers its RTX.
+    /// With the feedback about transport-wide numbers, which covers its RTX, and with REMB for peers without that.
     var reported: PayloadFormat {
         var format = self
         let isRedundancy = encoding.lowercased() == Self.redundancy
-        if retransmits == nil, !isRedundancy { format.feedback.append(TransportSequence.feedback) }
+        guard retransmits == nil, !isRedundancy else { return format }
+        format.feedback += [TransportSequence.feedback, ReceiverEstimate.feedback]
         return format
     }
 }

@@ -68,7 +68,6 @@ public final class CongestionController {
     @exclusivity(unchecked) private var acknowledged = AcknowledgedRate()
     @exclusivity(unchecked) private var delayBased: DelayBasedEstimate
     @exclusivity(unchecked) private var lossBased: LossBasedEstimate
-    @exclusivity(unchecked) private var lossReports = LossReports()
     @exclusivity(unchecked) private var feedbackTimeout = FeedbackTimeout()
     @exclusivity(unchecked) private var planner: ProbePlanner { didSet { probeTimeout = planner.nextTimeout } }
     /// The planner's. Each packet asks for it.
@@ -204,14 +203,6 @@ extension CongestionController {
         receiverLimit = rate > .zero ? rate : .unlimited
         // Without transport-wide feedback, nothing else lifts the rate.
         if firstFeedback == nil { current = min(max(current, rate), settings.maximum) }
-        conclude(now: now)
-    }
-
-    /// A receiver report, from a peer without transport-wide feedback.
-    public func reportedLoss(_ lost: Int, of packets: Int, roundTrip: TimeInterval, now: MonotonicTime) {
-        guard firstFeedback == nil else { return }
-        let rate = lossReports.add(lost: lost, of: packets, target: estimate, roundTrip: roundTrip, now: now)
-        current = min(max(rate, settings.minimum), settings.maximum)
         conclude(now: now)
     }
 

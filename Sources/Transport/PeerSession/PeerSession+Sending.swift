@@ -1,7 +1,7 @@
 internal import CongestionControl
 public import RTP
 
-// How fast to send to a peer that accepts transport-wide numbers, and the reports of a peer's numbers.
+// How fast to send to a peer that accepts transport-wide numbers or estimates by itself, and the reports of a peer's numbers.
 extension PeerSession {
     /// Sets what all streams together can use, with headers, in bits per second. Nil before there is media. Probes measure
     /// up to twice that. Does nothing without transport-wide numbers.
@@ -129,8 +129,14 @@ extension PeerSession {
 
     // MARK: Receiving
 
-    /// Handles the reports about this end's numbers.
-    func receive(_ packets: [RTCPPacket], _ control: SendingControl, now: MonotonicTime) {
+    /// Handles the reports about this end's numbers, and the estimates of a peer that has no such reports (REMB).
+    func receiveEstimates(_ packets: [RTCPPacket], now: MonotonicTime) {
+        if control == nil, packets.contains(where: \.isReceiverEstimate) {
+            // Before those that the pacer holds.
+            seal(into: &outgoing)
+            beginControl(now: now)
+        }
+        guard let control else { return }
         for packet in packets {
             switch packet {
             case .transportFeedback(let feedback): control.received(feedback, now: now)
@@ -152,4 +158,8 @@ extension PeerSession {
     private func reportArrivals(now: MonotonicTime) {
         while let report = arrivals?.report(now: now) { sendControl(streams.preamble + [.transportFeedback(report)]) }
     }
+}
+
+extension RTCPPacket {
+    fileprivate var isReceiverEstimate: Bool { if case .receiverEstimate = self { true } else { false } }
 }

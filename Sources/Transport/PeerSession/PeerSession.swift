@@ -76,7 +76,7 @@ public final class PeerSession {
         seal(into: &batch)
     }
 
-    private func seal(into batch: inout DatagramBatch) {
+    func seal(into batch: inout DatagramBatch) {
         if let control { sealGranted(by: control, into: &batch) }
         guard !planned.isEmpty else { return }
         defer { planned.removeAll(keepingCapacity: true) }
@@ -267,7 +267,7 @@ public final class PeerSession {
         streams.receive(packets, now: now) { stream, lost in
             for number in lost { sendAgain(number, of: stream, now: now) }
         }
-        if let control { receive(packets, control, now: now) }
+        receiveEstimates(packets, now: now)
         chooseCopies(now: now)
     }
 

@@ -55,13 +55,6 @@ import Testing
         #expect(controller.control.target == .kilobits(800))
     }
 
-    @Test("Without transport-wide feedback, loss in receiver reports lowers the target")
-    func lossReports() {
-        let controller = CongestionController(.init(start: .kilobits(500)))
-        controller.reportedLoss(30, of: 100, roundTrip: .milliseconds(50), now: at(1000))
-        #expect(abs(controller.control.target.kilobits - 425) < 1)
-    }
-
     @Test("A process that stood still for 2 s keeps its estimate and its round trip")
     func stall() {
         let call = call(2000, seconds: 14) { $0.stall = (10, 12) }

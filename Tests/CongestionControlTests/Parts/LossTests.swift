@@ -102,23 +102,6 @@ import Testing
     }
 }
 
-@Suite struct LossReportsTests {
-    @Test("Little loss raises the rate by 8 % a second, much loss lowers it by half of the loss")
-    func rules() {
-        var reports = LossReports()
-        let trip = milliseconds(100)
-        func next(_ lost: Int, of packets: Int, _ time: Double) -> Double {
-            let target = DataRate.kilobits(500)
-            return reports.add(lost: lost, of: packets, target: target, roundTrip: trip, now: at(time)).kilobits
-        }
-        let rates = [
-            next(0, of: 10, 0), next(0, of: 30, 1000), next(2, of: 40, 2000), next(20, of: 100, 3000),
-            next(20, of: 100, 3100),
-        ]
-        #expect(rates.map { ($0 * 10).rounded() / 10 } == [500, 541, 500, 450, 500])
-    }
-}
-
 @Suite struct FeedbackTimeoutTests {
     @Test("The rate drops by a fifth each second when feedback is missing for 3 s")
     func drops() {

@@ -13,6 +13,9 @@ public struct ReceiverEstimate: Sendable, Equatable {
         self.sources = sources
     }
 
+    /// The feedback of `rtcp-fb` lines (section 2.3).
+    public static let feedback = "goog-remb"
+
     /// "REMB".
     private static let name: UInt32 = 0x5245_4d42
 

@@ -1,7 +1,7 @@
 /// Records when the packets of a peer arrive, and decides when to report them.
 ///
-/// A report follows the one before after 50 to 250 ms, so that all reports use 5 % of the bandwidth. Without new
-/// arrivals nothing is due. A packet that overtook others is reported with them again when they arrive, for half a
+/// A report follows the one before after 100 ms. Browsers choose 50 to 250 ms, so that all reports use 5 % of the
+/// bandwidth (`setBandwidth`). Without new arrivals nothing is due. A packet that overtook others is reported with them again when they arrive, for half a
 /// second.
 public struct TransportFeedbackRecorder: Sendable {
     public static let shortestInterval = TimeInterval.milliseconds(50)
@@ -38,7 +38,8 @@ public struct TransportFeedbackRecorder: Sendable {
     /// When a report is due. `.never` without new arrivals.
     public var nextTimeout: MonotonicTime { next < end ? due : .never }
 
-    /// Adapts the interval to the bandwidth towards the peer.
+    /// Adapts the interval to the bandwidth towards the peer, as browsers do. Sessions keep 100 ms: one that only receives
+    /// has no estimate.
     /// - Parameter rate: in bits per second
     public mutating func setBandwidth(_ rate: Double) {
         let seconds = Self.overhead * 8 / max(1, rate * Self.share)
