@@ -56,7 +56,8 @@ struct AcknowledgedRate: Sendable {
     var rate: DataRate? { rate(from: 0) }
 
     /// The rate of the last quarter of a second, or of the last ten packets. While a queue of the path is not empty, it is
-    /// the rate of the link, also if the link became slower just now, or if the application sent little before.
+    /// the rate of the link, also if the link became slower just now, or if the application sent little before. While the
+    /// queue drains, less is sent than arrives: then the rate of the last second is the most that is believed.
     var recentRate: DataRate? {
         guard let last = window.last else { return nil }
         var start = window.count
@@ -65,10 +66,11 @@ struct AcknowledgedRate: Sendable {
         {
             start -= 1
         }
-        return rate(from: start)
+        return rate(from: start, atLeast: rate)
     }
 
-    private func rate(from start: Int) -> DataRate? {
+    /// - Parameter credible: so much is believed, although less was sent meanwhile
+    private func rate(from start: Int, atLeast credible: DataRate? = nil) -> DataRate? {
         guard window.count - start >= Self.neededPackets else { return nil }
         let first = window[start]
         var (gap, secondGap) = (TimeInterval.zero, TimeInterval.zero)
@@ -92,7 +94,7 @@ struct AcknowledgedRate: Sendable {
         // The first packet came at the beginning of the time, so it does not belong to it. The same for the last sent.
         let arrivalTime = max(before - first.arrival - gap + secondGap, .milliseconds(1))
         let receiving = DataRate(bytes: arrived - first.bytes, in: arrivalTime)
-        return min(receiving, sent.rate ?? .unlimited)
+        return min(receiving, max(sent.rate ?? .unlimited, credible ?? .zero))
     }
 
     /// Packets by when they were sent.

@@ -3,7 +3,7 @@ public import RTP
 /// Spreads packets over time, so that the bursts of frames fill no queue of the network.
 ///
 /// It knows lengths and handles of packets, not their bytes. Audio is never held. Then come retransmissions, video and
-/// padding. No packet is held longer than 150 ms: with more than that to send, the rate rises.
+/// padding. No packet is held longer than 300 ms: with more than that to send, the rate rises.
 public final class Pacer {
     /// A packet to send, or room for padding.
     public enum Grant: Sendable, Equatable {
@@ -13,7 +13,10 @@ public final class Pacer {
         case padding(bytes: Int, probe: UInt16)
     }
 
-    public static let longestHold = TimeInterval.milliseconds(150)
+    /// A frame that is larger than others waits here rather than in a queue of the path, where audio would wait with it.
+    public static let longestHold = TimeInterval.milliseconds(300)
+    /// Repeats that would wait longer are not sent.
+    public static let longestRepeatHold = TimeInterval.milliseconds(150)
     /// The packets of this time leave together, so that timers and system calls are few.
     public static let burst = TimeInterval.milliseconds(5)
     /// The longest time that later packets wait for those that left before the rate allowed it.

@@ -88,7 +88,7 @@ final class SendingControl {
     /// once, and may request again what still matters later.
     func hasRoomToRepeat(_ length: Int) -> Bool {
         Double(pacer.queuedBytes + length + Self.overhead)
-            <= controller.control.pacing.bytes(in: Pacer.longestHold)
+            <= controller.control.pacing.bytes(in: Pacer.longestRepeatHold)
     }
 
     /// Grants the packets that may leave now.
