@@ -115,7 +115,9 @@ struct MixedLinksTests {
             simulation.task {
                 try await client.join("hall")
                 try await client.wait { $0.streams.count { $0.isVideo } == publishers.count }
-                for video in client.streams.filter(\.isVideo).map(\.id).sorted() { try await client.subscribe(to: video) }
+                for video in client.streams.filter(\.isVideo).map(\.id).sorted() {
+                    try await client.subscribe(to: video)
+                }
             }
         }
         func shown(_ report: SimulationReport) -> [Int] {
