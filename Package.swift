@@ -57,6 +57,13 @@ func tests(
         path: "Tests/\(name)Tests", exclude: exclude, resources: resources, swiftSettings: strict)
 }
 
+/// Code with the settings of a client's package.
+func samples(_ name: String, in folder: String, mode: SwiftLanguageMode, exclude: [String] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: ["ConnectLiveSDK"], path: "Tests/\(folder)", exclude: exclude,
+        swiftSettings: [.swiftLanguageMode(mode), .treatAllWarnings(as: .error)])
+}
+
 let package = Package(
     name: "connectlive",
     products: [
@@ -264,6 +271,9 @@ let package = Package(
         tests(
             of: "ConnectLiveSDK",
             with: ["Cameras", "ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
+        // Applications for iOS in small, compiled as clients are, in both language modes: one folder, by a link.
+        samples("Samples", in: "samples", mode: .v5, exclude: ["audit.tsv"]),
+        samples("SamplesInSwift6", in: "samples-6", mode: .v6),
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),

@@ -192,7 +192,7 @@ import TestSupport
                 client.connection.stateChanged(mid: "0")
             }
             #expect(client.states == [.waiting("a")])
-            client.hear(#"{"type":"streamStateSet","id":3,"stream":7}"#)
+            client.hear(#"{"type":"streamSet","id":3,"stream":7}"#)
             #expect(client.states == [.waiting("a"), .waiting("c")])
             // An older server refuses the message. The next change is tried all the same.
             client.hear(#"{"type":"error","id":4,"code":"protocol.unknown-message","message":"No."}"#)
@@ -201,6 +201,97 @@ import TestSupport
             track.streamState = .live
             client.connection.stateChanged(mid: "0")
             #expect(client.states == [.waiting("a"), .waiting("c"), .live])
+            client.connection.drop()
+        }
+    }
+
+    @Test func `attributes are told with the publication, and those that change later, one change at a time`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            let attributes = StreamAttributes(extraValue: "screen", isActive: false, sort: "5 fit")
+            client.connection.publish([TrackOffer(Track(), attributes)]) { _ in }
+            #expect(client.announced == [attributes])
+            try client.acceptOffer(id: 2, stream: 7)
+            #expect(client.changes == [])
+            client.connection.setStream(7, StreamChange(isActive: true))
+            for change in [
+                StreamChange(sort: "1 crop"), StreamChange(extraValue: "a"), StreamChange(isActive: false),
+                StreamChange(extraValue: "b"), StreamChange(isActive: true),
+            ] {
+                client.connection.setStream(7, change)
+            }
+            client.connection.setStream(8, StreamChange(extraValue: "of no stream"))
+            #expect(client.changes == [StreamChange(isActive: true)])
+            client.hear(#"{"type":"streamSet","id":3,"stream":7}"#)
+            #expect(client.changes.dropFirst() == [StreamChange(extraValue: "b", sort: "1 crop")])
+            client.hear(#"{"type":"streamSet","id":4,"stream":7}"#)
+            #expect(client.changes.count == 2 && client.problems == [])
+            client.connection.drop()
+        }
+    }
+
+    @Test func `changes that are refused together are tried alone, and a refused attribute has its former value`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            client.connection.publish([TrackOffer(Track(), StreamAttributes(extraValue: "camera"))]) { _ in }
+            try client.acceptOffer(id: 2, stream: 7)
+            client.connection.setStream(7, StreamChange(extraValue: "long", sort: "5 fit"))
+            client.hear(#"{"type":"error","id":3,"code":"1441","message":"No place."}"#)
+            client.hear(#"{"type":"streamSet","id":4,"stream":7}"#)
+            client.hear(#"{"type":"error","id":5,"code":"1441","message":"No place."}"#)
+            #expect(
+                client.changes == [
+                    StreamChange(extraValue: "long", sort: "5 fit"), StreamChange(sort: "5 fit"),
+                    StreamChange(extraValue: "long"),
+                ])
+            #expect(client.problems == [.publishRefused])
+            client.connection.setStream(7, StreamChange(extraValue: "camera"))
+            #expect(client.changes.count == 3)
+            client.connection.setStream(7, StreamChange(isAlwaysOn: true, sort: "0 crop"))
+            #expect(client.changes.last == StreamChange(isAlwaysOn: true, sort: "0 crop"))
+            client.connection.drop()
+        }
+    }
+
+    @Test func `a change that comes too soon for the server is told a second later, with those since then`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            client.connection.publish([TrackOffer(Track())]) { _ in }
+            try client.acceptOffer(id: 2, stream: 7)
+            client.connection.setStream(7, StreamChange(extraValue: "a"))
+            client.hear(#"{"type":"error","id":3,"code":"server.too-many-requests","message":"Later."}"#)
+            client.connection.setStream(7, StreamChange(extraValue: "b", sort: "5 fit"))
+            #expect(client.changes.count == 1 && client.problems == [])
+            client.connection.drop()
+        }
+    }
+
+    @Test func `an attribute that no server takes is refused at once, and an older server's refusal says so`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            client.connection.publish([TrackOffer(Track())]) { _ in }
+            try client.acceptOffer(id: 2, stream: 7)
+            client.connection.setStream(7, StreamChange(sort: "a\nb"))
+            client.connection.setStream(7, StreamChange(extraValue: String(repeating: "x", count: 1025)))
+            #expect(client.changes == [] && client.problems == [.messageMalformed, .publishRefused])
+            client.connection.setStream(7, StreamChange(isActive: false))
+            client.hear(#"{"type":"error","id":3,"code":"protocol.unknown-message","message":"No."}"#)
+            #expect(client.problems.count == 2)
+            client.connection.setStream(7, StreamChange(extraValue: "a", sort: "5 fit"))
+            client.hear(#"{"type":"error","id":4,"code":"protocol.unknown-message","message":"No."}"#)
+            #expect(client.changes.count == 2 && client.problems.last == .messageUnknown)
             client.connection.drop()
         }
     }
@@ -217,7 +308,11 @@ import TestSupport
             client.hear(#"{"type":"streamChanged","participant":"p-2","stream":6,"state":"waiting","text":"b"}"#)
             client.hear(#"{"type":"streamChanged","participant":"p-3","stream":5,"state":"waiting","text":"b"}"#)
             client.hear(#"{"type":"streamChanged","participant":"p-2","stream":5}"#)
+            client.hear(#"{"type":"streamChanged","participant":"p-2","stream":5}"#)
             #expect(client.changed == [.waiting("b"), .live])
+            client.hear(#"{"type":"streamChanged","participant":"p-2","stream":5,"active":false,"sort":"0 crop"}"#)
+            #expect(client.reported.last == StreamChange(isActive: false))
+            #expect(client.connection.stream(5)?.info.attributes == StreamAttributes(isActive: false))
             client.connection.drop()
         }
     }
@@ -389,16 +484,45 @@ private final class Client {
     }
 
     var changed: [StreamState] {
-        events.compactMap { if case .streamChanged(_, let info) = $0 { info.state } else { nil } }
+        events.compactMap { if case .streamChanged(_, let info, _) = $0 { info.state } else { nil } }
+    }
+
+    /// The changes of the others' streams.
+    var reported: [StreamChange] {
+        events.compactMap { if case .streamChanged(_, _, let change) = $0 { change } else { nil } }
+    }
+
+    var problems: [RoomError.Code] {
+        events.compactMap { if case .problem(let error) = $0 { error.code } else { nil } }
+    }
+
+    /// The attributes that the server was told with publications.
+    var announced: [StreamAttributes] {
+        sent.flatMap { text -> [StreamAttributes] in
+            guard case .publish(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                return []
+            }
+            return body.streams.map(\.attributes)
+        }
+    }
+
+    /// The changes that the server was told.
+    var changes: [StreamChange] {
+        sent.compactMap { text in
+            guard case .setStream(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                return nil
+            }
+            return body.change
+        }
     }
 
     /// The states that the server was told.
     var states: [StreamState] {
         sent.compactMap { text in
-            guard case .setStreamState(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+            guard case .setStream(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
                 return nil
             }
-            return body.state
+            return body.change.state
         }
     }
 

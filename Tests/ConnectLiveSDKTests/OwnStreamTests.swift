@@ -5,10 +5,20 @@ import Testing
 /// Streams and participants that an application implements itself. They have the members of iOS, and no others.
 private final class OwnLocalVideo: LocalVideo {
     private let isActive = Mutex(true)
+    private let texts = Mutex((extraValue: "camera", sort: "0 crop"))
     let id = 4
     let owner = "me"
-    let extraValue = "camera"
     let viewId = ""
+
+    var extraValue: String {
+        get { texts.withLock { $0.extraValue } }
+        set { texts.withLock { $0.extraValue = newValue } }
+    }
+
+    var sort: String {
+        get { texts.withLock { $0.sort } }
+        set { texts.withLock { $0.sort = newValue } }
+    }
 
     var active: Bool {
         get { isActive.withLock { $0 } }
@@ -21,9 +31,14 @@ private final class OwnLocalVideo: LocalVideo {
 
 private final class OwnLocalAudio: LocalAudio {
     private let isActive = Mutex(true)
+    private let text = Mutex("")
     let id = 5
     let owner = "me"
-    let extraValue = ""
+
+    var extraValue: String {
+        get { text.withLock { $0 } }
+        set { text.withLock { $0 = newValue } }
+    }
 
     var active: Bool {
         get { isActive.withLock { $0 } }
@@ -37,6 +52,8 @@ private final class OwnRemoteVideo: RemoteVideo {
     let id: Int
     let owner = "ada"
     let extraValue: String
+    let active = true
+    let sort = "3 fit"
     let isSubscribed = false
 
     init(_ id: Int, _ extraValue: String) { (self.id, self.extraValue) = (id, extraValue) }
@@ -53,6 +70,7 @@ private final class OwnRemoteVideo: RemoteVideo {
 private final class OwnRemoteAudio: RemoteAudio {
     let id = 3
     let owner = "ada"
+    let active = false
     let extraValue = "song"
 }
 
@@ -109,9 +127,16 @@ private final class Screen {
         #expect(camera.viewId.isEmpty && !slides.viewId.isEmpty)
         // Members that only Linux has.
         #expect(camera.state == .live && camera.limitation == nil)
+        #expect(camera.isEnabled() && camera.getSort() == (3, "fit") && !OwnRemoteAudio().isEnabled())
 
         let me = OwnLocalParticipant()
         screen.mute(me)
+        for video in me.videos.values {
+            video.setExtraValue("screen")
+            video.setSort(weight: 9, mode: "stretch")
+            video.setSort(weight: 10, mode: "crop")
+            #expect(video.getExtraValue() == "screen" && video.getSort() == (9, "stretch"))
+        }
         #expect(me.videos.values.allSatisfy { !$0.active && $0.state == .live })
         #expect(me.audios.values.allSatisfy { !$0.getEnabled() && $0.state == .live })
     }

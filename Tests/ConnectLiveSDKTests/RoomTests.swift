@@ -40,7 +40,7 @@ extension SDKTests {
                 _ = try await viewer.join("early")
                 let publisher = Client()
                 var config = Config()
-                config.mediaOptions.source = .testPattern
+                config.mediaOptions.usesTestPattern = true
                 config.mediaOptions.videoExtraValue = "screen"
                 config.mediaOptions.audioExtraValue = "song"
                 let media = try #require(ConnectLive.createLocalMedia(config: config))

@@ -12,6 +12,7 @@ final class ScriptedLink: RoomLink {
         case connect(String)
         case disconnect
         case publish
+        case setStream(Int, StreamChange)
         case unpublish([Int])
         case subscribe(Int, StreamView)
         case setView(Int, StreamView)
@@ -31,12 +32,16 @@ final class ScriptedLink: RoomLink {
         var answers: @Sendable (Call) -> Answer = { _ in .success }
         var waiting: [@Sendable (Result<Void, RoomError>) -> Void] = []
         var published = 0
+        var attributes: [(video: StreamAttributes, audio: StreamAttributes)] = []
     }
 
     private let state = Mutex(State())
 
     /// In order, without those for statistics.
     var calls: [Call] { state.withLock { $0.calls } }
+
+    /// The attributes of the media in each call of `publish`.
+    var publishedAttributes: [(video: StreamAttributes, audio: StreamAttributes)] { state.withLock { $0.attributes } }
 
     /// How the calls from now on are answered. All succeed at once by default.
     func answer(_ answers: @escaping @Sendable (Call) -> Answer) { state.withLock { $0.answers = answers } }
@@ -74,9 +79,10 @@ final class ScriptedLink: RoomLink {
 
     /// Without starting the capture. Each media gets a video and an audio, numbered from 1.
     func publish(
-        _ capture: LocalCapture, videoExtraValue: String, audioExtraValue: String,
+        _ capture: LocalCapture, video: StreamAttributes, audio: StreamAttributes,
         isWanted: @escaping @Sendable () -> Bool
     ) async throws(RoomError) -> [PublishedStream] {
+        state.withLock { $0.attributes.append((video, audio)) }
         let result = await withCheckedContinuation { continuation in
             add(.publish) { continuation.resume(returning: $0) }
         }
@@ -88,6 +94,8 @@ final class ScriptedLink: RoomLink {
         }
         return [PublishedStream(id: first, isVideo: true), PublishedStream(id: first + 1, isVideo: false)]
     }
+
+    func setStream(_ id: Int, _ change: StreamChange) { add(.setStream(id, change)) }
 
     func unpublish(_ streams: [Int], then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         add(.unpublish(streams), then)
@@ -149,6 +157,17 @@ final class ScriptedRoom: Sendable {
         room.connect(roomId: "scripted")
         link.send(.connected(participant: "me", others: others))
         queue.sync {}
+    }
+
+    /// Whether the room has the media as published, so that it tells changes.
+    func isPublished(_ media: any LocalMedia) -> Bool {
+        guard let session = room as? RoomSession else { return false }
+        return session.state.withLock { state in
+            state.publications.contains {
+                guard $0.media === media, case .published = $0.phase else { return false }
+                return true
+            }
+        }
     }
 
     /// Lets callbacks wait until the function returns.

@@ -141,8 +141,11 @@ import TestSupport
         scripted.holdingCallbacks {
             link.send(.participantEntered(ParticipantInfo(id: "ann", streams: [])))
             link.send(.streamPublished(participant: "ann", video(7)))
-            link.send(.streamChanged(participant: "ann", video(7, .waiting("camera lost"))))
-            link.send(.streamChanged(participant: "ann", video(7)))
+            link.send(
+                .streamChanged(
+                    participant: "ann", video(7, .waiting("camera lost")), StreamChange(state: .waiting("camera lost")))
+            )
+            link.send(.streamChanged(participant: "ann", video(7), StreamChange(state: .live)))
             link.send(.participantLeft(ParticipantInfo(id: "ann", streams: [video(7)])))
             #expect(room.remoteParticipants.isEmpty)
         }

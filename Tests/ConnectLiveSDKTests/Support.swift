@@ -30,6 +30,8 @@ enum Heard: Sendable {
     case videoGone(any RemoteVideo)
     case videoChanged(any RemoteVideo, StreamState)
     case audioChanged(any RemoteAudio, StreamState)
+    case videoStateChanged(any RemoteVideo)
+    case audioStateChanged(any RemoteAudio)
     case camera(LocalDeviceEvent)
     case microphone(LocalDeviceEvent)
     case loudspeaker(LocalDeviceEvent)
@@ -98,6 +100,12 @@ final class Listener: RoomDelegate, Sendable {
     }
     func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
         add(.audioChanged(remoteAudio, remoteAudio.state))
+    }
+    func onRemoteVideoStateChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {
+        add(.videoStateChanged(remoteVideo))
+    }
+    func onRemoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
+        add(.audioStateChanged(remoteAudio))
     }
     func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.camera(event)) }
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.microphone(event)) }

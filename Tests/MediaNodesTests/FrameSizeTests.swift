@@ -12,7 +12,7 @@ extension MediaNodesTests {
     @Suite struct FrameSizeTests {
         @Test(
             "A live change of size keeps one stream, which goes on at a keyframe of the new size",
-            arguments: VideoCodec.allCases)
+            arguments: [VideoCodec.vp8, .h264])
         func oneStream(codec: VideoCodec) async throws {
             let widths = Collected<Int>()
             let losses = Collected<Void>()

@@ -31,6 +31,32 @@ extension MediaNodesTests {
             #expect(!begins(packet([0x90, 0xe0, 0x81, 0x01, 0x01, 0x01, 0x11]), "vp8"))
         }
 
+        @Test("The first packet of the lowest spatial layer of a VP9 keyframe begins a stream")
+        func vp9() {
+            #expect(begins(packet([0x08, 0x82]), "vp9"))
+            #expect(!begins(packet([0x48, 0x86]), "vp9"))
+            #expect(!begins(packet([0x00, 0x82]), "vp9"))
+            #expect(begins(packet([0xa8, 0x81, 0x01, 0x00, 0x01, 0x82]), "vp9"))
+            #expect(!begins(packet([0xa8, 0x81, 0x01, 0x03, 0x01, 0x82]), "vp9"))
+        }
+
+        @Test("The layer frames of a VP9 frame above the lowest do not begin another one")
+        func spatialLayers() {
+            func joined(_ payload: [UInt8]) -> [UInt8]? {
+                joiningSpatialLayers(packet(payload).span.bytes).map { Array($0.dropFirst(12)) }
+            }
+            #expect(joined([0xec, 0x81, 0x01, 0x03, 0x01, 0x86]) == [0xe4, 0x81, 0x01, 0x03, 0x01, 0x86])
+            #expect(joined([0xec, 0x01, 0x43, 0x01, 0x86]) == [0xe4, 0x01, 0x43, 0x01, 0x86])
+            // The lowest one, and a packet that begins no frame, stay as they are.
+            #expect(joined([0xec, 0x81, 0x01, 0x40, 0x01, 0x86]) == nil)
+            #expect(joined([0xe4, 0x81, 0x01, 0x03, 0x01, 0x86]) == nil)
+            #expect(joined([0x08, 0x82]) == nil)
+            for length in 0..<17 {
+                _ = joiningSpatialLayers(
+                    Array(packet([0xec, 0x81, 0x01, 0x03, 0x01, 0x86]).prefix(length)).span.bytes)
+            }
+        }
+
         @Test("Parameter sets begin an H.264 stream, alone or in an aggregate")
         func h264() {
             #expect(begins(packet([0x67, 0x42]), "h264"))
@@ -46,7 +72,7 @@ extension MediaNodesTests {
             #expect(!begins(packet([0x67], flags: 0x90, after: [0xbe, 0xde, 0xff, 0xff]), "h264"))
         }
 
-        @Test("Truncated packets begin nothing", arguments: ["vp8", "h264", "opus"])
+        @Test("Truncated packets begin nothing", arguments: ["vp8", "vp9", "h264", "opus"])
         func truncated(encoding: String) {
             let whole = packet(
                 [0x90, 0xe0, 0x81, 0x01, 0x01, 0x01, 0x10], flags: 0x92, after: .init(repeating: 0, count: 12))

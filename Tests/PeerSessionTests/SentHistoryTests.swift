@@ -22,7 +22,7 @@ private struct Sent {
         let marker = number % 4 == 3
         let index = isEmpty ? nil : store.add(packet, 0..<1, timestamp: timestamp, marker: marker, now: .zero)
         let patch = picture.flatMap { id in
-            descriptor.map { PayloadPatch.vp8(VP8Rewrite($0, pictureID: id, tl0PictureIndex: 2)) }
+            descriptor.map { PayloadPatch.picture(PictureRewrite($0, pictureID: id, tl0PictureIndex: 2)) }
         }
         let sent = SentPacket(
             payload: index,

@@ -62,7 +62,7 @@ import TestSupport
             return Rewrite(
                 payloadType: 100, sequenceNumber: SequenceNumber(0x1112), timestamp: RTPTimestamp(0x2122_2324),
                 marker: true,
-                patch: descriptor.map { .vp8(VP8Rewrite($0, pictureID: 0x0777, tl0PictureIndex: 0x66)) })
+                patch: descriptor.map { .picture(PictureRewrite($0, pictureID: 0x0777, tl0PictureIndex: 0x66)) })
         }
         let header: [UInt8] = [0x80, 0xe4, 0x11, 0x12, 0x21, 0x22, 0x23, 0x24, 1, 2, 3, 4]
         #expect(got == [header + [0x90, 0xc0, 0x87, 0x77, 0x66, 0x99]])

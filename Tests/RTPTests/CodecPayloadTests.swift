@@ -69,7 +69,7 @@ private func rtp(_ payload: [UInt8]) -> PacketBuffer {
         var packet = rtp(payload)
         let header = try value(RTPHeader(parsing: packet))
         let before = try value(VP8PayloadDescriptor(parsing: packet, header: header))
-        VP8Rewrite(before, pictureID: 0x7abc, tl0PictureIndex: 7)
+        PictureRewrite(before, pictureID: 0x7abc, tl0PictureIndex: 7)
             .apply(to: &packet, payload: header.payloadOffset..<header.payloadEnd)
         let after = try value(VP8PayloadDescriptor(parsing: packet, header: header))
         #expect(after.pictureID == (isLong ? 0x7abc : 0x3c))

@@ -21,13 +21,14 @@ private func captureTime(_ packet: borrowing PacketBuffer, id: UInt8 = 5) -> Abs
     func `a capture time that is written is read again, beside a mid or alone`(offset: Int64?, hasMid: Bool) throws {
         var written = packet([0x80, 96, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3])
         var writer = HeaderExtensionWriter()
+        var bytes = written.bytes.mutableSpan
         if hasMid {
-            let place = writer.element(4, length: 2, in: &written)
-            (written.bytes[place], written.bytes[place + 1]) = (0x76, 0x30)
+            let place = writer.element(4, length: 2, in: &bytes)
+            (bytes[place], bytes[place + 1]) = (0x76, 0x30)
         }
         let time = AbsoluteCaptureTime(moment, clockOffset: offset)
-        writer.write(time, as: 5, to: &written)
-        let length = writer.finish(in: &written)
+        writer.write(time, as: 5, to: &bytes)
+        let length = writer.finish(in: &bytes)
         #expect(length == 12 + HeaderExtensionWriter.length(ofElements: (offset == nil ? 9 : 17) + (hasMid ? 3 : 0)))
         written.count = length
         let header = try value(RTPHeader(parsing: written))
@@ -41,7 +42,8 @@ private func captureTime(_ packet: borrowing PacketBuffer, id: UInt8 = 5) -> Abs
     @Test func `a header without elements has no extension`() throws {
         var written = packet([0x80, 96, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3])
         var writer = HeaderExtensionWriter()
-        let length = writer.finish(in: &written)
+        var bytes = written.bytes.mutableSpan
+        let length = writer.finish(in: &bytes)
         #expect(length == 12)
         check(written.contents == [0x80, 96, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3])
         #expect(HeaderExtensionWriter.length(ofElements: 0) == 0)

@@ -100,7 +100,7 @@ private final class ReplayStage {
             position: packet.position, timestamp: packet.timestamp, isNewest: packet.isNewest, payload: payload)
         guard let numbers = receiver.splice.take(arrived, now: packet.arrival) else { return }
         var pictureID: UInt16?
-        if case .vp8(let rewrite)? = numbers.patch { pictureID = rewrite.pictureID }
+        if case .picture(let rewrite)? = numbers.patch { pictureID = rewrite.pictureID }
         receiver.received.append(
             Received(
                 number: packet.position.number, sequenceNumber: numbers.sequenceNumber, timestamp: numbers.timestamp,

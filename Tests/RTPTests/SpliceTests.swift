@@ -30,7 +30,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
     }
 
     private func pictureID(_ numbers: Splice.Numbers?) -> UInt16? {
-        guard case .vp8(let rewrite)? = numbers?.patch else { return nil }
+        guard case .picture(let rewrite)? = numbers?.patch else { return nil }
         return rewrite.pictureID
     }
 

@@ -115,7 +115,7 @@ struct ForeignMediaTests {
             let publisher = try await join(stage, RoomOptions(), toldPublisher)
             let (video, audio) = (FakeTrack(.vp8), FakeTrack(.opus))
             let published = try await publisher.publish([
-                Publication(video, extraValue: "slides"), Publication(audio),
+                Publication(video, StreamAttributes(extraValue: "slides")), Publication(audio),
             ])
             #expect(published.map(\.isVideo) == [true, false])
             try await requireEventually("the video is announced") { toldViewer.stream(.video) == published[0].id }

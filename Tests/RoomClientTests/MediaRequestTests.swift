@@ -115,6 +115,40 @@ import Testing
         #expect(try contents(false) == MediaRequest.Contents(hasVideo: false, hasAudio: true))
     }
 
+    @Test func `a place chooses the camera that is bound to it, unless the request names one`() throws {
+        func device(_ camera: String?, _ position: String?, bound: [String]) throws -> SettingValue? {
+            var request = MediaRequest.camera(camera)
+            (request.position, request.waitsForDevices) = (position, true)
+            let contents = try request.inspect(isMicrophoneThere: { true }, isBound: { bound.contains($0) })
+            return request.graph(contents)?.node("source")?.settings["device"]
+        }
+        #expect(try device(nil, "front", bound: []) == "auto")
+        #expect(try device(nil, "front", bound: ["back"]) == "auto")
+        #expect(try device(nil, "front", bound: ["back", "front"]) == "front")
+        #expect(try device(nil, "back", bound: ["back", "front"]) == "back")
+        #expect(try device(nil, nil, bound: ["back", "front"]) == "auto")
+        #expect(try device("serial:7C3F", "front", bound: ["front"]) == "serial:7C3F")
+    }
+
+    @Test func `another place is another origin, so that a running media looks for its camera again`() {
+        var request = MediaRequest.camera(nil)
+        let origin = request.origin
+        request.position = "back"
+        #expect(request.origin != origin)
+    }
+
+    @Test func `a file is looked for in the current folder, then in those of the application`() {
+        var request = MediaRequest.file("clip.mov")
+        request.fileFolders = ["/resources", "/program"]
+        func found(_ files: String...) -> String { request.foundFile { files.contains($0) } }
+        #expect(found("clip.mov", "/resources/clip.mov") == "clip.mov")
+        #expect(found("/program/clip.mov", "/resources/clip.mov") == "/resources/clip.mov")
+        #expect(found("/program/clip.mov") == "/program/clip.mov")
+        #expect(found() == "clip.mov")
+        request.file = "/elsewhere/clip.mov"
+        #expect(found("/resources//elsewhere/clip.mov") == "/elsewhere/clip.mov")
+    }
+
     @Test func `with audio, a start without the camera succeeds`() {
         var request = camera
         #expect(request.mustHaveCamera(silent) && !request.mustHaveCamera(both))

@@ -164,7 +164,7 @@ struct OverlappingPublicationTests {
         try await run { scene in
             let node = Node("publish", settings: scene.stage.settings(room: "room").mapValues { .text($0) })
             let access = try RoomAccess(of: NodeRequest(node, PublishNode.kind, environment: SystemEnvironment()))
-            let stay = RoomStay(access, options: RoomOptions()) { _ in }
+            let stay = RoomStay(access, options: RoomOptions(), onNews: { _ in }, onEvent: { _ in })
             let engines = try await withThrowingTaskGroup(of: RoomEngine.self) { group in
                 for _ in 1...4 { group.addTask { try await stay.enter() } }
                 return try await group.reduce(into: []) { $0.append($1) }

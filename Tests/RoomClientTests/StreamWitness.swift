@@ -40,7 +40,7 @@ final class StreamWitness: IncomingSink, Sendable {
             switch event {
             case .connected: seen.isConnected = true
             case .streamPublished(_, let info) where info.media == media: seen.streams.append(info.id)
-            case .streamChanged(_, let info) where info.media == media: seen.states.append(info.state)
+            case .streamChanged(_, let info, _) where info.media == media: seen.states.append(info.state)
             case .streamUnpublished(_, let info) where info.media == media: seen.ended += 1
             case .participantLeft: seen.ended += 1
             default: break

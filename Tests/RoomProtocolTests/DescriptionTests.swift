@@ -22,7 +22,7 @@ import Testing
         #expect(try DownDescription.receivers(in: parsed) == pool())
     }
 
-    @Test func `an answer accepts both video codecs and their RTX on every video receiver`() throws {
+    @Test func `an answer accepts all video codecs and their RTX on every video receiver`() throws {
         let offer = try SessionDescription(
             parsing: DownDescription.offer(
                 sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server"
@@ -30,8 +30,8 @@ import Testing
         let answer = try SessionDescription(
             parsing: DownDescription.answer(to: offer, sessionID: 2, transport: transport).serialized())
         let codecs = NegotiatedCodec.all(in: try #require(answer[mid: "1"]))
-        #expect(codecs.map(\.codec) == [.vp8, .h264])
-        #expect(codecs.map(\.retransmissionPayloadType) == [97, 99])
+        #expect(codecs.map(\.codec) == [.vp8, .h264, .vp9])
+        #expect(codecs.map(\.retransmissionPayloadType) == [97, 99, 101])
         #expect(answer[mid: "0"]?.direction == .recvonly)
     }
 
@@ -63,6 +63,45 @@ import Testing
             let stream = try? UpDescription.stream("0", of: try SessionDescription(parsing: offer.serialized()))
             #expect((stream != nil) == isCarried, "\(level)")
         }
+    }
+
+    private func vp9Offer(_ parameters: String) throws -> SessionDescription {
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [Sender(mid: "0", codec: .vp9, ssrc: SSRC(5), retransmissionSSRC: SSRC(6))],
+            transport: transport, cname: "me")
+        #expect(offer.media[0].formats[0].parameters == "profile-id=0")
+        offer.media[0].formats[0].parameters = parameters
+        return try SessionDescription(parsing: offer.serialized())
+    }
+
+    @Test func `rooms carry VP9 of profile 0, which is that of an offer without one`() throws {
+        for (parameters, isCarried) in [("profile-id=0", true), ("", true), ("profile-id=2", false)] {
+            let offer = try vp9Offer(parameters)
+            #expect((Codec(offer.media[0].formats[0]) == .vp9) == isCarried, "\(parameters)")
+            guard isCarried else { continue }
+            let stream = try UpDescription.stream("0", of: offer)
+            let answer = UpDescription.answer(to: offer, taking: [stream], sessionID: 2, transport: transport)
+            #expect(answer.media[0].formats.map(\.encoding) == ["VP9", "rtx"])
+            #expect(answer.media[0].formats[0].parameters == "profile-id=0")
+        }
+    }
+
+    @Test func `a stream of VP9 has up to three spatial layers, and one of another codec has none`() throws {
+        var stream = try UpDescription.stream("0", of: vp9Offer("profile-id=0"))
+        #expect(stream.spatialLayers == 1)
+        try stream.setSpatialLayers(3)
+        #expect(stream.spatialLayers == 3)
+        for count in [0, 4, -1, Int.max] {
+            #expect(throws: RoomError.self) { try stream.setSpatialLayers(count) }
+        }
+        stream.layers = ["q", "h"]
+        try stream.setSpatialLayers(2)
+        #expect(stream.spatialLayers == 1, "each layer of simulcast has one")
+        stream.layers = []
+        stream.negotiated.codec = .vp8
+        try stream.setSpatialLayers(2)
+        #expect(stream.spatialLayers == 1)
     }
 
     @Test func `capture times are negotiated under the id of the offer, and only if the answer accepts them`() throws {

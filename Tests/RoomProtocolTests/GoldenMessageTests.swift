@@ -39,7 +39,39 @@ import Testing
         ),
         (
             #"{"id":1,"sdp":"v=0","streams":[{"extraValue":"camera","mid":"0"},{"mid":"1"}],"type":"publish"}"#,
-            .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", extraValue: "camera"), .init(mid: "1")]))
+            .publish(
+                Publish(
+                    sdp: "v=0",
+                    streams: [.init(mid: "0", attributes: StreamAttributes(extraValue: "camera")), .init(mid: "1")]))
+        ),
+        (
+            #"{"id":1,"sdp":"v=0","streams":[{"active":false,"alwaysOn":true,"mid":"0","sort":"5 fit"}],"type":"publish"}"#,
+            .publish(
+                Publish(
+                    sdp: "v=0",
+                    streams: [
+                        .init(
+                            mid: "0", attributes: StreamAttributes(isActive: false, isAlwaysOn: true, sort: "5 fit"))
+                    ]))
+        ),
+        (
+            #"{"active":false,"alwaysOn":true,"extraValue":"screen","id":1,"sort":"5 fit","stream":7,"type":"setStream"}"#,
+            .setStream(
+                SetStream(
+                    stream: 7,
+                    change: StreamChange(isActive: false, isAlwaysOn: true, extraValue: "screen", sort: "5 fit")))
+        ),
+        (
+            #"{"active":true,"id":1,"state":"live","stream":7,"type":"setStream"}"#,
+            .setStream(SetStream(stream: 7, change: StreamChange(state: .live, isActive: true)))
+        ),
+        (
+            #"{"id":1,"state":"waiting","stream":7,"text":"camera unplugged","type":"setStream"}"#,
+            .setStream(SetStream(stream: 7, change: StreamChange(state: .waiting("camera unplugged"))))
+        ),
+        (#"{"id":1,"stream":7,"type":"setStream"}"#, .setStream(SetStream(stream: 7, change: StreamChange()))),
+            #"{"id":1,"sdp":"v=0","streams":[{"mid":"0","spatialLayers":3}],"type":"publish"}"#,
+            .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", spatialLayers: 3)]))
         ),
         (#"{"id":1,"streams":[7,8],"type":"unpublish"}"#, .unpublish(StreamReferences(streams: [7, 8]))),
         (
@@ -99,6 +131,7 @@ import Testing
             .iceServers(ICEServersRenewed(iceServers: [ICEServerInfo(urls: ["stun:a"])]))
         ),
         (#"{"id":1,"streams":[7,8],"type":"unpublished"}"#, .unpublished(StreamReferences(streams: [7, 8]))),
+        (#"{"id":1,"stream":7,"type":"streamSet"}"#, .streamSet(StreamReference(stream: 7))),
         (#"{"id":1,"stream":7,"type":"streamStateSet"}"#, .streamStateSet(StreamReference(stream: 7))),
         (#"{"id":1,"stream":7,"type":"viewSet"}"#, .viewSet(StreamReference(stream: 7))),
         (
@@ -157,6 +190,24 @@ import Testing
             .streamChanged(StreamChanged(participant: "q", stream: 7, state: .live))
         ),
         (
+            #"{"active":false,"alwaysOn":true,"extraValue":"","id":1,"participant":"q","sort":"5 fit","state":"waiting","#
+                + #""stream":7,"text":"","type":"streamChanged"}"#,
+            .streamChanged(
+                StreamChanged(
+                    participant: "q", stream: 7, state: .waiting(""),
+                    change: StreamChange(isActive: false, isAlwaysOn: true, extraValue: "", sort: "5 fit")))
+        ),
+        (
+            #"{"id":1,"participant":"q","stream":{"active":false,"alwaysOn":true,"codec":"opus","extraValue":"","id":8,"#
+                + #""media":"audio","sort":"5 fit"},"type":"streamPublished"}"#,
+            .streamPublished(
+                StreamPublished(
+                    participant: "q",
+                    stream: StreamInfo(
+                        id: 8, media: .audio, codec: "opus",
+                        attributes: StreamAttributes(isActive: false, isAlwaysOn: true, sort: "5 fit"))))
+        ),
+        (
             #"{"codec":"opus","id":1,"media":"audio","mid":"0","participant":"q","stream":8,"#
                 + #""type":"receiverAssigned"}"#,
             .receiverAssigned(ReceiverAssigned(mid: "0", media: .audio, stream: 8, participant: "q", codec: "opus"))
@@ -211,6 +262,26 @@ import Testing
         #expect(
             try Envelope<ClientMessage>(json: Data(text.utf8))
                 == Envelope(id: 1, .setStreamState(SetStreamState(stream: 7, state: .live))))
+    }
+
+    @Test(arguments: [
+        #""state":null"#, #""text":"x""#, #""active":null,"sort":null,"extraValue":null,"alwaysOn":null"#,
+    ])
+    func `a change leaves out what it does not change`(fields: String) throws {
+        let text = #"{"id":1,"type":"setStream","stream":7,\#(fields)}"#
+        #expect(
+            try Envelope<ClientMessage>(json: Data(text.utf8))
+                == Envelope(id: 1, .setStream(SetStream(stream: 7, change: StreamChange()))))
+    }
+
+    @Test func `a changed stream without a state is live, as for earlier versions`() throws {
+        let text = #"{"type":"streamChanged","participant":"q","stream":7,"active":false}"#
+        #expect(
+            try Envelope<ServerMessage>(json: Data(text.utf8))
+                == Envelope(
+                    .streamChanged(
+                        StreamChanged(participant: "q", stream: 7, state: .live, change: StreamChange(isActive: false)))
+                ))
     }
 
     @Test func `a cause of a later version counts as none`() throws {

@@ -94,6 +94,33 @@ import Testing
         #expect(refusal(json)?.error.code == .messageMalformed)
     }
 
+    @Test(arguments: [
+        "\u{0}", "5\nfit", "\u{1b}[31m", "\u{202e}5", String(repeating: "x", count: 33),
+        String(repeating: "\u{1f4f7}", count: 9),
+    ])
+    func `a sort that is long or acts on the text around it is refused`(sort: String) {
+        let error = #expect(throws: RoomError.self) { try StreamChange(sort: sort).validate() }
+        #expect(error?.code == .messageMalformed)
+    }
+
+    @Test func `an extraValue of more than 1024 bytes is refused, and any text up to that is not`() throws {
+        let error = #expect(throws: RoomError.self) {
+            try StreamChange(extraValue: String(repeating: "\u{1f4f7}", count: 257)).validate()
+        }
+        #expect(error?.code == .publishRefused)
+        for text in ["", "\u{1}", String(repeating: "x", count: 1024)] {
+            try StreamChange(extraValue: text).validate()
+        }
+    }
+
+    @Test(arguments: [
+        #""active":1"#, #""active":"no""#, #""alwaysOn":{}"#, #""sort":5"#, #""extraValue":[]"#, #""state":7"#,
+    ])
+    func `an attribute of another type is refused`(field: String) {
+        let json = #"{"type":"setStream","id":1,"stream":1,\#(field)}"#
+        #expect(refusal(json)?.error.code == .messageMalformed)
+    }
+
     @Test func `a refusal repeats only a little of the message`() {
         let long = String(repeating: "x", count: 100_000)
         for json in [#"{"type":"\#(long)"}"#, #"{"type":"candidate","session":"\#(long)","candidate":""}"#] {

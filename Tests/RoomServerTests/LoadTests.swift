@@ -45,7 +45,7 @@ import TestSupport
             for _ in 0..<3 {
                 let (client, _) = try join(server, grant.accessToken)
                 var publish = publication(Array(repeating: .vp8, count: 16))
-                for index in publish.streams.indices { publish.streams[index].extraValue = long }
+                for index in publish.streams.indices { publish.streams[index].attributes.extraValue = long }
                 #expect(try client.refusal(of: .publish(publish), id: 2) == nil)
                 publishers.append(client)
             }
@@ -62,7 +62,10 @@ import TestSupport
                 known.append(entered.participant)
             }
             #expect(known.count == 3)
-            #expect(known.allSatisfy { $0.streams.count == 16 && $0.streams.allSatisfy { $0.extraValue == long } })
+            #expect(
+                known.allSatisfy {
+                    $0.streams.count == 16 && $0.streams.allSatisfy { $0.attributes.extraValue == long }
+                })
         }
     }
 
@@ -74,7 +77,7 @@ import TestSupport
                 let (client, _) = try join(server, grant.accessToken)
                 var publish = publication(Array(repeating: .vp8, count: 16))
                 for index in publish.streams.indices {
-                    publish.streams[index].extraValue = String(repeating: "\u{1}", count: 1024)
+                    publish.streams[index].attributes.extraValue = String(repeating: "\u{1}", count: 1024)
                 }
                 refusals.append(try client.refusal(of: .publish(publish), id: 2))
                 publishers.append(client)

@@ -131,7 +131,7 @@ import Testing
             #expect(try client.refusal(of: .publish(weak), id: 2) == "1411")
             #expect(try client.publish([.vp8], id: 3).count == 1)
             var long = publication([.vp8])
-            long.streams[0].extraValue = String(repeating: "x", count: 2000)
+            long.streams[0].attributes.extraValue = String(repeating: "x", count: 2000)
             #expect(try client.refusal(of: .publish(long), id: 4) == "1441")
         }
     }

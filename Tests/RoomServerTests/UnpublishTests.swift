@@ -115,7 +115,7 @@ import TestSupport
                 let (client, _) = try join(server, grant.accessToken)
                 var publish = publication(Array(repeating: .vp8, count: count))
                 for index in publish.streams.indices {
-                    publish.streams[index].extraValue = String(repeating: "\u{1}", count: 1024)
+                    publish.streams[index].attributes.extraValue = String(repeating: "\u{1}", count: 1024)
                 }
                 clients.append(client)
                 client.sendMessage(.publish(publish), id: 2)

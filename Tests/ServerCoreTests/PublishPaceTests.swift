@@ -18,8 +18,8 @@ import Testing
         #expect(throws: RoomError.self) { try pace.admit(1, now: start + .milliseconds(1400)) }
     }
 
-    @Test func `a stream changes its state ten times at once, then once a second`() throws {
-        var pace = StatePace()
+    @Test func `a stream changes ten times at once, then once a second`() throws {
+        var pace = ChangePace()
         for _ in 0..<10 { try pace.admit(now: start) }
         let refusal = #expect(throws: RoomError.self) { try pace.admit(now: start + .milliseconds(999)) }
         #expect(refusal?.code == .tooManyRequests)

@@ -131,7 +131,16 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect("\(seen)".contains(sentence), "\(seen)")
     }
 
+    @Test func `a page that is muted tells the others, also those that come later`() throws {
+        let server = try TestServer()
+        _ = try run(
+            "chromium.py",
+            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected"]
+                + ["--expect-publishing", "10", "--then-mute"])
+    }
+
     /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.
+    /// The viewer begins with the lowest of them, so that the widest tile comes first.
     @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() async throws {
         let server = try TestServer()
         let page = "\(server.page)?room=r&join=1"
@@ -145,11 +154,45 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             "chromium.py",
             [
                 "--page", page, "--seconds", "30", "--until-expected", "--expect-video-from-others", "1",
-                "--expect-capture-times", "2", "--then-resize", "150:240,600:960,300:480", "--window", "1280x1000",
+                "--expect-capture-times", "2", "--then-resize", "600:960,150:240,300:480", "--window", "1280x1000",
+            ], seconds: 150)
+        let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
+        #expect(frames == [960, 240, 480], "\(seen)")
+        _ = try await publisher
+    }
+
+    /// The first browser sends 960x540, 480x270 and 240x135 as spatial layers of one stream.
+    @Test func `a browser sends VP9 in spatial layers, and another browser and our viewer get what they need of them`()
+        async throws
+    {
+        let server = try TestServer()
+        let page = "\(server.page)?room=r&join=1"
+        async let publisher = run(
+            "chromium.py",
+            [
+                "--page", page + "&size=960x540&codec=vp9", "--seconds", "60", "--expect-publishing", "100", "--window",
+                "1280x1000",
+            ], seconds: 150)
+        let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", page, "--seconds", "40", "--until-expected", "--expect-video-from-others", "1",
+                "--then-resize", "150:240,600:960,300:480", "--window", "1280x1000",
             ], seconds: 150)
         let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
         #expect(frames == [240, 960, 480], "\(seen)")
-        _ = try await publisher
+        let published = try await publisher
+        #expect((published["publishing"] as? [String: Any])?["codec"] as? String == "video/VP9", "\(published)")
+        viewer.interrupt()
+        #expect(try viewer.finish(seconds: 60).status == 0)
+        let video = try rendered("video", in: server.folder.file("r.json")).first {
+            $0["participant"] as? String == published["participant"] as? String
+        }
+        #expect((video?["framesRendered"] as? Int ?? 0) > 100, "\(String(describing: video))")
+        #expect(
+            video?["codec"] as? String ?? "VP9" == "VP9" && video?["width"] as? Int == 960,
+            "\(String(describing: video))")
     }
 
     @Test func `a browser plays sound and picture together, though the network delays the picture`() throws {

@@ -59,7 +59,7 @@ import TestSupport
                 "CONNECTLIVE_SERVER": "ws://127.0.0.1:\(port)", "CONNECTLIVE_SERVICE_ID": "home",
                 "CONNECTLIVE_SERVICE_SECRET": Self.secret,
             ])
-        _ = try publisher.waitForText("Connected to the room kitchen.")
+        _ = try publisher.waitForText("Connected to the room kitchen as p-")
         server?.tool.interrupt()
         let lost = try publisher.waitForText("The connection to the server is lost; trying again.")
         #expect(lost.contains("The server is shutting down."), "\(lost)")
@@ -129,7 +129,7 @@ import TestSupport
         let publisher = try CommandLineTool(
             ["publish", "--room", "kitchen", "--camera", "serial:NONE", "--mic", "none", "--forever"],
             folder: server.folder)
-        _ = try publisher.waitForText("Connected to the room kitchen.")
+        _ = try publisher.waitForText("Connected to the room kitchen as p-")
         let viewer = try CommandLineTool(["view", "--room", "kitchen", "--no-window"], folder: server.folder)
         _ = try viewer.waitForText("waits: waiting for the camera")
         _ = try viewer.waitForText("frames/s")
@@ -159,7 +159,7 @@ import TestSupport
             ["publish", "--room", "kitchen", "--test-pattern", "--forever"], folder: folder, environment: environment)
         for count in 1...2 {
             server = try TestServer(["--listen", "127.0.0.1:\(port)"] + flags)
-            let text = count == 1 ? "Connected to the room kitchen." : "as another participant."
+            let text = count == 1 ? "Connected to the room kitchen as p-" : "as another participant."
             _ = try viewer.waitForText(text)
             _ = try publisher.waitForText(text)
             // The second server's video is seen at the end.

@@ -46,6 +46,17 @@ import Testing
         #expect(lines == ["the network carries 300 kbit/s: 320x180, without 640x360"])
     }
 
+    @Test func `layers that begin one after the other are no news, and one that ends later is`() {
+        func quality(_ active: Int, _ limitation: QualityLimitation = .none) -> VideoQuality {
+            var quality = VideoQuality(width: 320, height: 180, limitation: limitation)
+            quality.layers = (0..<3).map { .init(width: 160 << $0, height: 90 << $0, isActive: $0 < active) }
+            return quality
+        }
+        var news = QualityNews()
+        for active in 1...3 { #expect(news.line(quality(active)) == nil) }
+        #expect(news.line(quality(2, .subscribers))?.hasPrefix("nobody watches 640x360: ") == true)
+    }
+
     @Test func `layers that nobody watches are named, and nobody is said to watch the others`() {
         var quality = VideoQuality(width: 320, height: 180, limitation: .subscribers)
         quality.layers = [

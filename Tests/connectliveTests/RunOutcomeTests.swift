@@ -49,6 +49,34 @@ import TestSupport
         #expect(!result.error.contains("warning)"), "\(result.error)")
     }
 
+    @Test func `a run says that its server is lost, and that it is back`() throws {
+        var server: TestServer? = try TestServer(["--service-id", "home", "--service-secret", Self.secret])
+        let port = try #require(server?.port)
+        let folder = TemporaryFolder()
+        try folder.write(
+            """
+            chains:
+              - - {node: test-pattern, width: 160, height: 120}
+                - node: publish
+                  room: kitchen
+                  server: ws://127.0.0.1:\(port)
+                  service-id: home
+                  service-secret: \(Self.secret)
+            """, to: "graph.yaml")
+        let run = try CommandLineTool(["run", "graph.yaml"], folder: folder)
+        _ = try run.waitForText("publish  vp8 160x120")
+        server?.tool.interrupt()
+        _ = try run.waitForText("publish: The connection to the server is lost; trying again. (")
+        #expect(try server?.tool.finish(seconds: 20).status == 0)
+        server = try TestServer(
+            ["--listen", "127.0.0.1:\(port)", "--service-id", "home", "--service-secret", Self.secret])
+        _ = try run.waitForText("s, as another participant.")
+        run.interrupt()
+        #expect(try run.finish(seconds: 20).status == 0)
+    }
+
+    private static let secret = "a secret of at least thirty-two bytes"
+
     @Test func `an empty recording fails the run`() throws {
         let result = try run(
             """

@@ -536,6 +536,7 @@ extension TemporaryFolder {
             set.output == """
                 Set pass.sleep-time. The element does not document live changes to this property; check \
                 that it took effect.
+                Set encoder.bitrate to 300000.
 
                 """, "\(set.output)")
         #expect(try run.end().status == 0)

@@ -88,7 +88,7 @@ import TestSupport
         let server = try TestServer()
         let publisher = try CommandLineTool(
             ["publish", "--room", "kitchen", "--test-pattern", "--reconnect-seconds", "0"], folder: server.folder)
-        _ = try publisher.waitForText("Connected to the room kitchen.")
+        _ = try publisher.waitForText("Connected to the room kitchen as p-")
         kill(server.tool.process.processIdentifier, SIGTERM)
         let result = try publisher.finish(seconds: 20)
         #expect(result.status == 1)
@@ -103,7 +103,7 @@ import TestSupport
             ["demo", "--listen", "127.0.0.1:0", "--no-window", "--room", "den"], folder: folder)
         _ = try demo.waitForText("In another terminal: connectlive publish --room den --test-pattern")
         let publisher = try CommandLineTool(["publish", "--room", "den", "--test-pattern"], folder: folder)
-        _ = try publisher.waitForText("Connected to the room den.")
+        _ = try publisher.waitForText("Connected to the room den as p-")
         publisher.interrupt()
         #expect(try publisher.finish(seconds: 20).status == 0)
         demo.interrupt()

@@ -137,6 +137,8 @@ def arguments():
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
     parser.add_argument("--then-lose-camera", action="store_true",
                         help="end the camera's track afterwards, then turn the camera on again")
+    parser.add_argument("--then-mute", action="store_true",
+                        help="turn microphone and camera off afterwards and on again, and expect that another page shows it")
     parser.add_argument("--then-roam", action="store_true",
                         help="lose the WebSocket afterwards, then the way of media, and come back")
     parser.add_argument("--then-watch", type=float, default=0, metavar="SECONDS",
@@ -352,6 +354,31 @@ def lose_camera(options, browser):
     return observe(options, browser)[1]
 
 
+# What a page says about the only participant who publishes beside its own.
+MUTED = """
+const tile = document.querySelector('.tile:not([data-self])');
+return tile && [tile.querySelector('.badge').textContent, tile.querySelector('.note').textContent].join();
+"""
+
+
+def mute(options, browser):
+    """Mutes for a page that comes later, and unmutes for one that is there. One sentence about an unmet expectation, or None."""
+    page = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    watching = browser.current_window_handle
+    for words in ("muted,Their camera is off", ","):
+        browser.switch_to.window(page)
+        for button in ("microphone", "camera"):
+            browser.execute_script(f"document.querySelector('#{button}').click()")
+        browser.switch_to.window(watching)
+        if words != ",":
+            browser.get(options.page.replace("join=1", "join=0"))
+            browser.execute_script("document.querySelector('#watch').click()")
+        if not wait_for(browser, f"return (() => {{{MUTED}}})() === '{words}'", 20):
+            return f"Another page does not show '{words}' but '{browser.execute_script(MUTED)}'."
+    return None
+
+
 # Ends the page's WebSocket without a farewell.
 DROP_SOCKET = "window.testSockets.at(-1).close()"
 
@@ -500,8 +527,8 @@ def resize(options, browser):
     for step in options.then_resize.split(","):
         width, expected = map(int, step.split(":"))
         browser.execute_script(RESIZE, width)
-        wait_for(browser, f"{WIDTH} === {expected}", 20)
-        seen.append({"tile": width, "frame": browser.execute_script(WIDTH)})
+        has_come = wait_for(browser, f"{WIDTH} === {expected}", 20)
+        seen.append({"tile": width, "frame": expected if has_come else browser.execute_script(WIDTH)})
     return seen
 
 
@@ -565,6 +592,8 @@ def main():
             result["heardAfterSeen"] = listen(options, browser)
         if options.then_resize and sentence is None:
             result["resized"] = resize(options, browser)
+        if options.then_mute and sentence is None:
+            sentence = mute(options, browser)
         if options.then_roam and sentence is None:
             options.expect_publishing += result["publishing"]["framesSent"]
             sentence = roam(options, browser)

@@ -75,7 +75,7 @@ struct CallCommand: AsyncParsableCommand {
 
     private func call() async throws -> CallResult {
         var config = Config()
-        config.mediaOptions.source = .testPattern
+        config.mediaOptions.usesTestPattern = true
         config.mediaOptions.hasAudio = false
         config.mediaOptions.videoWidth = width
         config.mediaOptions.videoHeight = height

@@ -151,7 +151,7 @@ final class DecodingParticipant: RoomDelegate, Sendable {
             serviceId: options.serviceId, serviceSecret: options.serviceSecret, endpoint: options.server)
         guard code == 0 else { throw BenchmarkError(message) }
         var config = Config()
-        config.mediaOptions.source = .testPattern
+        config.mediaOptions.usesTestPattern = true
         config.mediaOptions.hasAudio = false
         (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (160, 90)
         config.mediaOptions.videoFPS = 10

@@ -76,13 +76,13 @@ final class Audience: Sendable {
 
     private let screen: Screen
     private let only: String?
-    private let onConnected: @Sendable () -> Void
+    private let onConnected: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
     private let state = Mutex(State())
     private let guestBox = Mutex<Guest?>(nil)
 
     init(
-        screen: Screen, only: String?, onConnected: @escaping @Sendable () -> Void = {},
+        screen: Screen, only: String?, onConnected: @escaping @Sendable (String) -> Void = { _ in },
         say: @escaping @Sendable (String) -> Void = { Console.error($0) }
     ) {
         self.say = say
@@ -96,8 +96,8 @@ final class Audience: Sendable {
         guestBox.withLock { guest in
             if let guest { return guest }
             let made = Guest(
-                onConnected: { [weak self] in
-                    self?.onConnected()
+                onConnected: { [weak self] participant in
+                    self?.onConnected(participant)
                     self?.watchPresentVideos()
                 },
                 onVideo: { [weak self] participant, video in self?.watch(video, of: participant) },
@@ -118,7 +118,7 @@ final class Audience: Sendable {
 
     func enter(_ room: any Room, named name: String) {
         state.withLock { $0.room = room }
-        room.connect(roomId: name)
+        guest.enter(room, named: name)
     }
 
     /// Returns after Ctrl-C, `seconds`, or the end of this or the other guest's room. Throws the cause if it was an

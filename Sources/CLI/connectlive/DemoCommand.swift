@@ -24,7 +24,8 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(
         help:
-            "Video codec: vp8 or h264 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8).")
+            "Video codec: vp8, h264 or vp9 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8)."
+    )
     var codec: CodecFlag?
 
     @Option(help: "Publish this file instead of the camera or the bundled clip.") var file: String?
@@ -93,7 +94,7 @@ struct DemoCommand: AsyncParsableCommand {
     private func meet(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
         let guest = Guest(endsOnProblem: true)
         let stage = ConnectLive.createRoom(config: config, delegate: guest)
-        stage.connect(roomId: roomName)
+        guest.enter(stage, named: roomName)
         try stage.publish(media)
         let screen = try Screen(title: "connectlive demo", hasWindow: !noWindow)
         let audience = Audience(screen: screen, only: nil)

@@ -1,6 +1,7 @@
 internal import ConnectLiveSDK
 internal import Foundation
 internal import MediaNodes
+internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
@@ -11,12 +12,13 @@ final class Guest: RoomDelegate, Sendable {
         var failure: Failure?
         var isRoomOver = false
         var waiters: [CheckedContinuation<Void, Never>] = []
-        /// Whether the user knows that the server is lost.
-        var hasToldLoss = false
+        var news = ConnectionNews()
+        var room: (any Room)?
     }
 
     private let state = Mutex(State())
-    private let onConnected: @Sendable () -> Void
+    /// Called with the guest's own participant id.
+    private let onConnected: @Sendable (String) -> Void
     /// Called for each video that a participant publishes after the connection.
     private let onVideo: @Sendable (any RemoteParticipant, any RemoteVideo) -> Void
     /// Called for each video that begins or ceases to show its source.
@@ -29,7 +31,7 @@ final class Guest: RoomDelegate, Sendable {
     private let endsOnProblem: Bool
 
     init(
-        endsOnProblem: Bool = false, onConnected: @escaping @Sendable () -> Void = {},
+        endsOnProblem: Bool = false, onConnected: @escaping @Sendable (String) -> Void = { _ in },
         onVideo: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
         onVideoChanged: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
         onLeft: @escaping @Sendable (any RemoteParticipant) -> Void = { _ in },
@@ -42,6 +44,12 @@ final class Guest: RoomDelegate, Sendable {
         self.onVideoChanged = onVideoChanged
         self.onLeft = onLeft
         self.say = say
+    }
+
+    /// Connects to a room, whose delegate is this guest.
+    func enter(_ room: any Room, named name: String) {
+        state.withLock { $0.room = room }
+        room.connect(roomId: name)
     }
 
     /// Returns when the room has ended. Throws the cause if it was an error.
@@ -86,7 +94,9 @@ final class Guest: RoomDelegate, Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    func onConnected(participantIds: [String]) { onConnected() }
+    func onConnected(participantIds: [String]) {
+        onConnected(state.withLock { $0.room }?.localParticipant.id ?? "")
+    }
 
     func onDisconnected(reason: DisconnectReason) {
         let failure: Failure? =
@@ -120,32 +130,20 @@ final class Guest: RoomDelegate, Sendable {
         if endsOnProblem { release() }
     }
 
-    /// Says one line for each loss, not for each attempt.
     func onReconnecting(attempt: Int, error: ConnectLiveError) {
-        let isNew = state.withLock { state in
-            defer { state.hasToldLoss = true }
-            return !state.hasToldLoss
-        }
-        if isNew { report("The connection to the server is lost; trying again. (\(error.errorDescription ?? ""))") }
+        let news = state.withLock { $0.news.lost(because: error.errorDescription ?? "") }
+        if let news { report(news) }
     }
 
     func onReconnected(wasResumed: Bool, seconds: Double) {
-        state.withLock { $0.hasToldLoss = false }
-        let time = seconds.formatted(.number.precision(.fractionLength(1)))
-        report("Back after \(time) s\(wasResumed ? "" : ", as another participant").")
+        report(state.withLock { $0.news.back(after: seconds, wasResumed: wasResumed) })
     }
 
     func onMediaInterrupted(isOutgoing: Bool, seconds: Double) {
-        let time = seconds.formatted(.number.precision(.fractionLength(0)))
-        report(
-            isOutgoing
-                ? "Nothing has reached the room for \(time) s; trying again."
-                : "Nothing has arrived from the room for \(time) s; trying again.")
+        report(state.withLock { $0.news.interrupted(isOutgoing: isOutgoing, seconds: seconds) })
     }
 
-    func onMediaRestored(seconds: Double) {
-        report("Media flows again after \(seconds.formatted(.number.precision(.fractionLength(1)))) s.")
-    }
+    func onMediaRestored(seconds: Double) { report(state.withLock { $0.news.restored(after: seconds) }) }
 
     /// Says it, and keeps it for `connectlive why`.
     private func report(_ text: String) {

@@ -37,9 +37,9 @@ final class LastingView: Sendable {
     private func stay() async throws {
         let audience = Audience(
             screen: screen, only: participant,
-            onConnected: { [roomName, lasting] in
+            onConnected: { [roomName, lasting] participant in
                 lasting.hasEntered()
-                Console.line("Connected to the room \(roomName).")
+                Console.line("Connected to the room \(roomName) as \(participant).")
             }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: roomName)

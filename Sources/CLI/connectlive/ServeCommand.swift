@@ -164,6 +164,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         for line in announcement.lines { Console.say(line) }
         for line in Serving.mediaLines(server) { Console.say(line) }
+        for line in Serving.relayLines(configuration.relays) { Console.say(line) }
         for address in publicAddresses where !listen.serves(address) {
             Console.say("Only media uses \(address): signalling at this address needs --listen [::].")
         }

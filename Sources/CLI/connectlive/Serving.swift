@@ -119,6 +119,17 @@ enum Serving {
         return lines
     }
 
+    /// The STUN and TURN servers that clients are told.
+    static func relayLines(_ service: RelayService?) -> [String] {
+        guard let service else { return [] }
+        let stun = service.reflectors.isEmpty ? [] : ["Clients learn their addresses from \(list(service.reflectors))."]
+        let turn =
+            service.relays.isEmpty ? [] : ["Clients that cannot reach the media port use \(list(service.relays))."]
+        return stun + turn
+    }
+
+    private static func list(_ urls: [String]) -> String { urls.joined(separator: ", ") }
+
     /// Lets the kernel give a socket buffers of so many bytes.
     static func bufferCommand(_ bytes: Int) -> String {
         "sysctl -w net.core.rmem_max=\(bytes) net.core.wmem_max=\(bytes)"

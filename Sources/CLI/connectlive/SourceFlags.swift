@@ -24,11 +24,13 @@ struct PictureSize {
 enum CodecFlag: String, ExpressibleByArgument, CaseIterable {
     case vp8
     case h264
+    case vp9
 
     var codec: VideoCodec {
         switch self {
         case .vp8: .vp8
         case .h264: .h264
+        case .vp9: .vp9
         }
     }
 }
@@ -51,7 +53,8 @@ enum DegradationFlag: String, ExpressibleByArgument, CaseIterable {
 struct EncodingFlags: ParsableArguments {
     @Option(
         help:
-            "Video codec: vp8 or h264 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8).")
+            "Video codec: vp8, h264 or vp9 (default: H.264 that the camera delivers or hardware encodes, otherwise vp8)."
+    )
     var codec: CodecFlag?
 
     @Option(
@@ -162,11 +165,12 @@ struct SourceFlags: ParsableArguments {
         } else if let chosenCamera {
             options.source = .camera
             options.cameraDevice = chosenCamera == "auto" ? nil : chosenCamera
+            options.position = .unspecified
             options.cameraControls = controls
             // Nobody sees himself here, and the viewers want to read what they see.
             options.isMirror = false
         } else {
-            options.source = .testPattern
+            options.usesTestPattern = true
         }
         options.microphone =
             switch mic {

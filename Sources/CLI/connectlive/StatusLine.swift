@@ -115,7 +115,11 @@ struct StatusLine {
     static func viewing(_ statistics: RoomStatistics) -> String {
         let videos = statistics.received.filter { $0.isVideo && !$0.hasEnded }
         if let outage = outage(statistics, ifInterrupted: "nothing has arrived from the room for") { return outage }
-        guard let video = videos.first else { return "waiting for a participant to publish video" }
+        guard let video = videos.first else {
+            let heard = Set(statistics.received.filter { !$0.isVideo && !$0.hasEnded }.map(\.participantId)).count
+            let audio = heard == 0 ? "" : "; audio of \(heard) participant\(heard == 1 ? "" : "s") arrives"
+            return "waiting for a participant to publish video\(audio)"
+        }
         guard video.framesRendered > 0 else {
             return "waiting for the first frame" + (video.limitation.map { ": \($0)" } ?? "")
         }

@@ -6,7 +6,7 @@ internal import RoomClient
 
 struct ViewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "view", abstract: "Watch the videos of a room in a window (tiled; needs a display).")
+        commandName: "view", abstract: "Watch the videos of a room in a window (tiled; needs a display), and hear it.")
 
     @OptionGroup var room: RoomFlag
 
@@ -18,7 +18,8 @@ struct ViewCommand: AsyncParsableCommand {
     )
     var snapshot: String?
 
-    @Option(help: "Write the measured values to this JSON file at the end.") var report: String?
+    @Option(help: "Write the measured values since the newest entry into the room to this JSON file at the end.")
+    var report: String?
 
     @OptionGroup var length: SecondsFlag
 
@@ -70,7 +71,7 @@ struct ViewCommand: AsyncParsableCommand {
         await screen.close()
         let measured = try write(audience.lastStatistics, screen)
         try ended.get()
-        if let seconds = length.seconds, measured.framesRendered == 0 {
+        if let seconds = length.seconds, measured.framesRendered == 0, !audience.lastStatistics.hasAudioAlone {
             let limitation = audience.lastStatistics.received.first { $0.limitation != nil }?.limitation
             throw CommandFailure(
                 code: "view.nothing-rendered",
@@ -131,5 +132,12 @@ struct ViewCommand: AsyncParsableCommand {
         if let report { try measured.writeJSON(to: report) }
         if let snapshot, let frame = screen.snapshot { try FrameImage.write(frame, to: snapshot) }
         return measured
+    }
+}
+
+extension RoomStatistics {
+    /// Whether there is audio to hear, and no video to see.
+    fileprivate var hasAudioAlone: Bool {
+        !received.contains(where: \.isVideo) && received.contains { $0.packetsReceived > 0 }
     }
 }

@@ -4,6 +4,8 @@ public enum VideoCodec: String, Sendable, Hashable, Codable, CaseIterable {
     case vp8
     /// Constrained baseline, carried as RFC 6184 with packetization-mode 1.
     case h264
+    /// Profile 0, carried as RFC 9628.
+    case vp9
 }
 
 /// An audio codec that the built-in nodes encode and decode.
@@ -112,7 +114,7 @@ package struct Encoding: Sendable {
             name: "vp8", title: "VP8", mediaType: "video/x-vp8", depayloaders: ["VP8": "rtpvp8depay"],
             decoders: ["nvvp8dec", "vavp8dec", "v4l2slvp8dec", "v4l2vp8dec", "vp8dec"]),
         Encoding(
-            name: "vp9", title: "VP9", mediaType: "video/x-vp9",
+            name: "vp9", title: "VP9", mediaType: "video/x-vp9", depayloaders: ["VP9": "rtpvp9depay"],
             decoders: ["nvvp9dec", "vavp9dec", "v4l2slvp9dec", "v4l2vp9dec", "vp9dec"]),
         Encoding(
             name: "h264", title: "H.264", mediaType: "video/x-h264", framing: annexB, parser: "h264parse",

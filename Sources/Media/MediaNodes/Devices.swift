@@ -1,3 +1,4 @@
+internal import Cameras
 internal import GStreamerKit
 public import MediaGraph
 
@@ -45,6 +46,28 @@ public enum Devices {
         } catch {
             guard LibCamera.replaces(device, after: error, machine) else { throw error }
         }
+    }
+
+    /// Whether the user has bound a camera to this name. False if CONNECTLIVE_CAMERA names the camera of the process.
+    ///
+    /// - Throws: `camera.binding` for an unreadable file with names.
+    package static func isBound(_ name: String) throws(MediaError) -> Bool {
+        guard CameraSystem.automatic == nil else { return false }
+        return try CameraSystem.machine.bound(name) != name
+    }
+
+    /// Whether this user may open a camera, as far as can be told without capturing. True without a camera.
+    package static var mayOpenCameras: Bool {
+        let places = CameraSystem.machine.places()
+        return places.isEmpty
+            || places.contains { place in
+                do throws(MediaError) {
+                    try CameraSystem.machine.open(place).close()
+                    return true
+                } catch {
+                    return error.code != MediaError.Code.cameraDenied
+                }
+            }
     }
 
     public static func firstMicrophone() -> AudioDevice? {

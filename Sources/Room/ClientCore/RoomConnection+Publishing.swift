@@ -63,7 +63,7 @@ extension RoomConnection {
             then(.failure(RoomError(.roomReleased, "The room was left while the local media started.")))
             return publishTurnEnds()
         }
-        let streams = tracks.map { Publish.Stream(mid: $0.sender.mid, extraValue: $0.offer.extraValue) }
+        let streams = tracks.map { announcement(of: $0) }
         request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
             guard let self else { return }
             do throws(RoomError) {
@@ -76,7 +76,7 @@ extension RoomConnection {
                     track.stream.map { PublishedStream(id: $0, isVideo: track.isVideo) }
                 }
                 publishing.prepared = nil
-                for track in tracks where track.stream != nil { tellState(of: track) }
+                for track in tracks where track.stream != nil { tellChange(of: track) }
                 then(.success(streams))
                 refused(tracks.filter { $0.stream == nil }, in: session)
             } catch {
@@ -151,29 +151,6 @@ extension RoomConnection {
         for ending in all {
             let streams = ending.streams.compactMap { present[$0] }
             if streams.isEmpty { ending.then(.success(())) } else { unpublish(streams, then: ending.then) }
-        }
-    }
-
-    /// Tells the others that the state of a track has changed: now, or when it is published.
-    package func stateChanged(mid: String) {
-        if let track = up?.tracks.first(where: { $0.sender.mid == mid }) { tellState(of: track) }
-    }
-
-    /// One change at a time: the latest state is the last one that the server gets. Older servers refuse all.
-    func tellState(of track: UpSession.Track) {
-        let (state, told) = (track.offer.track.streamState, track.toldState)
-        guard let stream = track.stream, !track.isTelling, state != told else { return }
-        (track.toldState, track.isTelling) = (state, true)
-        request(.setStreamState(SetStreamState(stream: stream, state: state))) { [weak self] result in
-            guard case .failure(let error) = result, error.code == .tooManyRequests else {
-                track.isTelling = false
-                self?.tellState(of: track)
-                return
-            }
-            self?.loop.schedule(after: .seconds(1)) { [weak self] in
-                (track.toldState, track.isTelling) = (told, false)
-                self?.tellState(of: track)
-            }
         }
     }
 

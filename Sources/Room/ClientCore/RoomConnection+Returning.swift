@@ -243,7 +243,7 @@ extension RoomConnection {
             let session = try makeUpSession()
             let adopted = former.map { session.addTrack($0.offer, adopting: $0) }
             tracks = []
-            let streams = adopted.map { Publish.Stream(mid: $0.sender.mid, extraValue: $0.offer.extraValue) }
+            let streams = adopted.map { announcement(of: $0) }
             request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
                 self?.publishedAgain(result, former, adopted, session)
             }
@@ -273,7 +273,7 @@ extension RoomConnection {
                 .success(
                     repeated.compactMap { track in track.stream.map { PublishedStream(id: $0, isVideo: track.isVideo) }
                     }))
-            for track in adopted where track.stream != nil { tellState(of: track) }
+            for track in adopted where track.stream != nil { tellChange(of: track) }
             refused(adopted.filter { $0.stream == nil }, in: session)
             finishEndings(streams)
         } catch {
@@ -319,7 +319,7 @@ struct Ending {
 /// A published track whose session has ended.
 struct FormerTrack {
     let mid: String
-    let offer: TrackOffer
+    var offer: TrackOffer
     /// The id that the application knows. Nil if the server had not replied.
     let stream: Int?
 }

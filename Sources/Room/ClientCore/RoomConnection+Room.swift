@@ -43,9 +43,11 @@ extension RoomConnection {
         guard let index = others.firstIndex(where: { $0.id == body.participant }),
             let place = others[index].streams.firstIndex(where: { $0.id == body.stream })
         else { return }
-        others[index].streams[place].state = body.state
+        let change = body.change.differing(from: others[index].streams[place].properties)
+        guard !change.isEmpty else { return }
+        others[index].streams[place].apply(change)
         if state == .connected {
-            onEvent(.streamChanged(participant: body.participant, others[index].streams[place]))
+            onEvent(.streamChanged(participant: body.participant, others[index].streams[place], change))
         }
     }
 
@@ -75,13 +77,13 @@ extension RoomConnection {
         for info in present {
             entered(ParticipantInfo(id: info.id, streams: []))
             for stream in info.streams {
-                guard let known = self.stream(stream.id)?.info else {
+                guard self.stream(stream.id) != nil else {
                     published(StreamPublished(participant: info.id, stream: stream))
                     continue
                 }
-                if known.state != stream.state {
-                    changed(StreamChanged(participant: info.id, stream: stream.id, state: stream.state))
-                }
+                changed(
+                    StreamChanged(
+                        participant: info.id, stream: stream.id, state: stream.state, change: stream.properties))
             }
         }
     }

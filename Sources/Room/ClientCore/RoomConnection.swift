@@ -381,7 +381,7 @@ package final class RoomConnection {
         case .closed(let closing):
             let error = RoomError(.init(wireName: closing.code), closing.message)
             if closing.permitsReturn { lost(closing.reason, error) } else { end(closing.reason, error) }
-        case .joined, .resumed, .ack, .published, .unpublished, .streamStateSet, .viewSet, .subscribed,
+        case .joined, .resumed, .ack, .published, .unpublished, .streamSet, .streamStateSet, .viewSet, .subscribed,
             .unsubscribed, .pong, .left, .error:
             break
         }

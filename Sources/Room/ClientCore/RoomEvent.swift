@@ -12,8 +12,8 @@ package enum RoomEvent: Sendable {
     case streamPublished(participant: String, StreamInfo)
     /// A participant ended one of its streams, and stays.
     case streamUnpublished(participant: String, StreamInfo)
-    /// A stream of another participant began or ceased to show its source. Includes its new state.
-    case streamChanged(participant: String, StreamInfo)
+    /// The state or attributes of another participant's stream changed. Includes the new ones, and those that changed.
+    case streamChanged(participant: String, StreamInfo, StreamChange)
     /// Why a subscribed video arrives worse than it could be has changed.
     case qualityChanged(participant: String, stream: Int, RoomStatistics.Received.Limitation?)
     /// The server assigned the audio stream to a receiver, so it is heard.

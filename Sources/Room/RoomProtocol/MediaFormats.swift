@@ -4,6 +4,7 @@ package import RTP
 package enum Codec: String, Sendable, CaseIterable {
     case vp8 = "VP8"
     case h264 = "H264"
+    case vp9 = "VP9"
     case opus = "opus"
 
     package var media: StreamMedia { self == .opus ? .audio : .video }
@@ -13,6 +14,7 @@ package enum Codec: String, Sendable, CaseIterable {
         switch self {
         case .vp8: 96
         case .h264: 98
+        case .vp9: 100
         case .opus: 111
         }
     }
@@ -28,6 +30,7 @@ package enum Codec: String, Sendable, CaseIterable {
         switch self {
         case .vp8: .vp8
         case .h264: .h264
+        case .vp9: .vp9
         case .opus: .independent
         }
     }
@@ -55,6 +58,8 @@ package enum Codec: String, Sendable, CaseIterable {
             guard format.parameter("packetization-mode") == "1", profile.hasPrefix("42"), Self.level(profile) != nil
             else { return nil }
         }
+        // The profile of 8 bits and 4:2:0, which every decoder of VP9 has (RFC 9628, section 6).
+        if codec == .vp9, format.parameter("profile-id") ?? "0" != "0" { return nil }
         self = codec
     }
 
@@ -71,6 +76,10 @@ package enum Codec: String, Sendable, CaseIterable {
                 payloadType: payloadType, encoding: rawValue, clockRate: 90000,
                 parameters: "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e0"
                     + String(Int(Self.highestLevel), radix: 16),
+                feedback: repair)
+        case .vp9:
+            PayloadFormat(
+                payloadType: payloadType, encoding: rawValue, clockRate: 90000, parameters: "profile-id=0",
                 feedback: repair)
         case .opus:
             PayloadFormat(

@@ -69,7 +69,8 @@ extension ClientMessage {
     package var isCounted: Bool {
         switch self {
         case .join, .resume, .ack, .ping: false
-        case .publish, .unpublish, .setStreamState, .streamReduced, .answer, .candidate, .restartICE, .subscribe,
+        case .publish, .unpublish, .setStream, .setStreamState, .streamReduced, .answer, .candidate, .restartICE,
+            .subscribe,
             .setView,
             .unsubscribe, .leave:
             true
@@ -82,7 +83,8 @@ extension ServerMessage {
     package var isCounted: Bool {
         switch self {
         case .joined, .resumed, .ack, .pong, .closed: false
-        case .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .left, .error, .offer,
+        case .published, .unpublished, .streamSet, .streamStateSet, .viewSet, .subscribed, .unsubscribed, .left, .error,
+            .offer,
             .candidate, .participantEntered, .participantLeft, .streamPublished, .streamUnpublished, .streamChanged,
             .receiverAssigned, .streamLimit, .streamQuality, .iceServers:
             true
@@ -98,9 +100,9 @@ extension ServerMessage {
         case .closed(let body): body.message.utf8.count
         case .candidate(let body): body.candidate.utf8.count
         case .participantEntered(let body):
-            body.participant.streams.reduce(0) { $0 + $1.extraValue.utf8.count + 64 }
-        case .streamPublished(let body): body.stream.extraValue.utf8.count
-        case .streamChanged: StreamState.maximumTextLength
+            body.participant.streams.reduce(0) { $0 + $1.attributes.extraValue.utf8.count + 64 }
+        case .streamPublished(let body): body.stream.attributes.extraValue.utf8.count
+        case .streamChanged(let body): StreamState.maximumTextLength + (body.change.extraValue?.utf8.count ?? 0)
         case .iceServers(let body): body.iceServers.count * 1024
         default: 0
         }

@@ -16,57 +16,6 @@ package enum Signalling {
 
 package enum SessionDirection: String, Codable, Sendable, Hashable { case up, down }
 
-package enum StreamMedia: String, Codable, Sendable, Hashable { case audio, video }
-
-/// A published stream, as announced to all participants.
-package struct StreamInfo: Codable, Sendable, Equatable {
-    /// Unique in the server's lifetime.
-    package var id: Int
-    package var media: StreamMedia
-    /// `VP8`, `H264` or `opus`.
-    package var codec: String
-    /// Free text of the publisher.
-    package var extraValue: String
-    /// How many layers of simulcast it has. 1 without simulcast.
-    package var layers: Int
-    package var state: StreamState
-    /// Why its publisher sends it worse than it could. For the server alone.
-    package var reduction: StreamQuality.Reason?
-
-    package init(
-        id: Int, media: StreamMedia, codec: String, extraValue: String, layers: Int = 1, state: StreamState = .live
-    ) {
-        self.layers = layers
-        self.id = id
-        self.media = media
-        self.codec = codec
-        self.extraValue = extraValue
-        self.state = state
-    }
-
-    private enum CodingKeys: String, CodingKey { case id, media, codec, extraValue, layers }
-
-    package init(from decoder: any Decoder) throws {
-        let fields = try decoder.container(keyedBy: CodingKeys.self)
-        id = try fields.decode(Int.self, forKey: .id)
-        media = try fields.decode(StreamMedia.self, forKey: .media)
-        codec = try fields.decode(String.self, forKey: .codec)
-        extraValue = try fields.decode(String.self, forKey: .extraValue)
-        layers = try fields.decodeIfPresent(Int.self, forKey: .layers) ?? 1
-        state = try StreamState(from: decoder)
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: CodingKeys.self)
-        try fields.encode(id, forKey: .id)
-        try fields.encode(media, forKey: .media)
-        try fields.encode(codec, forKey: .codec)
-        try fields.encode(extraValue, forKey: .extraValue)
-        if layers != 1 { try fields.encode(layers, forKey: .layers) }
-        try state.encode(to: encoder)
-    }
-}
-
 package struct ParticipantInfo: Codable, Sendable, Equatable {
     package var id: String
     package var streams: [StreamInfo]
@@ -162,11 +111,30 @@ package struct Acknowledgement: Codable, Sendable, Equatable {
 package struct Publish: Codable, Sendable, Equatable {
     package struct Stream: Codable, Sendable, Equatable {
         package var mid: String
-        package var extraValue: String?
+        package var attributes: StreamAttributes
+        /// How many spatial layers of VP9 it may send under one SSRC. Nil means one.
+        package var spatialLayers: Int?
 
-        package init(mid: String, extraValue: String? = nil) {
+        package init(mid: String, attributes: StreamAttributes = StreamAttributes(), spatialLayers: Int? = nil) {
             self.mid = mid
-            self.extraValue = extraValue
+            self.attributes = attributes
+            self.spatialLayers = spatialLayers
+        }
+
+        private enum CodingKeys: String, CodingKey { case mid, spatialLayers }
+
+        package init(from decoder: any Decoder) throws {
+            let fields = try decoder.container(keyedBy: CodingKeys.self)
+            mid = try fields.decode(String.self, forKey: .mid)
+            spatialLayers = try fields.decodeIfPresent(Int.self, forKey: .spatialLayers)
+            attributes = try StreamAttributes(from: decoder)
+        }
+
+        package func encode(to encoder: any Encoder) throws {
+            var fields = encoder.container(keyedBy: CodingKeys.self)
+            try fields.encode(mid, forKey: .mid)
+            try fields.encodeIfPresent(spatialLayers, forKey: .spatialLayers)
+            try attributes.encode(to: encoder)
         }
     }
     package var sdp: String
@@ -208,123 +176,14 @@ package struct SessionReference: Codable, Sendable, Equatable {
     package init(session: SessionDirection) { self.session = session }
 }
 
-package struct StreamReference: Codable, Sendable, Equatable {
-    package var stream: Int
-
-    package init(stream: Int) { self.stream = stream }
-}
-
-/// A subscriber's view of a stream: it gets the smallest layer that suffices.
-package struct StreamView: Sendable, Hashable {
-    /// A cap by the order of the layers.
-    package enum Profile: String, Codable, Sendable { case low, mid, high }
-
-    package var profile: Profile?
-    /// The size of the view in pixels. Nil for one that is not known.
-    package var width: Int?
-    package var height: Int?
-    /// How much of the link its higher layers get, relative to other videos. Nil is 1.
-    package var priority: Double?
-
-    package init(profile: Profile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil) {
-        self.profile = profile
-        self.width = width
-        self.height = height
-        self.priority = priority
-    }
-
-    /// The largest size of a view, in pixels.
-    package static let maximumSize = 32768
-    package static let priorities = 0.01...100.0
-
-    /// Throws if a value is out of range.
-    package func validate() throws(RoomError) {
-        for size in [width, height].compactMap(\.self) where !(0...Self.maximumSize).contains(size) {
-            throw RoomError(
-                .messageMalformed,
-                "A view of \(size) pixels is out of range. Send a width and a height of 0 to \(Self.maximumSize).")
-        }
-        if let priority, !Self.priorities.contains(priority) {
-            throw RoomError(
-                .messageMalformed,
-                "A view's priority is out of range. Send \(Self.priorities.lowerBound) to \(Self.priorities.upperBound)."
-            )
-        }
-    }
-}
-
-/// The fields of a view, among those of the message that has the view. A profile of a later version counts as `high`.
-extension StreamView: Codable {
-    private enum CodingKeys: String, CodingKey { case profile, width, height, priority }
-
-    package init(from decoder: any Decoder) throws {
-        let fields = try decoder.container(keyedBy: CodingKeys.self)
-        profile = try fields.decodeIfPresent(String.self, forKey: .profile).flatMap(Profile.init)
-        width = try fields.decodeIfPresent(Int.self, forKey: .width)
-        height = try fields.decodeIfPresent(Int.self, forKey: .height)
-        priority = try fields.decodeIfPresent(Double.self, forKey: .priority)
-    }
-}
-
-/// `subscribe` and `setView`.
-package struct ViewOfStream: Codable, Sendable, Equatable {
-    package var stream: Int
-    package var view: StreamView
-
-    package init(stream: Int, view: StreamView = StreamView()) {
-        self.stream = stream
-        self.view = view
-    }
-
-    private enum CodingKeys: String, CodingKey { case stream }
-
-    package init(from decoder: any Decoder) throws {
-        stream = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .stream)
-        view = try StreamView(from: decoder)
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: CodingKeys.self)
-        try fields.encode(stream, forKey: .stream)
-        try view.encode(to: encoder)
-    }
-}
-
-package struct StreamReferences: Codable, Sendable, Equatable {
-    package var streams: [Int]
-
-    package init(streams: [Int]) { self.streams = streams }
-}
-
-package struct SetStreamState: Codable, Sendable, Equatable {
-    package var stream: Int
-    package var state: StreamState
-
-    package init(stream: Int, state: StreamState) {
-        self.stream = stream
-        self.state = state
-    }
-
-    private enum CodingKeys: String, CodingKey { case stream }
-
-    package init(from decoder: any Decoder) throws {
-        stream = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .stream)
-        state = try StreamState(from: decoder)
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: CodingKeys.self)
-        try fields.encode(stream, forKey: .stream)
-        try state.encode(to: encoder)
-    }
-}
-
 package enum ClientMessage: Sendable, Equatable {
     case join(Join)
     case resume(Resume)
     case ack(Acknowledgement)
     case publish(Publish)
     case unpublish(StreamReferences)
+    case setStream(SetStream)
+    /// Of clients of earlier versions.
     case setStreamState(SetStreamState)
     case streamReduced(StreamReduced)
     case answer(Description)
@@ -417,107 +276,6 @@ package struct Published: Codable, Sendable, Equatable {
     }
 }
 
-package struct Subscribed: Codable, Sendable, Equatable {
-    package var stream: Int
-    package var mid: String
-    /// The RTP sequence number at which the stream begins on its receiver. Earlier packets belong to the previous
-    /// stream.
-    package var firstSequenceNumber: UInt16?
-
-    package init(stream: Int, mid: String, firstSequenceNumber: UInt16? = nil) {
-        self.stream = stream
-        self.mid = mid
-        self.firstSequenceNumber = firstSequenceNumber
-    }
-}
-
-/// The stream that a receiver of the down session carries from now on.
-package struct ReceiverAssigned: Codable, Sendable, Equatable {
-    package var mid: String
-    package var media: StreamMedia
-    /// Nil when the receiver is free.
-    package var stream: Int?
-    package var participant: String?
-    package var codec: String?
-    /// As in `Subscribed`.
-    package var firstSequenceNumber: UInt16?
-
-    package init(
-        mid: String, media: StreamMedia, stream: Int?, participant: String?, codec: String?,
-        firstSequenceNumber: UInt16? = nil
-    ) {
-        self.firstSequenceNumber = firstSequenceNumber
-        self.mid = mid
-        self.media = media
-        self.stream = stream
-        self.participant = participant
-        self.codec = codec
-    }
-}
-
-package struct StreamPublished: Codable, Sendable, Equatable {
-    package var participant: String
-    package var stream: StreamInfo
-
-    package init(participant: String, stream: StreamInfo) {
-        self.participant = participant
-        self.stream = stream
-    }
-}
-
-package struct StreamUnpublished: Codable, Sendable, Equatable {
-    package var participant: String
-    package var stream: Int
-
-    package init(participant: String, stream: Int) {
-        self.participant = participant
-        self.stream = stream
-    }
-}
-
-package struct StreamChanged: Codable, Sendable, Equatable {
-    package var participant: String
-    package var stream: Int
-    package var state: StreamState
-
-    package init(participant: String, stream: Int, state: StreamState) {
-        self.participant = participant
-        self.stream = stream
-        self.state = state
-    }
-
-    private enum CodingKeys: String, CodingKey { case participant, stream }
-
-    package init(from decoder: any Decoder) throws {
-        let fields = try decoder.container(keyedBy: CodingKeys.self)
-        participant = try fields.decode(String.self, forKey: .participant)
-        stream = try fields.decode(Int.self, forKey: .stream)
-        state = try StreamState(from: decoder)
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: CodingKeys.self)
-        try fields.encode(participant, forKey: .participant)
-        try fields.encode(stream, forKey: .stream)
-        try state.encode(to: encoder)
-    }
-}
-
-/// How much of a published stream the links of its subscribers carry. Each gets one layer, so this is for each by itself.
-package struct StreamLimit: Codable, Sendable, Equatable {
-    package var stream: Int
-    /// The most that any of them carries, without headers. Nil if one carries all of it.
-    package var bitsPerSecond: Int?
-    /// The rids of the layers that anyone may watch. Nil means all.
-    package var layers: [String]?
-
-    package init(stream: Int, bitsPerSecond: Int?, layers: [String]? = nil) {
-        self.stream = stream
-        self.bitsPerSecond = bitsPerSecond
-        self.layers = layers
-    }
-}
-
 package struct ParticipantEntered: Codable, Sendable, Equatable {
     package var participant: ParticipantInfo
 
@@ -548,6 +306,7 @@ package enum ServerMessage: Sendable, Equatable {
     case ack(Acknowledgement)
     case published(Published)
     case unpublished(StreamReferences)
+    case streamSet(StreamReference)
     case streamStateSet(StreamReference)
     case viewSet(StreamReference)
     case subscribed(Subscribed)

@@ -38,7 +38,7 @@ package enum StreamState: Sendable, Hashable {
 
 extension Unicode.Scalar {
     /// Whether it acts on the text around it: control characters, line ends and directions.
-    fileprivate var isControl: Bool {
+    var isControl: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
         default: properties.isBidiControl
@@ -51,6 +51,8 @@ extension Unicode.Scalar {
 extension StreamState: Codable {
     private enum CodingKeys: String, CodingKey { case state, text }
     private static let waiting = "waiting"
+    /// For messages that tell a live stream from one whose state stays.
+    static let liveName = "live"
 
     package init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: CodingKeys.self)

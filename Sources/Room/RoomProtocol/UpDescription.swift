@@ -29,9 +29,26 @@ package struct OfferedStream: Sendable, Equatable {
     package var retransmissionSSRC: SSRC?
     /// The rids of its layers, lowest quality first. Empty without simulcast.
     package var layers: [String] = []
+    /// How many spatial layers its packets carry, as the publisher states (RFC 9628). 1 for most.
+    package var spatialLayers = 1
     /// The header extensions that the answer accepts. The MID identifies the stream if the offer has no SSRC, and the rids its
     /// layers.
     package var extensions: HeaderExtensionIDs
+}
+
+extension OfferedStream {
+    /// Sets the number of spatial layers that the publisher states. Other codecs than VP9 have none, and neither has each layer
+    /// of simulcast.
+    ///
+    /// - Throws: `1441` for a number out of range.
+    package mutating func setSpatialLayers(_ count: Int) throws(RoomError) {
+        guard (1...UpDescription.maximumLayers).contains(count) else {
+            throw RoomError(
+                .publishRefused,
+                "The stream of '\(mid)' has \(count) spatial layers. Publish 1 to \(UpDescription.maximumLayers).")
+        }
+        spatialLayers = negotiated.codec == .vp9 && layers.isEmpty ? count : 1
+    }
 }
 
 /// The descriptions of an up session: the client offers its streams, and the server accepts each with the first codec
@@ -103,7 +120,9 @@ package enum UpDescription {
                 .publishRefused,
                 "The m-line '\(mid)' offers \(offered.isEmpty ? "no codec" : offered.joined(separator: ", ")). Offer "
                     + (media.kind == .audio
-                        ? "opus." : "VP8, or H264 of the baseline profile up to level 5.2 with packetization mode 1."))
+                        ? "opus."
+                        : "VP8, VP9 of profile 0, or H264 of the baseline profile up to level 5.2 with packetization mode 1.")
+            )
         }
         let layers = try layers(of: media)
         // The SSRCs of layers are those of their rids.

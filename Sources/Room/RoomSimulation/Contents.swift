@@ -29,7 +29,8 @@ enum Contents {
         }
         var start = Self.payloadStart(of: datagram)
         let type = datagram[1] & 0x7f
-        let isRepair = type == Codec.vp8.retransmissionPayloadType
+        let isRepair =
+            type == Codec.vp8.retransmissionPayloadType || type == Codec.vp9.retransmissionPayloadType
         if isRepair { start += 2 }
         var ssrc: UInt32 = 0
         for index in 8..<12 { ssrc = ssrc << 8 | UInt32(datagram[index]) }
@@ -41,11 +42,16 @@ enum Contents {
             }
         } else if type == Codec.opus.payloadType {
             media.source = AudioSource.contents(of: payload)?.source
-        } else if datagram[0] & 0x20 == 0, let part = FramePart(payload: payload) {
+        } else if datagram[0] & 0x20 == 0, !Self.isVP9(type), let part = FramePart(payload: payload) {
             media.source = part.source
             media.isKeyframe = part.isKeyframe
         }
         self = .media(media)
+    }
+
+    /// Whether a packet is one of VP9 or its repair, whose contents are those of tests.
+    private static func isVP9(_ type: UInt8) -> Bool {
+        type == Codec.vp9.payloadType || type == Codec.vp9.retransmissionPayloadType
     }
 
     /// Where the own payload of a packet of RED begins, behind the copies (RFC 2198, section 3).

@@ -61,7 +61,8 @@ extension Suspension {
 
 extension SimulatedClient.RemoteStream {
     init(_ info: StreamInfo, of participant: String) {
-        self.init(id: info.id, participant: participant, isVideo: info.media == .video)
+        self.init(
+            id: info.id, participant: participant, isVideo: info.media == .video, attributes: info.attributes)
         if case .waiting(let reason) = info.state { waiting = reason }
     }
 }

@@ -4,7 +4,7 @@ internal import MediaGraph
 internal import PeerLoop
 internal import PeerSession
 public import RTP
-internal import RoomProtocol
+package import RoomProtocol
 
 /// A participant in the simulation: the product's client engine behind a link.
 ///
@@ -87,6 +87,7 @@ public final class SimulatedClient: @unchecked Sendable {
         public var isVideo: Bool
         /// Why the stream shows a stand-in for its source. Nil while it shows the source.
         public var waiting: String?
+        package var attributes: StreamAttributes
     }
 
     init(_ name: String, number: Int, link: Link, wallClock ahead: TimeInterval, seed: UInt64, in simulation: World) {
@@ -436,7 +437,7 @@ public final class SimulatedClient: @unchecked Sendable {
             streams.removeAll { $0.participant == info.id }
         case .streamPublished(let participant, let info): streams.append(RemoteStream(info, of: participant))
         case .streamUnpublished(_, let info): streams.removeAll { $0.id == info.id }
-        case .streamChanged(let participant, let info):
+        case .streamChanged(let participant, let info, _):
             for index in streams.indices where streams[index].id == info.id {
                 streams[index] = RemoteStream(info, of: participant)
             }

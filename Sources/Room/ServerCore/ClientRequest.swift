@@ -25,7 +25,8 @@ package struct ClientRequest: Sendable {
         switch message {
         case .publish(let body): description = Self.parse(body.sdp, .offerRefused)
         case .answer(let body): description = Self.parse(body.sdp, .answerRefused)
-        case .join, .resume, .ack, .unpublish, .setStreamState, .streamReduced, .candidate, .restartICE, .subscribe,
+        case .join, .resume, .ack, .unpublish, .setStream, .setStreamState, .streamReduced, .candidate, .restartICE,
+            .subscribe,
             .setView,
             .unsubscribe, .ping, .leave:
             break
@@ -35,7 +36,8 @@ package struct ClientRequest: Sendable {
     /// Whether the rooms respond to the message even if it is valid.
     package var hasResponse: Bool {
         switch message {
-        case .join, .resume, .publish, .unpublish, .setStreamState, .subscribe, .setView, .unsubscribe, .ping, .leave:
+        case .join, .resume, .publish, .unpublish, .setStream, .setStreamState, .subscribe, .setView, .unsubscribe,
+            .ping, .leave:
             true
         case .answer, .candidate, .restartICE, .streamReduced, .ack: false
         }

@@ -40,7 +40,9 @@ extension Consumer {
         follow(stream.layer(rank: ranks[place]))
         // The layer that it leaves goes on until the keyframe of a lower one. If frames are left out by then, no others
         // of that layer follow.
-        guard let next, isCongested || isPausing, isLower(next) else { return thin(to: carried.part, now: now) }
+        guard let next, !next.isSpatial, isCongested || isPausing, isLower(next) else {
+            return thin(to: carried.part, now: now)
+        }
         thin(to: fitting.share ?? wish.rates[place] * LinkShares.headroom, now: now)
     }
 

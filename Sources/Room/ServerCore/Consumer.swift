@@ -164,6 +164,18 @@ final class Consumer {
         new.consumerBegins()
     }
 
+    /// Whether it can go on with another spatial layer of its stream: at the beginning of a frame with a lower one, and with
+    /// a higher one at a keyframe, unless older packets are yet to be sent.
+    func canMove(to new: StreamLayer, isKeyframe: Bool) -> Bool { isLower(new) || isKeyframe && replay == nil }
+
+    /// A frame begins with which it goes on with another spatial layer. All numbers stay those of one stream.
+    func move(to new: StreamLayer) {
+        layer?.remove(self)
+        layer = new
+        next = nil
+        new.add(self)
+    }
+
     /// Sets how much of the stream the link carries. `thin` leaves frames out.
     func setCarried(_ new: Carried) {
         guard let stream, new != carried else { return }
@@ -245,10 +257,13 @@ final class Consumer {
 
     /// Whether the packet's frame is left out, because the link has no room for it, or because it depends on such a one.
     private func omits(_ packet: Splice.Packet, marker: Bool, _ store: PacketStore) -> Bool {
+        let now = peer.loop.now
+        if let layer = packet.payload.switchingPoint {
+            thinning?.bringsBackLayer(above: layer, isNewest: packet.isNewest, now: now)
+        }
         guard let (temporal, isSync) = packet.payload.higherLayer, !isPausing, !splice.isAwaitingStart else {
             return pausesAtBaseLayer(packet)
         }
-        let now = peer.loop.now
         let isLeftOut = thinning?.leavesOut(
             temporal, isSync: isSync, of: packet.timestamp, isNewest: packet.isNewest, now: now)
         // The rest of a frame that was left out, too.
@@ -340,13 +355,14 @@ final class Consumer {
     private func continueReplay() {
         guard let layer, var replay else { return }
         let outcome = layer.run(&replay) { index, store, packet in
-            guard let payload = packet.payload else {
+            guard let payload = packet.payload, layer.has(payload) else {
                 return skip(packet.position, packet.timestamp, marker: packet.marker, store)
             }
             let arrived = Splice.Packet(
                 position: packet.position, timestamp: packet.timestamp, isNewest: packet.isNewest, payload: payload)
             pass(
-                index, of: store, length: store.length(of: index), marker: packet.marker, arrived, now: packet.arrival)
+                index, of: store, length: store.length(of: index), marker: layer.marker(packet.marker, of: payload),
+                arrived, now: packet.arrival)
         }
         // The link had no room for the rest.
         guard self.replay != nil else { return }

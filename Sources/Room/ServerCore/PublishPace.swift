@@ -18,8 +18,8 @@ struct PublishPace {
     }
 }
 
-/// Limits how often a stream changes its state, because each change is announced to everyone in the room.
-struct StatePace {
+/// Limits how often a stream changes its state and attributes, because each change is announced to everyone in the room.
+struct ChangePace {
     static let burst = 10
 
     private var pace = Pace(burst: burst, interval: .seconds(1))
@@ -29,7 +29,7 @@ struct StatePace {
         guard pace.admits(now: now) else {
             throw RoomError(
                 .tooManyRequests,
-                "The stream changes its state too often. Change it at most \(Self.burst) times at once, then once a second."
+                "The stream changes too often. Change it at most \(Self.burst) times at once, then once a second."
             )
         }
     }

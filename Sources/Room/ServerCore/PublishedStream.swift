@@ -23,10 +23,10 @@ final class PublishedStream {
     /// The consumers whose links carry all of it.
     private var freeConsumers = 0
     private lazy var limitTimer = loop.makeTimer { [weak self] in self?.reviewLimit() }
-    /// Of the publisher's changes of the state.
-    var statePace = StatePace()
+    /// Of the publisher's changes of the state and the attributes.
+    var changePace = ChangePace()
 
-    /// - Parameter sources: one for each layer
+    /// - Parameter sources: one for each layer, the same one for spatial layers
     init(_ info: StreamInfo, codec: Codec, participant: String, loop: Loop, sources: [any StreamSource]) {
         self.info = info
         self.codec = codec
@@ -36,6 +36,7 @@ final class PublishedStream {
         layers = sources.enumerated().map { index, source in
             StreamLayer(index, of: info.id, codec: codec, loop: loop, source: source, isMeasured: sources.count > 1)
         }
+        if info.isScalable { StreamLayer.join(layers) }
         ranking = Array(sources.indices)
         freeRates = sources.map { _ in 0 }
     }
@@ -53,7 +54,7 @@ final class PublishedStream {
     /// Whether a keyframe may be awaited.
     var isAwaited: Bool { layers.contains(where: \.isAwaited) }
 
-    func set(_ state: StreamState) { info.state = state }
+    func apply(_ change: StreamChange) { info.apply(change) }
 
     func set(_ reduction: StreamQuality.Reason?) { info.reduction = reduction }
 
@@ -299,6 +300,8 @@ final class PublishedStream {
     /// Tells the publisher at once which layers it has to send, and later which ones it does not. The lowest one goes on,
     /// so that newcomers see something soon.
     private func tellWatchedLayers() {
+        // Spatial layers come together.
+        guard !info.isScalable else { return }
         let now = loop.now
         // The views of other parts of the room are not known here.
         let hasPipes = layers.contains { !$0.pipes.isEmpty }

@@ -67,7 +67,7 @@ final class Room {
 
     /// Throws if the announcements for a new participant would become too long.
     func admit(_ publish: Publish) throws(RoomError) {
-        let length = publish.streams.reduce(0) { $0 + StreamInfo.announcedLength(extraValue: $1.extraValue ?? "") }
+        let length = publish.streams.reduce(0) { $0 + $1.attributes.announcedLength }
         guard announced + length <= Self.announcementLimit else {
             throw RoomError(
                 .publishRefused,
@@ -86,11 +86,13 @@ final class Room {
         announceEnd(of: ended, by: participant.id)
     }
 
-    /// Changes the state of a participant's stream. Throws if the announcements for a new participant would become too
-    /// long.
-    func change(_ stream: PublishedStream, to state: StreamState, by participant: Participant) throws(RoomError) {
+    /// Changes the state and the attributes of a participant's stream. Throws if the announcements for a new participant
+    /// would become too long.
+    func change(
+        _ stream: PublishedStream, _ change: StreamChange, by participant: Participant
+    ) throws(RoomError) {
         var changed = stream.info
-        changed.state = state
+        changed.apply(change)
         let growth = changed.announcedLength - stream.info.announcedLength
         guard growth <= 0 || announced + growth <= Self.announcementLimit else {
             throw RoomError(
@@ -98,9 +100,10 @@ final class Room {
                 "The stream announcements of the room '\(name)' would have more than \(Self.announcementLimit / 1024) KiB. "
                     + "Send a shorter text.")
         }
-        guard stream.info.state != state else { return }
-        pass(.changed(stream.info.id, state, by: participant.id))
-        announceChange(of: stream, to: state, by: participant.id)
+        let difference = changed.properties.differing(from: stream.info.properties)
+        guard !difference.isEmpty else { return }
+        pass(.changed(stream.info.id, difference, by: participant.id))
+        announce(difference, of: stream, by: participant.id)
     }
 
     /// A stream's publisher sends it worse than it could, or does not any longer.
@@ -142,11 +145,14 @@ final class Room {
         }
     }
 
-    func announceChange(of stream: PublishedStream, to state: StreamState, by id: String) {
+    func announce(_ change: StreamChange, of stream: PublishedStream, by id: String) {
         announced -= stream.info.announcedLength
-        stream.set(state)
+        stream.apply(change)
         announced += stream.info.announcedLength
-        send(.streamChanged(StreamChanged(participant: id, stream: stream.info.id, state: state)), except: id)
+        let info = stream.info
+        send(
+            .streamChanged(StreamChanged(participant: id, stream: info.id, state: info.state, change: change)),
+            except: id)
     }
 
     /// Frees the receivers of streams that end, and the audio slots for other streams.
@@ -191,18 +197,24 @@ final class Room {
 }
 
 extension StreamInfo {
-    /// An upper bound of the JSON that announces a live stream, in bytes.
-    static func announcedLength(extraValue: String) -> Int { 80 + lengthInJSON(extraValue) }
-
     /// An upper bound of the JSON that announces the stream, in bytes.
     var announcedLength: Int {
-        let live = Self.announcedLength(extraValue: extraValue)
-        guard case .waiting(let text) = state else { return live }
-        return live + 32 + Self.lengthInJSON(text)
+        guard case .waiting(let text) = state else { return attributes.announcedLength }
+        return attributes.announcedLength + 32 + text.lengthInJSON
     }
+}
 
-    private static func lengthInJSON(_ text: String) -> Int {
-        text.utf8.reduce(0) { length, byte in
+extension StreamAttributes {
+    /// An upper bound of the JSON that announces a live stream with these attributes, in bytes.
+    var announcedLength: Int {
+        80 + extraValue.lengthInJSON + (isActive ? 0 : 15) + (isAlwaysOn ? 16 : 0)
+            + (sort == Self.defaultSort ? 0 : 10 + sort.lengthInJSON)
+    }
+}
+
+extension String {
+    fileprivate var lengthInJSON: Int {
+        utf8.reduce(0) { length, byte in
             switch byte {
             case ..<0x20, 0x7f: length + 6
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): length + 2

@@ -233,8 +233,11 @@ package final class Rooms {
             connection.send(.unpublished(references), answering: request.id)
             member.room.unpublished(streams, by: participant)
             note(Note(member, "unpublished", ["streams": "\(streams.map(\.info.id))"]))
+        case .setStream(let body):
+            try change(participant.stream(body.stream), body.change, member)
+            connection.send(.streamSet(StreamReference(stream: body.stream)), answering: request.id)
         case .setStreamState(let body):
-            try set(body.state, of: participant.stream(body.stream), member)
+            try change(participant.stream(body.stream), StreamChange(state: body.state), member)
             connection.send(.streamStateSet(StreamReference(stream: body.stream)), answering: request.id)
         case .streamReduced(let body):
             if let stream = try? participant.stream(body.stream) {
@@ -266,10 +269,12 @@ package final class Rooms {
         }
     }
 
-    private func set(_ state: StreamState, of stream: PublishedStream, _ member: Membership) throws(RoomError) {
-        try state.validate()
-        try stream.statePace.admit(now: settings.loop.now)
-        try member.room.change(stream, to: state, by: member.participant)
+    private func change(
+        _ stream: PublishedStream, _ change: StreamChange, _ member: Membership
+    ) throws(RoomError) {
+        try change.validate()
+        try stream.changePace.admit(now: settings.loop.now)
+        try member.room.change(stream, change, by: member.participant)
     }
 
     /// Accepts a stream that ended meanwhile, because it is unsubscribed already.

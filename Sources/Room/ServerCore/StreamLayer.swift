@@ -2,8 +2,8 @@ internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
 
-/// One layer of a published stream: a source that encodes the whole video once, in a size of its own (simulcast). A stream
-/// without simulcast has one. On the loop only.
+/// One layer of a published stream: a source that encodes the whole video once, in a size of its own (simulcast), or a
+/// spatial layer of VP9 with those below it. A stream without layers has one. On the loop only.
 final class StreamLayer {
     /// Its place among the layers, in the order of the offer.
     let index: Int
@@ -11,6 +11,14 @@ final class StreamLayer {
     private let id: Int
     private let loop: Loop
     private let source: any StreamSource
+    /// The lowest spatial layer, which gets the packets of all. Nil for itself, and for a layer with packets of its own.
+    @exclusivity(unchecked) private weak var carrier: StreamLayer?
+    /// The spatial layers above it that come in its packets, lowest first.
+    @exclusivity(unchecked) private var upper: [StreamLayer] = []
+    /// Whether it is one of several layers in the same packets.
+    @exclusivity(unchecked) private(set) var isSpatial = false
+    /// The timestamp of the newest frame, if it has spatial layers.
+    @exclusivity(unchecked) private var picture: RTPTimestamp?
     /// Those that get its packets, in any order.
     @exclusivity(unchecked) private(set) var consumers: [Consumer] = []
     /// Those that follow another layer until the next keyframe of this one.
@@ -18,9 +26,10 @@ final class StreamLayer {
     /// To the other parts of the room that have consumers of it.
     private(set) var pipes: [Pipe] = []
     /// Ties the timestamps of the current epoch to the publisher's wall clock.
-    private(set) var clock: SenderClock?
+    var clock: SenderClock? { carrier?.clock ?? ownClock }
+    private var ownClock: SenderClock?
     /// Nil before the first packet.
-    var epoch: Int? { newest?.epoch }
+    var epoch: Int? { carrier?.epoch ?? newest?.epoch }
     /// The newest packets, from which all consumers send and resend.
     private let store = PacketStore()
     /// The same packets, for consumers that begin at the last keyframe. Only of video.
@@ -58,6 +67,13 @@ final class StreamLayer {
         lastWatched = loop.now
     }
 
+    /// Lets the first of some layers carry the others, which are spatial layers in its packets.
+    static func join(_ layers: [StreamLayer]) {
+        for layer in layers { layer.isSpatial = true }
+        layers[0].upper = Array(layers.dropFirst())
+        for layer in layers[0].upper { layer.carrier = layers[0] }
+    }
+
     var memory: PacketMemory {
         var memory = store.memory
         memory += recent.memory
@@ -65,11 +81,23 @@ final class StreamLayer {
     }
 
     /// Whether more than one receives it.
-    var hasOthers: Bool { consumers.count + pipes.count > 1 }
+    var hasOthers: Bool {
+        if let carrier { return carrier.hasOthers }
+        return upper.reduce(consumers.count) { $0 + $1.consumers.count } + pipes.count > 1
+    }
     /// Whether its packets go anywhere.
-    var isWatched: Bool { !consumers.isEmpty || !joining.isEmpty || !pipes.isEmpty }
+    var isWatched: Bool { !pipes.isEmpty || hasConsumers }
     /// Whether a keyframe may be awaited.
-    var isAwaited: Bool { !pipes.isEmpty || !joining.isEmpty || consumers.contains(where: \.isAwaitingStart) }
+    var isAwaited: Bool {
+        !pipes.isEmpty || !joining.isEmpty || consumers.contains(where: \.isAwaitingStart)
+            || upper.contains(where: \.isAwaited)
+    }
+    /// Whether there are some, or some that wait for it, also of the layers that it carries.
+    private var hasConsumers: Bool {
+        !consumers.isEmpty || !joining.isEmpty || upper.contains(where: \.hasConsumers)
+    }
+    /// Whether the source is asked for packets.
+    private var isUsed: Bool { (carrier ?? self).hasConsumers }
 
     // MARK: - Consumers
 
@@ -81,7 +109,7 @@ final class StreamLayer {
     func remove(_ pipe: Pipe) { pipes.removeAll { $0 === pipe } }
 
     func add(_ consumer: Consumer) {
-        if consumers.isEmpty, joining.isEmpty { source.begin() }
+        if !isUsed { source.begin() }
         consumer.place = consumers.count
         consumers.append(consumer)
     }
@@ -94,19 +122,19 @@ final class StreamLayer {
             consumers[consumer.place] = last
             last.place = consumer.place
         }
-        if consumers.isEmpty, joining.isEmpty { source.pause() }
+        if !isUsed { source.pause() }
     }
 
-    /// Lets a consumer of another layer go on with this one, from its next keyframe on.
+    /// Lets a consumer of another layer go on with this one, from its next keyframe on. A lower spatial layer needs none.
     func addJoining(_ consumer: Consumer) {
-        if consumers.isEmpty, joining.isEmpty { source.begin() }
+        if !isUsed { source.begin() }
         joining.append(consumer)
-        requestKeyframe()
+        if !isSpatial || !consumer.isLower(self) { requestKeyframe() }
     }
 
     func removeJoining(_ consumer: Consumer) {
         joining.removeAll { $0 === consumer }
-        if consumers.isEmpty, joining.isEmpty { source.pause() }
+        if !isUsed { source.pause() }
     }
 
     // MARK: - Packets
@@ -116,12 +144,11 @@ final class StreamLayer {
         let isNewest = advance(to: position)
         if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
         let now = loop.now
-        if isMeasured { lastPacket = now }
         guard isMeasured || isWatched else { return recent.forgetKeyframe() }
-        rate.add(packet.count, now: now)
         let payload =
             header.payloadLength > 0
             ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
+        measure(packet.count, payload, now: now)
         var header = header
         if isNewest, payload?.isStart == true {
             if needsCaptureTime || codec.media == .video { addCaptureTime(to: &header) }
@@ -131,9 +158,10 @@ final class StreamLayer {
                 begin(payload, packet, header)
             }
         }
+        if isSpatial, isNewest, let payload { beginPicture(payload, header.timestamp) }
         guard isWatched else { return recent.forgetKeyframe() }
         for pipe in pipes { pipe.carry(packet, header, at: position, of: StreamLayerID(stream: id, layer: index)) }
-        guard !consumers.isEmpty else {
+        guard !consumers.isEmpty || upper.contains(where: { !$0.consumers.isEmpty }) else {
             // Without consumers, packets are not kept.
             recent.forgetKeyframe()
             if payload?.isStart == true { governor.keyframeBegan() }
@@ -151,18 +179,24 @@ final class StreamLayer {
                 at: index, length: end - header.payloadOffset)
         }
         guard let payload else {
-            for consumer in consumers { consumer.leaveOut(header, at: position, store) }
+            forEachConsumer { $0.leaveOut(header, at: position, store) }
             return
         }
         if payload.isStart, !isNewest, recent.start(now: now)?.keyframe == index {
-            for consumer in consumers { consumer.beginAtRepairedKeyframe() }
+            forEachConsumer { $0.beginAtRepairedKeyframe() }
         }
         let arrived = Splice.Packet(
             position: position, timestamp: header.timestamp, isNewest: isNewest, payload: payload)
-        var isAwaited = !joining.isEmpty
-        for consumer in consumers {
-            consumer.forward(index, of: store, header, arrived, now: now)
-            if consumer.isAwaitingStart { isAwaited = true }
+        var isAwaited = false
+        if isSpatial {
+            isAwaited = pass(index, of: store, header, arrived, now: now)
+            for layer in upper where layer.pass(index, of: store, header, arrived, now: now) { isAwaited = true }
+        } else {
+            isAwaited = !joining.isEmpty
+            for consumer in consumers {
+                consumer.forward(index, of: store, header, arrived, now: now)
+                if consumer.isAwaitingStart { isAwaited = true }
+            }
         }
         if payload.isStart { governor.keyframeBegan() }
         if isAwaited { requestKeyframe() }
@@ -171,16 +205,88 @@ final class StreamLayer {
     /// A keyframe begins: those that wait for it follow this layer from now on.
     private func begin(_ payload: PayloadDescriptor?, _ packet: borrowing PacketBuffer, _ header: RTPHeader) {
         if let read = payload?.size(packet, header: header) { size = read }
-        guard !joining.isEmpty else { return }
+        for layer in upper {
+            if let read = payload?.size(packet, header: header, spatialLayer: layer.index) { layer.size = read }
+        }
+        guard !joining.isEmpty, !isSpatial else { return }
         guard joining.contains(where: { $0.canJoin(self) }) else { return }
         let ready = joining.filter { $0.canJoin(self) }
         for consumer in ready { consumer.join(self) }
         joining.removeAll { joined in ready.contains { $0 === joined } }
     }
 
+    // MARK: - Spatial layers
+
+    private func forEachConsumer(_ body: (Consumer) -> Void) {
+        for consumer in consumers { body(consumer) }
+        for layer in upper { for consumer in layer.consumers { body(consumer) } }
+    }
+
+    /// Counts a packet to the rates of the layers that it belongs to. That of a spatial layer includes those below it.
+    private func measure(_ length: Int, _ payload: PayloadDescriptor?, now: MonotonicTime) {
+        guard isSpatial else {
+            if isMeasured { lastPacket = now }
+            return rate.add(length, now: now)
+        }
+        guard let payload else { return }
+        let place = payload.spatialLayer
+        if has(payload) { rate.add(length, now: now) }
+        if place == index { lastPacket = now }
+        for layer in upper where layer.has(payload) {
+            layer.rate.add(length, now: now)
+            if place == layer.index { layer.lastPacket = now }
+        }
+    }
+
+    /// A frame begins with the packet: those that wait for a lower layer go on with it, and at a keyframe those that wait
+    /// for a higher one, too.
+    private func beginPicture(_ payload: PayloadDescriptor, _ timestamp: RTPTimestamp) {
+        guard payload.beginsFrame, timestamp != picture else { return }
+        picture = timestamp
+        welcome(isKeyframe: payload.isStart)
+        for layer in upper { layer.welcome(isKeyframe: payload.isStart) }
+    }
+
+    private func welcome(isKeyframe: Bool) {
+        guard !joining.isEmpty else { return }
+        let ready = joining.filter { $0.canMove(to: self, isKeyframe: isKeyframe) }
+        for consumer in ready { consumer.move(to: self) }
+        joining.removeAll { joined in ready.contains { $0 === joined } }
+    }
+
+    /// Whether its subscribers get the layer frame of which this is a packet. They get none of higher spatial layers.
+    func has(_ payload: PayloadDescriptor) -> Bool { !isSpatial || payload.spatialLayer <= index }
+
+    /// The marker of a packet for the layer's subscribers: it ends the last layer frame that they get (RFC 9628,
+    /// section 4.1).
+    func marker(_ marker: Bool, of payload: PayloadDescriptor) -> Bool {
+        marker || isSpatial && payload.spatialLayer == index && payload.endsFrame
+    }
+
+    /// Passes a packet to those whose layer has its layer frame. The others get the frame without it. Returns whether somebody
+    /// waits for a keyframe.
+    private func pass(
+        _ payload: Int, of store: PacketStore, _ header: RTPHeader, _ arrived: Splice.Packet, now: MonotonicTime
+    ) -> Bool {
+        var (header, isAwaited) = (header, false)
+        let isPart = has(arrived.payload)
+        header.marker = isPart && marker(header.marker, of: arrived.payload)
+        for consumer in consumers {
+            if isPart {
+                consumer.forward(payload, of: store, header, arrived, now: now)
+            } else {
+                consumer.leaveOut(header, at: arrived.position, store)
+            }
+            if consumer.isAwaitingStart { isAwaited = true }
+        }
+        return isAwaited || joining.contains { !$0.isLower(self) }
+    }
+
+    // MARK: -
+
     /// A receiver begins with the next packet that can begin a stream. Until it has a capture time of this stream, it
     /// would compute with that of the stream before, which another machine may have captured.
-    func consumerBegins() { needsCaptureTime = true }
+    func consumerBegins() { (carrier ?? self).needsCaptureTime = true }
 
     /// Computes the packet's capture time, as its receivers would, if the packet has none.
     private func addCaptureTime(to header: inout RTPHeader) {
@@ -205,13 +311,13 @@ final class StreamLayer {
 
     /// The publisher's stream restarted. Consumers join it at its next keyframe, which may be requested immediately.
     private func beginEpoch() {
-        clock = nil
+        ownClock = nil
         captured = nil
-        keyframe = nil
+        (keyframe, picture) = (nil, nil)
         needsCaptureTime = true
         governor = KeyframeGovernor()
         recent.forgetKeyframe()
-        for consumer in consumers { consumer.streamRestarted() }
+        forEachConsumer { $0.streamRestarted() }
     }
 
     /// Packets are missing before the next one. Consumers join it as if it had restarted.
@@ -223,6 +329,7 @@ final class StreamLayer {
     /// The replay with which a consumer begins now. Without a keyframe that is young enough, requests one and returns
     /// nil.
     func replay() -> Replay? {
+        if let carrier { return carrier.replay() }
         if let start = recent.start(now: loop.now), store.contains(start.first) { return Replay(from: start) }
         requestKeyframe()
         return nil
@@ -230,11 +337,13 @@ final class StreamLayer {
 
     /// Sends the packets of a replay that may be sent now.
     func run(_ replay: inout Replay, _ send: (Int, PacketStore, RecentPackets.Packet) -> Void) -> Replay.Outcome {
-        replay.run(recent, of: store, now: loop.now) { send($0, store, $1) }
+        if let carrier { return carrier.run(&replay, send) }
+        return replay.run(recent, of: store, now: loop.now) { send($0, store, $1) }
     }
 
     /// Requests a keyframe from the source, at most once a second.
     func requestKeyframe() {
+        if let carrier { return carrier.requestKeyframe() }
         guard codec.media == .video, source.isReady else { return }
         switch governor.request(now: loop.now) {
         case .askNow: source.requestKeyframe()
@@ -258,10 +367,10 @@ final class StreamLayer {
 
     /// Ignores a clock that follows too soon, because each costs work for every subscriber and part of the room.
     func setClock(_ clock: SenderClock) {
-        if let last = self.clock, clock.at - last.at < Self.clockInterval { return }
-        self.clock = clock
+        if let last = ownClock, clock.at - last.at < Self.clockInterval { return }
+        ownClock = clock
         for pipe in pipes { pipe.send(.clock(StreamLayerID(stream: id, layer: index), clock)) }
-        for consumer in consumers { consumer.setClock(clock) }
+        forEachConsumer { $0.setClock(clock) }
     }
 
     private let begun: MonotonicTime

@@ -68,6 +68,17 @@ struct Thinning {
         }
     }
 
+    /// Behind a frame of this layer, those of higher ones depend on none of them before it. So the next layer comes back
+    /// there, if the frame itself is sent.
+    mutating func bringsBackLayer(above layer: UInt8, isNewest: Bool, now: MonotonicTime) {
+        guard isNewest, highest != Self.allLayers, layer <= highest, !isPausing, now - changed >= Self.patience,
+            queue.wait(now: now) ?? .zero <= Self.shortest
+        else { return }
+        let next = ((highest + 1)..<8).first { present >> $0 & 1 != 0 }
+        highest = next.flatMap { present >> ($0 + 1) == 0 ? nil : $0 } ?? Self.allLayers
+        changed = now
+    }
+
     /// Whether there is no layer between it and the highest one that is sent.
     private func isNext(_ layer: UInt8) -> Bool { ((highest + 1)..<layer).allSatisfy { present >> $0 & 1 == 0 } }
 

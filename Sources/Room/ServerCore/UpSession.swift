@@ -7,8 +7,6 @@ internal import RoomProtocol
 final class UpSession {
     /// The most streams of one participant. Each is announced to all participants.
     private static let maximumStreams = 16
-    /// In bytes of UTF-8.
-    private static let maximumExtraValueLength = 1024
 
     private struct Incoming {
         let offered: OfferedStream
@@ -87,19 +85,15 @@ final class UpSession {
             try remote.map { old throws(RoomError) in
                 try settings.restartsICE(transport, from: old, .offerRefused)
             } ?? false
-        var new: [(offered: OfferedStream, extraValue: String)] = []
+        var new: [(offered: OfferedStream, attributes: StreamAttributes)] = []
         for stream in publish.streams {
             guard !(streams.map(\.offered) + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
                 throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is already published.")
             }
-            let extraValue = stream.extraValue ?? ""
-            guard extraValue.utf8.count <= Self.maximumExtraValueLength else {
-                throw RoomError(
-                    .publishRefused,
-                    "The extraValue of '\(stream.mid.prefix(32))' is longer than \(Self.maximumExtraValueLength) bytes."
-                )
-            }
-            new.append((try UpDescription.stream(stream.mid, of: offer), extraValue))
+            try StreamChange(stream.attributes, state: nil).validate()
+            var offered = try UpDescription.stream(stream.mid, of: offer)
+            try offered.setSpatialLayers(stream.spatialLayers ?? 1)
+            new.append((offered, stream.attributes))
         }
         guard !new.isEmpty || restarts else {
             throw RoomError(.publishRefused, "The message has no stream to publish.")
@@ -122,7 +116,7 @@ final class UpSession {
             guard let media = offer[mid: entry.offered.mid], !media.isRejected else { continue }
             for receiver in entry.receivers { peer.setExtensions(media.sentExtensions, of: receiver) }
         }
-        let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
+        let published = new.map { add($0.offered, $0.attributes, id: numbered()) }
         var local = peer.local
         local.setup = transport.setup == .passive ? .active : .passive
         let answer = UpDescription.answer(
@@ -177,17 +171,20 @@ final class UpSession {
         }
     }
 
-    private func add(_ offered: OfferedStream, extraValue: String, id: Int) -> PublishedStream {
+    private func add(_ offered: OfferedStream, _ attributes: StreamAttributes, id: Int) -> PublishedStream {
         let codec = offered.negotiated.codec
         let rids = offered.layers.isEmpty ? [nil] : offered.layers.map(Optional.some)
         let receivers = rids.map { peer.addReceiver(configuration(of: offered, rid: $0)) }
+        let isScalable = offered.spatialLayers > 1
+        let count = isScalable ? offered.spatialLayers : receivers.count
+        var info = StreamInfo(
+            id: id, media: codec.media, codec: codec.rawValue, attributes: attributes, layers: count)
+        info.isScalable = isScalable
         let stream = PublishedStream(
-            StreamInfo(
-                id: id, media: codec.media, codec: codec.rawValue, extraValue: extraValue, layers: receivers.count),
-            codec: codec, participant: participant, loop: settings.loop,
-            sources: receivers.map { receiver in
-                SessionSource(peer: peer, receiver: receiver) { [send] rate, watched in
-                    let rids = watched.map { $0.map { offered.layers[$0] } }
+            info, codec: codec, participant: participant, loop: settings.loop,
+            sources: (0..<count).map { index in
+                SessionSource(peer: peer, receiver: receivers[isScalable ? 0 : index]) { [send] rate, watched in
+                    let rids = isScalable ? nil : watched.map { $0.map { offered.layers[$0] } }
                     send(.streamLimit(StreamLimit(stream: id, bitsPerSecond: rate, layers: rids)))
                 }
             })

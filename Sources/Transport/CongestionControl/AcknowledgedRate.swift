@@ -21,13 +21,64 @@ struct AcknowledgedRate: Sendable {
         var bytes: Double
     }
 
+    /// The two largest times between arrivals.
+    private struct Gaps {
+        private(set) var (largest, second) = (TimeInterval.zero, TimeInterval.zero)
+        /// How many are as long as the second, without the largest.
+        private var seconds = 0
+
+        mutating func add(_ gap: TimeInterval) {
+            if gap > largest {
+                seconds = second == largest ? seconds + 1 : 1
+                (second, largest) = (largest, gap)
+            } else if gap > second {
+                (second, seconds) = (gap, 1)
+            } else if gap == second {
+                seconds += 1
+            }
+        }
+
+        /// Returns false if the two largest of the others are unknown.
+        mutating func remove(_ gap: TimeInterval) -> Bool {
+            guard gap >= second else { return true }
+            guard gap == second else { return false }
+            seconds -= 1
+            return seconds > 0
+        }
+    }
+
     /// In the order of arrivals.
     private var window = Ring<Sample>(capacity: 64)
     private var newestRemoved: MonotonicTime?
+    // Of the whole window, so that a report costs no look at each packet of the last second.
+    private var bytes = 0.0
+    /// Nil after one of them has left.
+    private var gaps: Gaps? = Gaps()
+    /// The packets that were sent before one that arrived earlier.
+    private var overtaken = 0
 
     mutating func add(_ packet: PacketResult) {
         guard let arrival = packet.arrival else { return }
-        window.append(Sample(sent: packet.sent, arrival: arrival, bytes: Double(packet.bytes)))
+        let sample = Sample(sent: packet.sent, arrival: arrival, bytes: Double(packet.bytes))
+        bytes += sample.bytes
+        guard window.count > 0 else { return window.append(sample) }
+        let last = window[window.count - 1]
+        window.append(sample)
+        if arrival >= last.arrival {
+            gaps?.add(arrival - last.arrival)
+            if sample.sent < last.sent { overtaken += 1 }
+        } else {
+            guard last.arrival - arrival <= Self.maximumReordering else {
+                self = AcknowledgedRate()
+                return
+            }
+            sortLast()
+        }
+        while isOutside(window[0]) { removeFirst() }
+    }
+
+    /// Moves the newest packet to its place among the arrivals.
+    private mutating func sortLast() {
         var index = window.count - 1
         while index > 0, window[index].arrival < window[index - 1].arrival {
             let later = window[index - 1]
@@ -35,25 +86,38 @@ struct AcknowledgedRate: Sendable {
             window[index] = later
             index -= 1
         }
-        if let last = window.last, last.arrival - arrival > Self.maximumReordering {
-            self = AcknowledgedRate()
-            return
-        }
-        while let oldest = window.first, isOutside(oldest) {
-            newestRemoved = max(newestRemoved ?? oldest.sent, oldest.sent)
-            window.removeFirst()
-        }
+        gaps = nil
+        overtaken = (1..<window.count).count { window[$0].sent < window[$0 - 1].sent }
     }
 
+    private mutating func removeFirst() {
+        let (oldest, next) = (window[0], window[1])
+        newestRemoved = max(newestRemoved ?? oldest.sent, oldest.sent)
+        bytes -= oldest.bytes
+        if next.sent < oldest.sent { overtaken -= 1 }
+        if gaps?.remove(next.arrival - oldest.arrival) == false { gaps = nil }
+        window.removeFirst()
+    }
+
+    /// Never of the newest packet.
     private func isOutside(_ oldest: Sample) -> Bool {
-        guard let last = window.last else { return false }
-        let span = last.arrival - oldest.arrival
+        let span = window[window.count - 1].arrival - oldest.arrival
         return window.count > Self.maximumPackets || span > Self.longest
             || (window.count > Self.packets && span > Self.shortest)
     }
 
     /// Nil until ten packets arrived.
-    var rate: DataRate? { rate(from: 0) }
+    var rate: DataRate? {
+        guard window.count >= Self.neededPackets else { return nil }
+        return Self.rate(
+            of: bytes, from: window[0], to: window[window.count - 1], gaps ?? gaps(from: 0), sent: sentRate)
+    }
+
+    /// Likewise, and remembers what it found.
+    mutating func measured() -> DataRate? {
+        if gaps == nil { gaps = gaps(from: 0) }
+        return rate
+    }
 
     /// The rate of the last quarter of a second, or of the last ten packets. While a queue of the path is not empty, it is
     /// the rate of the link, also if the link became slower just now, or if the application sent little before. While the
@@ -66,35 +130,43 @@ struct AcknowledgedRate: Sendable {
         {
             start -= 1
         }
-        return rate(from: start, atLeast: rate)
+        guard window.count - start >= Self.neededPackets else { return nil }
+        var (bytes, sent) = (0.0, Sent())
+        for index in start..<window.count {
+            bytes += window[index].bytes
+            sent.add(window[index])
+        }
+        let credible = sent.rate.map { max($0, rate ?? .zero) }
+        return Self.rate(of: bytes, from: window[start], to: last, gaps(from: start), sent: credible)
     }
 
-    /// - Parameter credible: so much is believed, although less was sent meanwhile
-    private func rate(from start: Int, atLeast credible: DataRate? = nil) -> DataRate? {
-        guard window.count - start >= Self.neededPackets else { return nil }
-        let first = window[start]
-        var (gap, secondGap) = (TimeInterval.zero, TimeInterval.zero)
-        var arrived = 0.0
-        var before = first.arrival
-        var sent = Sent()
-        // Packets that were sent before one of the removed ones do not belong to the time of sending.
-        let from = start == 0 ? newestRemoved ?? .zero : .zero
-        for index in start..<window.count {
-            let sample = window[index]
-            arrived += sample.bytes
-            let since = sample.arrival - before
-            before = sample.arrival
-            if since > gap {
-                (secondGap, gap) = (gap, since)
-            } else if since > secondGap {
-                secondGap = since
-            }
-            if sample.sent >= from { sent.add(sample) }
-        }
+    /// - Parameter sent: no more than this is believed
+    private static func rate(
+        of bytes: Double, from first: Sample, to last: Sample, _ gaps: Gaps, sent: DataRate?
+    ) -> DataRate {
         // The first packet came at the beginning of the time, so it does not belong to it. The same for the last sent.
-        let arrivalTime = max(before - first.arrival - gap + secondGap, .milliseconds(1))
-        let receiving = DataRate(bytes: arrived - first.bytes, in: arrivalTime)
-        return min(receiving, max(sent.rate ?? .unlimited, credible ?? .zero))
+        let time = max(last.arrival - first.arrival - gaps.largest + gaps.second, .milliseconds(1))
+        return min(DataRate(bytes: bytes - first.bytes, in: time), sent ?? .unlimited)
+    }
+
+    private func gaps(from start: Int) -> Gaps {
+        var gaps = Gaps()
+        for index in start + 1..<window.count { gaps.add(window[index].arrival - window[index - 1].arrival) }
+        return gaps
+    }
+
+    /// How fast the packets of the window were sent. Nil for too few packets.
+    private var sentRate: DataRate? {
+        // Packets that were sent before one of the removed ones do not belong to the time of sending.
+        let from = newestRemoved ?? .zero
+        var sent = Sent()
+        guard overtaken == 0, window[0].sent >= from else {
+            for index in 0..<window.count where window[index].sent >= from { sent.add(window[index]) }
+            return sent.rate
+        }
+        var last = window.count - 1
+        while last > 0, window[last - 1].sent == window[last].sent { last -= 1 }
+        return Sent(bytes, count: window.count, first: window[0].sent, last: window[last]).rate
     }
 
     /// Packets by when they were sent.
@@ -104,6 +176,13 @@ struct AcknowledgedRate: Sendable {
         private var first = MonotonicTime.never
         private var last = MonotonicTime.zero
         private var lastBytes = 0.0
+
+        init() {}
+
+        init(_ bytes: Double, count: Int, first: MonotonicTime, last: Sample) {
+            (self.bytes, self.count, self.first) = (bytes, count, first)
+            (self.last, lastBytes) = (last.sent, last.bytes)
+        }
 
         mutating func add(_ sample: Sample) {
             bytes += sample.bytes

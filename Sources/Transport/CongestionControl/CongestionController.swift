@@ -171,6 +171,7 @@ extension CongestionController {
 
     public func received(_ feedback: TransportFeedback, now: MonotonicTime) {
         results.removeAll(keepingCapacity: true)
+        history.forget(now)
         history.received(feedback, into: &results)
         guard !results.isEmpty else { return }
         if firstFeedback == nil { firstFeedback = now }
@@ -181,13 +182,13 @@ extension CongestionController {
         if let longest = path.longest { window.add(roundTrip: longest) }
         sortArrivals()
         for packet in arrived { acknowledged.add(packet) }
-        let rate = acknowledged.rate
+        let rate = acknowledged.measured()
         if let rate { lossBased.setAcknowledged(rate) }
         let probe = probeResult(rate)
         let outcome = delayBased.add(
             arrived, acknowledged: rate, recent: acknowledged.recentRate, probe: probe, queue: path.queue, now: now)
         if let estimate = outcome.estimate { setDelayBased(estimate, isProbe: outcome.isProbe) }
-        results.removeAll { $0.sent < lossFrom }
+        if let oldest = results.first, oldest.sent < lossFrom { results.removeAll { $0.sent < lossFrom } }
         lossBased.add(results, delayBased: delayLimit, isApplicationLimited: application.since != nil)
         update(now: now)
         planner.setLimited(since: application.since)

@@ -61,19 +61,19 @@ struct DelayTrend: Sendable {
 
     /// Least squares. Nil if all groups arrived at one time.
     private var fittedSlope: Double? {
-        var (sumX, sumY) = (0.0, 0.0)
-        for index in 0..<points.count {
-            sumX += points[index].arrival
-            sumY += points[index].delay
+        // From the first point, because the arrivals are far from zero.
+        let (first, count) = (points[0], Double(points.count))
+        var (sumX, sumY, sumXY, sumXX) = (0.0, 0.0, 0.0, 0.0)
+        for index in 1..<points.count {
+            let point = points[index]
+            let (x, y) = (point.arrival - first.arrival, point.delay - first.delay)
+            sumX += x
+            sumY += y
+            sumXY += x * y
+            sumXX += x * x
         }
-        let (meanX, meanY) = (sumX / Double(points.count), sumY / Double(points.count))
-        var (numerator, denominator) = (0.0, 0.0)
-        for index in 0..<points.count {
-            let x = points[index].arrival - meanX
-            numerator += x * (points[index].delay - meanY)
-            denominator += x * x
-        }
-        return denominator == 0 ? nil : numerator / denominator
+        let denominator = sumXX - sumX * sumX / count
+        return denominator <= 0 ? nil : (sumXY - sumX * sumY / count) / denominator
     }
 
     private mutating func detect(before: Double, sent: Double) {

@@ -3,7 +3,7 @@ public import RTP
 /// Spreads packets over time, so that the bursts of frames fill no queue of the network.
 ///
 /// It knows lengths and handles of packets, not their bytes. Audio is never held. Then come retransmissions, video and
-/// padding. No packet is held longer than 300 ms: with more than that to send, the rate rises.
+/// padding. No packet is held longer than 150 ms: with more than that to send, the rate rises.
 public final class Pacer {
     /// A packet to send, or room for padding.
     public enum Grant: Sendable, Equatable {
@@ -13,10 +13,7 @@ public final class Pacer {
         case padding(bytes: Int, probe: UInt16)
     }
 
-    /// A frame that is larger than others waits here rather than in a queue of the path, where audio would wait with it.
-    public static let longestHold = TimeInterval.milliseconds(300)
-    /// Repeats that would wait longer are not sent.
-    public static let longestRepeatHold = TimeInterval.milliseconds(150)
+    public static let longestHold = TimeInterval.milliseconds(150)
     /// The packets of this time leave together, so that timers and system calls are few.
     public static let burst = TimeInterval.milliseconds(5)
     /// The longest time that later packets wait for those that left before the rate allowed it.
@@ -34,7 +31,11 @@ public final class Pacer {
         var since: MonotonicTime
     }
 
-    @exclusivity(unchecked) private var queues: [Ring<Held>] = PacketKind.allCases.map { _ in Ring(capacity: 8) }
+    // A property for each kind: a look at one touches no reference count.
+    @exclusivity(unchecked) private var audio = Ring<Held>(capacity: 8)
+    @exclusivity(unchecked) private var retransmissions = Ring<Held>(capacity: 8)
+    @exclusivity(unchecked) private var video = Ring<Held>(capacity: 8)
+    @exclusivity(unchecked) private var padding = Ring<Held>(capacity: 8)
     private let burst: TimeInterval
     /// Whether the packets of a burst are leaving. The next one begins when all of it is paid for.
     @exclusivity(unchecked) private var isOpen = true
@@ -73,7 +74,7 @@ public final class Pacer {
     public func admit(bytes: Int, kind: PacketKind, now: MonotonicTime) -> Bool {
         guard probing.isIdle, pendingPadding == nil else { return false }
         let isAudio = kind == .audio
-        guard queuedPackets == 0 || (isAudio && queues[Int(PacketKind.audio.rawValue)].isEmpty) else { return false }
+        guard queuedPackets == 0 || (isAudio && audio.isEmpty) else { return false }
         pay(now)
         if debt < 1 { isOpen = true }
         // A lower rate can have made a debt of an open burst too large.
@@ -88,21 +89,27 @@ public final class Pacer {
     ///   - bytes: its length with the headers of UDP and IP
     public func enqueue(handle: Int, bytes: Int, kind: PacketKind, now: MonotonicTime) {
         pay(now)
-        queues[Int(kind.rawValue)].append(Held(handle: handle, bytes: bytes, since: now))
+        let held = Held(handle: handle, bytes: bytes, since: now)
+        switch kind {
+        case .audio: audio.append(held)
+        case .retransmission: retransmissions.append(held)
+        case .video: video.append(held)
+        case .padding: padding.append(held)
+        }
         queuedBytes += bytes
         queuedPackets += 1
     }
 
     /// Removes the packets whose handle the closure names: their stream ended, or a keyframe replaces them.
     public func remove(where isObsolete: (Int) -> Bool) {
-        for index in queues.indices {
-            for _ in 0..<queues[index].count {
-                guard let held = queues[index].removeFirst() else { break }
+        forEachQueue { queue in
+            for _ in 0..<queue.count {
+                guard let held = queue.removeFirst() else { break }
                 if isObsolete(held.handle) {
                     queuedBytes -= held.bytes
                     queuedPackets -= 1
                 } else {
-                    queues[index].append(held)
+                    queue.append(held)
                 }
             }
         }
@@ -110,20 +117,18 @@ public final class Pacer {
 
     /// This process stood still: packets that waited meanwhile were not held by the pacer.
     public func stalled(for time: TimeInterval, now: MonotonicTime) {
-        for index in queues.indices {
-            for place in 0..<queues[index].count {
-                queues[index][place].since = min(now, queues[index][place].since + time)
-            }
+        forEachQueue { queue in
+            for place in 0..<queue.count { queue[place].since = min(now, queue[place].since + time) }
         }
         paidUntil = paidUntil.map { min(now, $0 + time) }
     }
 
     /// When to call `next` again. `.never` while nothing waits.
     public var nextTimeout: MonotonicTime {
-        var next = probing.due
+        var next = probing.isIdle ? .never : probing.due
         let start = paidUntil ?? .zero
         if queuedPackets > 0 {
-            if !queues[Int(PacketKind.audio.rawValue)].isEmpty { return .zero }
+            if !audio.isEmpty { return .zero }
             let paid = start + currentRate(start).time(for: debt)
             let burst = isOpen ? min(burst, paid - start) : .zero
             next = min(next, MonotonicTime(nanoseconds: paid.nanoseconds - UInt64(max(0, burst.nanoseconds))))
@@ -139,7 +144,7 @@ public final class Pacer {
         guard nextTimeout <= now, pendingPadding == nil else { return nil }
         pay(now)
         if debt < 1 { isOpen = true }
-        if let probe = probing.current(now: now), queues[Int(PacketKind.audio.rawValue)].isEmpty {
+        if let probe = probing.current(now: now), audio.isEmpty {
             if let grant = take(probe: probe.probe, now) { return grant }
             pendingPadding = probe.probe
             return .padding(bytes: Int(probe.bytes), probe: probe.probe)
@@ -166,14 +171,25 @@ public final class Pacer {
 
     private func take(probe: UInt16, _ now: MonotonicTime) -> Grant? {
         guard queuedPackets > 0 else { return nil }
-        for kind in PacketKind.allCases {
-            guard let held = queues[Int(kind.rawValue)].removeFirst() else { continue }
-            queuedBytes -= held.bytes
-            queuedPackets -= 1
-            noteSent(Double(held.bytes), probe: probe, isAudio: kind == .audio, now)
-            return .packet(handle: held.handle, kind: kind, bytes: held.bytes, probe: probe)
-        }
-        return nil
+        guard let (kind, held) = takeFirst() else { return nil }
+        queuedBytes -= held.bytes
+        queuedPackets -= 1
+        noteSent(Double(held.bytes), probe: probe, isAudio: kind == .audio, now)
+        return .packet(handle: held.handle, kind: kind, bytes: held.bytes, probe: probe)
+    }
+
+    private func takeFirst() -> (PacketKind, Held)? {
+        if let held = audio.removeFirst() { return (.audio, held) }
+        if let held = retransmissions.removeFirst() { return (.retransmission, held) }
+        if let held = video.removeFirst() { return (.video, held) }
+        return padding.removeFirst().map { (.padding, $0) }
+    }
+
+    private func forEachQueue(_ body: (inout Ring<Held>) -> Void) {
+        body(&audio)
+        body(&retransmissions)
+        body(&video)
+        body(&padding)
     }
 
     private func noteSent(_ bytes: Double, probe: UInt16, isAudio: Bool, _ now: MonotonicTime) {
@@ -201,7 +217,10 @@ public final class Pacer {
     /// Since when the packet waits that waits longest. `.never` without packets.
     private var oldest: MonotonicTime {
         var oldest = MonotonicTime.never
-        for queue in queues { oldest = min(oldest, queue.first?.since ?? .never) }
+        if !audio.isEmpty { oldest = audio[0].since }
+        if !retransmissions.isEmpty { oldest = min(oldest, retransmissions[0].since) }
+        if !video.isEmpty { oldest = min(oldest, video[0].since) }
+        if !padding.isEmpty { oldest = min(oldest, padding[0].since) }
         return oldest
     }
 }

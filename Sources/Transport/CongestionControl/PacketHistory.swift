@@ -66,7 +66,6 @@ struct PacketHistory: Sendable {
 
     /// Adds a packet. It has `nextNumber`.
     mutating func sent(bytes: Int, probe: UInt16, now: MonotonicTime) {
-        forget(now)
         if entries.count == Self.maximumPackets { removeFirst() }
         entries.append(
             Entry(sent: now, bytes: UInt16(min(max(bytes, 0), 65535)), probe: probe, fate: .unknown))
@@ -118,9 +117,10 @@ struct PacketHistory: Sendable {
     }
 
     private mutating func take(_ number: Int, _ arrival: MonotonicTime?, _ results: inout [PacketResult]) {
-        let entry = entries[number - first]
+        let index = number - first
+        let entry = entries[index]
         guard entry.fate == .unknown || entry.fate == .missing else { return }
-        entries[number - first].fate = arrival == nil ? .missing : .arrived
+        entries[index].fate = arrival == nil ? .missing : .arrived
         results.append(
             PacketResult(
                 number: number, bytes: Int(entry.bytes), sent: entry.sent, probe: entry.probe, arrival: arrival,
@@ -136,18 +136,18 @@ struct PacketHistory: Sendable {
     }
 
     private mutating func removeFirst() {
-        guard let entry = entries.removeFirst() else { return }
-        if first >= covered { inFlight -= Int(entry.bytes) }
+        if first >= covered { inFlight -= Int(entries[0].bytes) }
+        entries.removeFirst()
         first += 1
     }
 
     /// Forgets packets about which no report can matter any more.
     mutating func forget(_ now: MonotonicTime) {
-        while let oldest = entries.first {
-            switch oldest.fate {
+        while entries.count > 0 {
+            switch entries[0].fate {
             case .arrived, .ignored: break
-            case .missing: if oldest.sent + Self.lateness > now { return }
-            case .unknown: if oldest.sent + Self.lifetime > now { return }
+            case .missing: if entries[0].sent + Self.lateness > now { return }
+            case .unknown: if entries[0].sent + Self.lifetime > now { return }
             }
             removeFirst()
         }

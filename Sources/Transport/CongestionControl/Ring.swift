@@ -24,9 +24,9 @@ struct Ring<Element>: Sendable where Element: Sendable {
             precondition(index < count)
             return slots[place(index)]
         }
-        set {
+        _modify {
             precondition(index < count)
-            slots[place(index)] = newValue
+            yield &slots[place(index)]
         }
     }
 

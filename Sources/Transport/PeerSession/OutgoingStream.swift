@@ -71,8 +71,11 @@ final class OutgoingStream {
 
     var hasSent: Bool { statistics.packets > 0 }
 
-    /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs.
-    func note(_ payload: Int?, of store: PacketStore, _ rewrite: Rewrite, now: MonotonicTime) -> SentPacket {
+    /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs, and the packet's length
+    /// without SRTP's tag.
+    func note(
+        _ payload: Int?, of store: PacketStore, _ rewrite: Rewrite, now: MonotonicTime
+    ) -> (packet: SentPacket, length: Int) {
         if !sends(from: store) { change(to: store) }
         if former != nil { countSinceChange() }
         let packet = SentPacket(payload: payload, rewrite)
@@ -85,12 +88,12 @@ final class OutgoingStream {
             statistics.redundantBytes += redundant
         }
         if !redundancyTypes.isEmpty { recent.insert(packet) }
-        let length =
-            headLength(of: packet, hasMid: !isKnownToPeer, isRepeat: false) + redundant + payloadLength(of: packet)
+        let size = payload.map { store.length(of: $0) } ?? 0
+        let length = headLength(of: packet, in: store, hasMid: !isKnownToPeer, isRepeat: false) + redundant + size
         statistics.packets += 1
         statistics.bytes += length
         budget.sent(length)
-        return packet
+        return (packet, length)
     }
 
     func sends(from store: PacketStore) -> Bool { self.store === store }
@@ -140,7 +143,7 @@ final class OutgoingStream {
 
     /// The length of a planned packet, without SRTP's tag.
     func length(of packet: SentPacket, isRepeat: Bool = false) -> Int {
-        headLength(of: packet, hasMid: isRepeat || !isKnownToPeer, isRepeat: isRepeat)
+        headLength(of: packet, in: store(of: packet), hasMid: isRepeat || !isKnownToPeer, isRepeat: isRepeat)
             + (isRepeat ? 0 : redundantLength(of: packet)) + payloadLength(of: packet)
     }
 
@@ -232,10 +235,9 @@ final class OutgoingStream {
         let fields = RTPFields(
             payloadType: packet.payloadType, marker: false, sequenceNumber: nextRepeatNumber(),
             timestamp: packet.timestamp, ssrc: ssrc)
-        fields.write(to: &scratch)
+        let offset = writeHead(
+            fields, of: packet, from: nil, hasMid: true, isRepeat: true, transportNumber: transportNumber, to: &scratch)
         scratch.bytes[0] |= 0x20
-        let offset = writeExtensions(
-            of: packet, from: nil, hasMid: true, isRepeat: true, transportNumber: transportNumber, to: &scratch)
         for index in 0..<Int(bytes) { scratch.bytes[offset + index] = 0 }
         scratch.bytes[offset + Int(bytes) - 1] = bytes
         scratch.count = offset + Int(bytes)
@@ -254,33 +256,35 @@ final class OutgoingStream {
     }
 
     /// The length of a packet without its payload.
-    private func headLength(of packet: SentPacket, hasMid: Bool, isRepeat: Bool) -> Int {
+    private func headLength(of packet: SentPacket, in store: PacketStore?, hasMid: Bool, isRepeat: Bool) -> Int {
         var elements = hasMid && extensions.mid != nil && !mid.isEmpty ? 1 + mid.count : 0
         if hasMid, !rid.isEmpty, (isRepeat ? extensions.repairedStreamID : extensions.streamID) != nil {
             elements += 1 + rid.count
         }
         if extensions.transportNumber != nil { elements += 1 + TransportSequence.length }
-        if extensions.captureTime != nil, let payload = packet.payload, let store = store(of: packet) {
+        if extensions.captureTime != nil, let payload = packet.payload, let store {
             let length = store.captureTimeLength(of: payload)
             if length > 0 { elements += 1 + length }
         }
         return RTPHeader.minimumLength + HeaderExtensionWriter.length(ofElements: elements) + (isRepeat ? 2 : 0)
     }
 
-    /// Writes the header extensions that the peer accepts. Returns the length of the header.
+    /// Writes the header with the extensions that the peer accepts. Returns its length.
     @inline(__always)
-    private func writeExtensions(
-        of packet: SentPacket, from store: PacketStore?, hasMid: Bool, isRepeat: Bool, transportNumber: SequenceNumber?,
-        to scratch: inout PacketBuffer
+    private func writeHead(
+        _ fields: RTPFields, of packet: SentPacket, from store: PacketStore?, hasMid: Bool, isRepeat: Bool,
+        transportNumber: SequenceNumber?, to packetBuffer: inout PacketBuffer
     ) -> Int {
+        var scratch = packetBuffer.bytes.mutableSpan
+        fields.write(to: &scratch)
         var writer = HeaderExtensionWriter()
         if hasMid, let id = extensions.mid, !mid.isEmpty {
             let place = writer.element(id, length: mid.count, in: &scratch)
-            for index in mid.indices { scratch.bytes[place + index] = mid[index] }
+            for index in mid.indices { scratch[place + index] = mid[index] }
         }
         if hasMid, !rid.isEmpty, let id = isRepeat ? extensions.repairedStreamID : extensions.streamID {
             let place = writer.element(id, length: rid.count, in: &scratch)
-            for index in rid.indices { scratch.bytes[place + index] = rid[index] }
+            for index in rid.indices { scratch[place + index] = rid[index] }
         }
         if let number = transportNumber, let id = extensions.transportNumber {
             writer.write(number, as: id, to: &scratch)
@@ -302,10 +306,9 @@ final class OutgoingStream {
         let fields = RTPFields(
             payloadType: type, marker: packet.marker, sequenceNumber: number, timestamp: packet.timestamp,
             ssrc: repeated ?? configuration.ssrc)
-        fields.write(to: &scratch)
-        var offset = writeExtensions(
-            of: packet, from: store, hasMid: hasMid, isRepeat: repeated != nil, transportNumber: transportNumber,
-            to: &scratch)
+        var offset = writeHead(
+            fields, of: packet, from: store, hasMid: hasMid, isRepeat: repeated != nil,
+            transportNumber: transportNumber, to: &scratch)
         if repeated != nil {
             scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2
@@ -447,23 +450,13 @@ struct RTPFields {
     var timestamp: RTPTimestamp
     var ssrc: SSRC
 
-    /// Likewise, into the place of a datagram.
+    /// Without CSRCs, extension and padding.
+    @inline(__always)
     func write(to place: inout MutableSpan<UInt8>) {
         place[0] = 0x80
         place[1] = (marker ? 0x80 : 0) | (payloadType & 0x7f)
-        for index in 0..<2 { place[2 + index] = UInt8(truncatingIfNeeded: sequenceNumber.rawValue >> (8 - 8 * index)) }
-        for index in 0..<4 {
-            place[4 + index] = UInt8(truncatingIfNeeded: timestamp.rawValue >> (24 - 8 * index))
-            place[8 + index] = UInt8(truncatingIfNeeded: ssrc.rawValue >> (24 - 8 * index))
-        }
-    }
-
-    /// Without CSRCs, extension and padding.
-    func write(to packet: inout PacketBuffer) {
-        packet.bytes[0] = 0x80
-        packet.bytes[1] = (marker ? 0x80 : 0) | (payloadType & 0x7f)
-        packet.setUInt16(sequenceNumber.rawValue, at: 2)
-        packet.setUInt32(timestamp.rawValue, at: 4)
-        packet.setUInt32(ssrc.rawValue, at: 8)
+        place.setUInt16(sequenceNumber.rawValue, at: 2)
+        place.setUInt32(timestamp.rawValue, at: 4)
+        place.setUInt32(ssrc.rawValue, at: 8)
     }
 }

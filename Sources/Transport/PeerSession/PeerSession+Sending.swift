@@ -11,11 +11,11 @@ extension PeerSession {
         pace(now: now)
     }
 
-    /// This process stood still until now, so that no socket was read and no timer fired. Call it before the first
-    /// datagram after that.
     /// Packets take another way from now on, for which no estimate holds.
     public func routeChanged(now: MonotonicTime) { control?.routeChanged(now: now) }
 
+    /// This process stood still until now, so that no socket was read and no timer fired. Call it before the first
+    /// datagram after that.
     public func stalled(for time: TimeInterval, now: MonotonicTime) { control?.stalled(for: time, now: now) }
 
     /// Whether the pacer spreads the packets of this session.
@@ -44,9 +44,11 @@ extension PeerSession {
 
     // MARK: Sending
 
-    func hold(_ packet: SentPacket, of stream: OutgoingStream, _ control: SendingControl, now: MonotonicTime) {
+    func hold(
+        _ packet: SentPacket, length: Int, of stream: OutgoingStream, _ control: SendingControl, now: MonotonicTime
+    ) {
         let isGranted = control.enqueue(
-            PacedPacket(sender: stream.id, packet: packet, role: .media), length: stream.length(of: packet),
+            PacedPacket(sender: stream.id, packet: packet, role: .media), length: length,
             kind: stream.configuration.isAudio ? .audio : .video, now: now)
         if !isGranted { pace(now: now) }
     }

@@ -399,8 +399,12 @@ public final class PeerSession {
             seal(into: &outgoing)
         }
         if !stream.hasSent, stream.clock != nil { nextReport = now }
-        let packet = stream.note(payload, of: store, rewrite, now: now)
-        if let control { hold(packet, of: stream, control, now: now) } else { planned.append((stream.id, packet)) }
+        let (packet, length) = stream.note(payload, of: store, rewrite, now: now)
+        if let control {
+            hold(packet, length: length, of: stream, control, now: now)
+        } else {
+            planned.append((stream.id, packet))
+        }
         liveness.sent(now: now)
         countMedia(now: now)
         return true

@@ -61,7 +61,7 @@ final class SendingControl {
     }
 
     /// The packets that wait, granted or not.
-    var count: Int { pacer.queuedPackets + granted.count }
+    var count: Int { held.count - free.count + granted.count }
     var heldBytes: Int { pacer.queuedBytes }
 
     var nextTimeout: MonotonicTime {
@@ -91,7 +91,7 @@ final class SendingControl {
     /// once, and may request again what still matters later.
     func hasRoomToRepeat(_ length: Int) -> Bool {
         Double(pacer.queuedBytes + length + Self.overhead)
-            <= controller.control.pacing.bytes(in: Pacer.longestRepeatHold)
+            <= controller.control.pacing.bytes(in: Pacer.longestHold)
     }
 
     /// Grants the packets that may leave now.

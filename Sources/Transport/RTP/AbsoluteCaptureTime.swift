@@ -34,7 +34,7 @@ public struct AbsoluteCaptureTime: Sendable, Hashable {
     }
 
     /// Writes `length` bytes.
-    func write(to bytes: inout [UInt8], at place: Int) {
+    func write(to bytes: inout MutableSpan<UInt8>, at place: Int) {
         Self.write(timestamp.rawValue, to: &bytes, at: place)
         if let clockOffset { Self.write(UInt64(bitPattern: clockOffset), to: &bytes, at: place + 8) }
     }
@@ -45,7 +45,7 @@ public struct AbsoluteCaptureTime: Sendable, Hashable {
         return value
     }
 
-    private static func write(_ value: UInt64, to bytes: inout [UInt8], at place: Int) {
+    private static func write(_ value: UInt64, to bytes: inout MutableSpan<UInt8>, at place: Int) {
         for index in 0..<8 { bytes[place + index] = UInt8(truncatingIfNeeded: value >> UInt64(56 - 8 * index)) }
     }
 }

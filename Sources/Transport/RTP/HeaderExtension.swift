@@ -91,42 +91,46 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
 }
 
 /// Writes a header extension after the fixed part of an RTP header, element by element, in the one-byte form (RFC 8285,
-/// section 4.2). Allocates nothing.
+/// section 4.2), into the bytes of a packet. Allocates nothing.
 public struct HeaderExtensionWriter {
-    private static let start = RTPHeader.minimumLength + 4
-    private var end = Self.start
+    @usableFromInline static var start: Int { RTPHeader.minimumLength + 4 }
+    @usableFromInline var end: Int
 
-    public init() {}
+    @inlinable
+    public init() { end = Self.start }
 
     /// The length of a header extension whose elements have so many bytes, their ids included. 0 without elements.
     public static func length(ofElements bytes: Int) -> Int { bytes == 0 ? 0 : 4 + (bytes + 3) & ~3 }
 
     /// Begins an element with a value of 1...16 bytes. Returns the place for the value.
-    public mutating func element(_ id: UInt8, length: Int, in packet: inout PacketBuffer) -> Int {
-        packet.bytes[end] = id << 4 | UInt8(length - 1)
+    @inlinable
+    public mutating func element(_ id: UInt8, length: Int, in packet: inout MutableSpan<UInt8>) -> Int {
+        packet[end] = id << 4 | UInt8(length - 1)
         let place = end + 1
         end = place + length
         return place
     }
 
-    public mutating func write(_ time: AbsoluteCaptureTime, as id: UInt8, to packet: inout PacketBuffer) {
+    public mutating func write(_ time: AbsoluteCaptureTime, as id: UInt8, to packet: inout MutableSpan<UInt8>) {
         let place = element(id, length: time.length, in: &packet)
-        time.write(to: &packet.bytes, at: place)
+        time.write(to: &packet, at: place)
     }
 
-    public mutating func write(_ number: SequenceNumber, as id: UInt8, to packet: inout PacketBuffer) {
+    @inlinable
+    public mutating func write(_ number: SequenceNumber, as id: UInt8, to packet: inout MutableSpan<UInt8>) {
         let place = element(id, length: TransportSequence.length, in: &packet)
         packet.setUInt16(number.rawValue, at: place)
     }
 
     /// Ends the header, and returns its length. Without elements, it has no extension.
-    public mutating func finish(in packet: inout PacketBuffer) -> Int {
+    @inlinable
+    public mutating func finish(in packet: inout MutableSpan<UInt8>) -> Int {
         guard end > Self.start else { return RTPHeader.minimumLength }
         while end & 3 != 0 {
-            packet.bytes[end] = 0
+            packet[end] = 0
             end += 1
         }
-        packet.bytes[0] |= 0x10
+        packet[0] |= 0x10
         packet.setUInt16(0xBEDE, at: RTPHeader.minimumLength)
         packet.setUInt16(UInt16((end - Self.start) / 4), at: RTPHeader.minimumLength + 2)
         return end

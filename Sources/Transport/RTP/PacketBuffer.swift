@@ -55,13 +55,13 @@ public struct PacketBuffer: ~Copyable, Sendable {
     }
 
     @inlinable public mutating func setUInt16(_ value: UInt16, at offset: Int) {
-        bytes[offset] = UInt8(truncatingIfNeeded: value >> 8)
-        bytes[offset + 1] = UInt8(truncatingIfNeeded: value)
+        var span = bytes.mutableSpan
+        span.setUInt16(value, at: offset)
     }
 
     @inlinable public mutating func setUInt32(_ value: UInt32, at offset: Int) {
-        setUInt16(UInt16(truncatingIfNeeded: value >> 16), at: offset)
-        setUInt16(UInt16(truncatingIfNeeded: value), at: offset + 2)
+        var span = bytes.mutableSpan
+        span.setUInt32(value, at: offset)
     }
 
     @inlinable public mutating func setUInt64(_ value: UInt64, at offset: Int) {
@@ -87,6 +87,22 @@ public struct PacketBuffer: ~Copyable, Sendable {
         }
         count = index
         return true
+    }
+}
+
+extension MutableSpan<UInt8> {
+    /// Writes a big-endian number.
+    @inlinable
+    public mutating func setUInt16(_ value: UInt16, at offset: Int) {
+        self[offset] = UInt8(truncatingIfNeeded: value >> 8)
+        self[offset + 1] = UInt8(truncatingIfNeeded: value)
+    }
+
+    /// Writes a big-endian number.
+    @inlinable
+    public mutating func setUInt32(_ value: UInt32, at offset: Int) {
+        setUInt16(UInt16(truncatingIfNeeded: value >> 16), at: offset)
+        setUInt16(UInt16(truncatingIfNeeded: value), at: offset + 2)
     }
 }
 

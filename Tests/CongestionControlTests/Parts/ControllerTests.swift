@@ -81,10 +81,10 @@ import Testing
         #expect(call.estimate(at: 15) > before * 0.85)
     }
 
-    @Test("The pacer holds no packet longer than 300 ms in a call, and audio not at all")
+    @Test("The pacer holds no packet longer than 150 ms in a call, and audio not at all")
     func hold() {
         let call = call(600, seconds: 10)
-        #expect(call.records[0].longestHold <= 301)
+        #expect(call.records[0].longestHold <= 151)
         #expect(call.records[0].longestAudioHold == 0)
     }
 

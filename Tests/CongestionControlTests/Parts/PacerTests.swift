@@ -109,19 +109,19 @@ import Testing
         #expect(count == 1)
     }
 
-    @Test("No packet is held for more than 300 ms: a keyframe leaves faster than the rate")
+    @Test("No packet is held for more than 150 ms: a keyframe leaves faster than the rate")
     func keyframe() {
         let pacer = Pacer(rate: .kilobits(500))
         for handle in 0..<60 { pacer.enqueue(handle: handle, bytes: 1250, kind: .video, now: at(0)) }
-        let grants = run(pacer, until: 400)
+        let grants = run(pacer, until: 200)
         #expect(grants.count == 60)
-        #expect((grants.last?.at ?? 0) <= 300.1)
-        #expect((grants.last?.at ?? 0) > 240)
+        #expect((grants.last?.at ?? 0) <= 150.1)
+        #expect((grants.last?.at ?? 0) > 120)
         // It is spread over that time.
-        #expect(grants.filter { $0.at < 150 }.count < 45)
+        #expect(grants.filter { $0.at < 75 }.count < 45)
     }
 
-    @Test("Random packets are never held longer than 300 ms, audio not at all, and all leave once")
+    @Test("Random packets are never held longer than 150 ms, audio not at all, and all leave once")
     func hold() {
         var random = Seeded(8)
         let pacer = Pacer(rate: .kilobits(300))
@@ -147,7 +147,7 @@ import Testing
             }
         }
         #expect(waiting.count == pacer.queuedPackets)
-        #expect(longest <= .milliseconds(301))
+        #expect(longest <= .milliseconds(151))
         #expect(longestOfAudio == .zero)
     }
 

@@ -11,6 +11,7 @@ package struct FuzzTarget: Sendable {
         FuzzTarget(name: "stun", maximumLength: 1500, run: fuzzSTUN),
         FuzzTarget(name: "ice", maximumLength: 2048, run: fuzzICE),
         FuzzTarget(name: "vp8", maximumLength: 64, run: fuzzVP8),
+        FuzzTarget(name: "vp9", maximumLength: 128, run: fuzzVP9),
         FuzzTarget(name: "h264", maximumLength: 256, run: fuzzH264),
         FuzzTarget(name: "aac", maximumLength: 64, run: fuzzAAC),
         FuzzTarget(name: "session", maximumLength: 4096, run: fuzzSession),

@@ -47,6 +47,30 @@ func fuzzVP8(_ bytes: [UInt8]) {
     checkSize(PayloadDescriptor.vp8(descriptor).size(packet, header: header))
 }
 
+func fuzzVP9(_ bytes: [UInt8]) {
+    let packet = payload(bytes)
+    guard let header = RTPHeader(parsing: packet),
+        let descriptor = VP9PayloadDescriptor(parsing: packet, header: header)
+    else { return }
+    precondition(descriptor.length <= header.payloadLength)
+    precondition(!descriptor.isKeyframeStart || descriptor.length < header.payloadLength)
+    for layer in 0..<8 {
+        let size = PayloadDescriptor.vp9(descriptor).size(packet, header: header, spatialLayer: layer)
+        if let size { precondition((1...65536).contains(size.width) && (1...65536).contains(size.height)) }
+    }
+    precondition((1...8).contains(descriptor.spatialLayers(packet, header: header) ?? 1))
+    // The ids that are written are read again, and nothing else changes.
+    var numbered = packet
+    PictureRewrite(descriptor, pictureID: 0x1234, tl0PictureIndex: 0x56)
+        .apply(to: &numbered, payload: header.payloadOffset..<header.payloadEnd)
+    guard let read = VP9PayloadDescriptor(parsing: numbered, header: header) else {
+        preconditionFailure("numbers make the descriptor invalid")
+    }
+    precondition(read.length == descriptor.length && read.isKeyframeStart == descriptor.isKeyframeStart)
+    precondition(read.pictureID == descriptor.pictureID.map { _ in descriptor.isLongPictureID ? 0x1234 : 0x34 })
+    precondition(read.tl0PictureIndex == descriptor.tl0PictureIndex.map { _ in 0x56 })
+}
+
 /// A size that is read has pixels, and no more than its fields can hold.
 private func checkSize(_ size: FrameSize?) {
     guard let size else { return }

@@ -27,7 +27,13 @@ func fuzzSignalling(_ bytes: [UInt8]) {
     let json = Data(bytes)
     if let message = try? Envelope<ClientMessage>(json: json) {
         precondition((try? Envelope<ClientMessage>(json: Data(message.json().utf8))) == message)
-        if case .setStreamState(let body) = message.message, case .waiting(let text) = body.state {
+        let state: StreamState? =
+            switch message.message {
+            case .setStream(let body): body.change.state
+            case .setStreamState(let body): body.state
+            default: nil
+            }
+        if case .waiting(let text) = state {
             precondition((try? StreamState.waiting(shortening: text).validate()) != nil)
         }
     }

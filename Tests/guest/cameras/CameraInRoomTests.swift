@@ -209,8 +209,8 @@ extension GuestTests {
             // Answers to pings, and the states of the stream: it waits, and it is live again.
             let later = Dictionary(grouping: wire.messages.dropFirst(messages.count)) { $0 }.mapValues(\.count)
             print("messages of the server: \(later)")
-            #expect(Set(later.keys).isSubset(of: ["pong", "streamChanged", "streamStateSet"]), "\(later)")
-            #expect(later["streamChanged"] ?? 0 <= 2 * Self.losses && later["streamStateSet"] ?? 0 <= 2 * Self.losses)
+            #expect(Set(later.keys).isSubset(of: ["pong", "streamChanged", "streamSet"]), "\(later)")
+            #expect(later["streamChanged"] ?? 0 <= 2 * Self.losses && later["streamSet"] ?? 0 <= 2 * Self.losses)
             #expect(wire.sources.count >= 2 && wire.sources.values.allSatisfy { $0.count == 1 }, "\(wire.sources)")
             for (name, (before, after)) in zip(["viewer", "publisher", "server"], zip(before, after)) {
                 print("\(name): \(before) -> \(after)")

@@ -59,7 +59,7 @@ struct SetCommand: AsyncParsableCommand {
             for change in changes {
                 let request = ControlRequest.set(node: change.node, setting: change.setting, change.value)
                 let applied = try await client.ask(request, for: AppliedSetting.self)
-                if let note = applied.note { Console.say(note) }
+                Console.say(applied.note ?? "Set \(change.node).\(change.setting) to \(change.written).")
             }
         }
     }

@@ -40,7 +40,8 @@ extension Machine {
     ]
     /// The elements that some calls and graphs need, with their use.
     static let usefulElements: [(use: String, elements: [String])] = [
-        ("H.264", ["x264enc", "avdec_h264"]), ("JPEG of cameras", ["jpegparse", "jpegdec"]),
+        ("H.264", ["x264enc", "avdec_h264"]), ("VP9", ["vp9enc", "vp9dec"]),
+        ("JPEG of cameras", ["jpegparse", "jpegdec"]),
         ("files", ["decodebin", "uridecodebin", "qtdemux", "matroskademux"]),
         ("the test pattern", ["videotestsrc", "audiotestsrc"]), ("mixers", ["compositor", "audiomixer"]),
         ("recordings", ["mp4mux", "matroskamux", "vp9enc", "av1enc", "voaacenc"]),

@@ -39,12 +39,12 @@ struct LastingPublication: Sendable {
     private func stay(with media: any LocalMedia) async throws {
         let guest = Guest(
             endsOnProblem: true,
-            onConnected: { [roomName, lasting] in
+            onConnected: { [roomName, lasting] participant in
                 lasting.hasEntered()
-                Console.line("Connected to the room \(roomName).")
+                Console.line("Connected to the room \(roomName) as \(participant).")
             }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: guest)
-        room.connect(roomId: roomName)
+        guest.enter(room, named: roomName)
         try room.publish(media)
         try await lasting.present(
             in: room, news: RoomNews(outgoing: { await room.statistics() }, layers: config.mediaOptions.videoLayers),

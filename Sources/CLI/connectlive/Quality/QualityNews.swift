@@ -23,9 +23,11 @@ struct QualityNews {
         let isNew = !quality.looks(like: told)
         let isOffFromStart =
             looks == Self.begun && !hasTold && quality.limitation != .none && quality.layers.contains { !$0.isActive }
-        guard isNew || isOffFromStart else { return nil }
+        // Layers that begin one after the other are no news.
+        let isBeginning = looks < Self.begun && !hasTold && quality.limitation == .none
+        guard isNew && !isBeginning || isOffFromStart else { return nil }
         hasTold = true
-        let before = isNew ? " (before: \(told.format))" : ""
+        let before = isNew && told.format != quality.format ? " (before: \(told.format))" : ""
         return "\(quality)\(before)" + (quality.limitation == .processor ? "; \(Self.advice)" : "")
     }
 

@@ -16,7 +16,9 @@ struct WhyCommand: ParsableCommand {
             if let pid, kill(pid_t(truncatingIfNeeded: pid), 0) != 0 {
                 throw CommandFailure(code: "control.none-running", "Process \(pid) does not run, or is not yours.")
             }
-            return Console.say("The quality of no video has changed.")
+            return Console.say(
+                pid.map { "Nothing has changed the video of process \($0)." }
+                    ?? "Nothing has changed the video of a program of yours that runs.")
         }
         for (number, program) in programs.enumerated() {
             if pid == nil { Console.say((number > 0 ? "\n" : "") + "Process \(program.pid):") }

@@ -2,7 +2,7 @@
 public enum EncodedHeader {
     /// Returns the fault of an encoded frame as a clause about "it"; nil if the header shows none.
     ///
-    /// Reads `mjpeg`, `vp8` (RFC 6386, section 9.1) and `h264` as Annex B. All other encodings pass. `isKeyframe` is
+    /// Reads `mjpeg`, `vp8` (RFC 6386, section 9.1), `vp9` (VP9 bitstream specification, section 6.2) and `h264` as Annex B. All other encodings pass. `isKeyframe` is
     /// the sender's statement; nil if it made none.
     public static func fault(of bytes: RawSpan, as format: MediaFormat, isKeyframe: Bool?) -> String? {
         if bytes.byteCount == 0 { return "it has no bytes" }
@@ -29,6 +29,7 @@ public enum EncodedHeader {
     private static func read(_ bytes: RawSpan, _ encoding: String) throws(Fault) -> Header? {
         switch encoding {
         case "vp8": try vp8(bytes)
+        case "vp9": try vp9(bytes)
         case "mjpeg": try jpeg(bytes)
         case "h264": try h264(bytes)
         default: nil
@@ -56,6 +57,15 @@ public enum EncodedHeader {
         }
         let size = (bytes.word(6, isLittle: true) & 0x3fff, bytes.word(8, isLittle: true) & 0x3fff)
         return Header(size: size, isKeyframe: true, contradiction: contradiction)
+    }
+
+    private static func vp9(_ bytes: RawSpan) throws(Fault) -> Header {
+        guard bytes[0] >> 6 == 2 else { throw Fault(words: "it is not VP9") }
+        // Bits: the profile, `show_existing_frame` and `frame_type`. Profile 3 has another one before those.
+        let isKey = bytes[0] & 0x30 == 0x30 ? bytes[0] & 0x06 == 0 : bytes[0] & 0x0c == 0
+        return Header(
+            isKeyframe: isKey,
+            contradiction: "it is \(isKey ? "not " : "")marked as a keyframe, and its header states the opposite")
     }
 
     private static func jpeg(_ bytes: RawSpan) throws(Fault) -> Header {

@@ -19,10 +19,10 @@ final class BypassNode: NodeType, RunningNode {
 
     static let kind = NodeKind(
         "bypass", .capturer, "Frames that the program pushes, raw or encoded, with their capture time",
-        outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "vp8", "h264"])],
+        outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "vp8", "vp9", "h264"])],
         settings: [
             SettingContract(
-                "format", .choice(["raw", "vp8", "h264"]), default: "raw",
+                "format", .choice(["raw", "vp8", "vp9", "h264"]), default: "raw",
                 "raw is I420; h264 is Annex B, one frame per push, with parameter sets before each keyframe"),
             SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
             SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),

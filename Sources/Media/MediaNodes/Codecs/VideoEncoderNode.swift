@@ -188,7 +188,7 @@ final class VideoEncoderNode: RunningNode {
 
     /// Whether the size may follow the network: all consumers send to peers, which can take another size. A recording cannot.
     private static func followsNetwork(_ request: NodeRequest, _ codec: EncodedVideo) -> Bool {
-        ["vp8", "h264"].contains(codec.name) && request.demands["out"]?.reachesOnlyPeers == true
+        ["vp8", "vp9", "h264"].contains(codec.name) && request.demands["out"]?.reachesOnlyPeers == true
             && request.environment.hasElement("videoscale")
     }
 

@@ -215,8 +215,10 @@ public struct VideoEncoder: MediaNode {
         case vp8
         /// Constrained baseline.
         case h264
+        /// Profile 0.
+        case vp9
         /// For recordings.
-        case vp9, av1
+        case av1
 
         fileprivate var row: EncodedVideo {
             switch self {
@@ -284,7 +286,7 @@ extension Node {
         _ name: String? = nil, codec: VideoCodec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil
     ) -> Node {
         Node(
-            VideoEncoderNode.kind(of: codec == .vp8 ? .vp8 : .h264), name,
+            VideoEncoderNode.kind(of: (VideoEncoder.Codec(rawValue: codec.rawValue) ?? .vp8).row), name,
             ["bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval])
     }
 }

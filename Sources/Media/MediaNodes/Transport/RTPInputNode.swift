@@ -63,9 +63,10 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     package static let kind = NodeKind(
         "rtp-input", .transport, "Receives RTP packets from the program, in any order, and assembles frames",
-        outputs: [Port("out", [.encodedVideo, .encodedAudio], encodings: ["vp8", "h264", "opus"])],
+        outputs: [Port("out", [.encodedVideo, .encodedAudio], encodings: ["vp8", "vp9", "h264", "opus"])],
         settings: [
-            SettingContract("codec", .choice(["vp8", "h264", "opus"]), isRequired: true, "Codec of the packets"),
+            SettingContract(
+                "codec", .choice(["vp8", "vp9", "h264", "opus"]), isRequired: true, "Codec of the packets"),
             SettingContract("payload-type", .integer(0...127), default: 96, "RTP payload type"),
             SettingContract(
                 "latency", .integer(0...5000), unit: "ms",
@@ -206,6 +207,11 @@ package final class RTPInputNode: NodeType, RunningNode {
     package func finish() { isRunning.lower() }
 
     package func push(_ packet: RawSpan) {
+        if encoding == "vp9", let joined = joiningSpatialLayers(packet) { return take(joined.span.bytes) }
+        take(packet)
+    }
+
+    private func take(_ packet: RawSpan) {
         let time = isRunning.value && source.waiting < capacity ? pipeline.value?.runningTime : nil
         state.withLock { state in
             state.counts.packetsReceived += 1

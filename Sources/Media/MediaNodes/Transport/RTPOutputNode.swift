@@ -23,7 +23,7 @@ package final class RTPOutputNode: NodeType, RunningNode {
 
     package static let kind = NodeKind(
         "rtp-output", .transport, "Passes the RTP packets of each encoded frame to the program",
-        inputs: [Port("in", [.encodedVideo, .encodedAudio], encodings: ["vp8", "h264", "opus"])],
+        inputs: [Port("in", [.encodedVideo, .encodedAudio], encodings: ["vp8", "vp9", "h264", "opus"])],
         settings: [
             SettingContract("payload-type", .integer(0...127), default: 96, "RTP payload type"),
             SettingContract("ssrc", .integer(0...Int(UInt32.max)), "RTP SSRC (default: random)"),
@@ -54,6 +54,9 @@ package final class RTPOutputNode: NodeType, RunningNode {
         case "vp8":
             properties["picture-id-mode"] = "15-bit"
             factory = "rtpvp8pay"
+        case "vp9":
+            properties["picture-id-mode"] = "15-bit"
+            factory = "rtpvp9pay"
         case "h264":
             // The encoder puts SPS and PPS before each keyframe; the payloader would put them before each slice.
             properties["config-interval"] = 0
@@ -124,7 +127,8 @@ package final class RTPOutputNode: NodeType, RunningNode {
         statistics.rtpOutputs[name] = state.withLock { $0.counts }
     }
 
-    /// Adds a packet. The last one of a video frame has the marker bit (RFC 7741 section 4.1, RFC 6184 section 5.1).
+    /// Adds a packet. The last one of a video frame has the marker bit (RFC 7741 section 4.1, RFC 9628 section 4.1, RFC 6184
+    /// section 5.1).
     private func take(_ buffer: borrowing PassingBuffer) {
         let complete = state.withLock { state -> RTPBatch? in
             let start = state.batch.bytes.count

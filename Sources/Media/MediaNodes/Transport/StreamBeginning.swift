@@ -4,6 +4,7 @@ func beginsStream(_ packet: RawSpan, encoding: String) -> Bool {
     let payload = packet.extracting(droppingFirst: start)
     switch encoding {
     case "vp8": return beginsVP8Keyframe(payload)
+    case "vp9": return beginsVP9Keyframe(payload)
     case "h264": return beginsH264Parameters(payload)
     default: return encoding == "opus"
     }
@@ -45,6 +46,39 @@ private func beginsVP8Keyframe(_ payload: RawSpan) -> Bool {
         if extensions & 0x30 != 0 { place += 1 }
     }
     return payload.byteCount > place && payload.byte(at: place) & 0x01 == 0
+}
+
+/// The payload descriptor (RFC 9628, section 4.2) names the first packet of a frame that depends on no earlier one, and
+/// of the lowest spatial layer.
+private func beginsVP9Keyframe(_ payload: RawSpan) -> Bool {
+    let descriptor = payload.byte(at: 0)
+    let (hasPictureID, isInterPicture, hasLayers, isFirst) = (0x80, 0x40, 0x20, 0x08) as (UInt8, UInt8, UInt8, UInt8)
+    guard descriptor & isFirst != 0, descriptor & isInterPicture == 0 else { return false }
+    guard descriptor & hasLayers != 0 else { return true }
+    var place = 1
+    if descriptor & hasPictureID != 0 {
+        guard payload.byteCount > 1 else { return false }
+        place += payload.byte(at: 1) & 0x80 != 0 ? 2 : 1
+    }
+    return payload.byteCount > place && payload.byte(at: place) & 0x0e == 0
+}
+
+/// A copy of a packet of VP9 that begins a layer frame above the lowest spatial layer, without the bit that says so. Nil for any other
+/// packet. GStreamer's depayloader passes all layer frames on as one buffer, and drops the first ones at such a bit.
+func joiningSpatialLayers(_ packet: RawSpan) -> [UInt8]? {
+    guard let start = payloadStart(of: packet), start < packet.byteCount else { return nil }
+    let descriptor = packet.byte(at: start)
+    let (hasPictureID, hasLayers, isFirst) = (0x80, 0x20, 0x08) as (UInt8, UInt8, UInt8)
+    guard descriptor & isFirst != 0, descriptor & hasLayers != 0 else { return nil }
+    var place = start + 1
+    if descriptor & hasPictureID != 0 {
+        guard packet.byteCount > place else { return nil }
+        place += packet.byte(at: place) & 0x80 != 0 ? 2 : 1
+    }
+    guard packet.byteCount > place, packet.byte(at: place) & 0x0e != 0 else { return nil }
+    var copy = (0..<packet.byteCount).map { packet.byte(at: $0) }
+    copy[start] &= ~isFirst
+    return copy
 }
 
 /// A sequence parameter set, alone or first of an aggregate: RFC 6184, sections 5.4 and 5.7.1. Senders put it before each

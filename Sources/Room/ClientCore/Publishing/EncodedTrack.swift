@@ -74,11 +74,10 @@ extension EncodedTrack {
 /// A track and its published properties.
 package struct TrackOffer {
     package var track: any EncodedTrack
-    /// Free text that all participants see beside the stream.
-    package var extraValue: String
+    package var attributes: StreamAttributes
 
-    package init(_ track: any EncodedTrack, extraValue: String = "") {
+    package init(_ track: any EncodedTrack, _ attributes: StreamAttributes = StreamAttributes()) {
         self.track = track
-        self.extraValue = extraValue
+        self.attributes = attributes
     }
 }

@@ -227,14 +227,14 @@ final class UpSession {
                 StreamKey(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime
             )
         }
-        encoding.pictures.beginFrame()
+        encoding.beginPicture()
         for index in 0..<batch.count {
             let range = batch.range(index)
             guard range.count <= PacketBuffer.capacity else { continue }
             packet.bytes.copyBytes(from: batch.bytes, range, to: 0)
             packet.count = range.count
             guard var header = RTPHeader(parsing: packet) else { continue }
-            if track.sender.codec == .vp8 { encoding.pictures.number(&packet, header: header) }
+            encoding.number(&packet, header, as: track.sender.codec)
             // The clock of the capture is that of the sender reports.
             if carriesTime, index == 0 { header.captureTime = AbsoluteCaptureTime(ntp, clockOffset: 0) }
             var rewrite = Rewrite(keeping: header)

@@ -8,13 +8,15 @@ extension UpSession {
     /// One published stream.
     final class Track {
         let sender: Sender
-        let offer: TrackOffer
+        private(set) var offer: TrackOffer
         /// The server's id, after it replied.
         var stream: Int?
         /// The id that it had in a session that ended.
         var former: Int?
-        /// The state that the server knows, and whether it is being told another one.
-        var (toldState, isTelling) = (StreamState.live, false)
+        /// The state and the attributes that the server knows, and whether it is being told others.
+        var (told, isTelling) = (StreamChange(), false)
+        /// Whether the server has refused several changes together, so that each is tried alone.
+        var tellsSingly = false
         /// Why it is sent worse than it could be, as the server knows.
         var toldReduction: StreamQuality.Reason?
         /// How many samples in a row differ from that.
@@ -40,6 +42,24 @@ extension UpSession {
         var framesSent: Int { encodings.reduce(0) { $0 + $1.framesSent } }
 
         init(sender: Sender, offer: TrackOffer) { (self.sender, self.offer) = (sender, offer) }
+
+        /// Those that the server does not know yet.
+        var untold: StreamChange {
+            StreamChange(offer.attributes, state: offer.track.streamState).differing(from: told)
+        }
+
+        func apply(_ change: StreamChange) { offer.attributes.apply(change) }
+
+        /// The server does not take a change. Attributes that have not changed again return to those that it knows.
+        func giveUp(_ change: StreamChange) {
+            var former = StreamChange()
+            if change.isActive == offer.attributes.isActive { former.isActive = told.isActive }
+            if change.isAlwaysOn == offer.attributes.isAlwaysOn { former.isAlwaysOn = told.isAlwaysOn }
+            if change.extraValue == offer.attributes.extraValue { former.extraValue = told.extraValue }
+            if change.sort == offer.attributes.sort { former.sort = told.sort }
+            offer.attributes.apply(former)
+            told.state = change.state ?? told.state
+        }
     }
 
     /// One RTP stream of a track: all of it, or a layer.
@@ -59,8 +79,9 @@ extension UpSession {
         /// Counted here, because a restarted encoder begins with any number, and SRTP refuses numbers that go back (RFC
         /// 3711, section 3.3.2). The first is random and below 2^15 (section 3.3.1).
         var nextSequenceNumber: SequenceNumber
-        /// Counted here for the same reason: receivers take a jump of VP8's picture id for loss (RFC 7741, section 4.2).
-        var pictures = VP8PictureNumbers()
+        /// Counted here for the same reason: receivers take a jump of a picture id for loss (RFC 7741 and RFC 9628, section
+        /// 4.2).
+        private var (pictures, vp9Pictures) = (VP8PictureNumbers(), VP9PictureNumbers())
         /// Whether its frames are sent.
         var isOn: Bool
         /// Why it is off.
@@ -72,6 +93,21 @@ extension UpSession {
             (self.layer, self.sender, self.isOn) = (layer, sender, isOn)
             captureTimes = CaptureTimeSchedule(clockRate: clockRate)
             nextSequenceNumber = first
+        }
+
+        /// The next packets are those of another frame.
+        func beginPicture() {
+            pictures.beginFrame()
+            vp9Pictures.beginFrame()
+        }
+
+        /// Gives a packet the ids of its frame, if the codec has some.
+        func number(_ packet: inout PacketBuffer, _ header: RTPHeader, as codec: Codec) {
+            switch codec {
+            case .vp8: pictures.number(&packet, header: header)
+            case .vp9: vp9Pictures.number(&packet, header: header)
+            case .h264, .opus: break
+            }
         }
     }
 }

@@ -230,7 +230,8 @@ struct SignallingSession {
         switch envelope.message {
         case .error(let problem): [.notUnderstood(problem.error)]
         // Replies without a request.
-        case .joined, .resumed, .ack, .published, .unpublished, .streamStateSet, .viewSet, .subscribed, .unsubscribed,
+        case .joined, .resumed, .ack, .published, .unpublished, .streamSet, .streamStateSet, .viewSet, .subscribed,
+            .unsubscribed,
             .pong, .left:
             []
         default: [.message(envelope.message)]
@@ -306,6 +307,7 @@ extension ClientMessage {
         case .ack: "ack"
         case .publish: "publish"
         case .unpublish: "unpublish"
+        case .setStream: "setStream"
         case .setStreamState: "setStreamState"
         case .streamReduced: "streamReduced"
         case .answer: "answer"

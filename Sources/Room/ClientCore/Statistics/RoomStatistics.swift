@@ -53,7 +53,7 @@ public struct RoomStatistics: Sendable {
         public var isVideo: Bool
         /// Whether the stream ended: it was unsubscribed, or its publisher left.
         public var hasEnded = false
-        /// `VP8`, `H264` or `opus`.
+        /// `VP8`, `VP9`, `H264` or `opus`.
         public var codec = ""
         /// Frames assembled from packets, and the decodable ones of them.
         public var framesReceived = 0

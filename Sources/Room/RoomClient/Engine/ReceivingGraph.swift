@@ -12,9 +12,9 @@ enum ReceivingGraph {
     static func make(_ codec: Codec, payloadType: UInt8, isAudible: Bool) -> MediaGraph {
         MediaGraph {
             switch codec {
-            case .vp8, .h264:
+            case .vp8, .h264, .vp9:
                 Chain {
-                    Node.rtpInput(input, codec: codec == .vp8 ? VideoCodec.vp8 : .h264, payloadType: payloadType)
+                    Node.rtpInput(input, codec: VideoCodec(codec) ?? .vp8, payloadType: payloadType)
                     Node.videoDecoder()
                     Node.frames(view)
                 }

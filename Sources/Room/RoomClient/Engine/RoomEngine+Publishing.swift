@@ -8,7 +8,8 @@ extension RoomEngine {
     ///
     /// - Parameter isWanted: read when the capture has started. If false, nothing is announced, and this throws.
     package func publish(
-        _ capture: LocalCapture, videoExtraValue: String = "", audioExtraValue: String = "",
+        _ capture: LocalCapture, video: StreamAttributes = StreamAttributes(),
+        audio: StreamAttributes = StreamAttributes(),
         isWanted: @escaping @Sendable () -> Bool = { true }
     ) async throws(RoomError) -> [PublishedStream] {
         // Others would see a video without frames.
@@ -16,7 +17,7 @@ extension RoomEngine {
         guard isWanted() else { throw RoomError(.outOfOrder, "The local media was unpublished while it started.") }
         return try await publish(
             tracks.map { track in
-                Publication(track, extraValue: track.codec.media == .video ? videoExtraValue : audioExtraValue)
+                Publication(track, track.codec.media == .video ? video : audio)
             })
     }
 
@@ -31,7 +32,7 @@ extension RoomEngine {
 
     /// Adds the tracks to the up session when no other offer is pending, and connects them.
     private func prepare(_ publications: [Publication]) async throws(RoomError) {
-        let offers = publications.map { TrackOffer($0.track, extraValue: $0.extraValue) }
+        let offers = publications.map { TrackOffer($0.track, $0.attributes) }
         let result = await withCheckedContinuation { continuation in
             connection.preparePublishing(offers) { [weak self] result in
                 if case .success(let mids) = result {
@@ -46,6 +47,11 @@ extension RoomEngine {
             }
         }
         try result.get()
+    }
+
+    /// Changes the attributes of a published stream. See `RoomConnection.setStream`.
+    package nonisolated func setStream(_ id: Int, _ change: StreamChange) {
+        post { $0.connection.setStream(id, change) }
     }
 
     /// Ends published streams, and stops sending them immediately.

@@ -17,9 +17,11 @@ package protocol RoomLink: AnyObject, Sendable {
     ///
     /// - Parameter isWanted: read when the capture has started. If false, nothing is announced, and this throws.
     func publish(
-        _ capture: LocalCapture, videoExtraValue: String, audioExtraValue: String,
+        _ capture: LocalCapture, video: StreamAttributes, audio: StreamAttributes,
         isWanted: @escaping @Sendable () -> Bool
     ) async throws(RoomError) -> [PublishedStream]
+    /// Changes the attributes of a published stream. `.problem` reports a change that the server refuses.
+    func setStream(_ id: Int, _ change: StreamChange)
     /// - Parameter then: called when the server has replied, or the connection has ended.
     func unpublish(_ streams: [Int], then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
 

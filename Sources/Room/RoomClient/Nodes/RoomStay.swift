@@ -87,6 +87,7 @@ final class RoomStay: Sendable {
         /// The caller that waits to enter the room.
         var entering: CheckedContinuation<Void, Never>?
         var isInside = false
+        var news = ConnectionNews()
     }
 
     /// Leaving takes at most a second, plus a margin for a busy machine.
@@ -94,13 +95,21 @@ final class RoomStay: Sendable {
 
     private let access: RoomAccess
     private let options: RoomOptions
+    private let onNews: @Sendable (String) -> Void
     private let onEvent: @Sendable (RoomEvent) -> Void
     private let state = Mutex(State())
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Parameter onEvent: called on the engine's loop, in order. The last event is `.ended`, which does not follow
-    ///   `leave`.
-    init(_ access: RoomAccess, options: RoomOptions, onEvent: @escaping @Sendable (RoomEvent) -> Void) {
+    /// Both functions are called on the engine's loop, in order.
+    ///
+    /// - Parameters:
+    ///   - onNews: gets a sentence when the server is lost or back, and when media ceases to flow or flows again
+    ///   - onEvent: the last event is `.ended`, which does not follow `leave`
+    init(
+        _ access: RoomAccess, options: RoomOptions, onNews: @escaping @Sendable (String) -> Void,
+        onEvent: @escaping @Sendable (RoomEvent) -> Void
+    ) {
+        self.onNews = onNews
         self.access = access
         self.options = options
         self.onEvent = onEvent
@@ -158,6 +167,7 @@ final class RoomStay: Sendable {
     private static let left = RoomError(.roomReleased, "The room was left before it was entered.")
 
     private func handle(_ event: RoomEvent) {
+        tell(event)
         let (waiting, isWanted) = state.withLock { state in
             switch event {
             case .connected(let participant, _):
@@ -183,6 +193,11 @@ final class RoomStay: Sendable {
         if isWanted { onEvent(event) }
         waiting?.resume()
         if case .ended = event { ended.signal() }
+    }
+
+    private func tell(_ event: RoomEvent) {
+        let sentence = state.withLock { $0.isLeaving ? nil : $0.news.sentence(about: event) }
+        if let sentence { onNews(sentence) }
     }
 
     /// Leaves the room, if entered, and waits for the server's confirmation. Blocks; not for Swift's pool.

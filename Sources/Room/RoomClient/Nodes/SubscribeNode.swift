@@ -12,7 +12,7 @@ final class SubscribeNode: NodeType, RunningNode {
     static let kind = NodeKind(
         "subscribe", .transport, "Receives the video and audio of one participant of a room",
         outputs: [
-            Port("video", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
+            Port("video", [.encodedVideo], encodings: ["vp8", "h264", "vp9"], isRequired: false),
             Port("audio", [.encodedAudio], encodings: ["opus"], isRequired: false),
         ],
         settings: RoomAccess.settings + [
@@ -22,7 +22,7 @@ final class SubscribeNode: NodeType, RunningNode {
             SettingContract(
                 "own", .flag, default: true,
                 "Whether to receive participants of this same program too; false avoids hearing oneself"),
-            SettingContract("codec", .choice(["vp8", "h264"]), default: "vp8", "Codec of the video"),
+            SettingContract("codec", .choice(["vp8", "h264", "vp9"]), default: "vp8", "Codec of the video"),
             SettingContract(
                 "latency", .integer(0...5000), unit: "ms",
                 "Longest wait for the repair of a lost packet of video, without a playout delay (default: up to 400 ms, "
@@ -110,7 +110,9 @@ final class SubscribeNode: NodeType, RunningNode {
             guard wantsSound, let self else { return nil }
             return .packets(Tap(self, participant, "audio"))
         }
-        let stay = RoomStay(access, options: options) { [weak self] event in self?.handle(event) }
+        let stay = RoomStay(
+            access, options: options, onNews: { [reporter, name] in reporter.warn(name, $0) },
+            onEvent: { [weak self] event in self?.handle(event) })
         self.stay.withLock { $0 = stay }
         Task.detached { [self] in
             do throws(RoomError) {

@@ -109,8 +109,17 @@ package final class LocalCapture: Sendable {
     }
 
     /// Changes the request without waiting. Observers get the error of a change that fails.
-    package func changeLater(_ edit: @escaping @Sendable (inout MediaRequest) -> Void) {
-        add(Change(purpose: .edit, edit: edit, done: reportFailure))
+    ///
+    /// - Parameter failed: called then, before the observers.
+    package func changeLater(
+        _ edit: @escaping @Sendable (inout MediaRequest) -> Void, failed: @escaping @Sendable () -> Void = {}
+    ) {
+        let reportFailure = reportFailure
+        let done: @Sendable (Result<Void, RoomError>) -> Void = { result in
+            if case .failure = result { failed() }
+            reportFailure(result)
+        }
+        add(Change(purpose: .edit, edit: edit, done: done))
     }
 
     private func previewChanged() { add(Change(purpose: .refresh, done: reportFailure)) }

@@ -1,3 +1,4 @@
+internal import Foundation
 package import MediaGraph
 internal import MediaNodes
 
@@ -23,6 +24,8 @@ package struct MediaRequest: Sendable, Equatable {
     package var source: Source
     /// A name of `connectlive devices`, a path such as `/dev/video0`, or nil for the first free camera.
     package var camera: String?
+    /// The name of a place, such as `front`, whose camera is used if `camera` is nil and the user has bound one to it.
+    package var position: String?
     /// The camera that takes over while `camera` is away.
     package var failover: String?
     /// Controls of the camera by their V4L2 names, in the order in which to set them, such as
@@ -33,7 +36,10 @@ package struct MediaRequest: Sendable, Equatable {
     package var waitsForDevices = false
     /// Whether a missing camera is an error also beside audio.
     package var needsCamera = false
+    /// The path of a file. A relative one is looked for in the current folder, then in `fileFolders`.
     package var file = ""
+    /// More folders to look for `file` in.
+    package var fileFolders: [String] = []
     package var isLooping = true
     /// The test pattern ends after so many frames; 0 means without end.
     package var patternFrames = 0
@@ -91,6 +97,10 @@ extension MediaRequest {
         package var hasAudio: Bool
         /// Whether the video of a file has an odd width or height, which H.264 cannot be encoded in.
         package var hasOddSize = false
+        /// The camera that was chosen by its place. Nil for that of the request.
+        package var camera: String?
+        /// The path at which the file was found. Nil for that of the request.
+        package var file: String?
         /// One sentence about media that is left out, for the user.
         package var notice: String?
 
@@ -103,7 +113,9 @@ extension MediaRequest {
     struct Origin: Equatable {
         var source: Source
         var camera: String?
+        var position: String?
         var file: String
+        var fileFolders: [String]
         var microphone: Microphone
         var hasVideo: Bool
         var hasAudio: Bool
@@ -113,21 +125,27 @@ extension MediaRequest {
 
     var origin: Origin {
         Origin(
-            source: source, camera: camera, file: file, microphone: microphone, hasVideo: hasVideo, hasAudio: hasAudio,
-            waitsForDevices: waitsForDevices, needsCamera: needsCamera)
+            source: source, camera: camera, position: position, file: file, fileFolders: fileFolders,
+            microphone: microphone, hasVideo: hasVideo, hasAudio: hasAudio, waitsForDevices: waitsForDevices,
+            needsCamera: needsCamera)
     }
 
     /// Checks that file, camera and microphone exist, without opening them for capture. A camera that may come late is not
     /// checked. Blocks.
     ///
-    /// - Parameter isMicrophoneThere: whether the machine has a microphone.
+    /// - Parameters:
+    ///   - isMicrophoneThere: whether the machine has a microphone.
+    ///   - isBound: whether the user has bound a camera to a name.
     func inspect(
-        isMicrophoneThere: () -> Bool = { Devices.firstMicrophone() != nil }
+        isMicrophoneThere: () -> Bool = { Devices.firstMicrophone() != nil },
+        isBound: (String) throws(MediaError) -> Bool = Devices.isBound
     ) throws(MediaError) -> Contents {
         switch source {
         case .file:
-            let info = try MediaFile.inspect(file)
+            let path = foundFile()
+            let info = try MediaFile.inspect(path)
             var contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && info.hasAudio)
+            contents.file = path
             contents.hasOddSize = [info.width, info.height].contains { $0 % 2 != 0 }
             return contents
         case .testPattern: return Contents(hasVideo: hasVideo, hasAudio: hasAudio)
@@ -138,9 +156,18 @@ extension MediaRequest {
                 contents.notice =
                     "There is no microphone, so only the video is published. To wait for a microphone, name it."
             }
-            if hasVideo, mustHaveCamera(contents) { try Devices.checkCamera(camera ?? "auto") }
+            if hasVideo, camera == nil, let position, try isBound(position) { contents.camera = position }
+            if hasVideo, mustHaveCamera(contents) {
+                try Devices.checkCamera(camera ?? contents.camera ?? "auto")
+            }
             return contents
         }
+    }
+
+    /// The path at which the file is, or else the file itself, for the error.
+    func foundFile(isThere: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }) -> String {
+        guard !file.hasPrefix("/") else { return file }
+        return ([file] + fileFolders.map { "\($0)/\(file)" }).first(where: isThere) ?? file
     }
 
     /// Whether an automatic microphone may come late: that is for audio alone. A machine with a camera often has none.
@@ -149,86 +176,4 @@ extension MediaRequest {
     /// Whether a start without the camera fails. With audio, a camera that is missing costs the video alone, unless it is
     /// needed.
     func mustHaveCamera(_ contents: Contents) -> Bool { !waitsForDevices && (needsCamera || !contents.hasAudio) }
-}
-
-// MARK: - Graph
-
-extension MediaRequest {
-    package static let sourceNode = "source"
-    package static let microphoneNode = "microphone"
-    package static let encoder = "encoder"
-    package static let preview = "preview"
-    package static let output = "output"
-
-    /// The graph that captures this. Nil if nothing is to be captured.
-    ///
-    /// A pure function. The planner inserts an encoder if neither the source nor this graph encodes. `codec` is that of a
-    /// stream which the graph has to continue, and `preferred` that of an encoder for which nobody has chosen one.
-    package func graph(
-        _ contents: Contents, continuing codec: VideoCodec? = nil, preferring preferred: VideoCodec = .vp8
-    ) -> MediaGraph? {
-        let hasVideo = contents.hasVideo && isVideoActive
-        let hasAudio = contents.hasAudio && isAudioActive
-        guard hasVideo || hasAudio else { return nil }
-        let codec = codec ?? self.codec
-        return MediaGraph {
-            if hasVideo { videoChain(codec, preferred) }
-            if !hasVideo, source != .camera {
-                Chain {
-                    sourceItself
-                    Node.null("unseen")
-                }
-            }
-            if hasAudio { audioChain }
-            Node(
-                PublishNode.localKind.name, name: Self.output,
-                settings: [
-                    "codec": codec.map { .text($0.rawValue) }, "degradation": degradation.map { .text($0.rawValue) },
-                    "layers": layers > 1 ? .integer(layers) : nil,
-                ].compactMapValues(\.self))
-        }
-    }
-
-    private func videoChain(_ codec: VideoCodec?, _ preferred: VideoCodec) -> Chain {
-        Chain {
-            sourceItself
-            if isPreviewed { Tee(Self.preview, isOptional: true) { Node.frames(Self.preview) } }
-            if let bitrate { Node.videoEncoder(Self.encoder, codec: codec ?? preferred, bitrate: bitrate) }
-            Join(Self.output, port: "video")
-        }
-    }
-
-    private var audioChain: Chain {
-        guard source == .camera else {
-            return Chain(from: Self.sourceNode, port: "audio") {
-                Node.opusEncoder()
-                Join(Self.output, port: "audio")
-            }
-        }
-        return Chain {
-            switch microphone {
-            case .device(let device): Node.microphone(Self.microphoneNode, device: device)
-            case .automatic, .none: Node.microphone(Self.microphoneNode)
-            }
-            Node.opusEncoder()
-            Join(Self.output, port: "audio")
-        }
-    }
-
-    private var sourceItself: Node {
-        switch source {
-        case .camera:
-            var node = Node.camera(
-                Self.sourceNode, device: camera ?? "auto", width: width, height: height,
-                framesPerSecond: framesPerSecond, mirror: isMirrored)
-            if let failover { node.settings["failover"] = .text(failover) }
-            if let cameraControls, !cameraControls.isEmpty { node.settings["controls"] = .text(cameraControls) }
-            return node
-        case .file: return .file(Self.sourceNode, path: file, loop: isLooping)
-        case .testPattern:
-            return .testPattern(
-                Self.sourceNode, width: width, height: height, framesPerSecond: framesPerSecond ?? 20,
-                frames: patternFrames)
-        }
-    }
 }

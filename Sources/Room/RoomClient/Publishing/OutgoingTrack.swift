@@ -1,5 +1,6 @@
 package import ClientCore
 package import MediaGraph
+package import RoomProtocol
 
 /// One encoded stream, published in one room.
 ///
@@ -24,11 +25,10 @@ extension OutgoingTrack {
 /// A track and its published properties.
 package struct Publication: Sendable {
     package var track: any OutgoingTrack
-    /// Free text that all participants see beside the stream.
-    package var extraValue: String
+    package var attributes: StreamAttributes
 
-    package init(_ track: any OutgoingTrack, extraValue: String = "") {
+    package init(_ track: any OutgoingTrack, _ attributes: StreamAttributes = StreamAttributes()) {
         self.track = track
-        self.extraValue = extraValue
+        self.attributes = attributes
     }
 }

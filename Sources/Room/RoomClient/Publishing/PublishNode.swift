@@ -316,6 +316,7 @@ extension PublishNode {
 private func codec(of instance: NodeInstance, _ input: String) -> Codec {
     switch instance.plan.element("\(input)-payloader")?.factory {
     case "rtph264pay": .h264
+    case "rtpvp9pay": .vp9
     case "rtpopuspay": .opus
     default: .vp8
     }
@@ -328,7 +329,18 @@ extension Codec {
         self = codec
     }
 
-    init(_ codec: VideoCodec) { self = codec == .h264 ? .h264 : .vp8 }
+    init(_ codec: VideoCodec) {
+        switch codec {
+        case .vp8: self = .vp8
+        case .h264: self = .h264
+        case .vp9: self = .vp9
+        }
+    }
 
     var nodeName: String { rawValue.lowercased() }
+}
+
+extension VideoCodec {
+    /// Nil for a codec of audio.
+    init?(_ codec: Codec) { self.init(rawValue: codec.nodeName) }
 }

@@ -52,7 +52,7 @@ final class PublishingStay: Sendable {
         // A publisher has no receivers, and ignores the server's own assignments.
         var options = RoomOptions(receivers: ReceiverPool(initial: 0, maximum: 0, growth: 1))
         options.sound = { _, _ in nil }
-        stay = RoomStay(access, options: options) { event in
+        stay = RoomStay(access, options: options, onNews: { reporter.warn(name, $0) }) { event in
             guard case .ended(_, let error) = event else { return }
             let why = error ?? RoomError(.roomReleased, "The room connection ended.")
             reporter.fail(MediaError(why, node: name), name)
@@ -126,7 +126,8 @@ final class PublishingStay: Sendable {
             reporter.warn(
                 name, "Publishing without \(stream.codec.media.rawValue), because that input ended without a frame.")
         }
-        let published = try await engine.publish(filled.map { Publication($0.track(), extraValue: label) })
+        let published = try await engine.publish(
+            filled.map { Publication($0.track(), StreamAttributes(extraValue: label)) })
         all.keep(filled)
         let dropped = all.drop(unfedOf: filled)
         guard !dropped.isEmpty else { return }

@@ -16,8 +16,10 @@ package struct RelayService: Sendable {
     /// How long credentials last after they were told, in seconds. Half of it passes until new ones follow.
     package static let usualLifetime = 3600
 
-    private let reflectors: [String]
-    private let relays: [String]
+    /// `stun:…`
+    package let reflectors: [String]
+    /// `turn:…` and `turns:…`
+    package let relays: [String]
     private let key: Key?
     private let lifetime: Int
 

@@ -174,6 +174,7 @@ async function toggle(kind, button) {
     const track = own.get(kind);
     if (track) {
         track.enabled = !track.enabled;
+        room?.setActive(kind, track.enabled);
         return draw();
     }
     if (button.disabled) return;
@@ -201,7 +202,7 @@ function ownEntries() {
     return [{
         key: "self", self: true, participant: room.id, track: video ?? null, hidden: video && !video.enabled,
         note: video && !video.enabled ? "Your camera is off" : undefined,
-        badge: audio && !audio.enabled ? "muted" : "", heard: Boolean(audio?.enabled),
+        badge: audio && !audio.enabled ? words.muted() : "", heard: Boolean(audio?.enabled),
     }];
 }
 
@@ -210,17 +211,19 @@ function entries(participant, streams) {
     const sounds = all.filter(({ media }) => media === "audio");
     const heard = sounds.some(({ id }) => room.carriers.has(id));
     const away = sounds.find(({ state }) => state === "waiting");
+    const isMuted = sounds.length > 0 && sounds.every(({ active }) => active === false);
     const common = {
         participant, heard, sounds,
-        ...away ? { badge: words.waiting(away.text), badgeTitle: "" } : sounds.length > 0 && !heard ? {
+        ...isMuted ? { badge: words.muted(), badgeTitle: "" } : away ? { badge: words.waiting(away.text), badgeTitle: "" } : sounds.length > 0 && !heard ? {
             badge: "not heard", badgeTitle: "Four people are heard at once; this one has no place yet.",
         } : {},
     };
     const videos = all.filter(({ media }) => media === "video");
     if (videos.length === 0) return sounds.length > 0 ? [{ key: participant, ...common }] : [];
-    return videos.map(({ id, extraValue, state, text, refused, quality }) => ({
-        ...words.quality(quality), ...common, key: `${participant} ${id}`, stream: id, track: room.track(id), note: refused,
-        waiting: state === "waiting" ? words.waiting(text) : "",
+    return videos.map(({ id, extraValue, active, state, text, refused, quality }) => ({
+        ...words.quality(quality), ...common, key: `${participant} ${id}`, stream: id, track: room.track(id),
+        note: refused ?? (active === false ? words.cameraOff() : undefined), hidden: active === false,
+        waiting: active !== false && state === "waiting" ? words.waiting(text) : "",
         label: extraValue && extraValue !== "camera" ? extraValue.slice(0, 24) : "",
     }));
 }

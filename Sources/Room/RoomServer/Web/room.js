@@ -18,7 +18,10 @@ export class Room {
     /** Called once with a Problem when the call ended by itself. */
     onended = () => {};
 
-    /** Participant id -> Map of stream id -> {id, media, codec, extraValue, state?, text?, refused?}; without ourselves. */
+    /**
+     * Participant id -> Map of stream id -> {id, media, codec, extraValue, active?, state?, text?, refused?}; without
+     * ourselves.
+     */
     participants = new Map();
     /** Stream id -> mid of the receiver that carries it. */
     carriers = new Map();
@@ -159,6 +162,11 @@ export class Room {
         });
     }
 
+    /** Tells the others that a kind is muted, or not any longer. Servers may refuse it, and the kind is muted nevertheless. */
+    setActive(kind, active) {
+        return this.#inTurn(() => this.#up?.setActive(kind, active)).catch(() => {});
+    }
+
     /** Ends what is published of a kind. */
     unpublish(kind) {
         return this.#inTurn(() => this.#up?.unpublish(kind));
@@ -248,10 +256,13 @@ export class Room {
         if (stream.media === "video") this.#subscribe(streams.get(stream.id));
     }
 
-    /** A stream waits for its source, with a text, or is live again. */
-    #changed({ participant, stream, state, text }) {
+    /** A stream waits for its source, with a text, or is live again. Attributes that are missing stay. */
+    #changed({ participant, stream, state, text, active, extraValue }) {
         const known = this.participants.get(participant)?.get(stream);
-        if (known) Object.assign(known, { state, text });
+        if (!known) return;
+        Object.assign(known, { state, text });
+        if (active !== undefined) known.active = active;
+        if (extraValue !== undefined) known.extraValue = extraValue;
     }
 
     /** Why a video arrives worse than its publisher could send it. Without a cause, it does not. */

@@ -12,6 +12,10 @@ const bitrates = [[320 * 240, 300_000], [480 * 360, 600_000], [640 * 480, 1_000_
 const layers = [{ rid: "q", scaleResolutionDownBy: 4 }, { rid: "h", scaleResolutionDownBy: 2 },
     { rid: "f", scaleResolutionDownBy: 1 }];
 const layerCounts = [[960 * 540, 3], [640 * 360, 2], [0, 1]];
+// With VP9, one encoding has the layers instead (SVC), for which the server needs no keyframe to change to a lower one.
+const prefersVP9 = new URLSearchParams(location.search).get("codec")?.toLowerCase() === "vp9";
+// Of VP8's rate, for the same quality.
+const economyOfVP9 = 0.75;
 // A layer that is active needs this much.
 const leastBitrate = 30_000;
 // Of its rate. With less, a layer shows no more than the one below.
@@ -42,6 +46,23 @@ function encodings(track, most = layers.length) {
     if (count === 1) return [{ maxBitrate: bitrate(pixels) }];
     return layers.slice(-count).map((layer) =>
         ({ ...layer, maxBitrate: bitrate(pixels / layer.scaleResolutionDownBy ** 2) }));
+}
+
+/** The codecs of this browser with VP9 first, of the profile that rooms carry. Empty if it has none, or cannot choose. */
+function codecsFromVP9() {
+    if (!prefersVP9 || !RTCRtpTransceiver.prototype.setCodecPreferences) return [];
+    const codecs = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
+    const isVP9 = ({ mimeType, sdpFmtpLine = "" }) =>
+        mimeType.toLowerCase() === "video/vp9" && !/profile-id=[1-9]/.test(sdpFmtpLine);
+    return codecs.some(isVP9) ? [...codecs.filter(isVP9), ...codecs.filter((codec) => !isVP9(codec))] : [];
+}
+
+/** The spatial layers of a track in VP9, each with three temporal ones, in one encoding. */
+function scalableEncoding(track) {
+    const simulcast = encodings(track);
+    const rate = simulcast.reduce((sum, { maxBitrate }) => sum + maxBitrate, 0);
+    const count = simulcast.length;
+    return { maxBitrate: Math.round(rate * economyOfVP9), scalabilityMode: count > 1 ? `L${count}T3_KEY` : "L1T3" };
 }
 
 /** Viewers align sound and picture by the times of their capture. Browsers send them only if asked to. */
@@ -174,8 +195,8 @@ export class DownSession extends Session {
 }
 
 export class UpSession extends Session {
-    /** By kind: {transceiver, stream, wished, count}, with the id of the stream while it is published, and the encodings of its
-     * present track. It may have fewer than the m-line, which keeps those of the first one: `count`. */
+    /** By kind: {transceiver, stream, wished, count, spatialLayers}, with the id of the stream while it is published, and the
+     * encodings of its present track. It may have fewer than the m-line, which keeps those of the first one: `count`. */
     #lines = new Map();
     /** Stream id -> its last {bitsPerSecond, layers}. One may arrive before the answer that names its stream. */
     #limits = new Map();
@@ -238,17 +259,23 @@ export class UpSession extends Session {
         for (const track of tracks) {
             const line = this.#lines.get(track.kind);
             if (!line) {
-                const wished = track.kind === "video" ? encodings(track) : [];
+                const codecs = track.kind === "video" ? codecsFromVP9() : [];
+                const simulcast = track.kind === "video" ? encodings(track) : [];
+                const wished = codecs.length > 0 ? [scalableEncoding(track)] : simulcast;
                 const encoding = wished.length > 0 ? { sendEncodings: wished } : {};
                 const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
+                if (codecs.length > 0) transceiver.setCodecPreferences(codecs);
                 sendCaptureTimes(transceiver);
-                this.#lines.set(track.kind, { transceiver, stream: null, wished, count: wished.length });
+                this.#lines.set(track.kind, {
+                    transceiver, stream: null, wished, count: wished.length,
+                    spatialLayers: codecs.length > 0 ? simulcast.length : undefined,
+                });
                 fresh.push(transceiver);
                 continue;
             }
             await line.transceiver.sender.replaceTrack(track);
             if (track.kind === "video") {
-                line.wished = encodings(track, line.count);
+                line.wished = line.spatialLayers ? [scalableEncoding(track)] : encodings(track, line.count);
                 await this.#applyLimit(line);
             }
             if (line.stream !== null) continue;
@@ -260,8 +287,9 @@ export class UpSession extends Session {
         const published = await this.signalling.request({
             type: "publish",
             sdp: this.#offer,
-            streams: fresh.map(({ mid, sender }) => ({
-                mid, extraValue: sender.track.kind === "video" ? "camera" : "microphone",
+            streams: fresh.map(({ mid, sender: { track } }) => ({
+                mid, extraValue: track.kind === "video" ? "camera" : "microphone", ...track.enabled ? {} : { active: false },
+                spatialLayers: this.#lines.get(track.kind).spatialLayers,
             })),
         });
         await this.remote({ type: "answer", sdp: published.sdp });
@@ -269,6 +297,12 @@ export class UpSession extends Session {
             line.stream = published.streams.find(({ mid }) => mid === line.transceiver.mid)?.stream ?? line.stream;
             await this.#applyLimit(line);
         }
+    }
+
+    /** Tells the others whether a kind is on. It has been muted or not already, also with a server that does not know this. */
+    async setActive(kind, active) {
+        const stream = this.#lines.get(kind)?.stream ?? null;
+        if (stream !== null) await this.signalling.request({ type: "setStream", stream, active });
     }
 
     /** Offers again with other ICE credentials. */

@@ -53,6 +53,8 @@ export const words = {
         new Problem("browser.insecure", `Browsers hide camera and microphone from pages that come over plain HTTP from `
             + `another machine, as this one does from ${location.host}. You can watch and listen. To be seen, open the `
             + "page on the server's own machine (http://localhost…), or put HTTPS in front of the server."),
+    muted: () => "muted",
+    cameraOff: () => "Their camera is off",
     waiting: (text) => text ? `${text}, waiting` : "Waiting for the source",
     /** The badge of a video that arrives worse than it could, and what more there is to say. A small tile wants no more. */
     quality: (quality) => {

@@ -231,7 +231,7 @@ final class Pipe: TurnMember {
     func addStream(_ info: StreamInfo, of guest: Int) -> PublishedStream? {
         guard incomingStreams[info.id] == nil, let codec = Codec(rawValue: info.codec) else { return nil }
         let sources = (0..<max(1, info.layers)).map {
-            PipeSource(pipe: self, layer: StreamLayerID(stream: info.id, layer: $0))
+            PipeSource(pipe: self, layer: StreamLayerID(stream: info.id, layer: info.isScalable ? 0 : $0))
         }
         let stream = PublishedStream(
             info, codec: codec, participant: guests[guest].info.id, loop: loop, sources: sources)

@@ -91,7 +91,7 @@ enum PipeMessage: Sendable {
     case left(String)
     case published(StreamInfo, by: String)
     case unpublished([Int], by: String)
-    case changed(Int, StreamState, by: String)
+    case changed(Int, StreamChange, by: String)
     /// Why its publisher sends a stream worse than it could. Nil if it does not any longer.
     case reduced(Int, StreamQuality.Reason?, by: String)
     /// The sender has a consumer for a layer of a stream of the receiver.

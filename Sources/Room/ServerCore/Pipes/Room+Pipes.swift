@@ -64,13 +64,13 @@ extension Room {
             pipe.guests[index].info.streams.removeAll { ids.contains($0.id) }
             announceEnd(of: ended, by: id)
             pipe.remove(ended)
-        case .changed(let stream, let state, let id):
+        case .changed(let stream, let change, let id):
             guard let index = pipe.guests.firstIndex(where: { $0.info.id == id }),
                 let place = pipe.guests[index].info.streams.firstIndex(where: { $0.id == stream }),
                 let stream = pipe.guests[index].streams.first(where: { $0.info.id == stream })
             else { return }
-            pipe.guests[index].info.streams[place].state = state
-            announceChange(of: stream, to: state, by: id)
+            pipe.guests[index].info.streams[place].apply(change)
+            announce(change, of: stream, by: id)
         case .reduced(let stream, let reason, let id):
             guard let index = pipe.guests.firstIndex(where: { $0.info.id == id }),
                 let place = pipe.guests[index].info.streams.firstIndex(where: { $0.id == stream }),

@@ -1,5 +1,5 @@
 /// STUN and TURN servers with one user and password, as `RTCIceServer` of browsers. (Linux)
-public struct IceServer: Sendable, Hashable {
+public struct IceServer: Sendable, Hashable, Codable {
     /// `stun:HOST:PORT`, `turn:HOST:PORT?transport=udp`, `turn:HOST:PORT?transport=tcp` or `turns:HOST:PORT`.
     public var urls: [String]
     public var username: String
@@ -14,6 +14,21 @@ public struct IceServer: Sendable, Hashable {
         self.username = username
         self.credential = credential
         self.certificateAuthorities = certificateAuthorities
+    }
+
+    /// - Parameter name: the `username`.
+    public init(urls: [String], name: String, credential: String) {
+        self.init(urls: urls, username: name, credential: credential)
+    }
+
+    /// Reads an `RTCIceServer`, whose members are optional except `urls`.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            urls: try members.decode([String].self, forKey: .urls),
+            username: try members.decodeIfPresent(String.self, forKey: .username) ?? "",
+            credential: try members.decodeIfPresent(String.self, forKey: .credential) ?? "",
+            certificateAuthorities: try members.decodeIfPresent(String.self, forKey: .certificateAuthorities))
     }
 }
 

@@ -7,10 +7,11 @@ public protocol LocalAudio: AnyObject, Sendable {
     var id: Int { get }
     /// The local participant's id in that room. Empty before it is published.
     var owner: String { get }
-    /// Whether the audio is captured. False frees the microphone, and the other participants see that the audio waits.
+    /// Whether the audio is captured. False frees the microphone, and the other participants see that it is off.
     var active: Bool { get set }
-    /// Free text that all participants see.
-    var extraValue: String { get }
+    /// Free text of at most 1024 bytes that all participants see. It may change at any time: the others get
+    /// `onRemoteAudioStateChanged`. An `onError` reports that a room does not take it.
+    var extraValue: String { get set }
     /// Whether the audio is that of its microphone. The other participants see the same. (Linux)
     var state: StreamState { get }
 }
@@ -22,6 +23,8 @@ extension LocalAudio {
 
     public func getExtraValue() -> String { extraValue }
 
+    public func setExtraValue(_ value: String) { extraValue = value }
+
     /// `.live`, for types of applications, such as doubles in tests.
     public var state: StreamState { .live }
 }
@@ -29,10 +32,11 @@ extension LocalAudio {
 final class LocalAudioStream: LocalAudio {
     private let identities = StreamIdentities()
     private let capture: LocalCapture
-    let extraValue: String
+    let settings: StreamSettings
 
     init(extraValue: String, capture: LocalCapture) {
-        self.extraValue = extraValue
+        settings = StreamSettings(
+            StreamAttributes(extraValue: extraValue, isActive: capture.requested.isAudioActive))
         self.capture = capture
     }
 
@@ -42,7 +46,19 @@ final class LocalAudioStream: LocalAudio {
 
     var active: Bool {
         get { capture.requested.isAudioActive }
-        set { capture.changeLater { $0.isAudioActive = newValue } }
+        set {
+            settings.change(StreamChange(isActive: newValue))
+            capture.changeLater {
+                $0.isAudioActive = newValue
+            } failed: { [settings, weak capture] in
+                if let capture { settings.change(StreamChange(isActive: capture.requested.isAudioActive)) }
+            }
+        }
+    }
+
+    var extraValue: String {
+        get { settings.attributes.extraValue }
+        set { settings.change(StreamChange(extraValue: newValue)) }
     }
 
     func published(id: Int, owner: String) { identities.add(id, owner) }

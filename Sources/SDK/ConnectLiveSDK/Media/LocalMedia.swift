@@ -6,7 +6,8 @@
 public protocol LocalMedia: AnyObject, Sendable {
     var video: any LocalVideo { get }
     var audio: any LocalAudio { get }
-    /// The camera's place: `.front` or `.back` if the camera was chosen by that name.
+    /// The camera's place: that of `LocalMediaOptions.position` or of the last switch. `.unspecified` if the camera was chosen
+    /// by another name.
     var position: CameraPosition { get }
     /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }
@@ -36,6 +37,10 @@ public protocol LocalMedia: AnyObject, Sendable {
 }
 
 extension LocalMedia {
+    /// Stops capturing, and returns before the devices are free.
+    @available(*, deprecated, message: "Use await stop(), or stop(completion:).")
+    public func stop() { stop {} }
+
     /// Shows the frames in the view, like `video.attach(view)`.
     public func attach(_ view: UIRenderView) { video.attach(view) }
 

@@ -1,3 +1,4 @@
+internal import Foundation
 public import MediaGraph
 internal import RoomClient
 
@@ -7,8 +8,6 @@ public enum CapturerType: Sendable, Hashable {
     case camera
     /// A media file with its own audio, size and frame rate: `LocalMediaOptions.fileName`.
     case file
-    /// Moving bars with a bar-coded frame number, and a synchronous tone. (Linux)
-    case testPattern
 }
 
 /// The audio source for a camera. (Linux)
@@ -21,12 +20,31 @@ public enum MicrophoneType: Sendable, Hashable {
 }
 
 /// The place of a camera, as far as it has a name: `front` and `back` are names that the user gives to cameras with
-/// `connectlive devices bind`.
-public enum CameraPosition: String, Sendable, Hashable {
-    case front
-    case back
+/// `connectlive devices bind`. The raw values are those of `AVCaptureDevice.Position`.
+public enum CameraPosition: Int, Sendable, Hashable {
     /// A camera that is named otherwise.
-    case unspecified
+    case unspecified = 0
+    case back = 1
+    case front = 2
+
+    /// The name to bind a camera to: `front` or `back`. Empty for `unspecified`. (Linux)
+    public var name: String {
+        switch self {
+        case .unspecified: ""
+        case .back: "back"
+        case .front: "front"
+        }
+    }
+
+    /// `unspecified` for the name of another camera.
+    init(named name: String?) {
+        self =
+            switch name {
+            case "front": .front
+            case "back": .back
+            default: .unspecified
+            }
+    }
 }
 
 /// The media that a participant publishes. Part of a `Config`.
@@ -39,15 +57,23 @@ public struct LocalMediaOptions: Sendable {
 
     init(_ request: MediaRequest? = nil) {
         self.request = request ?? MediaRequest(source: .camera)
-        if request == nil { self.request.file = "sample.mov" }
+        guard request == nil else { return }
+        self.request.file = "sample.mov"
+        self.request.fileFolders = Self.bundleFolders
+        self.request.position = CameraPosition.front.name
     }
 
+    /// The folders of the files that come with the application.
+    private static var bundleFolders: [String] {
+        [Bundle.main.resourcePath, Bundle.main.executableURL?.deletingLastPathComponent().path].compactMap(\.self)
+    }
+
+    /// A camera by default. `.file` for the test pattern, which setting a source ends.
     public var source: CapturerType {
         get {
             switch request.source {
             case .camera: .camera
-            case .file: .file
-            case .testPattern: .testPattern
+            case .file, .testPattern: .file
             }
         }
         set {
@@ -55,8 +81,20 @@ public struct LocalMediaOptions: Sendable {
                 switch newValue {
                 case .camera: .camera
                 case .file: .file
-                case .testPattern: .testPattern
                 }
+        }
+    }
+
+    /// Whether to publish moving bars with a bar-coded frame number, and a synchronous tone, instead of `source`. Setting it to
+    /// false chooses the camera. False by default. (Linux)
+    public var usesTestPattern: Bool {
+        get { request.source == .testPattern }
+        set {
+            if newValue {
+                request.source = .testPattern
+            } else if request.source == .testPattern {
+                request.source = .camera
+            }
         }
     }
 
@@ -72,6 +110,29 @@ public struct LocalMediaOptions: Sendable {
         set { request.hasVideo = newValue }
     }
 
+    /// Whether the video is active when the media is created: see `LocalVideo.active`. True by default.
+    public var video: Bool {
+        get { request.isVideoActive }
+        set { request.isVideoActive = newValue }
+    }
+
+    /// Whether the audio is active when the media is created: see `LocalAudio.active`. True by default.
+    public var audio: Bool {
+        get { request.isAudioActive }
+        set { request.isAudioActive = newValue }
+    }
+
+    /// The camera that the user has bound to the name `front` or `back` with `connectlive devices bind`. Without such a camera,
+    /// and for `.unspecified`, the first camera. `.front` by default. A `cameraDevice` with another name, and the environment
+    /// variable CONNECTLIVE_CAMERA, count more. `LocalMedia.switchCamera` fails where this takes the first camera.
+    public var position: CameraPosition {
+        get { CameraPosition(named: request.camera ?? request.position) }
+        set {
+            request.position = newValue == .unspecified ? nil : newValue.name
+            if CameraPosition(named: request.camera) != .unspecified { request.camera = nil }
+        }
+    }
+
     /// Whether to mirror a camera's frames, for everybody. True by default. Mirrored frames are decoded and encoded: set it
     /// to false, so that H.264 of the camera can pass through.
     public var isMirror: Bool {
@@ -79,7 +140,8 @@ public struct LocalMediaOptions: Sendable {
         set { request.isMirrored = newValue }
     }
 
-    /// The file to publish: an absolute path, or one relative to the current folder. `sample.mov` by default.
+    /// The file to publish: an absolute path, or a name to look for in the current folder, then in the resources of the
+    /// application (`Bundle.main`), then in the folder of the program. `sample.mov` by default.
     public var fileName: String {
         get { request.file }
         set { request.file = newValue }
@@ -97,7 +159,7 @@ public struct LocalMediaOptions: Sendable {
         set { request.height = newValue }
     }
 
-    /// Frames per second. 20 by default. A rate that is set is also the highest one; H.264 of a camera with a higher rate then
+    /// Frames per second. 20 by default. More than 30 is taken if the camera has it. A rate that is set is also the highest one; H.264 of a camera with a higher rate then
     /// does not pass through.
     public var videoFPS: Int {
         get { Int(request.framesPerSecond ?? 20) }
@@ -105,7 +167,7 @@ public struct LocalMediaOptions: Sendable {
     }
 
     /// The camera: a name of `connectlive devices`, such as `serial:7C3F` or `front`, or a path such as `/dev/video0`. Nil
-    /// means the first camera. (Linux)
+    /// means that of `position`. (Linux)
     public var cameraDevice: String? {
         get { request.camera }
         set { request.camera = newValue }
@@ -170,7 +232,7 @@ public struct LocalMediaOptions: Sendable {
         set { request.isLooping = newValue }
     }
 
-    /// VP8, or H.264 constrained baseline. Nil, the default, means the one that costs least: H.264 that the camera delivers
+    /// VP8, VP9, or H.264 constrained baseline. Nil, the default, means the one that costs least: H.264 that the camera delivers
     /// passes through, everything else becomes H.264 if hardware encodes it, or else VP8. It does not pass with `isMirror`,
     /// `failoverCamera` or `videoBitrate`, nor in another size than `videoWidth` and `videoHeight`. While a room has the video,
     /// it keeps its codec, and a request for another one throws. (Linux)
@@ -212,5 +274,17 @@ extension LocalMediaOptions {
             videoExtraValue = newValue
             audioExtraValue = newValue
         }
+    }
+
+    @available(*, deprecated, renamed: "videoWidth")
+    public var cameraCapturewWidth: Int {
+        get { videoWidth }
+        set { videoWidth = newValue }
+    }
+
+    @available(*, deprecated, renamed: "videoHeight")
+    public var cameraCaptureHeight: Int {
+        get { videoHeight }
+        set { videoHeight = newValue }
     }
 }

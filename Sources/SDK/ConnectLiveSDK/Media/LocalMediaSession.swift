@@ -9,12 +9,33 @@ final class LocalMediaSession: LocalMedia {
     var video: any LocalVideo { localVideo }
     var audio: any LocalAudio { localAudio }
     var isMirror: Bool { capture.requested.isMirrored }
-    var position: CameraPosition { capture.requested.camera.flatMap(CameraPosition.init) ?? .unspecified }
+    var position: CameraPosition { LocalMediaOptions(capture.requested).position }
 
     init(_ options: LocalMediaOptions) {
         capture = LocalCapture(options.request)
         localVideo = LocalVideoStream(extraValue: options.videoExtraValue, capture: capture)
         localAudio = LocalAudioStream(extraValue: options.audioExtraValue, capture: capture)
+    }
+
+    struct Attributes {
+        var (video, audio) = (StreamAttributes(), StreamAttributes())
+    }
+
+    var attributes: Attributes {
+        Attributes(video: localVideo.settings.attributes, audio: localAudio.settings.attributes)
+    }
+
+    /// See `StreamSettings.observe`.
+    func observeSettings(
+        as room: AnyObject, changed: @escaping @Sendable () -> Void, refused: @escaping @Sendable (RoomError) -> Void
+    ) {
+        for settings in [localVideo.settings, localAudio.settings] {
+            settings.observe(as: room, changed: changed, refused: refused)
+        }
+    }
+
+    func stopObservingSettings(as room: AnyObject) {
+        for settings in [localVideo.settings, localAudio.settings] { settings.stopObserving(as: room) }
     }
 
     deinit {
@@ -39,7 +60,8 @@ final class LocalMediaSession: LocalMedia {
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws {
         try await update { options in
             options.source = .camera
-            options.cameraDevice = position == .unspecified ? nil : position.rawValue
+            options.position = position
+            options.cameraDevice = position == .unspecified ? nil : position.name
             options.isMirror = isMirror
         }
     }

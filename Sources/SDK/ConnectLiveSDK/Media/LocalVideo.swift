@@ -7,11 +7,15 @@ public protocol LocalVideo: AnyObject, Sendable {
     var id: Int { get }
     /// The local participant's id in that room. Empty before it is published.
     var owner: String { get }
-    /// Whether the video is captured. False frees the camera, and the other participants see that the video waits. A failure
+    /// Whether the video is captured. False frees the camera, and the other participants see that it is off. A failure
     /// to open the camera again is an `onError`.
     var active: Bool { get set }
-    /// Free text that all participants see.
-    var extraValue: String { get }
+    /// Free text of at most 1024 bytes that all participants see. It may change at any time: the others get
+    /// `onRemoteVideoStateChanged`. An `onError` reports that a room does not take it.
+    var extraValue: String { get set }
+    /// The place of the video in a composed recording: a weight from 0 to 9, a space, and `crop`, `fit` or `stretch`. `0 crop` by
+    /// default. It may change at any time, like `extraValue`.
+    var sort: String { get set }
     /// The id of the first attached view. Empty without one.
     var viewId: String { get }
     /// Whether the video shows its camera. The other participants see the same. (Linux)
@@ -31,6 +35,18 @@ extension LocalVideo {
 
     public func getExtraValue() -> String { extraValue }
 
+    public func setExtraValue(_ value: String) { extraValue = value }
+
+    /// Sets `sort`. Another weight than 0 to 9, or another mode than `crop`, `fit` and `stretch`, changes nothing, and an
+    /// `onError` with 2021 of each room that has the media reports it.
+    public func setSort(weight: Int, mode: String) {
+        if let stream = self as? LocalVideoStream { return stream.settings.setSort(weight: weight, mode: mode) }
+        if Sort.weights.contains(weight), Sort.modes.contains(mode) { sort = "\(weight) \(mode)" }
+    }
+
+    /// The weight and the mode of `sort`. 0 and `crop` if it has another form.
+    public func getSort() -> (Int, String) { Sort.parse(sort) }
+
     /// `.live`, for types of applications, such as doubles in tests.
     public var state: StreamState { .live }
 }
@@ -39,10 +55,11 @@ final class LocalVideoStream: LocalVideo {
     private let identities = StreamIdentities()
     private let outlet: VideoOutlet
     private let capture: LocalCapture
-    let extraValue: String
+    let settings: StreamSettings
 
     init(extraValue: String, capture: LocalCapture) {
-        self.extraValue = extraValue
+        settings = StreamSettings(
+            StreamAttributes(extraValue: extraValue, isActive: capture.requested.isVideoActive))
         self.capture = capture
         outlet = VideoOutlet(fanout: capture.preview)
     }
@@ -54,7 +71,24 @@ final class LocalVideoStream: LocalVideo {
 
     var active: Bool {
         get { capture.requested.isVideoActive }
-        set { capture.changeLater { $0.isVideoActive = newValue } }
+        set {
+            settings.change(StreamChange(isActive: newValue))
+            capture.changeLater {
+                $0.isVideoActive = newValue
+            } failed: { [settings, weak capture] in
+                if let capture { settings.change(StreamChange(isActive: capture.requested.isVideoActive)) }
+            }
+        }
+    }
+
+    var extraValue: String {
+        get { settings.attributes.extraValue }
+        set { settings.change(StreamChange(extraValue: newValue)) }
+    }
+
+    var sort: String {
+        get { settings.attributes.sort }
+        set { settings.change(StreamChange(sort: newValue)) }
     }
 
     func attach(_ view: UIRenderView) { outlet.attach(view) }

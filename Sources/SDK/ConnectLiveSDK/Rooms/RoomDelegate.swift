@@ -43,14 +43,18 @@ public protocol RoomDelegate: AnyObject {
     func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
     /// A video ended, and its subscription with it.
     func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
-    /// The `state` of a video has changed: it waits for its source, or shows it again.
+    /// The `state` of a video has changed: it waits for its source, or shows it again. (Linux)
     func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+    /// `active`, `extraValue` or `sort` of a video has changed: its publisher turned it off or on, or set another value.
+    func onRemoteVideoStateChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
     /// The `limitation` of a subscribed video has changed.
     func onRemoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
     func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-    /// The `state` of audio has changed.
+    /// The `state` of audio has changed. (Linux)
     func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    /// `active` or `extraValue` of audio has changed.
+    func onRemoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     /// The audio has one of the four slots, so it is heard.
     func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
@@ -70,10 +74,12 @@ extension RoomDelegate {
     public func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
     public func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
     public func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    public func onRemoteVideoStateChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
     public func onRemoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
     public func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    public func onRemoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
 }

@@ -12,7 +12,7 @@ extension RoomSession {
         case .participantLeft(let info): left(info)
         case .streamPublished(let participant, let info): published(info, by: participant)
         case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
-        case .streamChanged(let participant, let info): changed(info, of: participant)
+        case .streamChanged(let participant, let info, let change): changed(change, of: info.id, by: participant)
         case .qualityChanged(let participant, let stream, let limitation):
             let limitation = limitation.map { VideoLimitation($0) }
             tell { [remotes] delegate in
@@ -117,17 +117,34 @@ extension RoomSession {
         }
     }
 
-    private func changed(_ info: StreamInfo, of id: String) {
-        let state = StreamState(info.state)
-        tell { [remotes] delegate in
+    private func changed(_ change: StreamChange, of stream: Int, by id: String) {
+        if let state = change.state {
+            tell { [remotes] delegate in
+                guard let participant = remotes[id] else { return }
+                switch participant[stream] {
+                case .video(let video):
+                    video.apply(StreamChange(state: state))
+                    delegate?.onRemoteVideoChanged(remoteParticipant: participant, remoteVideo: video)
+                case .audio(let audio):
+                    audio.apply(StreamChange(state: state))
+                    delegate?.onRemoteAudioChanged(remoteParticipant: participant, remoteAudio: audio)
+                case nil: break
+                }
+            }
+        }
+        var attributes = change
+        // The streams of the SDK have no member for the second one.
+        (attributes.state, attributes.isAlwaysOn) = (nil, nil)
+        guard !attributes.isEmpty else { return }
+        tell { [remotes, attributes] delegate in
             guard let participant = remotes[id] else { return }
-            switch participant[info.id] {
+            switch participant[stream] {
             case .video(let video):
-                video.set(state)
-                delegate?.onRemoteVideoChanged(remoteParticipant: participant, remoteVideo: video)
+                video.apply(attributes)
+                delegate?.onRemoteVideoStateChanged(remoteParticipant: participant, remoteVideo: video)
             case .audio(let audio):
-                audio.set(state)
-                delegate?.onRemoteAudioChanged(remoteParticipant: participant, remoteAudio: audio)
+                audio.apply(attributes)
+                delegate?.onRemoteAudioStateChanged(remoteParticipant: participant, remoteAudio: audio)
             case nil: break
             }
         }

@@ -17,6 +17,8 @@ extension RoomSession {
 
         var media: LocalMediaSession
         var phase: Phase
+        /// The attributes that the server was told last.
+        var told = LocalMediaSession.Attributes()
     }
 
     func publish(_ media: (any LocalMedia)?) throws {
@@ -53,11 +55,18 @@ extension RoomSession {
 
     func publishNow(_ media: LocalMediaSession) {
         let link = link
+        media.observeSettings(
+            as: self, changed: { [weak self, weak media] in if let media { self?.tellAttributes(of: media) } },
+            refused: { [weak self] error in self?.problem(error) })
+        let attributes = media.attributes
+        state.withLock { state in
+            guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return }
+            state.publications[index].told = attributes
+        }
         Task { [weak self] in
             do throws(RoomError) {
                 let streams = try await link.publish(
-                    media.capture, videoExtraValue: media.localVideo.extraValue,
-                    audioExtraValue: media.localAudio.extraValue,
+                    media.capture, video: attributes.video, audio: attributes.audio,
                     isWanted: { [weak self] in self?.isPublishing(media) ?? false })
                 self?.published(media, as: streams)
             } catch {
@@ -74,18 +83,9 @@ extension RoomSession {
 
     private func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
         // The room may have ended meanwhile.
-        guard let phase = phase(of: media) else { return }
+        guard phase(of: media) != nil else { return }
         own.published(media, as: streams)
-        defer {
-            // Or during this function.
-            if self.phase(of: media) == nil, status != .connected { leave(media) }
-        }
-        if phase == .publishing {
-            tell { $0?.onLocalMediaPublished(localMedia: media) }
-            media.capture.observe(
-                as: self, failed: { [weak self] error in self?.problem(error) },
-                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
-        }
+        var hasOverflowed = false
         let isWanted = state.withLock { state -> Bool? in
             guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
             guard state.publications[index].phase == .publishing else {
@@ -93,9 +93,42 @@ extension RoomSession {
                 return false
             }
             state.publications[index].phase = .published(streams)
+            // Queued under the lock: the delegate can unpublish, and no event about the end of the media comes first.
+            hasOverflowed = !delegate.tell { $0?.onLocalMediaPublished(localMedia: media) }
             return true
         }
-        if isWanted == false { unpublishNow(media, streams) }
+        switch isWanted {
+        case false?: unpublishNow(Publication(media: media, phase: .published(streams)), streams)
+        case true?:
+            media.capture.observe(
+                as: self, failed: { [weak self] error in self?.problem(error) },
+                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
+            tellAttributes(of: media)
+            if hasOverflowed { overflowed() }
+        case nil: break
+        }
+        // Unpublished during this function, or the room has ended.
+        if phase(of: media) == nil {
+            media.capture.stopObserving(as: self)
+            if status != .connected { leave(media) }
+        }
+    }
+
+    /// Tells the server the attributes that have changed since it was told.
+    private func tellAttributes(of media: LocalMediaSession) {
+        let link = link
+        // Under the lock, so that the newest ones are told last.
+        state.withLock { state in
+            guard let index = state.publications.firstIndex(where: { $0.media === media }),
+                case .published(let streams) = state.publications[index].phase
+            else { return }
+            let (now, told) = (media.attributes, state.publications[index].told)
+            state.publications[index].told = now
+            for stream in streams {
+                let change = stream.isVideo ? now.video.change(from: told.video) : now.audio.change(from: told.audio)
+                if !change.isEmpty { link.setStream(stream.id, change) }
+            }
+        }
     }
 
     private func changed(_ kind: StreamMedia, of media: LocalMediaSession?, _ event: MediaEvent) {
@@ -132,7 +165,7 @@ extension RoomSession {
         switch found?.phase {
         case .waiting:
             tell { $0?.onLocalMediaUnpublished(localMedia: media) }
-        case .published(let streams): if let found { unpublishNow(found.media, streams) }
+        case .published(let streams): if let found { unpublishNow(found, streams) }
         // It ends when the server has replied, or before it is announced.
         case .publishing: break
         case .cancelled, nil:
@@ -141,34 +174,35 @@ extension RoomSession {
     }
 
     /// Ends the streams of media that is not in the list any longer.
-    private func unpublishNow(_ media: LocalMediaSession, _ streams: [PublishedStream]) {
+    private func unpublishNow(_ publication: Publication, _ streams: [PublishedStream]) {
         let link = link
         link.unpublish(streams.map(\.id)) { [weak self] result in
             guard case .failure(let error) = result else {
-                self?.unpublished(media)
+                self?.unpublished(publication.media)
                 return
             }
             // After the end of the room, if that is the cause.
             link.afterEvents { [weak self] in
-                guard let self, keep(media, streams) else { return }
+                guard let self, keep(publication) else { return }
                 problem(error)
+                tellAttributes(of: publication.media)
             }
         }
     }
 
     private func unpublished(_ media: LocalMediaSession) {
         own.unpublished(media)
-        media.capture.stopObserving(as: self)
+        stopObserving(media)
         tell { $0?.onLocalMediaUnpublished(localMedia: media) }
     }
 
     /// Keeps media that could not be unpublished. Returns false if the room has ended.
-    private func keep(_ media: LocalMediaSession, _ streams: [PublishedStream]) -> Bool {
+    private func keep(_ publication: Publication) -> Bool {
         state.withLock { state in
             guard state.status == .connected else { return false }
             // It may be published again already.
-            guard !state.publications.contains(where: { $0.media === media }) else { return true }
-            state.publications.append(Publication(media: media, phase: .published(streams)))
+            guard !state.publications.contains(where: { $0.media === publication.media }) else { return true }
+            state.publications.append(publication)
             return true
         }
     }
@@ -183,11 +217,17 @@ extension RoomSession {
     }
 
     private func leave(_ media: LocalMediaSession) {
-        media.capture.stopObserving(as: self)
+        stopObserving(media)
         media.forget(own.id)
     }
 
+    private func stopObserving(_ media: LocalMediaSession) {
+        media.capture.stopObserving(as: self)
+        media.stopObservingSettings(as: self)
+    }
+
     private func forget(_ media: LocalMediaSession) {
+        stopObserving(media)
         state.withLock { $0.publications.removeAll { $0.media === media } }
     }
 

@@ -109,7 +109,11 @@ final class RoomSession: Room {
     ///
     /// - Parameter event: called on the callback queue. The delegate is nil if the application has released it
     func tell(_ event: @escaping @Sendable ((any RoomDelegate)?) -> Void) {
-        guard !delegate.tell(event) else { return }
+        if !delegate.tell(event) { overflowed() }
+    }
+
+    /// Ends the room because its delegate does not keep up.
+    func overflowed() {
         link.disconnect()
         end(
             .disconnected,

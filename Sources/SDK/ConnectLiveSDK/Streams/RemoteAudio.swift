@@ -8,6 +8,8 @@ public protocol RemoteAudio: AnyObject, Sendable {
     var id: Int { get }
     /// The participant's id.
     var owner: String { get }
+    /// Whether the publisher has the audio on. Changes with `onRemoteAudioStateChanged`, as does `extraValue`.
+    var active: Bool { get }
     /// The publisher's free text.
     var extraValue: String { get }
     /// Whether the audio is that of its source. Changes with `onRemoteAudioChanged`. (Linux)
@@ -17,6 +19,8 @@ public protocol RemoteAudio: AnyObject, Sendable {
 extension RemoteAudio {
     public func getExtraValue() -> String { extraValue }
 
+    public func isEnabled() -> Bool { active }
+
     /// `.live`, for types of applications, such as doubles in tests.
     public var state: StreamState { .live }
 }
@@ -24,17 +28,17 @@ extension RemoteAudio {
 final class RemoteAudioStream: RemoteAudio {
     let id: Int
     let owner: String
-    let extraValue: String
-    private let currentState: Mutex<StreamState>
+    private let published: Mutex<StreamInfo>
 
     init(_ info: StreamInfo, owner: String) {
         id = info.id
-        extraValue = info.extraValue
-        currentState = Mutex(StreamState(info.state))
+        published = Mutex(info)
         self.owner = owner
     }
 
-    var state: StreamState { currentState.withLock { $0 } }
+    var active: Bool { published.withLock { $0.attributes.isActive } }
+    var extraValue: String { published.withLock { $0.attributes.extraValue } }
+    var state: StreamState { StreamState(published.withLock { $0.state }) }
 
-    func set(_ state: StreamState) { currentState.withLock { $0 = state } }
+    func apply(_ change: StreamChange) { published.withLock { $0.apply(change) } }
 }

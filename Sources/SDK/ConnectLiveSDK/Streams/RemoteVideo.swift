@@ -20,8 +20,12 @@ public protocol RemoteVideo: AnyObject, Sendable {
     var id: Int { get }
     /// The participant's id.
     var owner: String { get }
+    /// Whether the publisher has the video on. Changes with `onRemoteVideoStateChanged`, as do `extraValue` and `sort`.
+    var active: Bool { get }
     /// The publisher's free text.
     var extraValue: String { get }
+    /// The place of the video in a composed recording, as in `LocalVideo.sort`.
+    var sort: String { get }
     /// The id of the first attached view. Empty without one.
     var viewId: String { get }
     var isSubscribed: Bool { get }
@@ -45,6 +49,11 @@ public protocol RemoteVideo: AnyObject, Sendable {
 extension RemoteVideo {
     public func getExtraValue() -> String { extraValue }
 
+    public func isEnabled() -> Bool { active }
+
+    /// The weight and the mode of `sort`. 0 and `crop` if it has another form.
+    public func getSort() -> (Int, String) { Sort.parse(sort) }
+
     /// `.live`, for types of applications, such as doubles in tests.
     public var state: StreamState { .live }
 
@@ -55,33 +64,34 @@ extension RemoteVideo {
 final class RemoteVideoStream: RemoteVideo {
     let id: Int
     let owner: String
-    let extraValue: String
     private let subscribed = Mutex(false)
     /// The profile, and the way to tell the server another one while the video is subscribed.
     private let profile = Mutex<(type: VideoProfileType, tell: (@Sendable (StreamView) -> Void)?)>((.empty, nil))
-    private let currentState: Mutex<StreamState>
+    private let published: Mutex<StreamInfo>
     private let currentLimitation = Mutex<VideoLimitation?>(nil)
     let outlet = VideoOutlet(fanout: FrameFanout())
 
     init(_ info: StreamInfo, owner: String) {
         id = info.id
-        extraValue = info.extraValue
-        currentState = Mutex(StreamState(info.state))
+        published = Mutex(info)
         self.owner = owner
     }
 
     var viewId: String { outlet.viewIDs.first ?? "" }
-    var state: StreamState { currentState.withLock { $0 } }
+    var active: Bool { published.withLock { $0.attributes.isActive } }
+    var extraValue: String { published.withLock { $0.attributes.extraValue } }
+    var sort: String { published.withLock { $0.attributes.sort } }
+    var state: StreamState { StreamState(published.withLock { $0.state }) }
     var limitation: VideoLimitation? { currentLimitation.withLock { $0 } }
     var isSubscribed: Bool { subscribed.withLock { $0 } }
 
-    func set(_ state: StreamState) { currentState.withLock { $0 = state } }
+    func apply(_ change: StreamChange) { published.withLock { $0.apply(change) } }
 
     func set(_ limitation: VideoLimitation?) { currentLimitation.withLock { $0 = limitation } }
 
     func setSubscribed(_ value: Bool) {
         subscribed.withLock { $0 = value }
-        if !value { set(nil as VideoLimitation?) }
+        if !value { set(nil) }
     }
 
     // MARK: - The view that the server knows

@@ -68,43 +68,6 @@ public struct VP8PayloadDescriptor: Sendable, Equatable {
     }
 }
 
-/// New values for the picture id and TL0PICIDX of a VP8 payload, with their offsets. They let switched streams continue
-/// without a jump.
-public struct VP8Rewrite: Sendable, Equatable {
-    /// Offset from the start of the payload.
-    public var pictureIDOffset: UInt8?
-    public var isLongPictureID: Bool
-    public var pictureID: UInt16
-    public var tl0Offset: UInt8?
-    public var tl0PictureIndex: UInt8
-
-    /// Keeps the sizes of the descriptor's fields: an id of 15 bits keeps 15 bits, one of 7 keeps 7. Omits missing
-    /// fields.
-    public init(_ descriptor: VP8PayloadDescriptor, pictureID: UInt16, tl0PictureIndex: UInt8) {
-        // A descriptor has at most six bytes.
-        pictureIDOffset = descriptor.pictureIDOffset.map { UInt8($0) }
-        isLongPictureID = descriptor.isLongPictureID
-        self.pictureID = pictureID
-        tl0Offset = descriptor.tl0Offset.map { UInt8($0) }
-        self.tl0PictureIndex = tl0PictureIndex
-    }
-
-    /// Writes the values into a packet at its payload's range. Ignores offsets beyond it.
-    public func apply(to packet: inout PacketBuffer, payload: Range<Int>) {
-        if let pictureIDOffset {
-            let at = payload.lowerBound + Int(pictureIDOffset)
-            if isLongPictureID, at + 1 < payload.upperBound {
-                packet.setUInt16(pictureID | 0x8000, at: at)
-            } else if !isLongPictureID, at < payload.upperBound {
-                packet.bytes[at] = UInt8(pictureID & 0x7f)
-            }
-        }
-        if let tl0Offset, payload.lowerBound + Int(tl0Offset) < payload.upperBound {
-            packet.bytes[payload.lowerBound + Int(tl0Offset)] = tl0PictureIndex
-        }
-    }
-}
-
 /// The picture ids of a stream, counted by its sender. Each payloader begins with an id of its own, and receivers take a
 /// jump for loss, so a stream that outlives its encoders needs this (RFC 7741, section 4.2).
 public struct VP8PictureNumbers: Sendable {
@@ -124,7 +87,7 @@ public struct VP8PictureNumbers: Sendable {
         guard let descriptor = VP8PayloadDescriptor(parsing: packet, header: header) else { return }
         if isFirstPacket, descriptor.temporalLayer ?? 0 == 0 { picture.tl0Index &+= 1 }
         isFirstPacket = false
-        VP8Rewrite(descriptor, pictureID: picture.id & 0x7fff, tl0PictureIndex: picture.tl0Index)
+        PictureRewrite(descriptor, pictureID: picture.id & 0x7fff, tl0PictureIndex: picture.tl0Index)
             .apply(to: &packet, payload: header.payloadOffset..<header.payloadEnd)
     }
 }

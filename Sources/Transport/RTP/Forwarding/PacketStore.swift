@@ -69,7 +69,10 @@ public final class PacketStore {
         let prefix = captureTime?.length ?? 0
         let start = makeRoom(for: prefix + payload.count, now)
         let offset = start % slab.count
-        captureTime?.write(to: &slab, at: offset)
+        if let captureTime {
+            var into = slab.mutableSpan
+            captureTime.write(to: &into, at: offset)
+        }
         slab.copyBytes(from: packet.bytes, payload, to: offset + prefix)
         entries[next & (entries.count - 1)] = Entry(
             position: start, time: now, timestamp: timestamp, length: UInt16(payload.count), marker: marker,

@@ -60,7 +60,7 @@ public struct Splice: Sendable {
     private var sequenceOffset = 0
     private var timestampTicks = 0
     private var pictureOffset = PictureNumber()
-    /// Closes the gaps of the epoch's frames that were left out. Nil as long as none was.
+    /// The epoch's frames that were left out, and the picture ids without their gaps. Nil as long as none was.
     private var pictures: PictureCompactor?
     /// The same of frames before the newest keyframe, whose packets may arrive late. Nil if none of those was left out.
     private var former: (pictures: PictureCompactor, offset: PictureNumber, end: Int)?
@@ -143,21 +143,22 @@ public struct Splice: Sendable {
     /// The packet's new picture ids. Nil for a late packet of a frame that was left out.
     private mutating func picture(of packet: Packet) -> PictureNumber? {
         var picture = packet.payload.picture
+        let keepsGaps = packet.payload.keepsPictureGaps
         if let offset = former?.offset, isFormer(packet), let id = packet.payload.pictureID {
             guard let place = former?.pictures.place(id) else { return nil }
-            picture.id = place
+            if !keepsGaps { picture.id = place }
             return picture &+ offset
         }
         guard pictures != nil, let id = packet.payload.pictureID else { return picture &+ pictureOffset }
         if !packet.payload.isStart || !packet.isNewest, let place = pictures?.place(id) {
-            picture.id = place
+            if !keepsGaps { picture.id = place }
             return picture &+ pictureOffset
         }
         guard packet.isNewest, let last, let pictures else { return nil }
         // A keyframe, on which all later frames depend, or the publisher's ids have begun elsewhere.
         former = (pictures, pictureOffset, packet.position.number)
         self.pictures = nil
-        pictureOffset = last.picture.next &- picture
+        if !keepsGaps { pictureOffset = last.picture.next &- picture }
         return picture &+ pictureOffset
     }
 
@@ -167,8 +168,8 @@ public struct Splice: Sendable {
     /// Whether frames of this epoch were left out.
     public var hasLeftOutFrames: Bool { pictures != nil || former != nil }
 
-    /// Omits a packet of a frame that nothing sent later depends on. Picture ids have no gap either: decoders wait for
-    /// missing ones.
+    /// Omits a packet of a frame that nothing sent later depends on. Picture ids of VP8 have no gap either: decoders wait
+    /// for missing ones.
     public mutating func leaveOutPicture(_ packet: Packet) -> Numbers? {
         guard state == .flowing, packet.position.epoch == epoch, let id = packet.payload.pictureID else { return nil }
         guard !isFormer(packet) else { return leaveOut(packet.position, timestamp: packet.timestamp) }

@@ -1,0 +1,85 @@
+internal import PeerLoop
+internal import RTP
+package import RoomProtocol
+
+/// The state and the attributes of this client's streams, which the server announces to the others.
+extension RoomConnection {
+    /// Changes the attributes of a published stream. They last until the stream ends, also when the connection joins again.
+    /// A `.problem` reports a change that the server refuses, and the attribute returns to its former value. Does nothing if
+    /// the stream has ended.
+    ///
+    /// - Parameter change: without a state, which the track has.
+    package func setStream(_ id: Int, _ change: StreamChange) {
+        do throws(RoomError) {
+            try change.validate()
+        } catch {
+            return onEvent(.problem(error))
+        }
+        if let index = tracks.firstIndex(where: { $0.stream == id }) {
+            return tracks[index].offer.attributes.apply(change)
+        }
+        // The application may not know the new id yet.
+        let all = up?.tracks ?? []
+        guard let track = all.first(where: { $0.stream == id }) ?? all.first(where: { $0.former == id }) else { return }
+        track.apply(change)
+        tellChange(of: track)
+    }
+
+    /// Tells the others that the state of a track has changed: now, or when it is published.
+    package func stateChanged(mid: String) {
+        if let track = up?.tracks.first(where: { $0.sender.mid == mid }) { tellChange(of: track) }
+    }
+
+    /// A track in a `publish`, which tells its attributes.
+    func announcement(of track: UpSession.Track) -> Publish.Stream {
+        track.told = StreamChange(track.offer.attributes, state: .live)
+        return Publish.Stream(mid: track.sender.mid, attributes: track.offer.attributes)
+    }
+
+    /// One change at a time: the latest values are the last ones that the server gets. All that changed meanwhile is one
+    /// change. If the server refuses that, each is tried alone.
+    func tellChange(of track: UpSession.Track) {
+        guard state == .connected || state == .connecting, let stream = track.stream, !track.isTelling,
+            up?.tracks.contains(where: { $0 === track }) == true
+        else { return }
+        let untold = track.untold
+        guard let first = untold.fields.first else { return track.tellsSingly = false }
+        let change = track.tellsSingly ? first : untold
+        track.isTelling = true
+        request(.setStream(SetStream(stream: stream, change: change))) { [weak self] result in
+            track.isTelling = false
+            switch result {
+            case .success: track.told.merge(change)
+            case .failure(let error): self?.refused(change, of: track, error)
+            }
+            self?.tellChange(of: track)
+        }
+    }
+
+    private func refused(_ change: StreamChange, of track: UpSession.Track, _ error: RoomError) {
+        // Otherwise the next session begins with the newest values.
+        guard state == .connected || state == .connecting, up?.tracks.contains(where: { $0 === track }) == true else {
+            return
+        }
+        guard error.code != .tooManyRequests else {
+            track.isTelling = true
+            loop.schedule(after: .seconds(1)) { [weak self] in
+                track.isTelling = false
+                self?.tellChange(of: track)
+            }
+            return
+        }
+        let isOld = error.code == .messageUnknown
+        guard isOld || change.fields.count == 1 else { return track.tellsSingly = true }
+        track.giveUp(change)
+        // Without a state, others see the stand-in; and they hear and see by themselves that a stream is muted.
+        let isMissed = change.extraValue != nil || change.sort != nil || change.isAlwaysOn != nil
+        guard isMissed || !isOld && change.state == nil else { return }
+        guard isOld else { return onEvent(.problem(error)) }
+        onEvent(
+            .problem(
+                RoomError(
+                    .messageUnknown,
+                    "The server is of an earlier version, which cannot change a published stream. Update the server.")))
+    }
+}

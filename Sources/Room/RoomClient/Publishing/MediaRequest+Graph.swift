@@ -1,0 +1,82 @@
+package import MediaGraph
+internal import MediaNodes
+
+extension MediaRequest {
+    package static let sourceNode = "source"
+    package static let microphoneNode = "microphone"
+    package static let encoder = "encoder"
+    package static let preview = "preview"
+    package static let output = "output"
+
+    /// The graph that captures this. Nil if nothing is to be captured.
+    ///
+    /// A pure function. The planner inserts an encoder if neither the source nor this graph encodes. `codec` is that of a
+    /// stream which the graph has to continue, and `preferred` that of an encoder for which nobody has chosen one.
+    package func graph(
+        _ contents: Contents, continuing codec: VideoCodec? = nil, preferring preferred: VideoCodec = .vp8
+    ) -> MediaGraph? {
+        let hasVideo = contents.hasVideo && isVideoActive
+        let hasAudio = contents.hasAudio && isAudioActive
+        guard hasVideo || hasAudio else { return nil }
+        let codec = codec ?? self.codec
+        return MediaGraph {
+            if hasVideo { videoChain(contents, codec, preferred) }
+            if !hasVideo, source != .camera {
+                Chain {
+                    sourceItself(contents)
+                    Node.null("unseen")
+                }
+            }
+            if hasAudio { audioChain }
+            Node(
+                PublishNode.localKind.name, name: Self.output,
+                settings: [
+                    "codec": codec.map { .text($0.rawValue) }, "degradation": degradation.map { .text($0.rawValue) },
+                    "layers": layers > 1 ? .integer(layers) : nil,
+                ].compactMapValues(\.self))
+        }
+    }
+
+    private func videoChain(_ contents: Contents, _ codec: VideoCodec?, _ preferred: VideoCodec) -> Chain {
+        Chain {
+            sourceItself(contents)
+            if isPreviewed { Tee(Self.preview, isOptional: true) { Node.frames(Self.preview) } }
+            if let bitrate { Node.videoEncoder(Self.encoder, codec: codec ?? preferred, bitrate: bitrate) }
+            Join(Self.output, port: "video")
+        }
+    }
+
+    private var audioChain: Chain {
+        guard source == .camera else {
+            return Chain(from: Self.sourceNode, port: "audio") {
+                Node.opusEncoder()
+                Join(Self.output, port: "audio")
+            }
+        }
+        return Chain {
+            switch microphone {
+            case .device(let device): Node.microphone(Self.microphoneNode, device: device)
+            case .automatic, .none: Node.microphone(Self.microphoneNode)
+            }
+            Node.opusEncoder()
+            Join(Self.output, port: "audio")
+        }
+    }
+
+    private func sourceItself(_ contents: Contents) -> Node {
+        switch source {
+        case .camera:
+            var node = Node.camera(
+                Self.sourceNode, device: camera ?? contents.camera ?? "auto", width: width, height: height,
+                framesPerSecond: framesPerSecond, mirror: isMirrored)
+            if let failover { node.settings["failover"] = .text(failover) }
+            if let cameraControls, !cameraControls.isEmpty { node.settings["controls"] = .text(cameraControls) }
+            return node
+        case .file: return .file(Self.sourceNode, path: contents.file ?? file, loop: isLooping)
+        case .testPattern:
+            return .testPattern(
+                Self.sourceNode, width: width, height: height, framesPerSecond: framesPerSecond ?? 20,
+                frames: patternFrames)
+        }
+    }
+}

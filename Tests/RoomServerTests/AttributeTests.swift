@@ -1,0 +1,117 @@
+import RTP
+import RoomFixtures
+import RoomProtocol
+import Testing
+import TestSupport
+
+@testable import RoomServer
+
+@Suite(.serialized) struct AttributeTests {
+    private let wanted = StreamAttributes(extraValue: "a \"screen\"", isActive: false, isAlwaysOn: true, sort: "5 fit")
+
+    @Test func `attributes reach the others with the publication, and those that join later`() async throws {
+        try await withServer { server, grant in
+            let (viewer, _) = try join(server, grant.accessToken)
+            let (publisher, me) = try join(server, grant.accessToken)
+            var publish = publication([.vp8])
+            publish.streams[0].attributes = wanted
+            publisher.sendMessage(.publish(publish), id: 2)
+            let announced = try viewer.message { if case .streamPublished = $0.message { true } else { false } }
+            guard case .streamPublished(let body) = announced.message else { return }
+            #expect(body.stream.attributes == wanted)
+            let (_, late) = try join(server, grant.accessToken)
+            #expect(late.participants.first { $0.id == me.participant }?.streams.map(\.attributes) == [wanted])
+            for (id, attributes) in [
+                StreamAttributes(extraValue: String(repeating: "x", count: 1025)), StreamAttributes(sort: "a\nb"),
+            ].enumerated() {
+                publish.streams[0].attributes = attributes
+                #expect(try publisher.refusal(of: .publish(publish), id: 3 + id) != nil)
+            }
+        }
+    }
+
+    @Test func `a change tells the others what changed, and only the publisher may change a stream`() async throws {
+        try await withServer { server, grant in
+            let (publisher, me) = try join(server, grant.accessToken)
+            let stream = try publisher.publish([.opus])[0]
+            let (viewer, _) = try join(server, grant.accessToken)
+            let all = StreamChange(wanted, state: nil)
+            #expect(try viewer.refusal(of: .setStream(SetStream(stream: stream, change: all)), id: 2) == "1328")
+            let steps = [
+                (all, all), (StreamChange(sort: "5 fit"), nil), (StreamChange(), nil),
+                (
+                    StreamChange(state: .waiting("a"), sort: "1 crop"),
+                    StreamChange(state: .waiting("a"), sort: "1 crop")
+                ),
+                (StreamChange(isActive: true, sort: "1 crop"), StreamChange(isActive: true)),
+                (StreamChange(state: .live), StreamChange(state: .live)),
+            ]
+            var state = StreamState.live
+            for (id, (change, told)) in steps.enumerated() {
+                publisher.sendMessage(.setStream(SetStream(stream: stream, change: change)), id: 10 + id)
+                #expect(
+                    try publisher.message { $0.id == 10 + id }.message == .streamSet(StreamReference(stream: stream)))
+                guard let told else { continue }
+                state = told.state ?? state
+                #expect(
+                    try viewer.message { _ in true }.message
+                        == .streamChanged(
+                            StreamChanged(participant: me.participant, stream: stream, state: state, change: told)))
+            }
+        }
+    }
+
+    @Test func `an attribute out of its limits is refused, and the others of the change stay too`() async throws {
+        try await withServer { server, grant in
+            let (publisher, me) = try join(server, grant.accessToken)
+            let stream = try publisher.publish([.opus])[0]
+            for (id, (change, code)) in [
+                (StreamChange(isActive: false, sort: String(repeating: "9", count: 33)), "protocol.malformed"),
+                (StreamChange(isActive: false, extraValue: String(repeating: "x", count: 1025)), "1441"),
+                (StreamChange(state: .waiting("a\u{0}"), isActive: false), "protocol.malformed"),
+            ].enumerated() {
+                let message = ClientMessage.setStream(SetStream(stream: stream, change: change))
+                #expect(try publisher.refusal(of: message, id: 3 + id) == code)
+            }
+            let (_, late) = try join(server, grant.accessToken)
+            let streams = late.participants.first { $0.id == me.participant }?.streams
+            #expect(streams?.map(\.attributes) == [StreamAttributes()])
+        }
+    }
+
+    @Test func `states and attributes have one rate`() async throws {
+        try await withServer { server, grant in
+            let (publisher, _) = try join(server, grant.accessToken)
+            let stream = try publisher.publish([.vp8])[0]
+            var (refusal, changes) = (String?.none, 0)
+            while refusal == nil, changes < 1000 {
+                changes += 1
+                let message: ClientMessage =
+                    changes.isMultiple(of: 2)
+                    ? .setStreamState(SetStreamState(stream: stream, state: .waiting("\(changes)")))
+                    : .setStream(SetStream(stream: stream, change: StreamChange(sort: "\(changes)")))
+                refusal = try publisher.refusal(of: message, id: 20 + changes)
+            }
+            #expect(refusal == "server.too-many-requests")
+            let soon = SetStream(stream: stream, change: StreamChange(extraValue: "too soon"))
+            #expect(try publisher.refusal(of: .setStream(soon), id: 2000) == "server.too-many-requests")
+        }
+    }
+
+    @Test func `extraValues for which the room's announcements have no place are refused`() async throws {
+        try await withServer { server, grant in
+            let long = String(repeating: "\u{1}", count: 1024)
+            var (taken, clients) = (0, [RawClient]())
+            for _ in 0..<9 {
+                let (client, _) = try join(server, grant.accessToken)
+                clients.append(client)
+                for (index, stream) in try client.publish(Array(repeating: .vp8, count: 16)).enumerated() {
+                    let change = SetStream(stream: stream, change: StreamChange(extraValue: long))
+                    if try client.refusal(of: .setStream(change), id: 3 + index) == nil { taken += 1 }
+                }
+            }
+            // 126 of 6224 bytes fill the room's 768 KiB, less those of the others without text.
+            #expect((100...126).contains(taken), "\(taken)")
+        }
+    }
+}

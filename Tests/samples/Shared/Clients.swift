@@ -1,0 +1,125 @@
+import ConnectLiveSDK
+import Foundation
+import Testing
+
+/// A model of the main actor that is a delegate by an isolated conformance (Swift 6.2).
+@MainActor
+final class IsolatedModel {
+    var events: [String] = []
+}
+
+extension IsolatedModel: @MainActor RoomDelegate {
+    func onConnected(participantIds: [String]) { events.append("connected") }
+
+    func onDisconnected(reason: DisconnectReason) { events.append("disconnected") }
+
+    func onError(code: Int, message: String, isCritical: Bool) { events.append("error \(code)") }
+
+    func onParticipantEntered(remoteParticipant: RemoteParticipant) { events.append("entered") }
+
+    func onParticipantLeft(remoteParticipant: RemoteParticipant) { events.append("left") }
+}
+
+/// The applications of both language modes. No test has a server.
+@MainActor @Suite(.timeLimit(.minutes(1))) struct ClientTests {
+    /// Waits on the main actor until a condition holds.
+    private func wait(_ condition: () -> Bool) async throws {
+        let end = ContinuousClock.now + .seconds(20)
+        while !condition() {
+            try #require(ContinuousClock.now < end, "the callbacks came")
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    @Test func `a class of the main actor is a delegate by an isolated conformance`() async throws {
+        let model = IsolatedModel()
+        let room = ConnectLive.createRoom(config: nil, delegate: model)
+        room.connect(roomId: "not a name")
+        try await wait { model.events.count == 2 }
+        #expect(model.events == ["error 1301", "disconnected"])
+    }
+
+    @Test func `a class of the main actor is a delegate by a conformance from before concurrency`() async throws {
+        let guide = Guide()
+        guide.s18CreateRoom(guide)
+        guide.room?.connect(roomId: "not a name")
+        try await wait { !guide.lines.isEmpty }
+        #expect(guide.lines == ["ended by 1301"])
+        #expect(!guide.latestErrorMessage.isEmpty)
+    }
+
+    @Test func `a completion changes state of the main actor`() async throws {
+        let readme = Readme()
+        let room = ConnectLive.createRoom(config: nil, delegate: FiveMethodDelegate())
+        let results = await readme.s26And27Subscribe(room)
+        #expect(results.count { if case .failure = $0 { true } else { false } } == 2)
+        try await wait { readme.lines == ["failed", "failed"] }
+    }
+
+    @Test func `a sign-in is awaited, with and without its result`() async {
+        let (code, message) = await ConnectLive.signIn(
+            serviceId: "SERVICE", serviceSecret: "SECRET", endpoint: "nowhere:")
+        #expect(code != 0 && !message.isEmpty)
+        await ConnectLive.signIn(serviceId: "SERVICE", token: "", endpoint: "nowhere:")
+    }
+
+    @Test func `the guide's calls on local media and views act without a server`() async {
+        let guide = Guide()
+        guide.s9Options()
+        guide.s16Receivers()
+        guide.config.mediaOptions.source = .file
+        guide.config.mediaOptions.fileName = "/nonexistent/sample.mov"
+        guide.s12CreateMedia()
+        let views = [guide.s6View(), guide.s7Subclass()]
+        for view in views { guide.s13Attach(view) }
+        #expect(views.map(\.isAssignedStream) == [true, true] && guide.media?.video.viewId == views[0].uuid)
+        guide.s14Detach()
+        #expect(views.map(\.isAssignedStream) == [false, false])
+        await guide.s15Start().value
+    }
+
+    @Test func `the guide's calls on a room act without a server`() async {
+        let guide = Guide()
+        let delegate = FiveMethodDelegate()
+        guide.s18CreateRoom(delegate)
+        guide.s20Publish()
+        #expect(guide.lines == ["not published"] && guide.s42Error() == 1311)
+        #expect(guide.s21Participants() == [""] && guide.s22LocalStreams().isEmpty && guide.s23RemoteStreams().isEmpty)
+        guide.lines = []
+        await guide.s24Subscribe(to: 7)
+        await guide.s26Unsubscribe(from: 7)
+        #expect(guide.lines.map { $0.split(separator: " ").first } == ["subscribe", "unsubscribe"])
+        guide.s31Disconnect()
+    }
+
+    @Test func `a switch over the closed enumerations of iOS is exhaustive`() {
+        func name(_ source: CapturerType) -> String {
+            switch source {
+            case .camera: "camera"
+            case .file: "file"
+            }
+        }
+        func name(_ position: AVCaptureDevice.Position) -> String {
+            switch position {
+            case .unspecified: "unspecified"
+            case .back: "back"
+            case .front: "front"
+            @unknown default: "another"
+            }
+        }
+        #expect(name(Config().mediaOptions.source) == "camera" && name(Config().mediaOptions.position) == "front")
+    }
+
+    @Test func `an application asks for access before it captures`() async {
+        for type in [AVMediaType.video, .audio] {
+            let isGranted = await AVCaptureDevice.requestAccess(for: type)
+            #expect((AVCaptureDevice.authorizationStatus(for: type) == .authorized) == isGranted)
+        }
+        let interval: CFTimeInterval = 0.5
+        #expect(interval == 0.5)
+        let told = await withCheckedContinuation { continuation in
+            AVCaptureDevice.requestAccess(for: .video) { continuation.resume(returning: $0) }
+        }
+        #expect(told == (AVCaptureDevice.authorizationStatus(for: .video) == .authorized))
+    }
+}

@@ -1,0 +1,32 @@
+import ConnectLiveSDK
+import Foundation
+
+/// The samples of the page about media controls, by their numbers in docs/samples.md.
+@MainActor
+final class Controls: SampleApp {
+    func s1Start(_ localMedia: LocalMedia) -> Task<Void, Never> {
+        Task {
+            try? await localMedia.start()
+        }
+    }
+
+    /// Without `await`, as version 2.0.6 has it. The attribute silences the warning that names the present forms.
+    @available(*, deprecated)
+    func s2Stop(_ localMedia: LocalMedia) {
+        localMedia.stop()
+    }
+
+    func s3SwitchCamera(_ localMedia: LocalMedia) -> Task<Void, Never> {
+        Task {
+            try? await localMedia.switchCamera(position: .back, isMirror: true)
+        }
+    }
+
+    func s6LocalVideo(_ video: LocalVideo) -> String {
+        let id = video.id
+        let owner = video.owner
+        let extraValue = video.extraValue
+        video.active = true
+        return "\(id)\(owner)\(extraValue)"
+    }
+}

@@ -1,0 +1,120 @@
+import ConnectLiveSDK
+import Foundation
+
+/// The calls and declarations of the original SDK's README, by their numbers in docs/samples.md. A constant with a type
+/// stands for a printed declaration.
+@MainActor
+final class Readme: SampleApp {
+    typealias Answer = (Result<Void, Error>) -> Void
+
+    func s1To4SignIn() {
+        let callback: ProvisionCallbackOfReadme = { [weak self] code, message in
+            self?.lines.append(code == 0 ? "in" : message)
+        }
+        ConnectLive.signIn(serviceId: "serviceId", serviceSecret: "serviceSecret", completion: callback)
+        ConnectLive.signIn(serviceId: "serviceId", serviceSecret: "serviceSecret") { [weak self] code, message in
+            if code == 0 {
+                self?.lines.append("in")
+            } else {
+                self?.lines.append("not in")
+            }
+        }
+        ConnectLive.signOut()
+    }
+
+    func s7And11Config() -> [Int] {
+        let config = Config()
+        let options: LocalMediaOptions = config.mediaOptions
+        return [
+            config.videoReceiverInitialCount, config.videoReceiverMaximumCount, config.videoReceiverGrowthRate,
+            options.videoWidth,
+        ]
+    }
+
+    /// Without audioType, autoGain and rotationType of sample 8. The names are those of version 2.0.6.
+    @available(*, deprecated)
+    func s8Options() -> LocalMediaOptions {
+        var options = Config().mediaOptions
+        let position: AVCaptureDevice.Position = .front
+        options.source = .camera
+        (options.hasAudio, options.hasVideo, options.video, options.audio) = (true, true, true, true)
+        options.extraValue = "camera"
+        options.position = position
+        options.isMirror = true
+        options.fileName = "sample.mov"
+        options.cameraCapturewWidth = 640
+        options.cameraCaptureHeight = 480
+        return options
+    }
+
+    @available(*, deprecated)
+    func s13CreateMedia(_ options: LocalMediaOptions) -> LocalMedia? {
+        ConnectLive.createLocalMedia(options: options)
+    }
+
+    @available(*, deprecated)
+    func s14To19Media(_ media: LocalMedia) -> Task<Void, Never> {
+        let video: LocalVideo = media.video
+        let audio: LocalAudio = media.audio
+        let isMirror: Bool = media.isMirror
+        let position: AVCaptureDevice.Position = media.position
+        lines.append("\(video.id) \(audio.id) \(isMirror) \(position.rawValue)")
+        media.start { [weak self] error in
+            self?.lines.append(error == nil ? "started" : "not started")
+        }
+        media.switchCamera(position: .back, isMirror: false) { [weak self] error in
+            self?.lines.append(error == nil ? "switched" : "not switched")
+        }
+        media.stop()
+        return Task {
+            try? await media.start()
+        }
+    }
+
+    @available(*, deprecated)
+    func s20Example() -> Task<Void, Never> {
+        var config = Config()
+        config.mediaOptions.audio = true
+        config.mediaOptions.video = true
+        let media = ConnectLive.createLocalMedia(options: config.mediaOptions)
+        return Task {
+            try? await media?.switchCamera(position: .back, isMirror: true)
+        }
+    }
+
+    func s21To25Room(_ delegate: RoomDelegate) -> [String] {
+        let room: Room = ConnectLive.createRoom(config: config, delegate: delegate)
+        try? room.publish(media)
+        room.connect(roomId: "a-room")
+        let localParticipant: LocalParticipant = room.localParticipant
+        let remoteParticipants: [String: RemoteParticipant] = room.remoteParticipants
+        let videoOccupants = room.getVideoOccupants()
+        let audioOccupants = room.getAudioOccupants()
+        room.disconnect()
+        return [localParticipant.id] + remoteParticipants.keys + videoOccupants + audioOccupants
+    }
+
+    func s26And27Subscribe(_ room: Room) async -> [Result<Void, Error>] {
+        let answer: Answer = { [weak self] result in
+            if case .failure = result { self?.lines.append("failed") }
+        }
+        room.subscribe(videoIds: [videoId])
+        room.subscribe(videoId: videoId, completion: answer)
+        room.unsubscribe(videoIds: [videoId])
+        room.unsubscribe(videoId: videoId, completion: answer)
+        return [await room.subscribe(videoId: videoId), await room.unsubscribe(videoId: videoId)]
+    }
+
+    func s34Participant(_ participant: LocalParticipant) -> [Int] {
+        let videos: [Int: LocalVideo] = participant.videos
+        let audios: [Int: LocalAudio] = participant.audios
+        return Array(videos.keys) + audios.keys
+    }
+
+    func s37Attach(_ video: LocalVideo, _ view: UIRenderView) {
+        video.attach(view)
+        video.detach()
+    }
+}
+
+typealias ProvisionCallbackOfReadme = ConnectLive.ProvisionCallback
