@@ -70,6 +70,7 @@ import Testing
             .setStream(SetStream(stream: 7, change: StreamChange(state: .waiting("camera unplugged"))))
         ),
         (#"{"id":1,"stream":7,"type":"setStream"}"#, .setStream(SetStream(stream: 7, change: StreamChange()))),
+        (
             #"{"id":1,"sdp":"v=0","streams":[{"mid":"0","spatialLayers":3}],"type":"publish"}"#,
             .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", spatialLayers: 3)]))
         ),
