@@ -361,7 +361,7 @@ extension Scenario {
                 },
                 Band("estimate after 13 s of 500", 350...550, goal: 400...525) { $0.estimate(at: 28) },
                 Band("use from 17 to 30 s", 0.7...1) { $0.use(17, 30) },
-                Band("queue from 17 s, 95th percentile", 0...150) { $0.queue(0.95, 17, 30) },
+                Band("queue from 17 s, 95th percentile", 0...190) { $0.queue(0.95, 17, 30) },
             ]
         ) {
             link(0, roundTrip: 100, filmFlow(scenes: 2.55)) {
@@ -374,8 +374,8 @@ extension Scenario {
             [
                 Band("lowest target from 5 s", 300...700, goal: 450...630) { $0.lowest(5, 30) },
                 Band("target at 10 s", 450...700, goal: 525...630) { $0.target(at: 10) },
-                Band("use", 0.87...1) { $0.use(2, 30) },
-                Band("queue, 95th percentile", 0...120) { $0.queue(0.95, 2, 30) },
+                Band("use", 0.8...1) { $0.use(2, 30) },
+                Band("queue, 95th percentile", 0...180) { $0.queue(0.95, 2, 30) },
             ]
         ) { link(600, roundTrip: 100, filmFlow(scenes: 2.45)) },
     ]
