@@ -116,7 +116,8 @@ def page(reports, recorded):
         "Everyone is in one room, and watches so many videos of others. *Best* is the width of the best layer that the link "
         f"carries for all of them, and *reached* the time from the subscription until the last of them had it. Seven send "
         f"recorded layers of {', '.join(f'{width}x{height} at {rate // 1000} kbit/s' for width, height, rate in LAYERS)} "
-        "of the bundled clip, two the test pattern at 160x90 and 10 frames/s, Chromium its own pattern at 320x180. Packets "
+        "of the bundled clip, two the test pattern at 160x90 and 10 frames/s, Chromium its own pattern at 320x180. Everyone "
+        "also hears Chromium, which takes 86 kbit/s of each link with headers. Packets "
         "are checked byte by byte against the recording, and decoded frames by their bar codes: *seams* counts frames "
         "that a decoder could not use, or that went back.", "",
         *head("participant", "link, kbit/s", "videos", "best", "got", "reached, s", "first frame, s", "frames/s of a recorded video, least",

@@ -33,6 +33,9 @@ private func judge(_ scenario: Scenario) {
     @Test("One flow follows a link that changes", arguments: Scenario.single)
     func single(_ scenario: Scenario) { judge(scenario) }
 
+    @Test("Large frames of a film do not lower the rate for long", arguments: Scenario.films)
+    func films(_ scenario: Scenario) { judge(scenario) }
+
     @Test("The rate returns after an outage", arguments: Scenario.outages)
     func outages(_ scenario: Scenario) { judge(scenario) }
 }

@@ -59,6 +59,14 @@ private func videoFlow(start: Double = 300, maximum: Double = 5000) -> CallSimul
     return flow
 }
 
+/// A film of 2.5 Mbit/s at most, without sound.
+private func filmFlow(scenes interval: Double, factor: Double = 8) -> CallSimulation.Flow {
+    var flow = videoFlow(maximum: 2500)
+    flow.video?.framesPerSecond = 25
+    flow.video?.scenes = (interval, factor)
+    return flow
+}
+
 private func link(
     _ kilobits: Double, roundTrip: Double, _ flow: CallSimulation.Flow = flow(),
     _ change: (inout SimulatedLink.Settings) -> Void = { _ in }
@@ -341,6 +349,35 @@ extension Scenario {
                 $0.queue = 600
             }
         }
+    ]
+
+    /// A film, whose scenes begin with large frames.
+    static let films: [Scenario] = [
+        Scenario(
+            "film, 2000, then 500 kbit/s, a queue of 1 s", seconds: 30,
+            [
+                Band("lowest estimate from 16 s", 250...1000, goal: 350...525) { call in
+                    stride(from: 16, through: 30, by: 0.5).map { call.estimate(at: $0) }.min() ?? 0
+                },
+                Band("estimate after 13 s of 500", 350...550, goal: 400...525) { $0.estimate(at: 28) },
+                Band("use from 17 to 30 s", 0.7...1) { $0.use(17, 30) },
+                Band("queue from 17 s, 95th percentile", 0...190) { $0.queue(0.95, 17, 30) },
+            ]
+        ) {
+            link(0, roundTrip: 100, filmFlow(scenes: 2.55)) {
+                $0.rates = [(0, 2000), (15, 500)]
+                $0.queue = 4000
+            }
+        },
+        Scenario(
+            "film, 600 kbit/s, round trip 100 ms", seconds: 30,
+            [
+                Band("lowest target from 5 s", 300...700, goal: 450...630) { $0.lowest(5, 30) },
+                Band("target at 10 s", 450...700, goal: 525...630) { $0.target(at: 10) },
+                Band("use", 0.8...1) { $0.use(2, 30) },
+                Band("queue, 95th percentile", 0...180) { $0.queue(0.95, 2, 30) },
+            ]
+        ) { link(600, roundTrip: 100, filmFlow(scenes: 2.45)) },
     ]
 
     static func cellular(seeds: Range<UInt64>, seconds: Double) -> [Scenario] {

@@ -80,4 +80,52 @@ struct MixedLinksTests {
         }
         #expect(report.missingNumbers == 0)
     }
+
+    /// 160x90 at 85 kbit/s with a keyframe of 2.6 kB each second, and a larger one.
+    private static let recording: [VideoLayer] = {
+        var layers = Array(VideoLayer.three.prefix(2))
+        layers[0].payload = 330
+        for index in layers.indices { (layers[index].keyframeInterval, layers[index].packetsPerKeyframe) = (25, 8) }
+        return layers
+    }()
+
+    /// The queue of a link that is nearly full grows with each keyframe, and drains until the next one.
+    @Test(arguments: [(rate: 190_000, videos: 1), (265_000, 2), (290_000, 2)], 1...UInt64(Soak.rounds(2, soak: 10)))
+    func `a link that its audio and lowest layers nearly fill shows nearly all frames`(
+        link: (rate: Int, videos: Int), seed: UInt64
+    ) throws {
+        let simulation = Simulation(seed: seed)
+        defer { simulation.end() }
+        let publishers = (0..<link.videos).map { simulation.client("publisher \($0)") }
+        let (speaker, other) = (simulation.client("speaker"), simulation.client("other"))
+        let viewer = simulation.client(
+            "viewer",
+            link: Link(up: .init(delay: .milliseconds(20)), down: .init(delay: .milliseconds(20), rate: link.rate)))
+        for publisher in publishers {
+            simulation.task {
+                try await publisher.join("hall")
+                try await publisher.publish(layers: Self.recording)
+            }
+        }
+        simulation.task {
+            try await speaker.join("hall")
+            try await speaker.publishAudio(payload: 150)
+        }
+        for client in [viewer, other] {
+            simulation.task {
+                try await client.join("hall")
+                try await client.wait { $0.streams.count { $0.isVideo } == publishers.count }
+                for video in client.streams.filter(\.isVideo).map(\.id).sorted() {
+                    try await client.subscribe(to: video)
+                }
+            }
+        }
+        func shown(_ report: SimulationReport) -> [Int] {
+            report.viewers.filter { $0.client == "viewer" }.map(\.shown)
+        }
+        let first = try simulation.run(for: .seconds(10))
+        let report = try simulation.run(for: .seconds(20))
+        let frames = zip(shown(report), shown(first)).map { $0 - $1 }
+        #expect(frames.count == link.videos && frames.allSatisfy { $0 >= 480 }, "\(frames)")
+    }
 }

@@ -37,6 +37,22 @@ struct ThinningTests {
         #expect(shared.frames > 75)
     }
 
+    @Test func `a subscriber among others goes on at a keyframe that comes without a request`() {
+        var thinning = Thinning()
+        thinning.setShare(500_000, now: Self.start)
+        thinning.sent(bytes: 40_000)
+        let pauses = thinning.pauses(before: Self.timestamp(1), isNewest: true, now: Self.start)
+        // None of the common times, 2 s apart. The queue is 640 ms long at first.
+        func resumes(isKeyframe: Bool, after milliseconds: Int64) -> Bool {
+            thinning.resumes(isKeyframe: isKeyframe, isAlone: false, now: Self.start + .milliseconds(milliseconds))
+        }
+        let (early, other, keyframe) = (
+            resumes(isKeyframe: true, after: 400), resumes(isKeyframe: false, after: 1000),
+            resumes(isKeyframe: true, after: 1040)
+        )
+        #expect(pauses && !early && !other && keyframe)
+    }
+
     @Test func `a stream within its share, or without one, loses nothing`() {
         #expect(send(isAlone: true, share: 2_100_000).frames == 1000)
         #expect(send(isAlone: true, share: nil).frames == 1000)

@@ -8,8 +8,12 @@ internal import RoomProtocol
 public struct VideoLayer: Sendable {
     public var width: Int
     public var height: Int
-    /// Packets of each frame except keyframes, which have twice as many.
+    /// Packets of each frame except keyframes.
     public var packetsPerFrame: Int
+    /// Nil means twice as many as in other frames.
+    public var packetsPerKeyframe: Int?
+    /// Frames from a keyframe to the next one, as in a recording. Nil means that they come on request alone.
+    public var keyframeInterval: Int?
     /// Bytes of a packet's payload, at least 48.
     public var payload: Int
     /// Whether it has sender reports.
@@ -185,7 +189,8 @@ final class LayeredCamera {
     private func share(of encoder: Encoder) -> Double { min(1, limit.map { Double($0) / encoder.rate } ?? 1) }
 
     private func send(_ encoder: inout Encoder, captured: MonotonicTime) {
-        let isKeyframe = encoder.isKeyframeWanted
+        let isDue = encoder.layer.keyframeInterval.map { frame % UInt32($0) == 0 } ?? false
+        let isKeyframe = encoder.isKeyframeWanted || isDue
         encoder.isKeyframeWanted = false
         if isKeyframe {
             client.countKeyframe()
@@ -193,7 +198,7 @@ final class LayeredCamera {
         }
         let bytes = Double(encoder.layer.packetsPerFrame * encoder.layer.payload) * share(of: encoder)
         let packets = max(1, Int((bytes / Double(encoder.layer.payload)).rounded(.up)))
-        let count = packets * (isKeyframe ? 2 : 1)
+        let count = isKeyframe ? encoder.layer.packetsPerKeyframe ?? packets * 2 : packets
         let payload = share(of: encoder) < 1 ? max(48, Int(bytes) / packets) : encoder.layer.payload
         let ticks = UInt64(captured.nanoseconds) * 9 / 100_000
         let timestamp = RTPTimestamp(encoder.firstTimestamp &+ UInt32(truncatingIfNeeded: ticks))

@@ -320,7 +320,8 @@ final class Consumer {
         let now = peer.loop.now
         if isPausing {
             lastLeftOut = now
-            return thinning?.resumes(isAlone: !layer.hasOthers, now: now) == false
+            let isKeyframe = packet.payload.isStart && packet.isNewest
+            return thinning?.resumes(isKeyframe: isKeyframe, isAlone: !layer.hasOthers, now: now) == false
         }
         guard !splice.isAwaitingStart,
             thinning?.pauses(

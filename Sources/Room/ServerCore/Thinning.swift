@@ -4,7 +4,7 @@ internal import RTP
 /// Keeps one subscriber's video within its share of the link: leaves the frames of higher temporal layers out, if there are any, and
 /// otherwise all frames up to a keyframe for which there is room.
 struct Thinning {
-    /// Keyframes cost everyone bits. So subscribers that share a stream go on together, at these times.
+    /// Requested keyframes cost everyone bits. So subscribers that share a stream go on together, at these times.
     private static let interval = 2_000_000_000 as UInt64
     /// How long they may do so.
     private static let opening = 300_000_000 as UInt64
@@ -103,10 +103,12 @@ struct Thinning {
 
     /// Whether there is room for a keyframe. The pause ends.
     ///
-    /// - Parameter isAlone: whether nobody else receives the stream
-    mutating func resumes(isAlone: Bool, now: MonotonicTime) -> Bool {
+    /// - Parameters:
+    ///   - isKeyframe: whether one has come, which costs nobody anything
+    ///   - isAlone: whether nobody else receives the stream
+    mutating func resumes(isKeyframe: Bool = false, isAlone: Bool, now: MonotonicTime) -> Bool {
         guard isPausing else { return true }
-        guard isAlone || now.nanoseconds % Self.interval < Self.opening,
+        guard isKeyframe || isAlone || now.nanoseconds % Self.interval < Self.opening,
             queue.wait(now: now) ?? .zero <= ShareQueue.resumption
         else { return false }
         isPausing = false

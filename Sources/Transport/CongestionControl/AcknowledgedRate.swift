@@ -120,7 +120,8 @@ struct AcknowledgedRate: Sendable {
     }
 
     /// The rate of the last quarter of a second, or of the last ten packets. While a queue of the path is not empty, it is
-    /// the rate of the link, also if the link became slower just now, or if the application sent little before.
+    /// the rate of the link, also if the link became slower just now, or if the application sent little before. While the
+    /// queue drains, less is sent than arrives: then the rate of the last second is the most that is believed.
     var recentRate: DataRate? {
         guard let last = window.last else { return nil }
         var start = window.count
@@ -135,9 +136,11 @@ struct AcknowledgedRate: Sendable {
             bytes += window[index].bytes
             sent.add(window[index])
         }
-        return Self.rate(of: bytes, from: window[start], to: last, gaps(from: start), sent: sent.rate)
+        let credible = sent.rate.map { max($0, rate ?? .zero) }
+        return Self.rate(of: bytes, from: window[start], to: last, gaps(from: start), sent: credible)
     }
 
+    /// - Parameter sent: no more than this is believed
     private static func rate(
         of bytes: Double, from first: Sample, to last: Sample, _ gaps: Gaps, sent: DataRate?
     ) -> DataRate {

@@ -10,6 +10,8 @@ struct DelayBasedEstimate: Sendable {
     /// acknowledged rate is not the link's, because media does not use the new estimate yet.
     static let afterProbe = TimeInterval.milliseconds(300)
     static let probeQueue = TimeInterval.milliseconds(40)
+    /// Nothing was sent while a queue longer than this drained to a third or less.
+    static let drainedQueue = TimeInterval.milliseconds(250)
 
     struct Outcome: Equatable {
         /// The estimate, if this feedback could change it.
@@ -25,6 +27,8 @@ struct DelayBasedEstimate: Sendable {
     private var newestFeedback: MonotonicTime?
     /// When a probe raised the estimate.
     private var raised: MonotonicTime?
+    /// At the feedback before.
+    private var lastQueue = TimeInterval.zero
 
     init(start: DataRate, minimum: DataRate) { control = RateControl(start: start, minimum: minimum) }
 
@@ -50,6 +54,11 @@ struct DelayBasedEstimate: Sendable {
             (groups, trend) = (ArrivalGroups(), DelayTrend())
         }
         newestFeedback = now
+        // A line through the delays before would show a queue that grows or drains, for 20 groups.
+        if lastQueue > Self.drainedQueue, queue.seconds < lastQueue.seconds / 3 {
+            (groups, trend) = (ArrivalGroups(), DelayTrend())
+        }
+        lastQueue = queue
         var outcome = Outcome()
         for packet in packets {
             guard let arrival = packet.arrival else { continue }
@@ -90,6 +99,7 @@ struct DelayBasedEstimate: Sendable {
             outcome.hasRecovered = false
         } else {
             control.update(trend.usage, acknowledged: acknowledged, recent: nil, now: now)
+            if trend.usage == .normal, queue < Self.harmlessQueue { control.confirm(now: now) }
         }
         outcome.estimate = control.estimate
     }

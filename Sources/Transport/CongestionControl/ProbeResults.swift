@@ -74,7 +74,11 @@ struct ProbeResults: Sendable {
         let sent = DataRate(bytes: cluster.bytes - cluster.lastSentBytes, in: sentTime)
         let arrived = DataRate(bytes: cluster.bytes - cluster.firstArrivalBytes, in: arrivalTime)
         guard arrived / sent <= Self.maximumRatio else { return nil }
-        if arrived < sent * Self.fullRatio { return Result(rate: arrived * Self.utilization, capacity: arrived) }
+        // A large first packet and a small last one have the same effect on the rates, without a queue.
+        let isSpread = sentTime.seconds < arrivalTime.seconds * Self.fullRatio
+        if isSpread, arrived < sent * Self.fullRatio {
+            return Result(rate: arrived * Self.utilization, capacity: arrived)
+        }
         return Result(rate: min(sent, arrived), capacity: nil)
     }
 }

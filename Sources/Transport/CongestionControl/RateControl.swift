@@ -22,6 +22,11 @@ struct RateControl: Sendable {
     static let smallestIncrease = DataRate.kilobits(4)
     static let packetBytes = 1200.0
     static let frameInterval = TimeInterval(nanoseconds: 33_333_333)
+    /// So long after a back-off and a round trip, all acknowledged packets were sent after it.
+    static let confirmation = TimeInterval.seconds(2)
+    /// An acknowledged rate beyond the estimate by this factor raises it to this share of that rate.
+    static let confirmedExcess = 1.15
+    static let confirmedShare = 0.95
     static let defaultRoundTrip = TimeInterval.milliseconds(200)
 
     private enum State { case hold, increase }
@@ -33,6 +38,8 @@ struct RateControl: Sendable {
     private var state = State.hold
     private var changed: MonotonicTime?
     private var acknowledged: DataRate
+    /// When it last backed off.
+    private var backedOff: MonotonicTime?
     /// The acknowledged rate at the last back-off, or a part of the rate that a probe measured since.
     private var share: DataRate?
 
@@ -95,6 +102,13 @@ struct RateControl: Sendable {
         estimate = max(min(estimate + step, limit), minimum)
     }
 
+    /// There is no queue, although this much arrives: the path carries it. Video that does not follow the estimate exceeds
+    /// it.
+    mutating func confirm(now: MonotonicTime) {
+        if let backedOff, now - backedOff < Self.confirmation + roundTrip { return }
+        if acknowledged > estimate * Self.confirmedExcess { estimate = acknowledged * Self.confirmedShare }
+    }
+
     /// Per second.
     var nearMaximumIncrease: DataRate {
         let frame = estimate.bytes(in: Self.frameInterval)
@@ -113,5 +127,6 @@ struct RateControl: Sendable {
         capacity.overused(acknowledged: acknowledged)
         state = .hold
         changed = now
+        backedOff = now
     }
 }

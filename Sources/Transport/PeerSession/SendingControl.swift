@@ -49,6 +49,9 @@ final class SendingControl {
     @exclusivity(unchecked) private var asked = MonotonicTime.zero
     /// The pacer has the rates of an earlier decision of the controller.
     @exclusivity(unchecked) private var isStale = true
+    /// Since when the path has had a queue, and whether that has been for long.
+    @exclusivity(unchecked) private var queuedSince: MonotonicTime?
+    @exclusivity(unchecked) private var isQueueLasting = false
     @exclusivity(unchecked) private var told: (rate: Int, at: MonotonicTime)?
 
     /// - Parameter burst: the packets of this time leave together
@@ -174,6 +177,8 @@ final class SendingControl {
     func received(_ feedback: TransportFeedback, now: MonotonicTime) {
         controller.received(feedback, now: now)
         isStale = true
+        queuedSince = controller.path.queue > Self.congestedQueue ? queuedSince ?? now : nil
+        isQueueLasting = queuedSince.map { now - $0 >= Self.congestedTime } ?? false
     }
 
     func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
@@ -223,13 +228,23 @@ final class SendingControl {
     }
 
     private static let congestedQueue = TimeInterval.milliseconds(60)
+    /// A keyframe fills the queue of a narrow link, too. So a queue has to last for this long, unless it is longer than that of
+    /// a keyframe.
+    private static let congestedTime = TimeInterval.milliseconds(500)
+    private static let longestKeyframe = TimeInterval.milliseconds(200)
     private static let congestedLoss = 0.1
 
     /// Whether a queue, losses or missing reports show that the path carries less than it gets. The target alone may be
     /// too low, after jitter or an outage.
     var isCongested: Bool {
-        controller.control.isPaused || controller.path.queue > Self.congestedQueue
+        controller.control.isPaused || controller.path.queue > Self.longestKeyframe || isQueueLasting
             || controller.lossRatio > Self.congestedLoss
+    }
+
+    /// What arrives shows that the path carries it, unless it is congested: then a rate of 0.
+    var carriedRate: Int {
+        guard !isCongested, let rate = controller.acknowledgedRate else { return 0 }
+        return Int(min(rate.bitsPerSecond, 1e12))
     }
 
     /// Whether a queue or missing reports show that the path carries no more. Losses alone do not.

@@ -9,6 +9,8 @@ struct VideoSource {
     var noise = 0.25
     /// For screens: a change each so many seconds, and almost nothing between.
     var changeInterval: Double?
+    /// For films: the seconds between scenes, whose first frames are so many times as large.
+    var scenes: (interval: Double, factor: Double)?
     /// The bytes by which frames exceeded their target, to be made up for.
     private var debt = 0.0
     private var frames = 0
@@ -38,8 +40,11 @@ struct VideoSource {
             let place = frames % Int(changeInterval * framesPerSecond)
             return place == 0 ? average * 4 : place < 30 ? average : 200
         }
+        let begins = scenes.map { frames % Int($0.interval * framesPerSecond) == 0 } ?? false
         let size =
-            frames == 0 ? average * 4 : (average + saved) * (1 + Double.random(in: -noise...noise, using: &random))
+            frames == 0
+            ? average * 4
+            : (average + saved) * (begins ? scenes?.factor ?? 1 : 1 + Double.random(in: -noise...noise, using: &random))
         // Encoders make up for a large frame within half a second.
         let paid = min(debt / 15, size * 0.5)
         debt += size - average - saved - paid

@@ -38,6 +38,20 @@ import Testing
         #expect(abs((found?.capacity?.kilobits ?? 0) - 2000) < 1)
     }
 
+    @Test("A large first packet and small ones after it do not look like a full link")
+    func mixedSizes() {
+        var results = ProbeResults()
+        let probe = cluster(400)
+        var result: ProbeResults.Result?
+        for index in 0..<6 {
+            let packet = packet(
+                index, sent: index == 0 ? 0 : 12 + Double(index) * 2, arrival: index == 0 ? 61 : 64 + Double(index) * 2,
+                bytes: index == 0 ? 700 : 100, probe: 7)
+            result = results.add(packet, of: probe) ?? result
+        }
+        #expect(result != nil && result?.capacity == nil)
+    }
+
     @Test("A probe of which too little arrives, or that arrives impossibly fast, gives nothing")
     func unusable() {
         #expect(result(cluster(5300), arriving: 4000, lost: [1, 2, 3]) == nil)

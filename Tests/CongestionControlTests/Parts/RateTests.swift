@@ -37,6 +37,17 @@ import Testing
         #expect((rate.rate?.kilobits ?? 0) > 500)
     }
 
+    @Test("A pause of sending, over which a queue lasts, hardly lowers the recent rate")
+    func draining() {
+        var rate = AcknowledgedRate()
+        steady(0..<130, into: &rate) { Double($0) * 10 + 540 }
+        for index in 130..<142 {
+            rate.add(
+                packet(index, sent: 1750 + Double(index - 130), arrival: Double(index) * 10 + 540, bytes: 1250))
+        }
+        #expect((rate.recentRate?.kilobits ?? 0) > 600)
+    }
+
     @Test("Reordered packets count, and a receiver's clock that is set starts again")
     func reordering() {
         var rate = AcknowledgedRate()
@@ -62,6 +73,17 @@ import Testing
             control.update(.normal, acknowledged: .kilobits(600), recent: nil, now: at(Double(step) * 100))
         }
         #expect(abs(control.estimate.kilobits - 545) < 10)
+    }
+
+    @Test("An estimate below the rate that arrives without a queue follows it, but not soon after a back-off")
+    func confirmed() {
+        var control = control(200)
+        control.update(.over, acknowledged: .kilobits(150), recent: nil, now: at(1000))
+        control.update(.normal, acknowledged: .kilobits(180), recent: nil, now: at(1100))
+        control.confirm(now: at(2900))
+        #expect(control.estimate < .kilobits(135))
+        control.confirm(now: at(3200))
+        #expect(control.estimate == .kilobits(171))
     }
 
     @Test("Near the capacity, the rate grows by one packet per response time")
