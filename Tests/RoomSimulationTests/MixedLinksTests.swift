@@ -109,7 +109,7 @@ struct MixedLinksTests {
         }
         simulation.task {
             try await speaker.join("hall")
-            try await speaker.publishAudio(payload: 150)
+            _ = try await speaker.publishAudio(payload: 150)
         }
         for client in [viewer, other] {
             simulation.task {
