@@ -287,9 +287,7 @@ final class DownSession {
         guard let target, !isSettling(target, now: now) else { return videos.forEach { $0.keepLayer() } }
         // Nothing arrives at the client. The publisher goes on for the other subscribers, and for the time after that.
         guard target > 0 else { return videos.forEach { $0.hold(now: now) } }
-        // An estimate may be lower than what arrives without a queue.
-        let carried = max(target, peer.carriedRate)
-        let choices = LinkShares.choices(of: Double(carried), audio: audio + repairs, videos: wishes)
+        let choices = LinkShares.choices(of: Double(target), audio: audio + repairs, videos: wishes)
         let isCongested = peer.isCongested
         for (index, video) in videos.enumerated() {
             video.choose(choices[index], among: wishes[index], isCongested: isCongested, now: now)

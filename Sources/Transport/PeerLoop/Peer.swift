@@ -274,9 +274,6 @@ package final class Peer: TurnMember {
     /// See `PeerSession.isCongested`.
     package var isCongested: Bool { session.isCongested }
 
-    /// See `PeerSession.carriedRate`.
-    package var carriedRate: Int { session.carriedRate }
-
     /// The longest payload that `send` accepts.
     package var maximumPayloadLength: Int { session.maximumPayloadLength }
 

@@ -24,10 +24,6 @@ extension PeerSession {
     /// Whether the path shows that it carries less than it gets.
     public var isCongested: Bool { control?.isCongested ?? false }
 
-    /// The rate of what arrives, in bits per second, while the path is not congested: it carries so much, although the
-    /// target may be lower. Otherwise 0.
-    public var carriedRate: Int { control?.carriedRate ?? 0 }
-
     func beginControl(now: MonotonicTime) {
         if control == nil { control = SendingControl(.init(), burst: streams.configuration.pacingBurst) }
         guard phase == .secured else { return }

@@ -241,12 +241,6 @@ final class SendingControl {
             || controller.lossRatio > Self.congestedLoss
     }
 
-    /// What arrives shows that the path carries it, unless it is congested: then a rate of 0.
-    var carriedRate: Int {
-        guard !isCongested, let rate = controller.acknowledgedRate else { return 0 }
-        return Int(min(rate.bitsPerSecond, 1e12))
-    }
-
     /// Whether a queue or missing reports show that the path carries no more. Losses alone do not.
     var isQueueing: Bool { controller.control.isPaused || controller.path.queue > Self.congestedQueue }
 
