@@ -166,13 +166,22 @@ struct RunCommand: AsyncParsableCommand {
             case .event(.failed(let error)), .couldNotStart(let error): return (display.first, false, error)
             case .event(let event):
                 if let words = Self.words(of: event, in: live.plan, isFirst: display.isFirstArrival(event)) {
-                    if case .qualityChanged = event { QualityChanges.shared.note(words) }
+                    if Self.explainsVideo(event, in: live.plan) { QualityChanges.shared.note(words) }
                     display.say(words)
                 }
             case .logged(let line): display.say(Self.words(of: line))
             }
         }
         return (display.first, false, nil)
+    }
+
+    /// Whether `connectlive why` keeps the line: changes of the quality, and news of a room's connection.
+    private static func explainsVideo(_ event: MediaEvent, in plan: GraphPlan) -> Bool {
+        switch event {
+        case .qualityChanged: true
+        case .warning(let node?, _): plan.node(node).map { ["publish", "subscribe"].contains($0.node.kind) } ?? false
+        default: false
+        }
     }
 
     private static func words(of line: GStreamerLog.Line) -> String {
