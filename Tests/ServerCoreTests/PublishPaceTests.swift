@@ -58,21 +58,6 @@ import Testing
         }
     }
 
-    @Test func `a client's pace leaves a reserve for a network that delays some messages more than others`() {
-        var (client, server) = (MessagePace.ofClient, MessagePace())
-        let message = SendMessage(text: "hi")
-        var arrival = start + .milliseconds(400)
-        var refused = 0
-        for _ in 0..<100 {
-            let sent = start + (client.delay(message, now: start) ?? .zero)
-            client.count(message, now: sent)
-            // The first ones take 400 ms longer.
-            arrival = max(arrival, sent)
-            if server.delay(message, now: arrival) == nil { server.count(message, now: arrival) } else { refused += 1 }
-        }
-        #expect(refused == 0)
-    }
-
     @Test func `the participants of a room send 192 KiB at once, then 125 KiB a second`() throws {
         var pace = RoomMessagePace()
         for _ in 0..<12 {

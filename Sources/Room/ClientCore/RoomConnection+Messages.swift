@@ -19,11 +19,12 @@ struct MessageQueue {
         let then: (Result<Void, RoomError>) -> Void
     }
 
-    var pace = MessagePace.ofClient
+    /// Counts each text when the server has replied, which has counted it before: a network may delay any of them.
+    private var pace = MessagePace()
     private(set) var waiting: [Waiting] = []
     private var waitingBytes = 0
-    /// How many are on their way.
-    var pending = 0
+    /// Those on their way, oldest first.
+    private(set) var pending: [SendMessage] = []
     /// Ends the wait for the pace.
     var turn: LoopTimer?
 
@@ -42,11 +43,22 @@ struct MessageQueue {
         return true
     }
 
-    mutating func removeFirst() -> Waiting {
+    /// How long a text has to wait until the server admits it, if those on their way arrive now or later.
+    func delay(_ message: SendMessage, now: MonotonicTime) -> TimeInterval? {
+        var pace = pace
+        for message in pending { pace.count(message, now: now) }
+        return pace.delay(message, now: now)
+    }
+
+    /// The first text goes on its way.
+    mutating func sendFirst() {
         let first = waiting.removeFirst()
         waitingBytes -= first.length
-        return first
+        pending.append(first.message)
     }
+
+    /// A text on its way has its reply, or has failed: the oldest one, as replies come in order.
+    mutating func replied(now: MonotonicTime) { pace.count(pending.removeFirst(), now: now) }
 
     mutating func removeAll() -> [Waiting] {
         defer { (waiting, waitingBytes) = ([], 0) }
@@ -98,20 +110,20 @@ extension RoomConnection {
     }
 
     private func sendWaiting() {
-        while let next = messages.waiting.first, messages.pending < MessageQueue.maximumPending, messages.turn == nil {
+        while let next = messages.waiting.first, messages.pending.count < MessageQueue.maximumPending,
+            messages.turn == nil
+        {
             guard state == .connected, !isRejoining || hasRejoined else { return }
-            if let delay = messages.pace.delay(next.message, now: loop.now) {
+            if let delay = messages.delay(next.message, now: loop.now) {
                 messages.turn = loop.schedule(after: delay) { [weak self] in
                     self?.messages.turn = nil
                     self?.sendWaiting()
                 }
                 return
             }
-            messages.pace.count(next.message, now: loop.now)
-            _ = messages.removeFirst()
-            messages.pending += 1
+            messages.sendFirst()
             request(.message(next.message)) { [weak self] result in
-                self?.messages.pending -= 1
+                if let self { messages.replied(now: loop.now) }
                 next.then(Self.sent(result))
                 self?.sendWaiting()
             }

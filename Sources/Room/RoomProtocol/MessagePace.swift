@@ -7,20 +7,10 @@ package struct MessagePace: Sendable {
     /// In KiB.
     package static let bytesBurst = 64
 
-    private var messages: Pace
-    private var bytes: Pace
+    private var messages = Pace(burst: burst, interval: .milliseconds(100))
+    private var bytes = Pace(burst: bytesBurst, interval: .microseconds(62_500))
 
-    private init(burst: Int, bytesBurst: Int) {
-        messages = Pace(burst: burst, interval: .milliseconds(100))
-        bytes = Pace(burst: bytesBurst, interval: .microseconds(62_500))
-    }
-
-    /// The pace that the server admits.
-    package init() { self.init(burst: Self.burst, bytesBurst: Self.bytesBurst) }
-
-    /// The pace of a client: less at once than the server admits, because a network delays some messages more than
-    /// others.
-    package static var ofClient: MessagePace { MessagePace(burst: burst - 4, bytesBurst: bytesBurst - 16) }
+    package init() {}
 
     /// How long the message would have to wait. Nil when it may be sent now.
     package func delay(_ message: SendMessage, now: MonotonicTime) -> TimeInterval? {

@@ -60,7 +60,7 @@ public protocol Room: AnyObject, Sendable {
     /// get it. Succeeds when the server has it, which then delivers it also to participants that lose their connection and
     /// return in time. An empty type is `normal`.
     ///
-    /// A message has at most 16 KiB of UTF-8, its type 64 bytes, and the list 256 ids. The SDK sends 16 messages with 48 KiB
+    /// A message has at most 16 KiB of UTF-8, its type 64 bytes, and the list 256 ids. A participant sends 20 messages with 64 KiB
     /// at once, and then 10 with 16 KiB a second; the call waits for its turn, and while the room is reconnecting. It fails at once
     /// if 64 messages or 256 KiB wait. After another join, it fails, because the server may have the message or not. Each failure is
     /// a `ConnectLiveError` with 1471 and the cause in its message.
