@@ -194,13 +194,15 @@ import TestSupport
             #expect(client.states == [.waiting("a")])
             client.hear(#"{"type":"streamSet","id":3,"stream":7}"#)
             #expect(client.states == [.waiting("a"), .waiting("c")])
-            // An older server refuses the message. The next change is tried all the same.
+            // An older server refuses the message, and a still older one the state alone. The next change is tried all the same.
             client.hear(#"{"type":"error","id":4,"code":"protocol.unknown-message","message":"No."}"#)
+            client.hear(#"{"type":"error","id":5,"code":"protocol.unknown-message","message":"No."}"#)
             client.connection.stateChanged(mid: "0")
             #expect(client.states.count == 2)
             track.streamState = .live
             client.connection.stateChanged(mid: "0")
-            #expect(client.states == [.waiting("a"), .waiting("c"), .live])
+            #expect(client.states.count == 2 && client.problems == [])
+            #expect(client.sent.last == #"{"id":6,"stream":7,"type":"setStreamState"}"#)
             client.connection.drop()
         }
     }
@@ -290,9 +292,64 @@ import TestSupport
             client.hear(#"{"type":"error","id":3,"code":"protocol.unknown-message","message":"No."}"#)
             #expect(client.problems.count == 2)
             client.connection.setStream(7, StreamChange(extraValue: "a", sort: "5 fit"))
-            client.hear(#"{"type":"error","id":4,"code":"protocol.unknown-message","message":"No."}"#)
-            #expect(client.changes.count == 2 && client.problems.last == .messageUnknown)
+            #expect(client.changes.count == 1 && client.problems.last == .messageUnknown && client.problems.count == 3)
             client.connection.drop()
+        }
+    }
+
+    @Test func `an older server is told the state alone, in the form that it knows`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            let track = Track()
+            client.connection.publish([TrackOffer(track)]) { _ in }
+            try client.acceptOffer(id: 2, stream: 7)
+            track.streamState = .waiting("camera unplugged")
+            client.connection.setStream(7, StreamChange(extraValue: "a"))
+            client.hear(#"{"type":"error","id":3,"code":"protocol.unknown-message","message":"No."}"#)
+            #expect(
+                client.sent.last
+                    == #"{"id":4,"state":"waiting","stream":7,"text":"camera unplugged","type":"setStreamState"}"#)
+            client.hear(#"{"type":"streamStateSet","id":4,"stream":7}"#)
+            #expect(client.problems == [.messageUnknown] && client.sent.count == 4)
+            client.connection.drop()
+        }
+    }
+
+    @Test func `a change that finds no place among the requests keeps its value, and is no problem`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            client.connection.publish([TrackOffer(Track())]) { _ in }
+            try client.acceptOffer(id: 2, stream: 7)
+            for stream in 0..<SignallingSession.maximumPendingRequests {
+                client.connection.request(.unsubscribe(StreamReference(stream: stream))) { _ in }
+            }
+            client.connection.setStream(7, StreamChange(isActive: false, extraValue: "a"))
+            let track = client.connection.up?.tracks.first
+            #expect(track?.offer.attributes == StreamAttributes(extraValue: "a", isActive: false))
+            #expect(client.problems == [] && client.changes == [])
+            client.connection.drop()
+        }
+    }
+
+    @Test func `few messages are on their way at a time, at the server's pace, and those without a place fail at once`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.enter()
+            var results: [RoomError.Code?] = []
+            for number in 0..<100 {
+                client.connection.send(SendMessage(text: "\(number)")) { result in
+                    if case .failure(let error) = result { results.append(error.code) } else { results.append(nil) }
+                }
+            }
+            #expect(client.sent.count == 1 + 8 && results == Array(repeating: .tooManyRequests, count: 28))
+            for id in 2..<18 { client.hear(#"{"type":"messageSent","id":\#(id)}"#) }
+            #expect(client.sent.count == 1 + 20 && results.count == 28 + 16 && results.last == .some(nil))
+            client.connection.drop()
+            #expect(results.suffix(56) == ArraySlice(Array(repeating: .roomReleased, count: 56)))
         }
     }
 
@@ -324,12 +381,23 @@ import TestSupport
         try await onLoop { loop in
             let client = try Client(loop)
             client.join()
-            client.hear(#"{"type":"userMessage","from":"p-2","text":"before the room is connected","kind":"normal"}"#)
+            client.hear(#"{"type":"userMessage","from":"p-2","text":"early","kind":"normal"}"#)
+            client.hear(#"{"type":"userMessage","from":"p-3","text":"too","kind":"normal"}"#)
+            #expect(!client.events.contains { if case .userMessage = $0 { true } else { false } })
             client.connection.secured()
             client.hear(#"{"type":"userMessage","from":"p-2","text":"hi","kind":"chat"}"#)
             client.hear(#"{"type":"userMessage","from":"p-2","text":"hi"}"#)
             let heard = client.events.compactMap { if case .userMessage(let message) = $0 { message } else { nil } }
-            #expect(heard == [UserMessage(from: "p-2", text: "hi", kind: "chat")])
+            #expect(heard.map(\.text) == ["early", "too", "hi"])
+            #expect(heard.last == UserMessage(from: "p-2", text: "hi", kind: "chat"))
+            let order = client.events.compactMap { event -> String? in
+                switch event {
+                case .connected: "connected"
+                case .userMessage(let message): message.text
+                default: nil
+                }
+            }
+            #expect(order.first == "connected")
             #expect(client.problems == [.userMessageInvalid])
             client.connection.drop()
         }
@@ -427,160 +495,5 @@ import TestSupport
         }
         loop.shutdown()
         try result.get()
-    }
-}
-
-private final class Track: EncodedTrack {
-    let codec: Codec
-    var streamState = StreamState.live
-    private(set) var isConnected = true
-
-    init(_ codec: Codec = .vp8) { self.codec = codec }
-
-    var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
-    func requestKeyframe() {}
-    func disconnect() { isConnected = false }
-}
-
-/// A connection, its sent messages and its events.
-private final class Client {
-    let server: ServerAddress
-    let room: RoomName
-    private(set) var sent: [String] = []
-    private(set) var isClosed = false
-    private(set) var events: [RoomEvent] = []
-    private var made: RoomConnection?
-
-    init(_ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions()) throws {
-        server = try ServerAddress("ws://127.0.0.1:1")
-        room = try RoomName("room")
-        let certificate = try Certificate()
-        made = RoomConnection(
-            loop: loop, options: options,
-            environment: RoomEnvironment(
-                seed: seed,
-                makePeer: { request throws(TransportError) in
-                    try Peer(
-                        loop: loop,
-                        configuration: PeerConfiguration(
-                            iceRole: request.role, certificate: certificate, cname: request.cname,
-                            scope: .reaching(request.server))
-                    )
-                }, wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) })
-        ) { [unowned self] in events.append($0) }
-    }
-
-    var connection: RoomConnection {
-        guard let made else { preconditionFailure("a client without a connection") }
-        return made
-    }
-
-    var link: SignallingLink {
-        SignallingLink(
-            remoteAddress: "127.0.0.1", send: { [unowned self] in sent.append($0) },
-            close: { [unowned self] in isClosed = true })
-    }
-
-    func join(version: Int = 1, servers: String = "null") {
-        #expect(connection.begin())
-        #expect(connection.signIn(to: server))
-        connection.join(room, token: "a token", over: link)
-        hear(
-            #"{"type":"joined","id":1,"version":\#(version),"participant":"p-1","participants":[],"iceServers":\#(servers)}"#
-        )
-    }
-
-    /// Joins, as if media could flow already.
-    func enter() {
-        join()
-        connection.secured()
-    }
-
-    /// Replies to the last offer, which has one new stream.
-    func acceptOffer(id: Int, stream: Int) throws {
-        guard case .publish(let body) = try Envelope<ClientMessage>(json: Data((sent.last ?? "").utf8)).message else {
-            return
-        }
-        let offer = try SessionDescription(parsing: body.sdp)
-        let mid = try #require(body.streams.first?.mid)
-        let transport = TransportDescription(
-            iceUfrag: "abcd", icePwd: "abcdefghijklmnopqrstuv",
-            fingerprints: [Fingerprint(algorithm: "sha-256", digest: Array(repeating: 7, count: 32))], setup: .passive)
-        let streams = try offer.media.filter { !$0.isRejected }.map { try UpDescription.stream($0.mid, of: offer) }
-        let answer = UpDescription.answer(to: offer, taking: streams, sessionID: 1, transport: transport)
-        let published = Published(sdp: answer.serialized(), streams: [.init(mid: mid, stream: stream)])
-        hear(Envelope(id: id, ServerMessage.published(published)).json())
-    }
-
-    func hear(_ text: String) { connection.receive(.text(text)) }
-
-    var percents: [Int] {
-        events.compactMap { if case .connecting(let percent) = $0 { percent } else { nil } }
-    }
-
-    var unpublished: [Int] {
-        events.compactMap { if case .streamUnpublished(_, let info) = $0 { info.id } else { nil } }
-    }
-
-    var changed: [StreamState] {
-        events.compactMap { if case .streamChanged(_, let info, _) = $0 { info.state } else { nil } }
-    }
-
-    /// The changes of the others' streams.
-    var reported: [StreamChange] {
-        events.compactMap { if case .streamChanged(_, _, let change) = $0 { change } else { nil } }
-    }
-
-    var problems: [RoomError.Code] {
-        events.compactMap { if case .problem(let error) = $0 { error.code } else { nil } }
-    }
-
-    /// The attributes that the server was told with publications.
-    var announced: [StreamAttributes] {
-        sent.flatMap { text -> [StreamAttributes] in
-            guard case .publish(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
-                return []
-            }
-            return body.streams.map(\.attributes)
-        }
-    }
-
-    /// The changes that the server was told.
-    var changes: [StreamChange] {
-        sent.compactMap { text in
-            guard case .setStream(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
-                return nil
-            }
-            return body.change
-        }
-    }
-
-    /// The states that the server was told.
-    var states: [StreamState] {
-        sent.compactMap { text in
-            guard case .setStream(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
-                return nil
-            }
-            return body.change.state
-        }
-    }
-
-    /// The code of each end.
-    var ends: [RoomError.Code?] {
-        events.compactMap { event -> RoomError.Code?? in
-            if case .ended(_, let error) = event { .some(error?.code) } else { nil }
-        }
-    }
-
-    /// The offers of the up session.
-    var offers: [SessionDescription] {
-        get throws {
-            try sent.compactMap { text in
-                guard case .publish(let body) = try Envelope<ClientMessage>(json: Data(text.utf8)).message else {
-                    return nil
-                }
-                return try SessionDescription(parsing: body.sdp)
-            }
-        }
     }
 }

@@ -109,6 +109,76 @@ import Testing
         #expect(other.link.calls.last == .setStream(1, StreamChange(extraValue: "a")))
     }
 
+    @Test func `media that is published again before the reply to its unpublish is told what changes afterwards`()
+        async throws
+    {
+        try await publish(in: scripted)
+        link.answer { _ in .later }
+        room.unpublish(media)
+        try room.publish(media)
+        try await requireEventually("the call") { link.calls.count { $0 == .publish } == 2 }
+        link.answerNext()
+        link.answerNext()
+        try await requireEventually("published again") { scripted.isPublished(media) }
+        link.answer { _ in .success }
+        media.video.extraValue = "screen"
+        media.audio.active = false
+        media.video.setSort(weight: 10, mode: "crop")
+        #expect(
+            changes == [
+                .setStream(3, StreamChange(extraValue: "screen")), .setStream(4, StreamChange(isActive: false)),
+            ])
+        #expect(scripted.errors == [2021])
+    }
+
+    @Test func `a value that no room takes is an error of the rooms, and the one before stays`() async throws {
+        media.video.extraValue = "screen"
+        media.video.sort = "1 fit"
+        try await publish(in: scripted)
+        media.video.extraValue = String(repeating: "x", count: 1025)
+        media.audio.extraValue = String(repeating: "x", count: 1025)
+        media.video.sort = String(repeating: "9", count: 33)
+        media.video.sort = "1\nfit"
+        #expect(scripted.errors == [1441, 1441, 2001, 2001] && changes.isEmpty)
+        #expect(media.video.extraValue == "screen" && media.video.sort == "1 fit" && media.audio.extraValue.isEmpty)
+    }
+
+    @Test func `the options' video and audio are told like active, and other options tell nothing`() async throws {
+        try await publish(in: scripted)
+        try await media.update { options in (options.audio, options.videoWidth) = (false, 320) }
+        try await media.update { options in options.isMirror = true }
+        media.audio.active = false
+        try await media.update { options in (options.audio, options.video) = (true, false) }
+        #expect(
+            changes == [
+                .setStream(2, StreamChange(isActive: false)), .setStream(1, StreamChange(isActive: false)),
+                .setStream(2, StreamChange(isActive: true)),
+            ])
+    }
+
+    @Test func `others see a stream as it is after two threads have turned it on and off`() async throws {
+        for _ in 0..<200 {
+            await withTaskGroup { group in
+                for isActive in [true, false] { group.addTask { [media] in media.audio.active = isActive } }
+            }
+            let session = try #require(media as? LocalMediaSession)
+            #expect(session.attributes.audio.isActive == media.audio.active)
+        }
+    }
+
+    @Test func `a change for which the room has no time is an error, and told with the next one`() async throws {
+        try await publish(in: scripted)
+        link.answer { _ in .failure(RoomError(.tooManyRequests, "Later.")) }
+        media.video.extraValue = "screen"
+        #expect(scripted.errors == [2014])
+        link.answer { _ in .success }
+        media.audio.extraValue = "song"
+        #expect(
+            changes.dropFirst() == [
+                .setStream(1, StreamChange(extraValue: "screen")), .setStream(2, StreamChange(extraValue: "song")),
+            ])
+    }
+
     @Test func `media whose unpublish is refused is told what changed meanwhile`() async throws {
         try await publish(in: scripted)
         link.answer { call in if case .unpublish = call { .later } else { .success } }

@@ -96,7 +96,11 @@ final class ScriptedLink: RoomLink {
         return [PublishedStream(id: first, isVideo: true), PublishedStream(id: first + 1, isVideo: false)]
     }
 
-    func setStream(_ id: Int, _ change: StreamChange) { add(.setStream(id, change)) }
+    func setStream(_ id: Int, _ change: StreamChange) -> Bool {
+        add(.setStream(id, change))
+        if case .failure = state.withLock({ $0.answers })(.setStream(id, change)) { return false }
+        return true
+    }
 
     func unpublish(_ streams: [Int], then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         add(.unpublish(streams), then)

@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test func `a message as long as its limits fits into one of the server, whatever its characters are`() throws {
-        let text = String(repeating: "\u{1}", count: 16 * 1024)
+        let text = String(repeating: "\u{1}", count: 32 * 1024 / 6)
         let kind = String(repeating: "\"", count: 64)
         try SendMessage(targets: Array(repeating: "p", count: 256), text: text, kind: kind).validate()
         let message = UserMessage(from: "p-0123456789abcdef", text: text, kind: kind)

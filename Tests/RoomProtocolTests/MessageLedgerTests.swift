@@ -9,7 +9,9 @@ struct MessageLedgerTests {
         var isSettled: Bool { ledger.isSettled }
         var owesAcknowledgement: Bool { ledger.owesAcknowledgement }
         var isAcknowledgementDue: Bool { ledger.isAcknowledgementDue }
-        func send(_ message: Int, length: Int) -> Bool { ledger.send(message, length: length) }
+        func send(_ message: Int, length: Int, isDispensable: Bool = false) -> Bool {
+            ledger.send(message, length: length, isDispensable: isDispensable)
+        }
         func acknowledged(_ count: Int) -> Bool { ledger.acknowledged(count) }
         func receive(length: Int = 0) { ledger.receive(length: length) }
         func acknowledge() -> Acknowledgement { ledger.acknowledge() }
@@ -58,6 +60,39 @@ struct MessageLedgerTests {
         // An acknowledgement makes room.
         #expect(long.acknowledged(1))
         #expect(long.send(0, length: 256 * 1024))
+    }
+
+    @Test func `messages that a connection can do without leave half of the place to the others`() {
+        let long = Ledger()
+        #expect(long.send(0, length: 256 * 1024, isDispensable: true))
+        #expect(!long.send(0, length: 256 * 1024, isDispensable: true))
+        for _ in 0..<2 { #expect(long.send(0, length: 256 * 1024)) }
+        #expect(!long.send(0, length: 0, isDispensable: true))
+        let many = Ledger()
+        for _ in 0..<MessageLedger<Int>.countLimit / 2 { #expect(many.send(0, length: 0, isDispensable: true)) }
+        #expect(!many.send(0, length: 0, isDispensable: true) && many.send(0, length: 0))
+    }
+
+    @Test(arguments: ["plain", "\u{1}\u{1f}\u{7f}", "\"\\/", "\r\n\t", "äß🙂\u{2028}", ""])
+    func `a message counts with at least the bytes of its text in JSON`(part: String) {
+        let text = String(repeating: part, count: 100)
+        for message in [
+            ServerMessage.userMessage(UserMessage(from: "", text: text, kind: "")),
+            .offer(Description(session: .down, sdp: text, revision: 1)),
+            .streamChanged(
+                StreamChanged(participant: "", stream: 1, state: .live, change: StreamChange(extraValue: text))),
+        ] {
+            #expect(Envelope(message).json().utf8.count <= message.textLength + 128)
+        }
+    }
+
+    @Test func `a text of control characters may take 32 KiB in JSON`() throws {
+        try SendMessage(text: String(repeating: "\u{1}", count: 5461)).validate()
+        try SendMessage(text: String(repeating: "\"", count: 16 * 1024)).validate()
+        let refusal = #expect(throws: RoomError.self) {
+            try SendMessage(text: String(repeating: "\u{1}", count: 5462)).validate()
+        }
+        #expect(refusal?.code == .userMessageTooLong)
     }
 
     @Test func `an acknowledgement is owed for new messages, and due after many`() {

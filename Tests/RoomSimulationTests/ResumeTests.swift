@@ -148,6 +148,32 @@ struct ResumeTests {
         #expect(stage.resume(ada, received: 1).error == .notResumable)
     }
 
+    @Test func `messages for which an absent client has no place are dropped, and it stays and is told`() throws {
+        let stage = try Stage()
+        let ada = try stage.join()
+        let talkers = try (0..<6).map { _ in try stage.join() }
+        stage.rooms.disconnected(ada.connection, lost: stage.loop.now)
+        let text = String(repeating: "\u{1}", count: 5000)
+        for second in 1...8 as ClosedRange<Int64> {
+            for talker in talkers {
+                let message = ClientMessage.message(SendMessage(text: text))
+                stage.rooms.handle(ClientRequest(Envelope(id: 2, message)), from: talker.connection)
+                let count = talker.connection.counted.count
+                stage.rooms.handle(
+                    ClientRequest(Envelope(.ack(Acknowledgement(received: count)))), from: talker.connection)
+            }
+            stage.advance(to: .seconds(second))
+        }
+        let last = try stage.join()
+        let back = stage.resume(ada, received: ada.connection.counted.count)
+        let heard = back.sent.count { if case .userMessage = $0 { true } else { false } }
+        let entered = back.sent.contains {
+            if case .participantEntered(let body) = $0 { body.participant.id == last.id } else { false }
+        }
+        // 512 KiB of 30 KB each, beside the other messages.
+        #expect((14...17).contains(heard) && entered && back.error == .userMessageInvalid)
+    }
+
     @Test func `the server acknowledges what it has when the client does`() throws {
         let stage = try Stage()
         let ada = try stage.join()

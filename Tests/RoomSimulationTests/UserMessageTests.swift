@@ -60,6 +60,51 @@ struct UserMessageTests {
         simulation.end()
     }
 
+    @Test
+    func `messages that wait out a lost connection keep the server's pace, and those without a place fail at once`()
+        throws
+    {
+        let simulation = Simulation(seed: 3)
+        let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
+        let results = Mutex<[String: String]>([:])
+        simulation.task {
+            for client in [ada, grace] { try await client.join("kitchen") }
+            ada.cutSignalling()
+            for number in 0..<300 {
+                ada.send(SendMessage(text: "\(number)")) { result in
+                    results.withLock { $0["\(number)"] = Self.code(result) }
+                }
+            }
+            try await simulation.sleep(for: .seconds(3))
+            ada.heal()
+            try await grace.wait { $0.messages.count == 72 }
+        }
+        try simulation.run(for: .seconds(60))
+        let failed = results.withLock { $0.values.filter { $0 != "sent" } }
+        #expect(failed == Array(repeating: "server.too-many-requests", count: 228))
+        #expect(grace.messages.map(\.text) == (0..<72).map(String.init))
+        #expect(ada.returns.rejoined == 0 && results.withLock { $0.count } == 300)
+        simulation.end()
+    }
+
+    @Test func `an application that repeats each refused message at once stays in the room`() throws {
+        let simulation = Simulation(seed: 4)
+        let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
+        simulation.task {
+            for client in [ada, grace] { try await client.join("kitchen") }
+            let text = String(repeating: "\"", count: 16 * 1024)
+            for _ in 0..<3000 {
+                for _ in 0..<10 { ada.send(SendMessage(text: text)) }
+                try await simulation.sleep(for: .milliseconds(1))
+            }
+        }
+        try simulation.run(for: .seconds(30))
+        // 1 of 32 KiB at once, and then one each 2 s.
+        #expect(grace.messages.count >= 8 && ada.participant != nil)
+        #expect(ada.returns == (0, 0) && grace.returns == (0, 0))
+        simulation.end()
+    }
+
     private static func code(_ result: Result<Void, RoomError>) -> String {
         if case .failure(let error) = result { error.code.name } else { "sent" }
     }

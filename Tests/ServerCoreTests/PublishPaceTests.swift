@@ -18,13 +18,13 @@ import Testing
         #expect(throws: RoomError.self) { try pace.admit(1, now: start + .milliseconds(1400)) }
     }
 
-    @Test func `a stream changes ten times at once, then once a second`() throws {
+    @Test func `a participant changes its streams twenty times at once, then twice a second`() throws {
         var pace = ChangePace()
-        for _ in 0..<10 { try pace.admit(now: start) }
-        let refusal = #expect(throws: RoomError.self) { try pace.admit(now: start + .milliseconds(999)) }
+        for _ in 0..<20 { try pace.admit(now: start) }
+        let refusal = #expect(throws: RoomError.self) { try pace.admit(now: start + .milliseconds(499)) }
         #expect(refusal?.code == .tooManyRequests)
-        try pace.admit(now: start + .seconds(1))
-        #expect(throws: RoomError.self) { try pace.admit(now: start + .milliseconds(1999)) }
+        try pace.admit(now: start + .milliseconds(500))
+        #expect(throws: RoomError.self) { try pace.admit(now: start + .milliseconds(999)) }
     }
 
     @Test func `a participant sends twenty messages at once, then ten a second`() throws {
@@ -39,13 +39,35 @@ import Testing
 
     @Test func `a participant sends 64 KiB at once, then 16 KiB a second`() throws {
         var pace = MessagePace()
-        let message = SendMessage(text: String(repeating: "x", count: 15 * 1024))
+        let message = SendMessage(text: String(repeating: "x", count: 16 * 1024 - 6))
         for _ in 0..<4 { try pace.admit(message, now: start) }
         #expect(throws: RoomError.self) { try pace.admit(message, now: start + .milliseconds(999)) }
         for second in 1...4 as ClosedRange<Int64> { try pace.admit(message, now: start + .seconds(second)) }
         // A refused message does not count.
         for _ in 0..<40 { #expect(throws: RoomError.self) { try pace.admit(message, now: start + .seconds(4)) } }
         try pace.admit(message, now: start + .seconds(5))
+    }
+
+    @Test func `a message counts with its bytes in JSON`() throws {
+        for (text, count) in [("x", 4), ("\"", 2), ("\u{1}", 2)] {
+            var pace = MessagePace()
+            let length = text == "\u{1}" ? 5 * 1024 : 16 * 1024 - 6
+            let message = SendMessage(text: String(repeating: text, count: length))
+            for _ in 0..<count { try pace.admit(message, now: start) }
+            #expect(throws: RoomError.self) { try pace.admit(message, now: start) }
+        }
+    }
+
+    @Test func `the participants of a room send 192 KiB at once, then 125 KiB a second`() throws {
+        var pace = RoomMessagePace()
+        for _ in 0..<12 {
+            try pace.check(16 * 1024 - 128, now: start)
+            pace.count(16 * 1024 - 128, now: start)
+        }
+        let refusal = #expect(throws: RoomError.self) { try pace.check(0, now: start) }
+        #expect(refusal?.code == .tooManyRequests)
+        try pace.check(125 * 1000 - 128, now: start + .seconds(1))
+        #expect(throws: RoomError.self) { try pace.check(126 * 1024, now: start + .seconds(1)) }
     }
 
     @Test func `a burst is available again after half a minute`() throws {

@@ -42,11 +42,18 @@ extension RoomConnection {
         guard state == .connected || state == .connecting, let stream = track.stream, !track.isTelling,
             up?.tracks.contains(where: { $0 === track }) == true
         else { return }
-        let untold = track.untold
-        guard let first = untold.fields.first else { return track.tellsSingly = false }
-        let change = track.tellsSingly ? first : untold
+        var change = track.untold
+        if !knowsSetStream { change = stateAlone(of: change, track) }
+        guard let first = change.fields.first else { return track.tellsSingly = false }
+        if track.tellsSingly { change = first }
         track.isTelling = true
-        request(.setStream(SetStream(stream: stream, change: change))) { [weak self] result in
+        let message: ClientMessage =
+            if !knowsSetStream, let state = change.state {
+                .setStreamState(SetStreamState(stream: stream, state: state))
+            } else {
+                .setStream(SetStream(stream: stream, change: change))
+            }
+        request(message) { [weak self] result in
             track.isTelling = false
             switch result {
             case .success: track.told.merge(change)
@@ -56,12 +63,31 @@ extension RoomConnection {
         }
     }
 
+    /// The part of a change that an older server takes. Reports the rest, which the track gives up.
+    private func stateAlone(of change: StreamChange, _ track: UpSession.Track) -> StreamChange {
+        var rest = change
+        rest.state = nil
+        track.giveUp(rest)
+        // Others hear and see by themselves that a stream is muted.
+        rest.isActive = nil
+        if !rest.isEmpty {
+            onEvent(
+                .problem(
+                    RoomError(
+                        .messageUnknown,
+                        "The server is of an earlier version, which cannot change a published stream. Update the server."
+                    )))
+        }
+        return StreamChange(state: change.state)
+    }
+
     private func refused(_ change: StreamChange, of track: UpSession.Track, _ error: RoomError) {
         // Otherwise the next session begins with the newest values.
         guard state == .connected || state == .connecting, up?.tracks.contains(where: { $0 === track }) == true else {
             return
         }
-        guard error.code != .tooManyRequests else {
+        // The server may take the change later, or has not got it.
+        guard !error.isPassing else {
             track.isTelling = true
             loop.schedule(after: .seconds(1)) { [weak self] in
                 track.isTelling = false
@@ -69,17 +95,21 @@ extension RoomConnection {
             }
             return
         }
-        let isOld = error.code == .messageUnknown
-        guard isOld || change.fields.count == 1 else { return track.tellsSingly = true }
+        // Not even the state alone is told to a server that does not know that either.
+        if error.code == .messageUnknown, knowsSetStream { return knowsSetStream = false }
+        guard change.fields.count == 1 else { return track.tellsSingly = true }
         track.giveUp(change)
-        // Without a state, others see the stand-in; and they hear and see by themselves that a stream is muted.
-        let isMissed = change.extraValue != nil || change.sort != nil || change.isAlwaysOn != nil
-        guard isMissed || !isOld && change.state == nil else { return }
-        guard isOld else { return onEvent(.problem(error)) }
-        onEvent(
-            .problem(
-                RoomError(
-                    .messageUnknown,
-                    "The server is of an earlier version, which cannot change a published stream. Update the server.")))
+        // Without a state, others see the stand-in.
+        if change.state == nil { onEvent(.problem(error)) }
+    }
+}
+
+extension RoomError {
+    /// Whether the same request may succeed later: the server has too many, or too many wait for it.
+    fileprivate var isPassing: Bool {
+        switch code {
+        case .tooManyRequests, .outOfOrder, .connectionLost, .roomReleased: true
+        default: false
+        }
     }
 }

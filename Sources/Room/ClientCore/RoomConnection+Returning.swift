@@ -191,6 +191,8 @@ extension RoomConnection {
         let former = up
         up = nil
         perform(signalling?.beginAnew(now: loop.now) ?? [])
+        // They name participants who may have other ids now.
+        failWaitingMessages(Self.rejoining)
         guard state == .connected, self.link != nil else { return }
         if let former { tracks = former.surrender(keeping: publishing.repeated?.mids ?? []) }
         let ended = Set(endings.flatMap(\.streams))

@@ -45,6 +45,9 @@ package final class RoomConnection {
     var down: DownSession?
     var up: UpSession?
     var publishing = PublishQueue()
+    var messages = MessageQueue()
+    /// False for a server that has `setStreamState` at most.
+    var knowsSetStream = true
     /// For the sessions that begin from now on.
     private(set) var servers: ICEServers
 
@@ -185,6 +188,7 @@ package final class RoomConnection {
     }
 
     private func joined(_ joined: Joined) {
+        knowsSetStream = true
         resumeSecret = joined.resume?.secret
         if joined.resume != nil { signalling?.keep() }
         use(joined.iceServers ?? [])
@@ -216,6 +220,7 @@ package final class RoomConnection {
         onEvent(.connecting(percent: 100))
         onEvent(.connected(participant: participant, others: others))
         for (_, stream) in heard { onEvent(.audioHeard(participant: stream.participant, stream: stream.id)) }
+        reportEarlyMessages()
         sample()
     }
 
@@ -244,6 +249,7 @@ package final class RoomConnection {
         signalling = nil
         let released = RoomError(.roomReleased, "The room was released.")
         failRequests(released)
+        failWaitingMessages(released)
         failEndings(released)
         close()
     }
@@ -269,6 +275,7 @@ package final class RoomConnection {
         let verdict = error ?? RoomError(.roomReleased, "The room was left.")
         _ = signalling?.end(verdict)
         failRequests(verdict)
+        failWaitingMessages(verdict)
         endRepetition(.failure(verdict))
         failEndings(verdict)
         finalStatistics = makeStatistics()
@@ -291,6 +298,10 @@ package final class RoomConnection {
 
     // MARK: - Signalling
 
+    static var rejoining: RoomError {
+        RoomError(.connectionLost, "The client is joining the room again. Repeat the call.")
+    }
+
     /// The reply takes effect before any later message of the server.
     ///
     /// Returns whether it was sent.
@@ -301,7 +312,7 @@ package final class RoomConnection {
                 throw RoomError(.roomReleased, "No room is connected.")
             }
             guard !isRejoining || hasRejoined || message.isJoin else {
-                throw RoomError(.connectionLost, "The client is joining the room again. Repeat the call.")
+                throw Self.rejoining
             }
             guard let (id, text) = try signalling?.request(message, now: loop.now) else { return false }
             waiting[id] = then

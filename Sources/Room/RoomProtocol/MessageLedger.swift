@@ -43,10 +43,14 @@ package struct MessageLedger<Message: Sendable>: Sendable {
 
     /// Keeps a message. Returns false if there are too many: a connection cannot continue without them.
     ///
-    /// - Parameter length: in bytes, about.
-    package mutating func send(_ message: Message, length: Int) -> Bool {
+    /// - Parameters:
+    ///   - length: in bytes, about.
+    ///   - isDispensable: whether a connection can continue without the message, which is not sent if this returns false. Such
+    ///     messages leave half of the place to the others.
+    package mutating func send(_ message: Message, length: Int, isDispensable: Bool = false) -> Bool {
         let size = length + Self.overhead
-        guard kept.count < Self.countLimit, bytes + size <= Self.byteLimit else { return false }
+        let share = isDispensable ? 2 : 1
+        guard kept.count < Self.countLimit / share, bytes + size <= Self.byteLimit / share else { return false }
         kept.append((message, size))
         bytes += size
         return true
@@ -97,21 +101,30 @@ extension ServerMessage {
         }
     }
 
-    /// The bytes of its long texts.
+    /// An upper bound of the bytes that its long texts take in JSON.
     package var textLength: Int {
         switch self {
-        case .published(let body): body.sdp.utf8.count
-        case .offer(let body): body.sdp.utf8.count
-        case .error(let body): body.message.utf8.count
-        case .closed(let body): body.message.utf8.count
-        case .candidate(let body): body.candidate.utf8.count
-        case .participantEntered(let body):
-            body.participant.streams.reduce(0) { $0 + $1.attributes.extraValue.utf8.count + 64 }
-        case .streamPublished(let body): body.stream.attributes.extraValue.utf8.count
-        case .streamChanged(let body): StreamState.maximumTextLength + (body.change.extraValue?.utf8.count ?? 0)
-        case .userMessage(let body): body.text.utf8.count + body.kind.utf8.count
+        case .published(let body): body.sdp.lengthInJSON
+        case .offer(let body): body.sdp.lengthInJSON
+        case .error(let body): body.message.lengthInJSON
+        case .closed(let body): body.message.lengthInJSON
+        case .candidate(let body): body.candidate.lengthInJSON
+        case .participantEntered(let body): body.participant.streams.reduce(0) { $0 + Self.length(of: $1) + 64 }
+        case .streamPublished(let body): Self.length(of: body.stream)
+        case .streamChanged(let body):
+            Self.length(of: body.change.state) + (body.change.extraValue?.lengthInJSON ?? 0)
+                + (body.change.sort?.lengthInJSON ?? 0)
+        case .userMessage(let body): body.length
         case .iceServers(let body): body.iceServers.count * 1024
         default: 0
         }
+    }
+
+    private static func length(of stream: StreamInfo) -> Int {
+        length(of: stream.state) + stream.attributes.extraValue.lengthInJSON + stream.attributes.sort.lengthInJSON
+    }
+
+    private static func length(of state: StreamState?) -> Int {
+        if case .waiting(let text) = state { text.lengthInJSON } else { 0 }
     }
 }

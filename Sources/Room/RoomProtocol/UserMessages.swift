@@ -9,6 +9,8 @@ package struct SendMessage: Sendable, Equatable {
     package static let defaultKind = "normal"
     /// The most bytes of UTF-8 in a text.
     package static let maximumTextLength = 16 * 1024
+    /// The most bytes that a text may take in JSON, where control characters take six.
+    package static let maximumTextLengthInJSON = 2 * maximumTextLength
     /// The most bytes of UTF-8 in a kind.
     package static let maximumKindLength = 64
     package static let maximumTargets = 256
@@ -20,10 +22,18 @@ package struct SendMessage: Sendable, Equatable {
         self.kind = kind.isEmpty ? Self.defaultKind : kind
     }
 
+    /// An upper bound of the bytes that its texts take in JSON, without the ids of participants.
+    package var length: Int { text.lengthInJSON + kind.lengthInJSON }
+
     /// Throws if it is too long.
     package func validate() throws(RoomError) {
         guard text.utf8.count <= Self.maximumTextLength else {
             throw Self.tooLong("text", "\(text.utf8.count) bytes", "\(Self.maximumTextLength). Send it in parts.")
+        }
+        guard text.lengthInJSON <= Self.maximumTextLengthInJSON else {
+            throw Self.tooLong(
+                "text", "\(text.lengthInJSON) bytes in JSON, where control characters take six",
+                "\(Self.maximumTextLengthInJSON). Send it in parts, or as Base64.")
         }
         guard kind.utf8.count <= Self.maximumKindLength else {
             throw Self.tooLong("type", "\(kind.utf8.count) bytes", "\(Self.maximumKindLength). Shorten it.")
@@ -70,4 +80,7 @@ package struct UserMessage: Codable, Sendable, Equatable {
         self.text = text
         self.kind = kind
     }
+
+    /// An upper bound of the bytes that its texts take in JSON.
+    package var length: Int { text.lengthInJSON + kind.lengthInJSON }
 }

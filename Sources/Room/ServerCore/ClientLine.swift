@@ -16,6 +16,8 @@ final class ClientLine {
     private var resumePace = Pace(burst: 10, interval: .seconds(2))
     /// Since when the client has no connection.
     private(set) var absentSince: MonotonicTime?
+    /// The messages of other participants that found no place since the client was told.
+    private var dropped = 0
     /// Called once, in the middle of any call, when the client is too far behind.
     var onOverflow: (() -> Void)?
 
@@ -32,21 +34,44 @@ final class ClientLine {
     // MARK: - Towards the client
 
     func send(_ message: ServerMessage, answering id: Int? = nil) {
-        keep(Envelope(id: id, message))
+        guard keep(Envelope(id: id, message), length: message.textLength) else { return }
         connection?.send(message, answering: id)
     }
 
     /// Keeps a message that the caller sends to many clients. Returns the connection to send it to, if there is one.
-    func note(_ message: ServerMessage) -> (any ClientConnection)? {
-        keep(Envelope(message))
-        return connection
+    ///
+    /// - Parameter length: the message's `textLength`.
+    func note(_ message: ServerMessage, length: Int) -> (any ClientConnection)? {
+        keep(Envelope(message), length: length) ? connection : nil
     }
 
-    private func keep(_ envelope: Envelope<ServerMessage>) {
-        guard isResumable, envelope.message.isCounted else { return }
-        guard !ledger.send(envelope, length: envelope.message.textLength) else { return }
+    /// Returns whether the message may be sent. Messages of other participants are dropped rather than the participant, who
+    /// is told so when it has a connection.
+    private func keep(_ envelope: Envelope<ServerMessage>, length: Int) -> Bool {
+        guard isResumable, envelope.message.isCounted else { return true }
+        let isDispensable = envelope.message.isUserMessage
+        guard !ledger.send(envelope, length: length, isDispensable: isDispensable) else { return true }
+        guard !isDispensable else {
+            dropped += 1
+            return false
+        }
         end()
         onOverflow?()
+        return true
+    }
+
+    /// Tells the client that messages of other participants are missing.
+    private func tellDropped() {
+        guard dropped > 0 else { return }
+        let count = dropped == 1 ? "1 message" : "\(dropped) messages"
+        dropped = 0
+        send(
+            .error(
+                Problem(
+                    RoomError(
+                        .userMessageInvalid,
+                        "The server dropped \(count) of other participants, because this client did not read the ones before."
+                    ))))
     }
 
     /// Keeps nothing any longer, because the participant leaves.
@@ -75,6 +100,7 @@ final class ClientLine {
         guard isResumable else { return }
         guard ledger.acknowledged(count) else { throw Self.impossible(count) }
         if ledger.owesAcknowledgement { connection?.send(.ack(ledger.acknowledge())) }
+        tellDropped()
     }
 
     private static func impossible(_ count: Int) -> RoomError {
@@ -119,7 +145,14 @@ final class ClientLine {
         secrets = [secret, resume.secret]
         other.send(.resumed(Resumed(received: ledger.acknowledge().received, secret: secret)), answering: id)
         for envelope in ledger.unacknowledged { other.send(envelope.message, answering: envelope.id) }
+        tellDropped()
         return former
+    }
+}
+
+extension ServerMessage {
+    fileprivate var isUserMessage: Bool {
+        if case .userMessage = self { true } else { false }
     }
 }
 

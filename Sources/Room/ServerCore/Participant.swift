@@ -20,6 +20,7 @@ final class Participant: AudioListener {
     var onUnauthenticated: ((Int) -> Void)?
 
     private var pace = PublishPace()
+    var changePace = ChangePace()
     var messagePace = MessagePace()
 
     init(

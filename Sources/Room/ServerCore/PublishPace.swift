@@ -18,45 +18,53 @@ struct PublishPace {
     }
 }
 
-/// Limits how often a stream changes its state and attributes, because each change is announced to everyone in the room.
+/// Limits how often a participant changes the state and the attributes of its streams, because each change is announced to
+/// everyone in the room.
 struct ChangePace {
-    static let burst = 10
+    static let burst = 20
 
-    private var pace = Pace(burst: burst, interval: .seconds(1))
+    private var pace = Pace(burst: burst, interval: .milliseconds(500))
 
     /// Counts a change. Throws if it comes too soon.
     mutating func admit(now: MonotonicTime) throws(RoomError) {
         guard pace.admits(now: now) else {
             throw RoomError(
                 .tooManyRequests,
-                "The stream changes too often. Change it at most \(Self.burst) times at once, then once a second."
+                "The client changes its streams too often. Make at most \(Self.burst) changes at once, then 2 a second."
             )
         }
     }
 }
 
-/// Limits how many messages a participant sends to others, and how many bytes in them, because each goes to everyone in the
-/// room.
-struct MessagePace {
-    static let burst = 20
-    /// In KiB.
-    static let bytesBurst = 64
+/// Limits the messages of all participants of a room together, because each participant gets those of all others. On
+/// another loop, each part of the room has a limit of its own, and counts the messages of the others.
+struct RoomMessagePace {
+    /// The burst and the announcements for a new participant (`Room.announcementLimit`) fit together into the server's
+    /// buffer for a client that has not read yet.
+    static let kibibytesBurst = 192
+    static let kibibytesPerSecond = 125
+    /// In bytes.
+    private static let unit = 64
+    /// Of a message without a text, in bytes.
+    private static let overhead = 128
 
-    private var messages = Pace(burst: burst, interval: .milliseconds(100))
-    private var bytes = Pace(burst: bytesBurst, interval: .microseconds(62_500))
+    private var pace = Pace(burst: kibibytesBurst * 1024 / unit, interval: .microseconds(500))
 
-    /// Counts a message. Throws, and counts nothing, if it comes too soon.
-    mutating func admit(_ message: SendMessage, now: MonotonicTime) throws(RoomError) {
-        let size = 1 + (message.text.utf8.count + message.kind.utf8.count) / 1024
-        guard messages.delay(now: now) == nil, bytes.delay(size, now: now) == nil else {
+    private static func units(_ length: Int) -> Int { (length + overhead + unit - 1) / unit }
+
+    /// Throws if a message comes too soon.
+    ///
+    /// - Parameter length: of its texts in JSON, in bytes.
+    func check(_ length: Int, now: MonotonicTime) throws(RoomError) {
+        guard pace.delay(Self.units(length), now: now) == nil else {
             throw RoomError(
                 .tooManyRequests,
-                "The client sends messages too often. Send at most \(Self.burst) with \(Self.bytesBurst) KiB at once, then 10 "
-                    + "with 16 KiB a second.")
+                "The participants of the room send too many messages together. They send at most \(Self.kibibytesBurst) KiB "
+                    + "at once, then \(Self.kibibytesPerSecond) KiB a second. Try again later.")
         }
-        messages.count(now: now)
-        bytes.count(size, now: now)
     }
+
+    mutating func count(_ length: Int, now: MonotonicTime) { pace.count(Self.units(length), now: now) }
 }
 
 /// Limits how often a session restarts ICE, because each restart is a description and, with full ICE, opens sockets.

@@ -23,8 +23,6 @@ final class PublishedStream {
     /// The consumers whose links carry all of it.
     private var freeConsumers = 0
     private lazy var limitTimer = loop.makeTimer { [weak self] in self?.reviewLimit() }
-    /// Of the publisher's changes of the state and the attributes.
-    var changePace = ChangePace()
 
     /// - Parameter sources: one for each layer, the same one for spatial layers
     init(_ info: StreamInfo, codec: Codec, participant: String, loop: Loop, sources: [any StreamSource]) {

@@ -1,5 +1,6 @@
 internal import PeerLoop
 internal import RTP
+internal import RoomProtocol
 
 /// Limits how often the consumers of one client begin with a replay, which sends up to 512 KiB faster than any live
 /// stream. On the loop only.

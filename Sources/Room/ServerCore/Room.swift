@@ -1,3 +1,5 @@
+internal import PeerLoop
+internal import RTP
 internal import RoomProtocol
 
 /// A conference, or the part of it that is on one loop: its participants and their streams. On the loop only.
@@ -20,6 +22,7 @@ final class Room {
     private var streams: [Int: PublishedStream] = [:]
     private var audio = AudioSlots<Participant>()
     private var announced = 0
+    private var messagePace = RoomMessagePace()
 
     /// - Parameter part: names this part among all that the server ever has.
     init(_ name: RoomName, part: PartID, links: LoopLinks, settings: SessionSettings) {
@@ -115,6 +118,11 @@ final class Room {
 
     // MARK: - Messages
 
+    /// Throws if the participants of the room send too much.
+    func admit(_ message: SendMessage) throws(RoomError) {
+        try messagePace.check(message.length, now: settings.loop.now)
+    }
+
     /// Delivers a participant's message to the others, in the order of the calls. Ids of participants that are not in the room
     /// are ignored, because they may have just left.
     func deliver(_ message: SendMessage, from participant: Participant) {
@@ -135,12 +143,14 @@ final class Room {
     ///
     /// - Parameter targets: nil for all but the sender
     func deliver(_ message: UserMessage, to targets: Set<String>?) {
+        messagePace.count(message.length, now: settings.loop.now)
         let delivered = ServerMessage.userMessage(message)
+        let length = delivered.textLength
         settings.broadcast(
             delivered,
             participants.compactMap { participant in
                 guard participant.id != message.from, targets?.contains(participant.id) ?? true else { return nil }
-                return participant.line.note(delivered)
+                return participant.line.note(delivered, length: length)
             })
     }
 
@@ -199,7 +209,9 @@ final class Room {
     }
 
     private func send(_ message: ServerMessage, except id: String) {
-        settings.broadcast(message, participants.compactMap { $0.id == id ? nil : $0.line.note(message) })
+        let length = message.textLength
+        settings.broadcast(
+            message, participants.compactMap { $0.id == id ? nil : $0.line.note(message, length: length) })
     }
 
     // MARK: - Streams
@@ -240,18 +252,6 @@ extension StreamAttributes {
     var announcedLength: Int {
         80 + extraValue.lengthInJSON + (isActive ? 0 : 15) + (isAlwaysOn ? 16 : 0)
             + (sort == Self.defaultSort ? 0 : 10 + sort.lengthInJSON)
-    }
-}
-
-extension String {
-    fileprivate var lengthInJSON: Int {
-        utf8.reduce(0) { length, byte in
-            switch byte {
-            case ..<0x20, 0x7f: length + 6
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): length + 2
-            default: length + 1
-            }
-        }
     }
 }
 

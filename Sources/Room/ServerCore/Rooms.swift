@@ -261,6 +261,7 @@ package final class Rooms {
             connection.send(.unsubscribed(reference), answering: request.id)
         case .message(let message):
             try message.validate()
+            try member.room.admit(message)
             try participant.messagePace.admit(message, now: settings.loop.now)
             connection.send(.messageSent, answering: request.id)
             member.room.deliver(message, from: participant)
@@ -278,7 +279,7 @@ package final class Rooms {
         _ stream: PublishedStream, _ change: StreamChange, _ member: Membership
     ) throws(RoomError) {
         try change.validate()
-        try stream.changePace.admit(now: settings.loop.now)
+        try member.participant.changePace.admit(now: settings.loop.now)
         try member.room.change(stream, change, by: member.participant)
     }
 

@@ -49,8 +49,9 @@ extension RoomEngine {
         try result.get()
     }
 
-    /// Changes the attributes of a published stream. See `RoomConnection.setStream`.
-    package nonisolated func setStream(_ id: Int, _ change: StreamChange) {
+    /// Changes the attributes of a published stream. See `RoomConnection.setStream`. Returns false if the loop is overloaded,
+    /// and changes nothing then.
+    package nonisolated func setStream(_ id: Int, _ change: StreamChange) -> Bool {
         post { $0.connection.setStream(id, change) }
     }
 

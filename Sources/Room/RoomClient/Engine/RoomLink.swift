@@ -21,7 +21,8 @@ package protocol RoomLink: AnyObject, Sendable {
         isWanted: @escaping @Sendable () -> Bool
     ) async throws(RoomError) -> [PublishedStream]
     /// Changes the attributes of a published stream. `.problem` reports a change that the server refuses.
-    func setStream(_ id: Int, _ change: StreamChange)
+    /// Returns false if the link is overloaded.
+    func setStream(_ id: Int, _ change: StreamChange) -> Bool
     /// - Parameter then: called when the server has replied, or the connection has ended.
     func unpublish(_ streams: [Int], then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
 

@@ -1,5 +1,5 @@
 internal import RTP
-internal import ServerCore
+internal import RoomProtocol
 
 /// A pace for each key, in bounded memory.
 struct PaceTable<Key: Hashable> {

@@ -35,6 +35,9 @@ export class Room {
     #up = null;
     #iceServers = [];
     #publishing = Promise.resolve();
+    /** Kind -> whether it is on, as the others shall see it, and the timer of telling it again. */
+    #active = new Map();
+    #tellings = new Map();
     #over = false;
     #name;
     #rejoined = false;
@@ -164,13 +167,26 @@ export class Room {
         });
     }
 
-    /** Tells the others that a kind is muted, or not any longer. Servers may refuse it, and the kind is muted nevertheless. */
+    /** Tells the others that a kind is muted, or not any longer. */
     setActive(kind, active) {
-        return this.#inTurn(() => this.#up?.setActive(kind, active)).catch(() => {});
+        this.#active.set(kind, active);
+        return this.#tellActive(kind);
+    }
+
+    /** The newest value is told until the server takes it. An older server does not, and the kind is muted nevertheless. */
+    #tellActive(kind) {
+        clearTimeout(this.#tellings.get(kind));
+        return this.#inTurn(() => this.#active.has(kind) ? this.#up?.setActive(kind, this.#active.get(kind)) : undefined)
+            .catch((error) => {
+                if (error.code !== "server.too-many-requests") return;
+                clearTimeout(this.#tellings.get(kind));
+                this.#tellings.set(kind, setTimeout(() => this.#tellActive(kind), 1000));
+            });
     }
 
     /** Ends what is published of a kind. */
     unpublish(kind) {
+        this.#active.delete(kind);
         return this.#inTurn(() => this.#up?.unpublish(kind));
     }
 

@@ -10,7 +10,8 @@ public protocol LocalAudio: AnyObject, Sendable {
     /// Whether the audio is captured. False frees the microphone, and the other participants see that it is off.
     var active: Bool { get set }
     /// Free text of at most 1024 bytes that all participants see. It may change at any time: the others get
-    /// `onRemoteAudioStateChanged`. An `onError` reports that a room does not take it.
+    /// `onRemoteAudioStateChanged`. A longer text changes nothing, and an
+    /// `onError` of each room that has the media reports it.
     var extraValue: String { get set }
     /// Whether the audio is that of its microphone. The other participants see the same. (Linux)
     var state: StreamState { get }
@@ -47,12 +48,12 @@ final class LocalAudioStream: LocalAudio {
     var active: Bool {
         get { capture.requested.isAudioActive }
         set {
-            settings.change(StreamChange(isActive: newValue))
             capture.changeLater {
                 $0.isAudioActive = newValue
             } failed: { [settings, weak capture] in
-                if let capture { settings.change(StreamChange(isActive: capture.requested.isAudioActive)) }
+                if let capture { settings.follow { capture.requested.isAudioActive } }
             }
+            requestChanged()
         }
     }
 
@@ -60,6 +61,9 @@ final class LocalAudioStream: LocalAudio {
         get { settings.attributes.extraValue }
         set { settings.change(StreamChange(extraValue: newValue)) }
     }
+
+    /// The request of the capture, which has `active`, may have changed.
+    func requestChanged() { settings.follow { [capture] in capture.requested.isAudioActive } }
 
     func published(id: Int, owner: String) { identities.add(id, owner) }
 

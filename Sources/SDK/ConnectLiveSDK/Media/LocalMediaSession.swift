@@ -71,6 +71,11 @@ final class LocalMediaSession: LocalMedia {
     }
 
     func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws {
+        // `audio` and `video` of the options turn streams on and off.
+        defer {
+            localVideo.requestChanged()
+            localAudio.requestChanged()
+        }
         try await Self.told { () throws(RoomError) in
             try await self.capture.change { request in
                 var options = LocalMediaOptions(request)

@@ -11,7 +11,8 @@ public protocol LocalVideo: AnyObject, Sendable {
     /// to open the camera again is an `onError`.
     var active: Bool { get set }
     /// Free text of at most 1024 bytes that all participants see. It may change at any time: the others get
-    /// `onRemoteVideoStateChanged`. An `onError` reports that a room does not take it.
+    /// `onRemoteVideoStateChanged`. A longer text changes nothing, and an
+    /// `onError` of each room that has the media reports it.
     var extraValue: String { get set }
     /// The place of the video in a composed recording: a weight from 0 to 9, a space, and `crop`, `fit` or `stretch`. `0 crop` by
     /// default. It may change at any time, like `extraValue`.
@@ -72,12 +73,12 @@ final class LocalVideoStream: LocalVideo, ShownVideo {
     var active: Bool {
         get { capture.requested.isVideoActive }
         set {
-            settings.change(StreamChange(isActive: newValue))
             capture.changeLater {
                 $0.isVideoActive = newValue
             } failed: { [settings, weak capture] in
-                if let capture { settings.change(StreamChange(isActive: capture.requested.isVideoActive)) }
+                if let capture { settings.follow { capture.requested.isVideoActive } }
             }
+            requestChanged()
         }
     }
 
@@ -94,6 +95,9 @@ final class LocalVideoStream: LocalVideo, ShownVideo {
     func attach(_ view: UIRenderView) { outlet.attach(view.target) }
 
     func detach() { outlet.detachAll() }
+
+    /// The request of the capture, which has `active`, may have changed.
+    func requestChanged() { settings.follow { [capture] in capture.requested.isVideoActive } }
 
     func published(id: Int, owner: String) { identities.add(id, owner) }
 

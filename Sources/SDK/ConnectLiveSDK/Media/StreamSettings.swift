@@ -13,6 +13,17 @@ final class StreamSettings: Sendable {
     private struct State {
         var attributes: StreamAttributes
         var observers: [Observer] = []
+        /// How many calls of `follow` have begun.
+        var calls = 0
+        /// The newest of them that has taken a value.
+        var followed = 0
+
+        /// Returns the observers, if anything has changed.
+        mutating func apply(_ change: StreamChange) -> [Observer] {
+            let before = attributes
+            attributes.apply(change)
+            return attributes == before ? [] : observers
+        }
     }
 
     private let state: Mutex<State>
@@ -21,13 +32,33 @@ final class StreamSettings: Sendable {
 
     var attributes: StreamAttributes { state.withLock { $0.attributes } }
 
+    /// Changes attributes, or reports to the rooms why no room takes them.
     func change(_ change: StreamChange) {
-        let observers = state.withLock { state in
-            let before = state.attributes
-            state.attributes.apply(change)
-            return state.attributes == before ? [] : state.observers
+        do throws(RoomError) {
+            try change.validate()
+        } catch {
+            for observer in state.withLock({ $0.observers }) { observer.refused(error) }
+            return
         }
+        let observers = state.withLock { state in state.apply(change) }
         // Without the lock, because a room may be released here.
+        for observer in observers { observer.changed() }
+    }
+
+    /// Takes the newest value of `isActive`, on any thread. Of several calls at a time, the one that began last counts, because
+    /// it has read the newest value.
+    func follow(isActive: () -> Bool) {
+        let call = state.withLock { state in
+            state.calls += 1
+            return state.calls
+        }
+        // Without the lock, because edits of applications may run here.
+        let change = StreamChange(isActive: isActive())
+        let observers = state.withLock { state in
+            guard call > state.followed else { return [Observer]() }
+            state.followed = call
+            return state.apply(change)
+        }
         for observer in observers { observer.changed() }
     }
 

@@ -61,8 +61,9 @@ public protocol Room: AnyObject, Sendable {
     /// return in time. An empty type is `normal`.
     ///
     /// A message has at most 16 KiB of UTF-8, its type 64 bytes, and the list 256 ids. A participant sends 20 messages with 64 KiB
-    /// at once, and then 10 with 16 KiB a second. A failure is a `ConnectLiveError` with 1471 and the cause in its message. While
-    /// the room is reconnecting, the call waits; after another join, it fails, because the server may have the message or not.
+    /// at once, and then 10 with 16 KiB a second; the call waits for its turn, and while the room is reconnecting. It fails at once
+    /// if 64 messages or 256 KiB wait. After another join, it fails, because the server may have the message or not. Each failure is
+    /// a `ConnectLiveError` with 1471 and the cause in its message.
     func sendUserMessage(targets: [String], message: String, type: String) async -> Result<Void, any Error>
     func sendUserMessage(
         targets: [String], message: String, type: String, completion: @escaping (Result<Void, any Error>) -> Void)

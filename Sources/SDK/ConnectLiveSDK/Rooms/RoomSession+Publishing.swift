@@ -118,17 +118,27 @@ extension RoomSession {
     private func tellAttributes(of media: LocalMediaSession) {
         let link = link
         // Under the lock, so that the newest ones are told last.
-        state.withLock { state in
+        let isTaken = state.withLock { state in
             guard let index = state.publications.firstIndex(where: { $0.media === media }),
                 case .published(let streams) = state.publications[index].phase
-            else { return }
+            else { return true }
             let (now, told) = (media.attributes, state.publications[index].told)
-            state.publications[index].told = now
             for stream in streams {
                 let change = stream.isVideo ? now.video.change(from: told.video) : now.audio.change(from: told.audio)
-                if !change.isEmpty { link.setStream(stream.id, change) }
+                guard change.isEmpty || link.setStream(stream.id, change) else { return false }
+                if stream.isVideo {
+                    state.publications[index].told.video = now.video
+                } else {
+                    state.publications[index].told.audio = now.audio
+                }
             }
+            return true
         }
+        guard !isTaken else { return }
+        problem(
+            RoomError(
+                .tooManyRequests,
+                "The room has too many calls to tell the others an attribute now. It tells them with the next change."))
     }
 
     private func changed(_ kind: StreamMedia, of media: LocalMediaSession?, _ event: MediaEvent) {
@@ -192,7 +202,11 @@ extension RoomSession {
 
     private func unpublished(_ media: LocalMediaSession) {
         own.unpublished(media)
-        stopObserving(media)
+        // It may be published again already, and is observed for that.
+        state.withLock { state in
+            guard !state.publications.contains(where: { $0.media === media }) else { return }
+            stopObserving(media)
+        }
         tell { $0?.onLocalMediaUnpublished(localMedia: media) }
     }
 

@@ -1,0 +1,165 @@
+import Foundation
+import MediaGraph
+import PeerIO
+import PeerLoop
+import RTP
+import RoomProtocol
+import Testing
+import TestSupport
+
+@testable import ClientCore
+
+final class Track: EncodedTrack {
+    let codec: Codec
+    var streamState = StreamState.live
+    private(set) var isConnected = true
+
+    init(_ codec: Codec = .vp8) { self.codec = codec }
+
+    var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
+    func requestKeyframe() {}
+    func disconnect() { isConnected = false }
+}
+
+/// A connection, its sent messages and its events.
+final class Client {
+    let server: ServerAddress
+    let room: RoomName
+    private(set) var sent: [String] = []
+    private(set) var isClosed = false
+    private(set) var events: [RoomEvent] = []
+    private var made: RoomConnection?
+
+    init(_ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions()) throws {
+        server = try ServerAddress("ws://127.0.0.1:1")
+        room = try RoomName("room")
+        let certificate = try Certificate()
+        made = RoomConnection(
+            loop: loop, options: options,
+            environment: RoomEnvironment(
+                seed: seed,
+                makePeer: { request throws(TransportError) in
+                    try Peer(
+                        loop: loop,
+                        configuration: PeerConfiguration(
+                            iceRole: request.role, certificate: certificate, cname: request.cname,
+                            scope: .reaching(request.server))
+                    )
+                }, wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) })
+        ) { [unowned self] in events.append($0) }
+    }
+
+    var connection: RoomConnection {
+        guard let made else { preconditionFailure("a client without a connection") }
+        return made
+    }
+
+    var link: SignallingLink {
+        SignallingLink(
+            remoteAddress: "127.0.0.1", send: { [unowned self] in sent.append($0) },
+            close: { [unowned self] in isClosed = true })
+    }
+
+    func join(version: Int = 1, servers: String = "null") {
+        #expect(connection.begin())
+        #expect(connection.signIn(to: server))
+        connection.join(room, token: "a token", over: link)
+        hear(
+            #"{"type":"joined","id":1,"version":\#(version),"participant":"p-1","participants":[],"iceServers":\#(servers)}"#
+        )
+    }
+
+    /// Joins, as if media could flow already.
+    func enter() {
+        join()
+        connection.secured()
+    }
+
+    /// Replies to the last offer, which has one new stream.
+    func acceptOffer(id: Int, stream: Int) throws {
+        guard case .publish(let body) = try Envelope<ClientMessage>(json: Data((sent.last ?? "").utf8)).message else {
+            return
+        }
+        let offer = try SessionDescription(parsing: body.sdp)
+        let mid = try #require(body.streams.first?.mid)
+        let transport = TransportDescription(
+            iceUfrag: "abcd", icePwd: "abcdefghijklmnopqrstuv",
+            fingerprints: [Fingerprint(algorithm: "sha-256", digest: Array(repeating: 7, count: 32))], setup: .passive)
+        let streams = try offer.media.filter { !$0.isRejected }.map { try UpDescription.stream($0.mid, of: offer) }
+        let answer = UpDescription.answer(to: offer, taking: streams, sessionID: 1, transport: transport)
+        let published = Published(sdp: answer.serialized(), streams: [.init(mid: mid, stream: stream)])
+        hear(Envelope(id: id, ServerMessage.published(published)).json())
+    }
+
+    func hear(_ text: String) { connection.receive(.text(text)) }
+
+    var percents: [Int] {
+        events.compactMap { if case .connecting(let percent) = $0 { percent } else { nil } }
+    }
+
+    var unpublished: [Int] {
+        events.compactMap { if case .streamUnpublished(_, let info) = $0 { info.id } else { nil } }
+    }
+
+    var changed: [StreamState] {
+        events.compactMap { if case .streamChanged(_, let info, _) = $0 { info.state } else { nil } }
+    }
+
+    /// The changes of the others' streams.
+    var reported: [StreamChange] {
+        events.compactMap { if case .streamChanged(_, _, let change) = $0 { change } else { nil } }
+    }
+
+    var problems: [RoomError.Code] {
+        events.compactMap { if case .problem(let error) = $0 { error.code } else { nil } }
+    }
+
+    /// The attributes that the server was told with publications.
+    var announced: [StreamAttributes] {
+        sent.flatMap { text -> [StreamAttributes] in
+            guard case .publish(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                return []
+            }
+            return body.streams.map(\.attributes)
+        }
+    }
+
+    /// The changes that the server was told.
+    var changes: [StreamChange] {
+        sent.compactMap { text in
+            guard case .setStream(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                return nil
+            }
+            return body.change
+        }
+    }
+
+    /// The states that the server was told.
+    var states: [StreamState] {
+        sent.compactMap { text in
+            guard case .setStream(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                return nil
+            }
+            return body.change.state
+        }
+    }
+
+    /// The code of each end.
+    var ends: [RoomError.Code?] {
+        events.compactMap { event -> RoomError.Code?? in
+            if case .ended(_, let error) = event { .some(error?.code) } else { nil }
+        }
+    }
+
+    /// The offers of the up session.
+    var offers: [SessionDescription] {
+        get throws {
+            try sent.compactMap { text in
+                guard case .publish(let body) = try Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                    return nil
+                }
+                return try SessionDescription(parsing: body.sdp)
+            }
+        }
+    }
+}
