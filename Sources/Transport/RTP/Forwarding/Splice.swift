@@ -68,7 +68,7 @@ public struct Splice: Sendable {
     private var former: (pictures: PictureCompactor, offset: PictureNumber, end: Int)?
     /// The number after the highest sent one, without wrap.
     private var next: Int
-    /// Numbers that may be skipped now. Each packet adds one.
+    /// Numbers that may be skipped now. Each packet adds one, also a late one.
     private var skips = Splice.maximumSkips
     private var last: Last?
     /// The source's clock, in the source's timestamps.
@@ -205,6 +205,8 @@ public struct Splice: Sendable {
         guard state == .flowing, position.number >= start, let place = compactor.leaveOut(position.number) else {
             return nil
         }
+        // It may be the highest number so far, which no other packet may have.
+        next = max(next, place + sequenceOffset + 1)
         return Numbers(
             sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: place + sequenceOffset)),
             timestamp: timestamp.advanced(by: timestampTicks), patch: nil)
@@ -217,7 +219,11 @@ public struct Splice: Sendable {
     /// (RFC 3711, section 3.3.1). If a publisher skips 3000 with each packet, that takes a dozen packets.
     private mutating func limitGap(before number: Int) {
         let gap = number - compactor.highest - 1
-        guard gap >= 0 else { return }
+        guard gap >= 0 else {
+            // It fills a part of a gap.
+            skips = min(Self.maximumSkips, skips + 1)
+            return
+        }
         if gap <= skips {
             skips = min(Self.maximumSkips, skips - gap + 1)
         } else {
