@@ -212,6 +212,21 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
             #expect(plan.element("decoder")?.factory == chosen)
         }
     }
+
+    @Test("VP9 from a peer, which may have spatial layers, is decoded by libvpx")
+    func spatialLayers() throws {
+        let machine = MadeUpMachine(elements: ["vavp9dec", "vp9dec", "rtpjitterbuffer", "rtpvp9depay"])
+        let input = Node.rtpInput("in", codec: .vp9)
+        let received = try NodeRegistry.builtIn.plan(
+            NodeRequest(input, RTPInputNode.kind, inputs: [], environment: machine))
+        for (format, chosen) in [(received.formats["out"], "vp9dec"), (MediaFormat(.encodedVideo, "vp9"), "vavp9dec")] {
+            let plan = try NodeRegistry.builtIn.plan(
+                NodeRequest(
+                    .videoDecoder(), VideoDecoderNode.kind, inputs: [("in", try #require(format))], environment: machine
+                ))
+            #expect(plan.element("decoder")?.factory == chosen)
+        }
+    }
 }
 
 extension MediaNodesTests {

@@ -42,8 +42,13 @@ extension MediaNodesTests {
 
         @Test("The layer frames of a VP9 frame above the lowest do not begin another one")
         func spatialLayers() {
-            func joined(_ payload: [UInt8]) -> [UInt8]? {
-                joiningSpatialLayers(packet(payload).span.bytes).map { Array($0.dropFirst(12)) }
+            /// The payload of a packet behind one with this timestamp.
+            func joined(_ payload: [UInt8], after last: UInt8 = 1) -> [UInt8]? {
+                var (joiner, bytes) = (SpatialLayerJoiner(), packet(payload))
+                #expect(joiner.take(packet([0xe8, 0x81, 0x01, 0x00, 0x01, 0x86], timestamp: last).span.bytes) == nil)
+                guard let change = joiner.take(bytes.span.bytes) else { return nil }
+                bytes[change.place] = change.byte
+                return Array(bytes.dropFirst(12))
             }
             #expect(joined([0xec, 0x81, 0x01, 0x03, 0x01, 0x86]) == [0xe4, 0x81, 0x01, 0x03, 0x01, 0x86])
             #expect(joined([0xec, 0x01, 0x43, 0x01, 0x86]) == [0xe4, 0x01, 0x43, 0x01, 0x86])
@@ -51,9 +56,14 @@ extension MediaNodesTests {
             #expect(joined([0xec, 0x81, 0x01, 0x40, 0x01, 0x86]) == nil)
             #expect(joined([0xe4, 0x81, 0x01, 0x03, 0x01, 0x86]) == nil)
             #expect(joined([0x08, 0x82]) == nil)
-            for length in 0..<17 {
-                _ = joiningSpatialLayers(
-                    Array(packet([0xec, 0x81, 0x01, 0x03, 0x01, 0x86]).prefix(length)).span.bytes)
+            // The first one of a frame whose lowest layer is missing begins it.
+            #expect(joined([0xec, 0x81, 0x01, 0x03, 0x01, 0x86], after: 0) == nil)
+            for length in 0..<18 {
+                var joiner = SpatialLayerJoiner()
+                for _ in 0..<2 {
+                    _ = joiner.take(
+                        Array(packet([0xec, 0x81, 0x01, 0x03, 0x01, 0x86]).prefix(length)).span.bytes)
+                }
             }
         }
 

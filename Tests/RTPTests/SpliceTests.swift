@@ -61,6 +61,46 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(pictureID(splice.take(try vp8(4, timestamp: 12_000, pictureID: 20_001), now: time(132))) == 30_003)
     }
 
+    @Test("A late packet of a frame that was left out fills its number, also if it does not look like one")
+    func latePacketOfLeftOutFrame() throws {
+        var splice = splice()
+        _ = splice.take(try vp8(0, timestamp: 0, keyframe: true, pictureID: 10), now: time(0))
+        #expect(splice.leaveOutPicture(try vp8(1, timestamp: 3000, pictureID: 11)) == nil)
+        let next = splice.take(try vp8(3, timestamp: 6000, pictureID: 12), now: time(66))
+        #expect(next?.sequenceNumber == SequenceNumber(102) && next?.isEmpty == false)
+        let late = splice.take(try vp8(2, timestamp: 3000, pictureID: 11, isNewest: false), now: time(70))
+        #expect(late?.sequenceNumber == SequenceNumber(101) && late?.isEmpty == true)
+    }
+
+    @Test("Numbers of empty packets are not used again where another stream or a long gap follows")
+    func numbersBehindEmptyPackets() throws {
+        for isGap in [false, true] {
+            var splice = splice()
+            _ = splice.take(try vp8(0, timestamp: 0, keyframe: true), now: time(0))
+            #expect(splice.leaveOut(StreamPosition(epoch: 0, number: 4), timestamp: RTPTimestamp(0)) == nil)
+            let empty = (1...3).map {
+                splice.leaveOut(StreamPosition(epoch: 0, number: $0), timestamp: RTPTimestamp(0))?.sequenceNumber
+            }
+            #expect(empty.map { $0?.rawValue } == [101, 102, 103])
+            if !isGap { splice.begin(clockRate: 90000, clock: nil) }
+            let next = splice.take(try vp8(isGap ? 30_000 : 5, timestamp: 3000, keyframe: true), now: time(33))
+            #expect(next?.sequenceNumber == SequenceNumber(isGap ? 105 : 104))
+        }
+    }
+
+    @Test("Packets that overtake each other close no gap, however many do")
+    func overtaking() throws {
+        var splice = splice()
+        _ = splice.take(try vp8(0, timestamp: 0, keyframe: true), now: time(0))
+        for first in stride(from: 1, to: 10_000, by: 10) {
+            for number in (first..<first + 10).reversed() {
+                let numbers = splice.take(
+                    try vp8(number, timestamp: 3000, isNewest: number == first + 9), now: time(1))
+                #expect(numbers?.sequenceNumber == SequenceNumber(UInt16(100 + number)))
+            }
+        }
+    }
+
     @Test("Late packets of frames before a keyframe leave the picture ids behind it as they are")
     func latePacketsAfterKeyframe() throws {
         var splice = splice()

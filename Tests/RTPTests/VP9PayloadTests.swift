@@ -165,6 +165,19 @@ private let structure: [UInt8] = [
         #expect(splice.hasLeftOut(try packet(1, timestamp: 3000, pictureID: 11, tl0: 3, temporal: 1, isNewest: false)))
     }
 
+    @Test func `a layer frame of the base layer goes on if another one of its picture was left out`() throws {
+        var splice = splice()
+        _ = splice.take(try packet(0, timestamp: 0, pictureID: 10, tl0: 3, isKeyframe: true), now: time(0))
+        #expect(splice.leaveOutPicture(try packet(1, timestamp: 3000, pictureID: 11, tl0: 3, temporal: 1)) == nil)
+        #expect(
+            splice.take(try packet(3, timestamp: 6000, pictureID: 12, tl0: 4), now: time(66))?.sequenceNumber
+                == SequenceNumber(102))
+        let late = try packet(2, timestamp: 3000, pictureID: 11, tl0: 3, isNewest: false)
+        let numbers = splice.take(late, now: time(70))
+        #expect(numbers?.sequenceNumber == SequenceNumber(101) && numbers?.isEmpty == false)
+        #expect(rewrite(numbers)?.pictureID == 11)
+    }
+
     @Test func `another stream goes on with the picture ids and TL0PICIDX of the former one`() throws {
         var splice = splice()
         _ = splice.take(try packet(0, timestamp: 0, pictureID: 0x7fff, tl0: 255, isKeyframe: true), now: time(0))

@@ -17,9 +17,9 @@ struct SpatialLayerTests {
         private(set) var camera: SpatialCamera?
         private(set) var sinks: [SpatialViewer] = []
 
-        init(seed: UInt64 = 11, loops: Int = 1, _ links: [Link] = [.wired]) {
+        init(seed: UInt64 = 11, loops: Int = 1, _ links: [Link] = [.wired], publisher: Link = .wired) {
             simulation = Simulation(seed: seed, loops: loops, spreadsRooms: loops > 1)
-            ada = simulation.client("ada")
+            ada = simulation.client("ada", link: publisher)
             let simulation = simulation
             viewers = links.enumerated().map { simulation.client("viewer \($0)", link: $1) }
         }
@@ -104,6 +104,30 @@ struct SpatialLayerTests {
         #expect(rises.count >= 2 && rises.allSatisfy { $1.isKeyframe }, "\(rises)")
         let steps = zip(stage.sinks[0].pictures, stage.sinks[0].pictures.dropFirst()).map { ($1.id &- $0.id) & 0x7fff }
         #expect(steps.allSatisfy { $0 == 1 }, "\(steps)")
+    }
+
+    /// Packets overtake those of other frames, or repairs come several frames later.
+    @Test(arguments: 1...UInt64(3), [(jitter: 45, loss: 0.0), (jitter: 15, loss: 0.02)])
+    func `changes of the layer cost no frame where packets of the publisher are late or lost`(
+        seed: UInt64, path: (jitter: Int, loss: Double)
+    ) throws {
+        let stage = Stage(
+            seed: seed,
+            publisher: Link(delay: .milliseconds(20), jitter: .milliseconds(Int64(path.jitter)), loss: path.loss))
+        let viewer = stage.viewers[0]
+        let profiles = [SimulatedClient.ViewProfile.low, .high, .mid, .low, .mid, .high]
+        stage.begin { [simulation = stage.simulation] video in
+            for place in 0..<30 {
+                try await simulation.sleep(for: .seconds(2))
+                try await viewer.setView(of: video, profile: profiles[place % profiles.count])
+            }
+        }
+        try stage.run(65)
+        stage.checkDecodable()
+        let pictures = stage.sinks[0].pictures
+        #expect(pictures.count > 25 * 55, "\(pictures.count)")
+        let changes = zip(pictures, pictures.dropFirst()).count { $0.spatial != $1.spatial }
+        #expect(changes > 10, "\(changes)")
     }
 
     @Test func `a link that does not carry the lowest layer gets it without its higher temporal layers`() throws {

@@ -92,6 +92,14 @@ package struct Encoding: Sendable {
     package private(set) var depayloaders: [String: String] = [:]
     /// In the order of preference: hardware first. The last one is in every Debian.
     package let decoders: [String]
+    /// The decoders that take all spatial layers of a frame in one buffer, and show the highest one: libvpx does. Hardware decodes one
+    /// frame of a buffer without a superframe index, or shows each of them. Empty if the codec has none.
+    package private(set) var layerDecoders: [String] = []
+
+    /// The decoders of a format, in the order of preference.
+    package func decoders(of format: MediaFormat) -> [String] {
+        format.hasLayers == true && !layerDecoders.isEmpty ? layerDecoders : decoders
+    }
 
     package var caps: String { mediaType + framing }
 
@@ -115,7 +123,7 @@ package struct Encoding: Sendable {
             decoders: ["nvvp8dec", "vavp8dec", "v4l2slvp8dec", "v4l2vp8dec", "vp8dec"]),
         Encoding(
             name: "vp9", title: "VP9", mediaType: "video/x-vp9", depayloaders: ["VP9": "rtpvp9depay"],
-            decoders: ["nvvp9dec", "vavp9dec", "v4l2slvp9dec", "v4l2vp9dec", "vp9dec"]),
+            decoders: ["nvvp9dec", "vavp9dec", "v4l2slvp9dec", "v4l2vp9dec", "vp9dec"], layerDecoders: ["vp9dec"]),
         Encoding(
             name: "h264", title: "H.264", mediaType: "video/x-h264", framing: annexB, parser: "h264parse",
             needsEvenSize: true, depayloaders: ["H264": "rtph264depay"],

@@ -25,6 +25,9 @@ final class Consumer {
     @exclusivity(unchecked) private(set) var stream: PublishedStream?
     /// The layer of the stream that it forwards.
     @exclusivity(unchecked) private(set) var layer: StreamLayer?
+    /// The spatial layers that it forwarded before, each with the first packet after it, oldest first: packets of their frames
+    /// may arrive late. Only of the present epoch.
+    @exclusivity(unchecked) private var formerLayers: [(layer: StreamLayer, end: Int)] = []
     /// The layer with which it goes on at the next keyframe. Nil if that is the present one.
     private(set) var next: StreamLayer?
     private var nextSince = MonotonicTime.zero
@@ -166,6 +169,7 @@ final class Consumer {
         next = nil
         layer?.remove(self)
         layer = nil
+        formerLayers = []
         hasBegun = false
     }
 
@@ -213,11 +217,23 @@ final class Consumer {
     func canMove(to new: StreamLayer, isKeyframe: Bool) -> Bool { isLower(new) || isKeyframe && replay == nil }
 
     /// A frame begins with which it goes on with another spatial layer. All numbers stay those of one stream.
-    func move(to new: StreamLayer) {
+    func move(to new: StreamLayer, at position: StreamPosition) {
+        if let layer {
+            if formerLayers.count == Self.mostFormerLayers { formerLayers.removeFirst() }
+            formerLayers.append((layer, position.number))
+        }
         layer?.remove(self)
         layer = new
         next = nil
         new.add(self)
+    }
+
+    /// More moves than these within the time that a packet may be late are of no use to anybody.
+    private static let mostFormerLayers = 4
+
+    /// The spatial layer that it forwarded at a position of the present epoch. Nil if that is the one that it forwards now.
+    func formerLayer(at position: StreamPosition) -> StreamLayer? {
+        formerLayers.isEmpty ? nil : formerLayers.first { position.number < $0.end }?.layer
     }
 
     /// Sets how much of the stream the link carries. `thin` leaves frames out.
@@ -286,6 +302,7 @@ final class Consumer {
         let wasAwaitingStart = splice.isAwaitingStart
         if thinning != nil || splice.hasLeftOutFrames, omits(arrived, marker: marker, store) { return }
         guard let numbers = splice.take(arrived, now: now) else { return }
+        guard !numbers.isEmpty else { return send(nil, of: store, marker: marker, numbers) }
         send(payload, of: store, marker: marker, numbers)
         thinning?.sent(bytes: length + RTPHeader.minimumLength + PathRate.packetOverhead)
         if wasAwaitingStart {
@@ -358,6 +375,7 @@ final class Consumer {
     /// The publisher's timestamps restarted. The rest of a replay is useless before the next keyframe.
     func streamRestarted() {
         endReplay()
+        formerLayers = []
         if let sender { peer.clearClock(sender) }
     }
 
@@ -396,10 +414,12 @@ final class Consumer {
     }
 
     private func continueReplay() {
-        guard let layer, var replay else { return }
-        let outcome = layer.run(&replay) { index, store, packet in
+        guard let present = layer, var replay else { return }
+        let outcome = present.run(&replay) { index, store, packet in
+            let layer = formerLayer(at: packet.position) ?? present
             guard let payload = packet.payload, layer.has(payload) else {
-                return skip(packet.position, packet.timestamp, marker: packet.marker, store)
+                return skip(
+                    packet.position, packet.timestamp, marker: packet.payload == nil && packet.marker, store)
             }
             let arrived = Splice.Packet(
                 position: packet.position, timestamp: packet.timestamp, isNewest: packet.isNewest, payload: payload)
@@ -417,8 +437,8 @@ final class Consumer {
         case .overtaken:
             // The same start again would end in the same way.
             self.replay = nil
-            splice.begin(clockRate: layer.codec.clockRate, clock: layer.clock, epoch: layer.epoch)
-            layer.requestKeyframe()
+            splice.begin(clockRate: present.codec.clockRate, clock: present.clock, epoch: present.epoch)
+            present.requestKeyframe()
         }
     }
 

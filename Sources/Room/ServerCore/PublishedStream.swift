@@ -250,6 +250,8 @@ final class PublishedStream {
     /// Puts the layers in the order of their sizes, and of their rates if they have one size. The order of the offer does
     /// not count any longer. Rates have to differ clearly to change an order, because they vary with the scene.
     private func rankLayers() {
+        // Spatial layers have the order of their indexes.
+        guard !info.isScalable else { return }
         let measured = layers.map { (area: $0.knownSize?.area ?? 0, rate: $0.knownRate ?? 0) }
         let sizes = Set(measured.map(\.area))
         if sizes.contains(0) {

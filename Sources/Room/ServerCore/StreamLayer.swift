@@ -19,6 +19,8 @@ final class StreamLayer {
     @exclusivity(unchecked) private(set) var isSpatial = false
     /// The timestamp of the newest frame, if it has spatial layers.
     @exclusivity(unchecked) private var picture: RTPTimestamp?
+    /// The number behind the newest packet, if that has the marker. The next frame begins there.
+    @exclusivity(unchecked) private var afterMarker: Int?
     /// Those that get its packets, in any order.
     @exclusivity(unchecked) private(set) var consumers: [Consumer] = []
     /// Those that follow another layer until the next keyframe of this one.
@@ -83,8 +85,10 @@ final class StreamLayer {
     /// Whether more than one receives it.
     var hasOthers: Bool {
         if let carrier { return carrier.hasOthers }
-        return upper.reduce(consumers.count) { $0 + $1.consumers.count } + pipes.count > 1
+        return receivers + pipes.count > 1
     }
+    /// How many consumers a packet may go to, also those of the layers that it carries.
+    var receivers: Int { upper.reduce(consumers.count) { $0 + $1.consumers.count } }
     /// Whether its packets go anywhere.
     var isWatched: Bool { !pipes.isEmpty || hasConsumers }
     /// Whether a keyframe may be awaited.
@@ -158,7 +162,12 @@ final class StreamLayer {
                 begin(payload, packet, header)
             }
         }
-        if isSpatial, isNewest, let payload { beginPicture(payload, header.timestamp) }
+        // Browsers repeat the sizes on frames of the lowest layers.
+        if isSpatial, isNewest, let payload { readSizes(payload, packet, header) }
+        if isSpatial, isNewest {
+            if let payload { beginPicture(payload, header.timestamp, at: position) }
+            afterMarker = header.marker ? position.number + 1 : nil
+        }
         guard isWatched else { return recent.forgetKeyframe() }
         for pipe in pipes { pipe.carry(packet, header, at: position, of: StreamLayerID(stream: id, layer: index)) }
         guard !consumers.isEmpty || upper.contains(where: { !$0.consumers.isEmpty }) else {
@@ -205,9 +214,6 @@ final class StreamLayer {
     /// A keyframe begins: those that wait for it follow this layer from now on.
     private func begin(_ payload: PayloadDescriptor?, _ packet: borrowing PacketBuffer, _ header: RTPHeader) {
         if let read = payload?.size(packet, header: header) { size = read }
-        for layer in upper {
-            if let read = payload?.size(packet, header: header, spatialLayer: layer.index) { layer.size = read }
-        }
         guard !joining.isEmpty, !isSpatial else { return }
         guard joining.contains(where: { $0.canJoin(self) }) else { return }
         let ready = joining.filter { $0.canJoin(self) }
@@ -222,35 +228,49 @@ final class StreamLayer {
         for layer in upper { for consumer in layer.consumers { body(consumer) } }
     }
 
-    /// Counts a packet to the rates of the layers that it belongs to. That of a spatial layer includes those below it.
+    /// Reads the sizes of all spatial layers from a packet that has them. A layer that the publisher has stopped has none.
+    private func readSizes(_ payload: PayloadDescriptor, _ packet: borrowing PacketBuffer, _ header: RTPHeader) {
+        guard let count = payload.spatialLayers(packet, header: header) else { return }
+        if let read = payload.size(packet, header: header) { size = read }
+        for layer in upper {
+            let read = payload.size(packet, header: header, spatialLayer: layer.index)
+            if read != nil || layer.index >= count { layer.size = read }
+        }
+    }
+
+    /// Counts a packet to the rates of the layers that it belongs to. That of a spatial layer includes those below it, as
+    /// long as it has packets of its own.
     private func measure(_ length: Int, _ payload: PayloadDescriptor?, now: MonotonicTime) {
         guard isSpatial else {
             if isMeasured { lastPacket = now }
             return rate.add(length, now: now)
         }
         guard let payload else { return }
-        let place = payload.spatialLayer
+        let (place, before) = (payload.spatialLayer, lastPacket)
         if has(payload) { rate.add(length, now: now) }
         if place == index { lastPacket = now }
         for layer in upper where layer.has(payload) {
-            layer.rate.add(length, now: now)
             if place == layer.index { layer.lastPacket = now }
+            // Between two frames, all layers are silent.
+            guard layer.lastPacket > .zero, layer.lastPacket + LayerDelivery.silence >= before else { continue }
+            layer.rate.add(length, now: now)
         }
     }
 
     /// A frame begins with the packet: those that wait for a lower layer go on with it, and at a keyframe those that wait
-    /// for a higher one, too.
-    private func beginPicture(_ payload: PayloadDescriptor, _ timestamp: RTPTimestamp) {
+    /// for a higher one, too. Where the beginning of a frame is missing, they wait for the next one.
+    private func beginPicture(_ payload: PayloadDescriptor, _ timestamp: RTPTimestamp, at position: StreamPosition) {
         guard payload.beginsFrame, timestamp != picture else { return }
+        guard payload.spatialLayer == 0 || afterMarker == position.number else { return }
         picture = timestamp
-        welcome(isKeyframe: payload.isStart)
-        for layer in upper { layer.welcome(isKeyframe: payload.isStart) }
+        welcome(isKeyframe: payload.isStart, at: position)
+        for layer in upper { layer.welcome(isKeyframe: payload.isStart, at: position) }
     }
 
-    private func welcome(isKeyframe: Bool) {
+    private func welcome(isKeyframe: Bool, at position: StreamPosition) {
         guard !joining.isEmpty else { return }
         let ready = joining.filter { $0.canMove(to: self, isKeyframe: isKeyframe) }
-        for consumer in ready { consumer.move(to: self) }
+        for consumer in ready { consumer.move(to: self, at: position) }
         joining.removeAll { joined in ready.contains { $0 === joined } }
     }
 
@@ -268,18 +288,31 @@ final class StreamLayer {
     private func pass(
         _ payload: Int, of store: PacketStore, _ header: RTPHeader, _ arrived: Splice.Packet, now: MonotonicTime
     ) -> Bool {
-        var (header, isAwaited) = (header, false)
-        let isPart = has(arrived.payload)
-        header.marker = isPart && marker(header.marker, of: arrived.payload)
+        var isAwaited = false
+        let own = part(header, of: arrived.payload)
+        // The marker is at the end of what they get.
+        var empty = header
+        empty.marker = false
         for consumer in consumers {
-            if isPart {
-                consumer.forward(payload, of: store, header, arrived, now: now)
+            // A late packet may be of a frame from before a move.
+            let former = arrived.isNewest ? nil : consumer.formerLayer(at: arrived.position)
+            let part = former.map { $0.part(header, of: arrived.payload) } ?? own
+            if let part {
+                consumer.forward(payload, of: store, part, arrived, now: now)
             } else {
-                consumer.leaveOut(header, at: arrived.position, store)
+                consumer.leaveOut(empty, at: arrived.position, store)
             }
             if consumer.isAwaitingStart { isAwaited = true }
         }
         return isAwaited || joining.contains { !$0.isLower(self) }
+    }
+
+    /// The header of a packet for the layer's subscribers. Nil if they do not get it.
+    private func part(_ header: RTPHeader, of payload: PayloadDescriptor) -> RTPHeader? {
+        guard has(payload) else { return nil }
+        var header = header
+        header.marker = marker(header.marker, of: payload)
+        return header
     }
 
     // MARK: -
@@ -313,7 +346,7 @@ final class StreamLayer {
     private func beginEpoch() {
         ownClock = nil
         captured = nil
-        (keyframe, picture) = (nil, nil)
+        (keyframe, picture, afterMarker) = (nil, nil, nil)
         needsCaptureTime = true
         governor = KeyframeGovernor()
         recent.forgetKeyframe()

@@ -42,10 +42,13 @@ public struct MediaFormat: Sendable, Hashable, Codable {
     public var channels: Int?
     /// Of encoded media, in bits per second.
     public var bitsPerSecond: Int?
+    /// Whether frames of encoded video may consist of several spatial layers, which hardware decoders do not take in one buffer.
+    /// Nil means no.
+    public var hasLayers: Bool?
 
     public init(
         _ kind: MediaKind, _ encoding: String, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
-        sampleRate: Int? = nil, channels: Int? = nil, bitsPerSecond: Int? = nil
+        sampleRate: Int? = nil, channels: Int? = nil, bitsPerSecond: Int? = nil, hasLayers: Bool? = nil
     ) {
         self.kind = kind
         self.encoding = encoding
@@ -55,6 +58,7 @@ public struct MediaFormat: Sendable, Hashable, Codable {
         self.sampleRate = sampleRate
         self.channels = channels
         self.bitsPerSecond = bitsPerSecond
+        self.hasLayers = hasLayers
     }
 
     /// Raw video; I420 unless another pixel format is given.

@@ -11,7 +11,7 @@ enum VideoDecoderNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? MediaFormat(.encodedVideo, "vp8")
         var plan = NodePlan(request.node)
-        plan.notes.append("\(try plan.addDecoder(of: input.encoding, request.environment)) decodes")
+        plan.notes.append("\(try plan.addDecoder(of: input, request.environment)) decodes")
         // Software decoders output I420 for the formats of conferences. This converts all others.
         plan.add("videoconvert", as: "convert")
         plan.addFilter(RawFormat.video, as: "format")
@@ -42,7 +42,7 @@ enum AudioDecoderNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? MediaFormat(.encodedAudio, "opus")
         var plan = NodePlan(request.node)
-        let factory = try plan.addDecoder(of: input.encoding, request.environment)
+        let factory = try plan.addDecoder(of: input, request.environment)
         plan.add("audioconvert", as: "convert")
         plan.add("audioresample", as: "resample")
         plan.addFilter(RawFormat.audio, as: "format")
@@ -66,10 +66,10 @@ extension NodePlan {
     /// Adds the first usable decoder of a codec, after its parser if it needs one. Returns the decoder's element. Throws
     /// `element.missing`.
     fileprivate mutating func addDecoder(
-        of codec: String, _ environment: any PlanEnvironment
+        of input: MediaFormat, _ environment: any PlanEnvironment
     ) throws(MediaError) -> String {
-        let encoding = Encoding.named(codec)
-        let choice = try environment.firstUsable(of: encoding?.decoders ?? [])
+        let encoding = Encoding.named(input.encoding)
+        let choice = try environment.firstUsable(of: encoding?.decoders(of: input) ?? [])
         passedOver = choice.passedOver
         if let encoding, encoding.isParsedToDecode, let parser = encoding.parser {
             try environment.require(parser)

@@ -58,6 +58,7 @@ package final class RTPInputNode: NodeType, RunningNode {
             jitterBuffer.source.answerLatencyQueries(seconds: 0, isLive: true)
             hold.source.answerLatencyQueries(seconds: PlayoutDelay.maximum, isLive: true)
         }
+        if encoding == "vp9" { joinSpatialLayers() }
         watch(instance.element("\(output)-depayloader"))
     }
 
@@ -140,7 +141,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         }
         plan.formats[output] =
             isVideo
-            ? MediaFormat(.encodedVideo, codec)
+            ? MediaFormat(.encodedVideo, codec, hasLayers: codec == "vp9" ? true : nil)
             : MediaFormat(.encodedAudio, codec, sampleRate: 48_000, channels: 2)
     }
 
@@ -149,6 +150,15 @@ package final class RTPInputNode: NodeType, RunningNode {
         return RTPInputNode(
             instance, output: "out", capacity: instance.integer("capacity"),
             keyframeNeeded: { reporter.keyframeNeeded(name) })
+    }
+
+    /// Joins the layer frames of VP9 behind the jitter buffer, where packets are in order.
+    private func joinSpatialLayers() {
+        let joiner = Mutex(SpatialLayerJoiner())
+        jitterBuffer.source.watchBuffers { buffer in
+            guard let change = buffer.read({ packet in joiner.withLock { $0.take(packet) } }) ?? nil else { return }
+            buffer.write { $0.storeBytes(of: change.byte, toByteOffset: change.place, as: UInt8.self) }
+        }
     }
 
     private func watch(_ depayloader: Element) {
@@ -207,11 +217,6 @@ package final class RTPInputNode: NodeType, RunningNode {
     package func finish() { isRunning.lower() }
 
     package func push(_ packet: RawSpan) {
-        if encoding == "vp9", let joined = joiningSpatialLayers(packet) { return take(joined.span.bytes) }
-        take(packet)
-    }
-
-    private func take(_ packet: RawSpan) {
         let time = isRunning.value && source.waiting < capacity ? pipeline.value?.runningTime : nil
         state.withLock { state in
             state.counts.packetsReceived += 1

@@ -63,22 +63,29 @@ private func beginsVP9Keyframe(_ payload: RawSpan) -> Bool {
     return payload.byteCount > place && payload.byte(at: place) & 0x0e == 0
 }
 
-/// A copy of a packet of VP9 that begins a layer frame above the lowest spatial layer, without the bit that says so. Nil for any other
-/// packet. GStreamer's depayloader passes all layer frames on as one buffer, and drops the first ones at such a bit.
-func joiningSpatialLayers(_ packet: RawSpan) -> [UInt8]? {
-    guard let start = payloadStart(of: packet), start < packet.byteCount else { return nil }
-    let descriptor = packet.byte(at: start)
-    let (hasPictureID, hasLayers, isFirst) = (0x80, 0x20, 0x08) as (UInt8, UInt8, UInt8)
-    guard descriptor & isFirst != 0, descriptor & hasLayers != 0 else { return nil }
-    var place = start + 1
-    if descriptor & hasPictureID != 0 {
-        guard packet.byteCount > place else { return nil }
-        place += packet.byte(at: place) & 0x80 != 0 ? 2 : 1
+/// Joins the layer frames of VP9's frames for GStreamer's depayloader, which passes all of a frame on as one buffer, and drops
+/// the first ones at the bit with which a higher one begins. Sees the packets in their order.
+struct SpatialLayerJoiner {
+    /// The timestamp of the packet before.
+    private var last: UInt32?
+
+    /// The place of the byte with that bit, and the byte without it. Nil if the packet may stay as it is, also as the first one of a
+    /// frame whose lowest layers are missing.
+    mutating func take(_ packet: RawSpan) -> (place: Int, byte: UInt8)? {
+        let timestamp = rtpTimestamp(of: packet)
+        defer { last = timestamp }
+        guard timestamp == last, let start = payloadStart(of: packet), start < packet.byteCount else { return nil }
+        let descriptor = packet.byte(at: start)
+        let (hasPictureID, hasLayers, isFirst) = (0x80, 0x20, 0x08) as (UInt8, UInt8, UInt8)
+        guard descriptor & isFirst != 0, descriptor & hasLayers != 0 else { return nil }
+        var place = start + 1
+        if descriptor & hasPictureID != 0 {
+            guard packet.byteCount > place else { return nil }
+            place += packet.byte(at: place) & 0x80 != 0 ? 2 : 1
+        }
+        guard packet.byteCount > place, packet.byte(at: place) & 0x0e != 0 else { return nil }
+        return (start, descriptor & ~isFirst)
     }
-    guard packet.byteCount > place, packet.byte(at: place) & 0x0e != 0 else { return nil }
-    var copy = (0..<packet.byteCount).map { packet.byte(at: $0) }
-    copy[start] &= ~isFirst
-    return copy
 }
 
 /// A sequence parameter set, alone or first of an aggregate: RFC 6184, sections 5.4 and 5.7.1. Senders put it before each

@@ -48,18 +48,22 @@ function encodings(track, most = layers.length) {
         ({ ...layer, maxBitrate: bitrate(pixels / layer.scaleResolutionDownBy ** 2) }));
 }
 
-/** The codecs of this browser with VP9 first, of the profile that rooms carry. Empty if it has none, or cannot choose. */
+/**
+ * The codecs of this browser with VP9 first, of the profile that rooms carry. Empty if it has none, or cannot choose. The choice is
+ * among the codecs that it receives, also for what it only sends; it may send levels of H.264 that it does not receive.
+ */
 function codecsFromVP9() {
     if (!prefersVP9 || !RTCRtpTransceiver.prototype.setCodecPreferences) return [];
-    const codecs = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
     const isVP9 = ({ mimeType, sdpFmtpLine = "" }) =>
         mimeType.toLowerCase() === "video/vp9" && !/profile-id=[1-9]/.test(sdpFmtpLine);
-    return codecs.some(isVP9) ? [...codecs.filter(isVP9), ...codecs.filter((codec) => !isVP9(codec))] : [];
+    const codecs = RTCRtpReceiver.getCapabilities("video")?.codecs ?? [];
+    if (!codecs.some(isVP9) || !RTCRtpSender.getCapabilities("video")?.codecs.some(isVP9)) return [];
+    return [...codecs.filter(isVP9), ...codecs.filter((codec) => !isVP9(codec))];
 }
 
-/** The spatial layers of a track in VP9, each with three temporal ones, in one encoding. */
-function scalableEncoding(track) {
-    const simulcast = encodings(track);
+/** The spatial layers of a track in VP9, at most so many, each with three temporal ones, in one encoding. */
+function scalableEncoding(track, most) {
+    const simulcast = encodings(track, most);
     const rate = simulcast.reduce((sum, { maxBitrate }) => sum + maxBitrate, 0);
     const count = simulcast.length;
     return { maxBitrate: Math.round(rate * economyOfVP9), scalabilityMode: count > 1 ? `L${count}T3_KEY` : "L1T3" };
@@ -259,23 +263,16 @@ export class UpSession extends Session {
         for (const track of tracks) {
             const line = this.#lines.get(track.kind);
             if (!line) {
-                const codecs = track.kind === "video" ? codecsFromVP9() : [];
-                const simulcast = track.kind === "video" ? encodings(track) : [];
-                const wished = codecs.length > 0 ? [scalableEncoding(track)] : simulcast;
-                const encoding = wished.length > 0 ? { sendEncodings: wished } : {};
-                const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
-                if (codecs.length > 0) transceiver.setCodecPreferences(codecs);
-                sendCaptureTimes(transceiver);
-                this.#lines.set(track.kind, {
-                    transceiver, stream: null, wished, count: wished.length,
-                    spatialLayers: codecs.length > 0 ? simulcast.length : undefined,
-                });
-                fresh.push(transceiver);
+                const added = this.#add(track);
+                sendCaptureTimes(added.transceiver);
+                this.#lines.set(track.kind, { ...added, stream: null, count: added.wished.length });
+                fresh.push(added.transceiver);
                 continue;
             }
             await line.transceiver.sender.replaceTrack(track);
             if (track.kind === "video") {
-                line.wished = line.spatialLayers ? [scalableEncoding(track)] : encodings(track, line.count);
+                line.wished = line.spatialLayers
+                    ? [scalableEncoding(track, line.spatialLayers)] : encodings(track, line.count);
                 await this.#applyLimit(line);
             }
             if (line.stream !== null) continue;
@@ -297,6 +294,27 @@ export class UpSession extends Session {
             line.stream = published.streams.find(({ mid }) => mid === line.transceiver.mid)?.stream ?? line.stream;
             await this.#applyLimit(line);
         }
+    }
+
+    /** Adds an m-line for a track: with VP9 in spatial layers if that is asked for and the browser takes it, or else with simulcast. */
+    #add(track) {
+        const codecs = track.kind === "video" ? codecsFromVP9() : [];
+        if (codecs.length > 0) {
+            let transceiver;
+            try {
+                const wished = [scalableEncoding(track)];
+                transceiver = this.peer.addTransceiver(track, { direction: "sendonly", sendEncodings: wished });
+                transceiver.setCodecPreferences(codecs);
+                return { transceiver, wished, spatialLayers: encodings(track).length };
+            } catch (error) {
+                console.warn("VP9 not taken:", error);
+                transceiver?.stop();
+            }
+        }
+        const wished = track.kind === "video" ? encodings(track) : [];
+        const encoding = wished.length > 0 ? { sendEncodings: wished } : {};
+        const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
+        return { transceiver, wished };
     }
 
     /** Tells the others whether a kind is on. It has been muted or not already, also with a server that does not know this. */
@@ -340,12 +358,15 @@ export class UpSession extends Session {
         if (sender.track?.kind !== "video" || !parameters.encodings?.length) return;
         const { bitsPerSecond, layers } = this.#limits.get(stream) ?? {};
         const limit = bitsPerSecond ?? Infinity;
+        // Another codec refuses the layers.
+        const isVP9 = parameters.codecs?.[0]?.mimeType.toLowerCase() === "video/vp9";
         let changed = false;
         parameters.encodings.forEach((encoding, index) => {
-            const { maxBitrate: most = leastBitrate, scaleResolutionDownBy = 1 } = wished[index] ?? {};
+            const { maxBitrate: most = leastBitrate, scaleResolutionDownBy = 1, scalabilityMode } = wished[index] ?? {};
             const isWatched = !layers || !encoding.rid || layers.includes(encoding.rid);
             const active = index < wished.length && (index === 0 || isWatched && limit >= most * leastShare);
             const next = { active, maxBitrate: Math.max(leastBitrate, Math.min(most, limit)), scaleResolutionDownBy };
+            if (scalabilityMode && isVP9) next.scalabilityMode = scalabilityMode;
             changed ||= Object.keys(next).some((key) => encoding[key] !== next[key]);
             Object.assign(encoding, next);
         });

@@ -185,7 +185,7 @@ final class Pipe: TurnMember {
         var position = packet.position
         position.epoch += interruptions
         layer.forward(loop.scratch, header: packet.header, at: position)
-        return layer.consumers.count
+        return layer.receivers
     }
 
     private func report() {

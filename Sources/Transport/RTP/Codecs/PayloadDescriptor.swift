@@ -156,6 +156,11 @@ public struct FrameSize: Sendable, Hashable {
 }
 
 extension PayloadDescriptor {
+    /// How many spatial layers the frame of this packet has, if the packet tells.
+    public func spatialLayers(_ packet: borrowing PacketBuffer, header: RTPHeader) -> Int? {
+        if case .vp9(let descriptor) = self { descriptor.spatialLayers(packet, header: header) } else { nil }
+    }
+
     /// The size of a keyframe that begins with this packet, or of one of its spatial layers. Nil if the packet does not
     /// tell.
     public func size(_ packet: borrowing PacketBuffer, header: RTPHeader, spatialLayer: Int = 0) -> FrameSize? {

@@ -25,6 +25,8 @@ public struct Splice: Sendable {
         public var sequenceNumber: SequenceNumber
         public var timestamp: RTPTimestamp
         public var patch: PayloadPatch?
+        /// Whether only a packet without payload may have them, because the frame was left out.
+        public var isEmpty = false
     }
 
     private enum State {
@@ -66,7 +68,7 @@ public struct Splice: Sendable {
     private var former: (pictures: PictureCompactor, offset: PictureNumber, end: Int)?
     /// The number after the highest sent one, without wrap.
     private var next: Int
-    /// Numbers that may be skipped now. Each packet adds one.
+    /// Numbers that may be skipped now. Each packet adds one, also a late one.
     private var skips = Splice.maximumSkips
     private var last: Last?
     /// The source's clock, in the source's timestamps.
@@ -116,7 +118,7 @@ public struct Splice: Sendable {
         if state == .flowing || state == .joining && keepsTime { sentClock = moved(clock) }
     }
 
-    /// The packet's new numbers. Nil if it must not be sent.
+    /// The packet's new numbers. Nil if it must not be sent. They may be those of an empty packet.
     public mutating func take(_ packet: Packet, now: MonotonicTime) -> Numbers? {
         if state == .idle { return nil }
         enter(packet.position.epoch)
@@ -127,10 +129,16 @@ public struct Splice: Sendable {
             join(packet, now)
         }
         limitGap(before: packet.position.number)
-        guard packet.position.number >= start, let place = compactor.place(packet.position.number) else { return nil }
+        guard packet.position.number >= start else { return nil }
+        guard let picture = picture(of: packet) else {
+            // It may be too late to close the gap.
+            var numbers = leaveOut(packet.position, timestamp: packet.timestamp)
+            numbers?.isEmpty = true
+            return numbers
+        }
+        guard let place = compactor.place(packet.position.number) else { return nil }
         let number = place + sequenceOffset
         let timestamp = packet.timestamp.advanced(by: timestampTicks)
-        guard let picture = picture(of: packet) else { return nil }
         if number >= next {
             next = number + 1
             last = Last(timestamp: timestamp, picture: picture, time: now)
@@ -140,19 +148,23 @@ public struct Splice: Sendable {
             patch: pictureOffset == PictureNumber() && pictures == nil ? nil : packet.payload.patch(picture))
     }
 
-    /// The packet's new picture ids. Nil for a late packet of a frame that was left out.
+    /// The packet's new picture ids. Nil for a packet of a frame of VP8 that was left out.
     private mutating func picture(of packet: Packet) -> PictureNumber? {
         var picture = packet.payload.picture
         let keepsGaps = packet.payload.keepsPictureGaps
         if let offset = former?.offset, isFormer(packet), let id = packet.payload.pictureID {
-            guard let place = former?.pictures.place(id) else { return nil }
+            // Another layer frame of a frame that was left out may be of the base layer. Its id is free.
+            guard let place = former?.pictures.place(id) ?? (keepsGaps ? id : nil) else { return nil }
             if !keepsGaps { picture.id = place }
             return picture &+ offset
         }
         guard pictures != nil, let id = packet.payload.pictureID else { return picture &+ pictureOffset }
-        if !packet.payload.isStart || !packet.isNewest, let place = pictures?.place(id) {
-            if !keepsGaps { picture.id = place }
-            return picture &+ pictureOffset
+        if !packet.payload.isStart || !packet.isNewest {
+            if keepsGaps, pictures?.hasLeftOut(id) == true { return picture &+ pictureOffset }
+            if let place = pictures?.place(id) {
+                if !keepsGaps { picture.id = place }
+                return picture &+ pictureOffset
+            }
         }
         guard packet.isNewest, let last, let pictures else { return nil }
         // A keyframe, on which all later frames depend, or the publisher's ids have begun elsewhere.
@@ -193,6 +205,8 @@ public struct Splice: Sendable {
         guard state == .flowing, position.number >= start, let place = compactor.leaveOut(position.number) else {
             return nil
         }
+        // It may be the highest number so far, which no other packet may have.
+        next = max(next, place + sequenceOffset + 1)
         return Numbers(
             sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: place + sequenceOffset)),
             timestamp: timestamp.advanced(by: timestampTicks), patch: nil)
@@ -205,7 +219,11 @@ public struct Splice: Sendable {
     /// (RFC 3711, section 3.3.1). If a publisher skips 3000 with each packet, that takes a dozen packets.
     private mutating func limitGap(before number: Int) {
         let gap = number - compactor.highest - 1
-        guard gap >= 0 else { return }
+        guard gap >= 0 else {
+            // It fills a part of a gap.
+            skips = min(Self.maximumSkips, skips + 1)
+            return
+        }
         if gap <= skips {
             skips = min(Self.maximumSkips, skips - gap + 1)
         } else {
