@@ -69,7 +69,7 @@ struct SpatialLayerJoiner {
     /// The timestamp of the packet before.
     private var last: UInt32?
 
-    /// The place of the byte with that bit, and the byte without it. Nil if the packet may stay as it is, also as the first one of a
+    /// The place of the byte with that bit, and the byte without it. Nil if the packet needs no change, also as the first one of a
     /// frame whose lowest layers are missing.
     mutating func take(_ packet: RawSpan) -> (place: Int, byte: UInt8)? {
         let timestamp = rtpTimestamp(of: packet)
