@@ -115,10 +115,12 @@ package final class RTPInputNode: NodeType, RunningNode {
                 ["caps": .text("application/x-rtp,\(format),payload=(int)\(payloadType)")]) { $1 })
         // In-order packets leave immediately, and so does the first one (`push`); `latency` is the longest wait for a gap.
         // No packet is dropped because it arrived in a burst.
+        // GStreamer 1.22's rtpvp9depay uses the event of a lost packet after it has freed it. It sees gaps without, too.
+        let keepsLosses = factory != "rtpvp9depay"
         plan.add(
             "rtpjitterbuffer", as: jitterBuffer,
             [
-                "latency": .integer(latency), "do-lost": true, "drop-on-latency": false,
+                "latency": .integer(latency), "do-lost": keepsLosses ? true : false, "drop-on-latency": false,
                 "faststart-min-packets": 1, "do-retransmission": false,
             ])
         plan.allowances[output] = Double(latency) / 1000
