@@ -106,7 +106,7 @@ import Testing
         let text = problems.map(\.message).joined(separator: "\n")
         #expect(text.contains("did you mean \"test-pattern\"?"))
         #expect(text.contains("1 to 240 frames/s"))
-        #expect(text.contains("vp8, h264, opus"))
+        #expect(text.contains("vp8, vp9, h264, opus"))
         #expect(text.contains("camera.video delivers encoded video or raw video, but voice.in accepts raw audio;"))
     }
 

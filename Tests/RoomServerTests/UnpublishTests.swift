@@ -99,9 +99,6 @@ import TestSupport
                 refusal = try publisher.refusal(of: .setStreamState(state), id: 20 + changes)
             }
             #expect(refusal == "server.too-many-requests")
-            // Each stream has a rate of its own.
-            let other = SetStreamState(stream: streams[0], state: .waiting(""))
-            #expect(try publisher.refusal(of: .setStreamState(other), id: 2000) == nil)
         }
     }
 
