@@ -93,14 +93,14 @@ struct UserMessageTests {
         simulation.task {
             for client in [ada, grace] { try await client.join("kitchen") }
             let text = String(repeating: "\"", count: 16 * 1024)
-            for _ in 0..<3000 {
+            for _ in 0..<300 {
                 for _ in 0..<10 { ada.send(SendMessage(text: text)) }
                 try await simulation.sleep(for: .milliseconds(1))
             }
         }
-        try simulation.run(for: .seconds(30))
-        // 1 of 32 KiB at once, and then one each 2 s.
-        #expect(grace.messages.count >= 8 && ada.participant != nil)
+        try simulation.run(for: .seconds(10))
+        // One of 32 KiB at once, and then one each 2 s.
+        #expect(grace.messages.count >= 3 && ada.participant != nil)
         #expect(ada.returns == (0, 0) && grace.returns == (0, 0))
         simulation.end()
     }
@@ -120,7 +120,7 @@ struct UserMessageTests {
 
     @Test(arguments: 0..<Soak.rounds(4, soak: 40))
     func `each message arrives once and in order, whatever connections are lost`(part: Int) throws {
-        for seed in 1...UInt64(Soak.rounds(15, soak: 250)) { try talk(seed: UInt64(part) * 1000 + seed) }
+        for seed in 1...UInt64(Soak.rounds(6, soak: 250)) { try talk(seed: UInt64(part) * 1000 + seed) }
     }
 
     private func talk(seed: UInt64) throws {
