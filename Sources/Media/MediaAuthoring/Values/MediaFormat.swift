@@ -48,7 +48,7 @@ public struct MediaFormat: Sendable, Hashable, Codable {
 
     public init(
         _ kind: MediaKind, _ encoding: String, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
-        sampleRate: Int? = nil, channels: Int? = nil, bitsPerSecond: Int? = nil, hasLayers: Bool? = nil
+        sampleRate: Int? = nil, channels: Int? = nil, bitsPerSecond: Int? = nil
     ) {
         self.kind = kind
         self.encoding = encoding
@@ -58,7 +58,6 @@ public struct MediaFormat: Sendable, Hashable, Codable {
         self.sampleRate = sampleRate
         self.channels = channels
         self.bitsPerSecond = bitsPerSecond
-        self.hasLayers = hasLayers
     }
 
     /// Raw video; I420 unless another pixel format is given.

@@ -141,10 +141,12 @@ package final class RTPInputNode: NodeType, RunningNode {
             plan.link(plan.outputs[output] ?? ElementPad(depayloader), ElementPad(playout))
             plan.outputs[output] = ElementPad(playout)
         }
-        plan.formats[output] =
+        var delivered =
             isVideo
-            ? MediaFormat(.encodedVideo, codec, hasLayers: codec == "vp9" ? true : nil)
+            ? MediaFormat(.encodedVideo, codec)
             : MediaFormat(.encodedAudio, codec, sampleRate: 48_000, channels: 2)
+        if codec == "vp9" { delivered.hasLayers = true }
+        plan.formats[output] = delivered
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
