@@ -330,7 +330,8 @@ package final class Rooms {
             departure: settings.loop.makeTimer { [weak self] in self?.expire(id) })
         watch(member)
         let (others, more) = room.introduction()
-        // Its next message may be there before this returns.
+        // Its next message may be there before this returns, also a 'resume' on another connection.
+        admission.begin(id)
         connection.didJoin()
         let terms = join.resume == true ? terms(for: line) : nil
         line.send(
@@ -344,7 +345,6 @@ package final class Rooms {
         rooms[admission.room] = room
         members[id] = member
         connected[ObjectIdentifier(connection)] = id
-        admission.begin(id)
         room.enter(participant)
         if present == nil { room.begin() }
         note(Note(member, "joined"))
