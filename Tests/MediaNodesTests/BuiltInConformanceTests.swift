@@ -63,14 +63,11 @@ private enum Built {
             let rate = settings["fps"]?.number ?? 30
             let luma = [UInt8](repeating: 80, count: width * height)
             let chroma = [UInt8](repeating: 128, count: (width + 1) / 2 * ((height + 1) / 2))
-            let start = MediaTime.now
-            var index = 0.0
+            let pace = FramePace(period: 1 / rate)
             while !Task.isCancelled {
                 input.push(
                     luma: luma, chromaBlue: chroma, chromaRed: chroma, width: width, height: height, at: .now)
-                index += 1
-                let wait = index / rate - MediaTime.now.seconds(since: start)
-                if wait > 0 { try await Task.sleep(for: .nanoseconds(Int64(wait * 1e9))) }
+                try await Task.sleep(for: .nanoseconds(Int64(pace.wait() * 1e9)))
             }
         }
         try await judge(stand)
@@ -176,14 +173,25 @@ private enum Built {
 
     /// Sends frames at the requested rate until the graph ends.
     private static func give(to feed: FrameFeed) throws {
-        let period = Double(feed.wanted.rateDenominator) / Double(feed.wanted.rateNumerator)
-        let start = MediaTime.now
-        var index = 0.0
+        let pace = FramePace(
+            period: Double(feed.wanted.rateDenominator) / Double(feed.wanted.rateNumerator))
         while try !feed.isStopped {
             try feed.send(waiting: 1) { _ in }
-            index += 1
-            let wait = index * period - MediaTime.now.seconds(since: start)
-            if wait > 0 { usleep(UInt32(wait * 1e6)) }
+            usleep(UInt32(pace.wait() * 1e6))
+        }
+    }
+
+    /// The pace of a camera: frames that a stall of the machine missed are left out, and do not follow in a burst.
+    private struct FramePace {
+        let period: Double
+        private let start = MediaTime.now
+
+        init(period: Double) { self.period = period }
+
+        /// The seconds to the next frame that is still to come.
+        func wait() -> Double {
+            let elapsed = MediaTime.now.seconds(since: start)
+            return ((elapsed / period).rounded(.down) + 1) * period - elapsed
         }
     }
 }
