@@ -61,7 +61,7 @@ import TestSupport
             ])
         _ = try publisher.waitForText("Connected to the room kitchen as p-")
         server?.tool.interrupt()
-        let lost = try publisher.waitForText("The connection to the server is lost; trying again.")
+        let lost = try publisher.waitForText("The connection to the server is lost; trying again until it is back.")
         #expect(lost.contains("The server is shutting down."), "\(lost)")
         #expect(try server?.tool.finish(seconds: 20).status == 0)
         server = nil
@@ -90,7 +90,7 @@ import TestSupport
         }
         let (socket, other) = (try NotificationSocket(in: folders[0]), try NotificationSocket(in: folders[1]))
         let (inRoom, inNone) = (await stay(reportingTo: socket), await stay(reportingTo: other))
-        inRoom.present.withLock { $0 = ConnectLive.createRoom(config: Config(), delegate: Guest()) }
+        inRoom.present.withLock { $0 = ConnectLive.createRoom(config: Config(), delegate: Guest(.unlimited)) }
         let signs = [inRoom, inNone].map { stay in Task { await stay.giveSignsOfLife() } }
         await eventually("signs of life") { socket.messages.count >= 3 }
         let (hanging, end) = (Collected<Bool>(), DispatchSemaphore(value: 0))

@@ -66,7 +66,7 @@ import TestSupport
         let run = try CommandLineTool(["run", "graph.yaml"], folder: folder)
         _ = try run.waitForText("publish  vp8 160x120")
         server?.tool.interrupt()
-        _ = try run.waitForText("publish: The connection to the server is lost; trying again. (")
+        _ = try run.waitForText("publish: The connection to the server is lost; trying again for 120 s. (")
         #expect(try server?.tool.finish(seconds: 20).status == 0)
         server = try TestServer(
             ["--listen", "127.0.0.1:\(port)", "--service-id", "home", "--service-secret", Self.secret])

@@ -76,18 +76,21 @@ final class Audience: Sendable {
 
     private let screen: Screen
     private let only: String?
+    private let patience: ConnectionNews.Patience
     private let onConnected: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
     private let state = Mutex(State())
     private let guestBox = Mutex<Guest?>(nil)
 
     init(
-        screen: Screen, only: String?, onConnected: @escaping @Sendable (String) -> Void = { _ in },
+        screen: Screen, only: String?, _ patience: ConnectionNews.Patience,
+        onConnected: @escaping @Sendable (String) -> Void = { _ in },
         say: @escaping @Sendable (String) -> Void = { Console.error($0) }
     ) {
         self.say = say
         self.screen = screen
         self.only = only
+        self.patience = patience
         self.onConnected = onConnected
     }
 
@@ -96,6 +99,7 @@ final class Audience: Sendable {
         guestBox.withLock { guest in
             if let guest { return guest }
             let made = Guest(
+                patience,
                 onConnected: { [weak self] participant in
                     self?.onConnected(participant)
                     self?.watchPresentVideos()

@@ -92,12 +92,12 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     private func meet(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
-        let guest = Guest(endsOnProblem: true)
+        let guest = Guest(.seconds(config.reconnectSeconds), endsOnProblem: true)
         let stage = ConnectLive.createRoom(config: config, delegate: guest)
         guest.enter(stage, named: roomName)
         try stage.publish(media)
         let screen = try Screen(title: "connectlive demo", hasWindow: !noWindow)
-        let audience = Audience(screen: screen, only: nil)
+        let audience = Audience(screen: screen, only: nil, .seconds(config.reconnectSeconds))
         let seat = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
         audience.enter(seat, named: roomName)
         let status = Task {

@@ -12,11 +12,11 @@ final class Guest: RoomDelegate, Sendable {
         var failure: Failure?
         var isRoomOver = false
         var waiters: [CheckedContinuation<Void, Never>] = []
-        var news = ConnectionNews()
+        var news: ConnectionNews
         var room: (any Room)?
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     /// Called with the guest's own participant id.
     private let onConnected: @Sendable (String) -> Void
     /// Called for each video that a participant publishes after the connection.
@@ -30,13 +30,15 @@ final class Guest: RoomDelegate, Sendable {
     /// Whether every error ends the command. A publisher without a camera has nothing left to do.
     private let endsOnProblem: Bool
 
+    /// - Parameter patience: for how long the room tries to return after the server is lost
     init(
-        endsOnProblem: Bool = false, onConnected: @escaping @Sendable (String) -> Void = { _ in },
+        _ patience: ConnectionNews.Patience, endsOnProblem: Bool = false, onConnected: @escaping @Sendable (String) -> Void = { _ in },
         onVideo: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
         onVideoChanged: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
         onLeft: @escaping @Sendable (any RemoteParticipant) -> Void = { _ in },
         say: @escaping @Sendable (String) -> Void = { Console.error($0) }, changes: QualityChanges = .shared
     ) {
+        state = Mutex(State(news: ConnectionNews(patience)))
         self.changes = changes
         self.endsOnProblem = endsOnProblem
         self.onConnected = onConnected

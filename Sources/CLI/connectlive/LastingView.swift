@@ -36,7 +36,7 @@ final class LastingView: Sendable {
     /// Returns at the end of the room or of the task. Throws the cause if it was an error.
     private func stay() async throws {
         let audience = Audience(
-            screen: screen, only: participant,
+            screen: screen, only: participant, .unlimited,
             onConnected: { [roomName, lasting] participant in
                 lasting.hasEntered()
                 Console.line("Connected to the room \(roomName) as \(participant).")

@@ -18,7 +18,9 @@ struct SecondsFlag: ParsableArguments {
 struct RoomFlag: ParsableArguments {
     @Option(help: "Room: 1 to 32 letters, digits and hyphens.") var room: String
 
+    // Unconditional, so that a negative number is a value.
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("Try for this long to return when the server is lost; 0 to 86400.", valueName: "seconds"))
     var reconnectSeconds = 120
 

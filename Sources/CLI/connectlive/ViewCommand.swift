@@ -55,7 +55,7 @@ struct ViewCommand: AsyncParsableCommand {
         if forever { return try await viewForever(interruption) }
         try await server.signIn()
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
-        let audience = Audience(screen: screen, only: participant)
+        let audience = Audience(screen: screen, only: participant, .seconds(config.reconnectSeconds))
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: self.room.room)
         let status = Task {

@@ -277,7 +277,7 @@ def a_longer_cut_is_survived(network):
     server.set_cable(False)
     begun = time.monotonic()
     for program in (publishing, viewing):
-        program.wait_for_line("The connection to the server is lost; trying again.", NOTICED + 4)
+        program.wait_for_line("The connection to the server is lost; trying again", NOTICED + 4)
     noticed = time.monotonic() - begun
     server.set_cable(True)
     for program in (publishing, viewing):
@@ -328,7 +328,7 @@ def a_lasting_publisher_returns_after_a_longer_cut(network):
     begun = time.monotonic()
     # The cut lasts until both ends have given the connection up.
     seen.wait_for_leaving(who, begun, NOTICED)
-    publishing.wait_for_line("The connection to the server is lost; trying again.")
+    publishing.wait_for_line("The connection to the server is lost; trying again")
     lasted = time.monotonic() - begun
     publisher.set_cable(True)
     # An attempt that began during the cut ends first, and then its pause.

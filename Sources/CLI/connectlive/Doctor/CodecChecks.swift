@@ -31,7 +31,7 @@ extension Machine {
     private static let size = FrameSize(1280, 720)
     private static let leastRate = 30.0
     /// The codecs of rooms.
-    private static let decodedCodecs = ["vp8", "h264"]
+    private static let decodedCodecs = ["vp8", "vp9", "h264"]
 
     /// The elements that every call needs.
     static let neededElements = [

@@ -70,7 +70,7 @@ struct ServerUnderTest: Sendable {
 
     private static func joinAndLeave(_ config: Config) async throws -> String {
         let (connected, signal) = AsyncStream.makeStream(of: Void.self)
-        let guest = Guest(endsOnProblem: true) { _ in signal.yield() }
+        let guest = Guest(.seconds(config.reconnectSeconds), endsOnProblem: true) { _ in signal.yield() }
         var config = config
         config.playsRemoteAudio = false
         config.reconnectSeconds = 0

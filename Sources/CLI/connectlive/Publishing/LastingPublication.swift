@@ -38,7 +38,7 @@ struct LastingPublication: Sendable {
     /// Returns at the end of the room or of the task. Throws the cause if it was an error.
     private func stay(with media: any LocalMedia) async throws {
         let guest = Guest(
-            endsOnProblem: true,
+            .unlimited, endsOnProblem: true,
             onConnected: { [roomName, lasting] participant in
                 lasting.hasEntered()
                 Console.line("Connected to the room \(roomName) as \(participant).")

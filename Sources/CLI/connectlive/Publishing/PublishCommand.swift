@@ -120,7 +120,9 @@ struct PublishCommand: AsyncParsableCommand {
 
     private func publish(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
         let roomName = room.room
-        let guest = Guest(endsOnProblem: true) { Console.line("Connected to the room \(roomName) as \($0).") }
+        let guest = Guest(.seconds(config.reconnectSeconds), endsOnProblem: true) {
+            Console.line("Connected to the room \(roomName) as \($0).")
+        }
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         guest.enter(room, named: roomName)
         try room.publish(media)

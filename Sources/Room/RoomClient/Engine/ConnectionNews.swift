@@ -5,9 +5,17 @@ internal import RoomProtocol
 ///
 /// There is one sentence for a loss, not one for each attempt.
 package struct ConnectionNews: Sendable {
+    /// For how long a client tries to return.
+    package enum Patience: Sendable {
+        case seconds(Int)
+        /// It joins again whenever it gives up.
+        case unlimited
+    }
+
+    private let patience: Patience
     private var isLost = false
 
-    package init() {}
+    package init(_ patience: Patience) { self.patience = patience }
 
     /// An attempt to return begins. Nil if the loss is known.
     package mutating func lost(because cause: String) -> String? {
@@ -15,7 +23,8 @@ package struct ConnectionNews: Sendable {
         isLost = true
         // The client does what the cause advises.
         let sentences = cause.replacing(#/\s?(Connect|Join the room) again[^.]*\./#, with: "")
-        return "The connection to the server is lost; trying again." + (sentences.isEmpty ? "" : " (\(sentences))")
+        return "The connection to the server is lost; trying again \(patience)."
+            + (sentences.isEmpty ? "" : " (\(sentences))")
     }
 
     package mutating func back(after seconds: Double, wasResumed: Bool) -> String {
@@ -44,4 +53,13 @@ package struct ConnectionNews: Sendable {
     }
 
     private static func tenths(_ seconds: Double) -> String { "\((seconds * 10).rounded() / 10)" }
+}
+
+extension ConnectionNews.Patience: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .seconds(let seconds): "for \(seconds) s"
+        case .unlimited: "until it is back"
+        }
+    }
 }

@@ -87,7 +87,7 @@ final class RoomStay: Sendable {
         /// The caller that waits to enter the room.
         var entering: CheckedContinuation<Void, Never>?
         var isInside = false
-        var news = ConnectionNews()
+        var news: ConnectionNews
     }
 
     /// Leaving takes at most a second, plus a margin for a busy machine.
@@ -97,7 +97,7 @@ final class RoomStay: Sendable {
     private let options: RoomOptions
     private let onNews: @Sendable (String) -> Void
     private let onEvent: @Sendable (RoomEvent) -> Void
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let ended = DispatchSemaphore(value: 0)
 
     /// Both functions are called on the engine's loop, in order.
@@ -109,6 +109,7 @@ final class RoomStay: Sendable {
         _ access: RoomAccess, options: RoomOptions, onNews: @escaping @Sendable (String) -> Void,
         onEvent: @escaping @Sendable (RoomEvent) -> Void
     ) {
+        state = Mutex(State(news: ConnectionNews(.seconds(Int(options.returnTimeout.seconds)))))
         self.onNews = onNews
         self.access = access
         self.options = options
