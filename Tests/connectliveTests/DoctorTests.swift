@@ -132,7 +132,7 @@ import Testing
 
     @Test func `a decoder that needs longer than a frame lasts is a warning`() async {
         let found = await problems(of: "decoder") { $0.elements = InstalledElements(secondsPerFrame: 0.040) }
-        #expect(found.count == 2 && found.allSatisfy { $0.level == .warning }, "\(found)")
+        #expect(found.count == 3 && found.allSatisfy { $0.level == .warning }, "\(found)")
         #expect(found.first?.text.hasPrefix("vp8 vp8dec: 40 ms for a frame of 1280x720, too slow") == true)
     }
 
