@@ -29,4 +29,15 @@ final class Controls: SampleApp {
         video.active = true
         return "\(id)\(owner)\(extraValue)"
     }
+
+    func s8RemoteVideo(_ video: RemoteVideo) throws -> [String] {
+        let id = video.id
+        let owner = video.owner
+        let active = video.active
+        let extraValue = video.extraValue
+        let profile = video.profile
+        try video.setPaused(true)
+        try video.setProfile(.high)
+        return ["\(id)", owner, "\(active)", extraValue, profile.rawValue]
+    }
 }

@@ -166,6 +166,21 @@ final class Guide: SampleApp {
         remoteVideo.detach()
     }
 
+    /// The attribute silences the warning that names the present form.
+    @available(*, deprecated)
+    func s28Message(_ message: String) -> Task<Void, Never> {
+        Task { [weak self] in
+            guard let self = self, let room = self.room else { return }
+            let result = await room.sendUserMessage(participantIds: [], message: message)
+            switch result {
+            case .success():
+                self.lines.append("sent")
+            case .failure(let error):
+                self.lines.append("not sent: \(error.localizedDescription)")
+            }
+        }
+    }
+
     func s31Disconnect() {
         room?.disconnect()
     }

@@ -105,10 +105,46 @@ final class Readme: SampleApp {
         return [await room.subscribe(videoId: videoId), await room.unsubscribe(videoId: videoId)]
     }
 
+    @available(*, deprecated)
+    func s32Message(_ room: Room) {
+        let answer: Answer = { [weak self] result in
+            if case .failure(let error) = result { self?.lines.append("\(error)") }
+        }
+        room.sendUserMessage(participantIds: [participantId], message: "hello", completion: answer)
+    }
+
+    func s33Delegate() -> RoomDelegate {
+        EveryMethodDelegate()
+    }
+
     func s34Participant(_ participant: LocalParticipant) -> [Int] {
         let videos: [Int: LocalVideo] = participant.videos
         let audios: [Int: LocalAudio] = participant.audios
         return Array(videos.keys) + audios.keys
+    }
+
+    func s38LocalAudio(_ audio: LocalAudio) -> String {
+        let id: Int = audio.id
+        let owner: String = audio.owner
+        audio.active = !audio.active
+        audio.extraValue = "commentary"
+        return "\(id) \(owner) \(audio.extraValue)"
+    }
+
+    func s39RemoteVideo(_ video: RemoteVideo, _ view: UIRenderView) throws -> [String] {
+        let id: Int = video.id
+        let owner: String = video.owner
+        let active: Bool = video.active
+        let extraValue: String = video.extraValue
+        let profile: VideoProfileType = video.profile
+        let viewId: String = video.viewId
+        let isSubscribed: Bool = video.isSubscribed
+        video.attach(view)
+        video.detach(view)
+        video.pause = !video.pause
+        try video.setPaused(false)
+        try video.setProfile(.low)
+        return ["\(id)", owner, "\(active)", extraValue, "\(profile)", viewId, "\(isSubscribed)"]
     }
 
     func s37Attach(_ video: LocalVideo, _ view: UIRenderView) {
@@ -118,3 +154,49 @@ final class Readme: SampleApp {
 }
 
 typealias ProvisionCallbackOfReadme = ConnectLive.ProvisionCallback
+
+/// Every callback that the README declares.
+class EveryMethodDelegate: FiveMethodDelegate {
+    var lines: [String] = []
+
+    func onConnecting(progress: Float) { lines.append("\(progress) %") }
+
+    func onLocalMediaPublished(localMedia: LocalMedia?) { lines.append("published") }
+
+    func onLocalMediaUnpublished(localMedia: LocalMedia?) { lines.append("unpublished") }
+
+    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        lines.append("video \(remoteVideo.id)")
+    }
+
+    func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        lines.append("no video \(remoteVideo.id)")
+    }
+
+    func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        lines.append("audio \(remoteAudio.id)")
+    }
+
+    func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        lines.append("no audio \(remoteAudio.id)")
+    }
+
+    func onRemoteAudioSubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        lines.append("hears \(remoteAudio.id)")
+    }
+
+    func onRemoteAudioUnsubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        lines.append("hears \(remoteAudio.id) no longer")
+    }
+
+    func onRemoteVideoStateChanged(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        lines.append("video \(remoteVideo.id) \(remoteVideo.active) \(remoteVideo.extraValue)")
+    }
+
+    func onRemoteAudioStateChanged(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        lines.append("audio \(remoteAudio.id) \(remoteAudio.active) \(remoteAudio.extraValue)")
+    }
+
+    /// Without the type, as version 2.2.0 has it.
+    func onUserMessage(senderId: String, message: String) { lines.append("\(senderId): \(message)") }
+}
