@@ -44,7 +44,8 @@ import Testing
     private let routes = Routes(
         service: ServiceKey(id: "svc", secret: "right"), tokens: AccessTokens(),
         origins: OriginPolicy(isLoopbackOnly: false, isOpen: true), revoked: { _ in },
-        statistics: { ServerStatistics(seconds: 0, loops: []) })
+        statistics: { ServerStatistics(seconds: 0, loops: []) },
+        administration: Administration(hosts: [], removals: Removals()))
 
     private func signIn(
         _ secret: String, from address: String, headers: HTTPHeaders = [:], at now: MonotonicTime

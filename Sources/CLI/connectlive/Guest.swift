@@ -107,7 +107,7 @@ final class Guest: RoomDelegate, Sendable {
             case .destroyed:
                 Failure(
                     code: RoomError.Code.roomReleased.number,
-                    "The server was stopped. Join the room again when it runs.")
+                    "The room was ended, or its server stopped. Join the room again when it runs.")
             case .kicked:
                 Failure(
                     code: RoomError.Code.roomReleased.number,

@@ -87,7 +87,7 @@ struct ConnectLiveCommand: AsyncParsableCommand {
             DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,
             CameraCommand.self, DoctorCommand.self,
             RunCommand.self, PlanCommand.self, ValidateCommand.self, GraphCommand.self, NodesCommand.self,
-            SchemaCommand.self, TopCommand.self, WhyCommand.self, ApplyCommand.self, SetCommand.self,
+            SchemaCommand.self, TopCommand.self, RoomsCommand.self, WhyCommand.self, ApplyCommand.self, SetCommand.self,
             PluginCommand.self,
         ])
 }

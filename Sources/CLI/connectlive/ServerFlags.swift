@@ -33,6 +33,11 @@ struct ServerFlags: ParsableArguments {
         return given.first { !$0.isEmpty } ?? file.flatMap { $0.isRunning ? $0.server : nil }
     }
 
+    /// The server and its secret. Throws if nothing names them.
+    func location() throws(RoomError) -> ServerLocation {
+        try ServerLocator(server: server, serviceId: serviceId, serviceSecret: serviceSecret).locate()
+    }
+
     /// Signs in. The SDK finds missing values.
     func signIn() async throws {
         let (code, message) = await ConnectLive.signIn(

@@ -8,6 +8,7 @@ package enum Signalling {
     package static let signOutPath = "/v1/sign-out"
     package static let pageTokenPath = "/v1/page-token"
     package static let statisticsPath = "/v1/statistics"
+    package static let roomsPath = "/v1/rooms"
     /// Responds with 200 while the server runs, for monitors and proxies.
     package static let healthPath = "/v1/health"
     /// Longest accepted message in bytes. An offer of 24 receivers has about 30 KiB.

@@ -71,6 +71,9 @@ extension RoomError.Code {
     public static let versionUnsupported = Self(name: "protocol.version", number: 2003)
     public static let outOfOrder = Self(name: "protocol.out-of-order", number: 2004)
     public static let notResumable = Self(name: "resume.unknown", number: 2006)
+    public static let roomEnded = Self(name: "room.ended", number: 2007)
+    public static let noSuchRoom = Self(name: "room.unknown", number: 2008)
+    public static let noSuchParticipant = Self(name: "participant.unknown", number: 2009)
     public static let listenFailed = Self(name: "server.listen", number: 2011)
     public static let portInUse = Self(name: "server.port-in-use", number: 2012)
     public static let serverFull = Self(name: "server.full", number: 2013)
@@ -92,7 +95,8 @@ extension RoomError.Code {
             self = Self(number)
         } else {
             let known: [Self] = [
-                .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .notResumable, .listenFailed,
+                .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .notResumable, .roomEnded, .noSuchRoom,
+                .noSuchParticipant, .listenFailed,
                 .portInUse,
                 .serverFull, .tooManyRequests, .userMessageTooLong, .streamRefused, .settingInvalid, .media,
                 .packetTooLong,

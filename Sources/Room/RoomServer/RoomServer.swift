@@ -168,13 +168,16 @@ package final class RoomServer: Sendable {
             await host.connect(to: hosts)
             if let renewal = relays?.renewal { await host.renewICEServers(eachSeconds: renewal) }
         }
-        let directory = RoomDirectory(hosts: hosts, seats: seats, tokens: tokens, limits: limits)
+        let administration = Administration(hosts: hosts, removals: Removals())
+        let directory = RoomDirectory(
+            hosts: hosts, seats: seats, tokens: tokens, limits: limits, removals: administration.removals)
         let routes = Routes(
             service: configuration.service, tokens: tokens,
             origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen), limits: limits,
             refusals: RefusalLog(log),
             revoked: { token in directory.revoked(token) },
-            statistics: { [started = EventLoop.now] in await statistics(of: hosts, since: started) })
+            statistics: { [started = EventLoop.now] in await statistics(of: hosts, since: started) },
+            administration: administration)
         do throws(RoomError) {
             let first = configuration.port
             let messagePace = Pace(

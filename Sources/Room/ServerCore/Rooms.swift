@@ -121,6 +121,33 @@ package final class Rooms {
         for member in inOrder where member.participant.token == token { end(member, closing) }
     }
 
+    // MARK: - Administration
+
+    /// The rooms that have participants of this loop, with those.
+    package var list: [RoomList.Room] {
+        Dictionary(grouping: inOrder, by: \.room.name).map { name, members in
+            RoomList.Room(
+                name: name.text,
+                participants: members.map { member in
+                    RoomList.Participant(
+                        id: member.id, streams: member.participant.streams.count,
+                        isConnected: member.line.connection != nil)
+                })
+        }
+    }
+
+    /// Ends the participants of a room, or one of them, with a reason.
+    ///
+    /// - Parameter onRemoval: called for each before it is told
+    package func end(
+        _ room: RoomName, only participant: String? = nil, _ closing: Closing, onRemoval: (String) -> Void
+    ) {
+        for member in inOrder where member.room.name == room && participant ?? member.id == member.id {
+            onRemoval(member.id)
+            end(member, closing)
+        }
+    }
+
     /// The client's connection closed.
     ///
     /// - Parameter lost: when the client was last there, if it did not close the connection and may resume. Nil if it

@@ -102,7 +102,7 @@ struct TopCommand: AsyncParsableCommand {
         var before: ServerStatistics?
         var left = samples
         while true {
-            let now = try await ServerStatistics.request(from: location)
+            let now = try await ServerRequest(to: location).statistics()
             // The server was started again.
             if let earlier = before, earlier.seconds > now.seconds { before = nil }
             if json {

@@ -7,7 +7,11 @@ package import RoomProtocol
 
 /// One HTTP/1.1 request and its response on a separate connection. For small JSON bodies only.
 package struct HTTPExchange: Sendable {
-    package enum Method: Sendable { case get, post }
+    package enum Method: String, Sendable {
+        case get = "GET"
+        case post = "POST"
+        case delete = "DELETE"
+    }
 
     package struct Answer: Sendable, Equatable {
         package var status: Int
@@ -142,7 +146,7 @@ private final class HTTPExchangeHandler: ChannelInboundHandler {
             fields.add(name: "Content-Length", value: String(body?.readableBytes ?? 0))
         }
         let head = HTTPRequestHead(
-            version: .http1_1, method: request.method == .get ? .GET : .POST, uri: request.path, headers: fields)
+            version: .http1_1, method: HTTPMethod(rawValue: request.method.rawValue), uri: request.path, headers: fields)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         if let body { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)

@@ -79,12 +79,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         let response = routes.answer(
             head, body: body, from: ClientAddress(context.remoteAddress?.ipAddress),
             now: .current)
-        guard let body = response.laterBody else { return write(response, keepAlive: head.isKeepAlive, context) }
+        guard let later = response.later else { return write(response, keepAlive: head.isKeepAlive, context) }
         let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        context.eventLoop.makeFutureWithTask(body).whenSuccess { body in
-            var complete = response
-            complete.body = body
-            bound.value.handler.write(complete, keepAlive: head.isKeepAlive, bound.value.context)
+        context.eventLoop.makeFutureWithTask(later).whenSuccess { response in
+            bound.value.handler.write(response, keepAlive: head.isKeepAlive, bound.value.context)
         }
     }
 

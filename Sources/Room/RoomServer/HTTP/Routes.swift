@@ -11,8 +11,12 @@ struct Routes: Sendable {
         var contentType = "application/json"
         var headers: [(String, String)] = []
         var body: [UInt8] = []
-        /// Makes the body, which waits for other threads.
-        var laterBody: (@Sendable () async -> [UInt8])?
+        /// Makes the response in place of this one, and waits for other threads.
+        var later: (@Sendable () async -> Response)?
+
+        static func later(_ make: @escaping @Sendable () async -> Response) -> Response {
+            Response(status: .ok, later: make)
+        }
     }
 
     /// Longest accepted body in bytes.
@@ -26,6 +30,7 @@ struct Routes: Sendable {
     /// Reports a revoked token to the rooms.
     var revoked: @Sendable (String) -> Void
     var statistics: @Sendable () async -> ServerStatistics
+    var administration: Administration
 
     /// - Parameter peer: the other end of the connection, which may be a proxy.
     func answer(_ head: HTTPRequestHead, body: [UInt8], from peer: ClientAddress, now: MonotonicTime) -> Response {
@@ -42,8 +47,14 @@ struct Routes: Sendable {
                 try origins.checkPageToken(head.headers, peerIsLoopback: peer.isLoopback)
                 return try pageToken(head, client, now)
             case (.GET, Signalling.statisticsPath):
-                try check(head, peer)
-                return try statistics(head, client, now)
+                try authorize(head, peer, client, now)
+                return .later { [statistics] in Self.json(await statistics()) }
+            case (.GET, Signalling.roomsPath):
+                try authorize(head, peer, client, now)
+                return .later { [administration] in Self.json(await administration.list()) }
+            case (.DELETE, _) where path.hasPrefix(Signalling.roomsPath + "/"):
+                try authorize(head, peer, client, now)
+                return try remove(path.dropFirst(Signalling.roomsPath.count + 1))
             case (.GET, Signalling.healthPath): return Response(status: .ok, body: Array(#"{"status":"ok"}"#.utf8))
             // The page posts to read why its WebSocket failed: its GET would have no Origin.
             case (.GET, Signalling.webSocketPath), (.POST, Signalling.webSocketPath):
@@ -56,8 +67,8 @@ struct Routes: Sendable {
             }
         } catch {
             refusals.write("\(head.method) \(path) refused", error, client, now: now)
-            var response = failure(error)
-            if path == Signalling.statisticsPath, response.status == .unauthorized {
+            var response = Self.failure(error)
+            if [Signalling.statisticsPath, Signalling.roomsPath].contains(path), response.status == .unauthorized {
                 // RFC 9110, section 11.6.1: browsers then ask for the id and the secret.
                 response.headers = [("www-authenticate", "Basic realm=\"connectlive\"")]
             }
@@ -78,7 +89,7 @@ struct Routes: Sendable {
             throw RoomError(.messageMalformed, "Sign-in needs a JSON object with 'serviceId' and 'serviceSecret'.")
         }
         try admit(request, client, now)
-        return json(try tokens.issue(.everyRoom, lifetime: AccessTokens.signInLifetime, now: now))
+        return Self.json(try tokens.issue(.everyRoom, lifetime: AccessTokens.signInLifetime, now: now))
     }
 
     /// Throws if the id or the secret is wrong.
@@ -99,10 +110,11 @@ struct Routes: Sendable {
         return Response(status: .noContent)
     }
 
-    /// The counters of the loops, for clients with the service's secret (RFC 7617). They name no room and no client.
-    private func statistics(
-        _ head: HTTPRequestHead, _ client: ClientAddress, _ now: MonotonicTime
-    ) throws(RoomError) -> Response {
+    /// Throws unless the request has the service's secret (RFC 7617), and comes from no page of another server.
+    private func authorize(
+        _ head: HTTPRequestHead, _ peer: ClientAddress, _ client: ClientAddress, _ now: MonotonicTime
+    ) throws(RoomError) {
+        try check(head, peer)
         try limits.admitSignIn(from: client, now: now)
         let authorization = (head.headers.first(name: "authorization") ?? "").split(separator: " ")
         guard authorization.count == 2, authorization[0].lowercased() == "basic",
@@ -110,13 +122,28 @@ struct Routes: Sendable {
             let colon = key.firstIndex(of: ":")
         else {
             throw RoomError(
-                .unauthorized, "Statistics need the service's id and secret: 'Authorization: Basic …' (RFC 7617).")
+                .unauthorized, "This path needs the service's id and secret: 'Authorization: Basic …' (RFC 7617).")
         }
         let request = SignInRequest(
             serviceId: String(key[..<colon]), serviceSecret: String(key[key.index(after: colon)...]))
         try admit(request, client, now)
-        return Response(status: .ok) { [statistics] in
-            (try? JSONEncoder().encode(await statistics())).map(Array.init) ?? []
+    }
+
+    /// Ends `ROOM`, or removes the participant of `ROOM/participants/ID`.
+    private func remove(_ path: Substring) throws(RoomError) -> Response {
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false).map {
+            String($0).removingPercentEncoding ?? ""
+        }
+        guard parts.count == 1 || parts.count == 3 && parts[1] == "participants" else { return notFound(String(path)) }
+        let room = try RoomName(parts[0])
+        return .later { [administration] in
+            do throws(RoomError) {
+                return Self.json(
+                    parts.count == 1
+                        ? try await administration.destroy(room) : try await administration.kick(parts[2], from: room))
+            } catch {
+                return Self.failure(error)
+            }
         }
     }
 
@@ -126,22 +153,23 @@ struct Routes: Sendable {
         try limits.admitPageToken(for: client, now: now)
         let items = URLComponents(string: head.uri)?.queryItems ?? []
         let room = try RoomName(items.first { $0.name == "room" }?.value ?? "")
-        return json(try tokens.issue(.oneRoom(room), lifetime: AccessTokens.pageLifetime, now: now))
+        return Self.json(try tokens.issue(.oneRoom(room), lifetime: AccessTokens.pageLifetime, now: now))
     }
 
     private func notFound(_ path: String) -> Response {
         Response(status: .notFound, contentType: "text/plain; charset=utf-8", body: Array("Not found.\n".utf8))
     }
 
-    private func json(_ grant: AccessGrant) -> Response {
-        Response(status: .ok, body: (try? JSONEncoder().encode(grant)).map(Array.init) ?? [])
+    private static func json(_ value: some Encodable) -> Response {
+        Response(status: .ok, body: (try? JSONEncoder().encode(value)).map(Array.init) ?? [])
     }
 
-    private func failure(_ error: RoomError) -> Response {
+    private static func failure(_ error: RoomError) -> Response {
         let status: HTTPResponseStatus =
             switch error.code {
             case .serviceInvalid, .tokenInvalid, .unauthorized: .unauthorized
             case .forbidden: .forbidden
+            case .noSuchRoom, .noSuchParticipant: .notFound
             case .serverFull: .serviceUnavailable
             case .tooManyRequests: .tooManyRequests
             default: .badRequest

@@ -11,9 +11,13 @@ final class RoomDirectory: SignallingDelegate {
     let seats: Seats
     private let tokens: AccessTokens
     private let limits: AccessLimits
+    private let removals: Removals
 
     /// - Parameter hosts: one for each loop of the seats.
-    init(hosts: [RoomHost], seats: Seats, tokens: AccessTokens, limits: AccessLimits = AccessLimits()) {
+    init(
+        hosts: [RoomHost], seats: Seats, tokens: AccessTokens, limits: AccessLimits = AccessLimits(), removals: Removals = Removals()
+    ) {
+        self.removals = removals
         self.limits = limits
         self.hosts = hosts
         self.seats = seats
@@ -28,6 +32,10 @@ final class RoomDirectory: SignallingDelegate {
                 connection.host = hosts[seat.loop]
                 hosts[seat.loop].received(request, from: connection, seat: (seat, of: seats))
             case .resume(let resume) where connection.host == nil:
+                if let closing = removals.closing(of: resume.participant, now: EventLoop.now) {
+                    connection.close(closing)
+                    return connection.endHandling(hasResponse: request.hasResponse)
+                }
                 let host = try host(for: resume, of: connection.client)
                 connection.host = host
                 var admitted = request

@@ -122,6 +122,17 @@ actor RoomHost {
         ServerStatistics.Loop(rooms.counts, layers: rooms.layers, loop: loop, port: port?.value.statistics)
     }
 
+    var list: [RoomList.Room] { rooms.list }
+
+    /// Ends the participants of a room that are on this loop, or one of them, for the administrator.
+    ///
+    /// - Parameter onRemoval: called for each before it is told
+    func end(
+        _ room: RoomName, only participant: String?, _ closing: Closing, onRemoval: @Sendable (String) -> Void
+    ) {
+        log.leaving("removed") { rooms.end(room, only: participant, closing, onRemoval: onRemoval) }
+    }
+
     /// Ends every participant with a reason, because the server stops. Later ones are refused.
     func close() { log.leaving("server stopped") { rooms.close() } }
 
