@@ -13,7 +13,8 @@ struct CandidateTests {
         #expect(browser.port == 46154)
         let own = try CandidateAttribute("a=candidate:1 1 UDP 2013266431 fd00::2 50000 typ host")
         #expect(own.address == "fd00::2")
-        #expect(own.text == "candidate:1 1 UDP 2013266431 fd00::2 50000 typ host")
+        #expect(own.text == "candidate:1 1 udp 2013266431 fd00::2 50000 typ host")
+        #expect(browser.text == "candidate:842163049 1 udp 1677729535 203.0.113.7 46154 typ srflx")
     }
 
     @Test(
@@ -27,6 +28,10 @@ struct CandidateTests {
             ("candidate:1 1 udp 1 127.0.0.1 9 typ ghost", .malformed),
             ("candidate:1 1 udp 1 127.0.0.1\r\n 9 typ host", .malformed),
             ("candidate:1 1 udp 1 127.0.0.1 9 typ host " + String(repeating: "x", count: 600), .malformed),
+            // Each space is a field to libnice, which then reads 169.254.169.254 and port 22.
+            ("candidate:1 1 UDP  2852039166 22.1.1.1 5000 typ host x typ host", .malformed),
+            ("candidate:1  1 udp 1 203.0.113.7 5000 typ host", .malformed),
+            ("candidate:1 1 udp 1 203.0.113.7 5000 typ  host", .malformed),
             ("candidate:1 1 tcp 1 127.0.0.1 9 typ host tcptype active", .unsupported),
             ("candidate:1 2 udp 1 127.0.0.1 9 typ host", .unsupported),
             ("candidate:1 1 udp 1 0b9f4a60-1e3d-4a5c.local 9 typ host", .hidden),
@@ -37,6 +42,12 @@ struct CandidateTests {
             ("candidate:1 1 udp 1 ff02::1 5000 typ host", .unreachable),
             ("candidate:1 1 udp 1 :: 5000 typ host", .unreachable),
             ("candidate:1 1 udp 1 ::ffff:127.0.0.1 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 ::ffff:0:127.0.0.1 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 64:ff9b::7f00:1 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 64:ff9b::a9fe:a9fe 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 64:ff9b:1::cb00:7107 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 2002:a00:1::1 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 fec0::1 5000 typ host", .unreachable),
             ("candidate:1 1 udp 1 203.0.113.7 53 typ host", .privileged),
             ("candidate:1 1 udp 1 192.168.1.1 80 typ host", .privileged),
         ])
@@ -67,7 +78,9 @@ struct CandidateTests {
     @Test(
         "an address is tried only from within its scope",
         arguments: [
-            ("203.0.113.7", "10.0.0.1", true), ("203.0.113.7", "127.0.0.1", true), ("2001:db8::1", "10.0.0.1", true),
+            ("203.0.113.7", "10.0.0.1", true), ("64:ff9b::cb00:7107", "10.0.0.1", true),
+            ("2002:cb00:7107::1", "10.0.0.1", true), ("198.18.0.1", "203.0.113.9", false), ("192.0.0.2", "10.0.0.1", true),
+            ("203.0.113.7", "127.0.0.1", true), ("2001:db8::1", "10.0.0.1", true),
             ("127.0.0.1", "127.0.0.1", true), ("127.8.8.8", "10.0.0.1", false), ("::1", "127.0.0.1", false),
             ("10.1.2.3", "192.168.0.7", true), ("172.16.0.1", "10.0.0.1", true), ("172.32.0.1", "203.0.113.9", true),
             ("100.64.0.1", "10.0.0.1", true), ("192.168.1.1", "203.0.113.9", false), ("10.1.2.3", "fd00::1", false),

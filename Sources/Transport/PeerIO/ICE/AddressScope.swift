@@ -8,10 +8,10 @@ enum AddressScope: Hashable {
     case loopback(IPVersion)
     /// 169.254/16 (RFC 3927), fe80::/10.
     case linkLocal(IPVersion)
-    /// RFC 1918, 100.64/10 of carriers and overlay networks (RFC 6598), fc00::/7.
+    /// RFC 1918, 100.64/10 of carriers and overlay networks (RFC 6598), 192.0.0/24 (RFC 6890), 198.18/15 (RFC 2544), fc00::/7.
     case local(IPVersion)
     case global
-    /// Not a host's address: unspecified, multicast, broadcast, or IPv4 inside IPv6.
+    /// Not a host's address: unspecified, multicast, broadcast, or IPv6 that leads to IPv4 which is not public.
     case unusable
 
     enum IPVersion {
@@ -51,6 +51,8 @@ enum AddressScope: Hashable {
         }
         switch address >> 16 {
         case 169 << 8 | 254: return .linkLocal(.four)
+        case 192 << 8 where address >> 8 & 0xff == 0: return .local(.four)
+        case 198 << 8 | 18, 198 << 8 | 19: return .local(.four)
         case 192 << 8 | 168, (172 << 8 | 16)...(172 << 8 | 31), (100 << 8 | 64)...(100 << 8 | 127): return .local(.four)
         default: return .global
         }
@@ -58,14 +60,28 @@ enum AddressScope: Hashable {
 
     private static func scope(ofSix address: [UInt8]) -> AddressScope {
         if address.dropLast().allSatisfy({ $0 == 0 }) { return address.last == 1 ? .loopback(.six) : .unusable }
-        // ::/96 and ::ffff:0:0/96 wrap IPv4.
-        if address[..<10].allSatisfy({ $0 == 0 }) { return .unusable }
+        // ::/96, ::ffff:0:0/96 and ::ffff:0:0:0/96 (RFC 7915) wrap IPv4.
+        if address[..<8].allSatisfy({ $0 == 0 }) { return .unusable }
+        // Translators of the network (RFC 6052, RFC 8215) and 6to4 (RFC 3056) lead to IPv4.
+        switch Array(address[..<6]) {
+        case [0, 0x64, 0xff, 0x9b, 0, 0]: return wrapping(address[12...])
+        case [0, 0x64, 0xff, 0x9b, 0, 1]: return .unusable
+        case let six where six[0] == 0x20 && six[1] == 0x02: return wrapping(address[2..<6])
+        default: break
+        }
         switch address[0] {
         case 0xff: return .unusable
         case 0xfc, 0xfd: return .local(.six)
         case 0xfe where address[1] & 0xc0 == 0x80: return .linkLocal(.six)
+        // Site-local (RFC 3879).
+        case 0xfe where address[1] & 0xc0 == 0xc0: return .unusable
         default: return .global
         }
+    }
+
+    /// The scope of IPv6 that leads to this IPv4.
+    private static func wrapping(_ four: ArraySlice<UInt8>) -> AddressScope {
+        scope(ofFour: four.reduce(0) { $0 << 8 | UInt32($1) }) == .global ? .global : .unusable
     }
 
     /// Whether an end with addresses of these scopes may send checks to an address of this one: to public addresses
