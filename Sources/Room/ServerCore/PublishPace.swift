@@ -66,19 +66,3 @@ struct RoomMessagePace {
 
     mutating func count(_ length: Int, now: MonotonicTime) { pace.count(Self.units(length), now: now) }
 }
-
-/// Limits how often a session restarts ICE, because each restart is a description and, with full ICE, opens sockets.
-struct RestartPace {
-    static let burst = 10
-
-    private var pace = Pace(burst: burst, interval: .seconds(2))
-
-    /// Counts a restart. Throws if it comes too soon.
-    mutating func admit(now: MonotonicTime) throws(RoomError) {
-        guard pace.admits(now: now) else {
-            throw RoomError(
-                .tooManyRequests,
-                "The client restarts ICE too often. Restart it at most \(Self.burst) times at once, then every 2 s.")
-        }
-    }
-}

@@ -24,6 +24,7 @@ final class DownSession {
     private var slots: [ReceiverSlot] = []
     private var slotOfReceiver: [ReceiverID: ReceiverSlot] = [:]
     private var remote: TransportDescription?
+    private var restartPace = RestartPace()
     /// Whether nothing authentic has arrived for some time.
     private(set) var isSilent = false
     private(set) var revision = 0
@@ -73,6 +74,13 @@ final class DownSession {
     /// Accepts the first offer, or one with more receivers. Returns the answer, or nil for an outdated offer.
     func answer(_ offer: SessionDescription, revision: Int) throws(RoomError) -> Description? {
         guard revision > self.revision else { return nil }
+        let restarts =
+            if let remote, let offered = offer.transport {
+                remote.iceUfrag != offered.iceUfrag || remote.icePwd != offered.icePwd
+            } else {
+                false
+            }
+        if restarts { try restartPace.admit(now: peer.loop.now) }
         do throws(TransportError) {
             try addReceivers(of: offer)
             guard let offered = offer.transport else {
@@ -80,7 +88,6 @@ final class DownSession {
             }
             let former = remote
             remote = offered
-            let restarts = former.map { $0.iceUfrag != offered.iceUfrag || $0.icePwd != offered.icePwd } ?? false
             if restarts { try peer.restart() }
             var transport = peer.local
             transport.setup = .active
