@@ -96,9 +96,12 @@ private final class PacedCall {
         }
         paced.send(for: .seconds(5), most: 1_500_000, withAudio: false)
         #expect(paced.call.a.isPaced && paced.target == 2_000_000)
+        #expect(!paced.call.a.isCongested)
         bitsPerSecond.withLock { $0 = 400_000 }
         paced.send(for: .seconds(10), most: 1_500_000)
         #expect(paced.target == 400_000)
+        // So a server leaves frames out, or forwards a lower layer.
+        #expect(paced.call.a.isCongested)
         #expect(paced.queue(0.95, since: .seconds(10)) < .milliseconds(50))
         #expect(paced.call.a.statistics(of: paced.video.sender)?.paddingPackets == 0)
     }

@@ -100,14 +100,19 @@ public final class Pacer {
         queuedPackets += 1
     }
 
-    /// Removes the packets whose handle the closure names: their stream ended, or a keyframe replaces them.
-    public func remove(where isObsolete: (Int) -> Bool) {
+    /// Removes the packets whose handle the closure names, because they leave now. Later ones wait until these are paid for.
+    public func grant(where leavesNow: (Int) -> Bool, now: MonotonicTime) {
+        pay(now)
+        let audioCount = audio.count
+        var place = 0
         forEachQueue { queue in
             for _ in 0..<queue.count {
                 guard let held = queue.removeFirst() else { break }
-                if isObsolete(held.handle) {
+                place += 1
+                if leavesNow(held.handle) {
                     queuedBytes -= held.bytes
                     queuedPackets -= 1
+                    noteSent(Double(held.bytes), probe: 0, isAudio: place <= audioCount, now)
                 } else {
                     queue.append(held)
                 }

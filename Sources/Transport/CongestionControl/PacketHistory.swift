@@ -75,6 +75,8 @@ struct PacketHistory: Sendable {
     /// Appends the fates that a feedback reports to `results`, in the order of numbers.
     mutating func received(_ feedback: TransportFeedback, into results: inout [PacketResult]) {
         let base = end + feedback.base.distance(from: nextNumber)
+        // Of another end, or hostile: about packets that were never sent.
+        guard base < end else { return }
         let stop = min(base + Int(feedback.count), end)
         var time = arrivalBase(of: feedback)
         var next = 0

@@ -50,6 +50,8 @@ final class SendingControl {
     /// The pacer has the rates of an earlier decision of the controller.
     @exclusivity(unchecked) private var isStale = true
     /// Since when the path has had a queue, and whether that has been for long.
+    /// Whether the peer has sent transport feedback, and whether it has sent REMB.
+    private var (hasReports, hasEstimate) = (false, false)
     @exclusivity(unchecked) private var queuedSince: MonotonicTime?
     @exclusivity(unchecked) private var isQueueLasting = false
     @exclusivity(unchecked) private var told: (rate: Int, at: MonotonicTime)?
@@ -129,11 +131,12 @@ final class SendingControl {
     func grantAll(of sender: SenderID) {
         let held = held
         var handles: [Int] = []
-        pacer.remove { handle in
-            guard held[handle]?.sender == sender else { return false }
-            handles.append(handle)
-            return true
-        }
+        pacer.grant(
+            where: { handle in
+                guard held[handle]?.sender == sender else { return false }
+                handles.append(handle)
+                return true
+            }, now: asked)
         for handle in handles { if let packet = take(handle) { granted.append(packet) } }
     }
 
@@ -175,6 +178,7 @@ final class SendingControl {
     }
 
     func received(_ feedback: TransportFeedback, now: MonotonicTime) {
+        hasReports = true
         controller.received(feedback, now: now)
         isStale = true
         queuedSince = controller.path.queue > Self.congestedQueue ? queuedSince ?? now : nil
@@ -182,6 +186,7 @@ final class SendingControl {
     }
 
     func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
+        hasEstimate = true
         controller.received(estimate, now: now)
         isStale = true
     }
@@ -236,8 +241,11 @@ final class SendingControl {
 
     /// Whether a queue, losses or missing reports show that the path carries less than it gets. The target alone may be
     /// too low, after jitter or an outage.
+    ///
+    /// A peer that sends REMB alone knows that itself: the path carries less if its estimate is below the demand.
     var isCongested: Bool {
-        controller.control.isPaused || controller.path.queue > Self.longestKeyframe || isQueueLasting
+        if !hasReports { return hasEstimate && controller.control.target < demand }
+        return controller.control.isPaused || controller.path.queue > Self.longestKeyframe || isQueueLasting
             || controller.lossRatio > Self.congestedLoss
     }
 

@@ -216,12 +216,20 @@ import Testing
         #expect(count <= 1)
     }
 
-    @Test("Packets that became obsolete are not sent")
-    func obsolete() {
+    @Test("Packets of a stream that leave at once are paid for before others leave")
+    func grant() {
         let pacer = Pacer(rate: .kilobits(500))
         for handle in 0..<6 { pacer.enqueue(handle: handle, bytes: 500, kind: .video, now: at(0)) }
-        pacer.remove { $0 % 2 == 0 }
+        var granted: [Int] = []
+        pacer.grant(
+            where: { handle in
+                if handle % 2 == 0 { granted.append(handle) }
+                return handle % 2 == 0
+            }, now: at(0))
+        #expect(granted == [0, 2, 4])
         #expect(pacer.queuedBytes == 1500)
+        // 1500 bytes take 24 ms.
+        #expect(pacer.next(now: at(15)) == nil)
         #expect(handles(run(pacer, until: 100)) == [1, 3, 5])
     }
 }
