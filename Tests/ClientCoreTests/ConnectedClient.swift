@@ -101,6 +101,11 @@ final class Client {
         events.compactMap { if case .streamUnpublished(_, let info) = $0 { info.id } else { nil } }
     }
 
+    /// The participants that left.
+    var left: [String] {
+        events.compactMap { if case .participantLeft(let info) = $0 { info.id } else { nil } }
+    }
+
     var changed: [StreamState] {
         events.compactMap { if case .streamChanged(_, let info, _) = $0 { info.state } else { nil } }
     }
@@ -162,4 +167,14 @@ final class Client {
             }
         }
     }
+}
+
+/// Runs the test as one piece of work of a loop.
+func onLoop(_ test: @escaping @Sendable (EventLoop) throws -> Void) async throws {
+    let loop = EventLoop(name: "client")
+    let result = await withCheckedContinuation { done in
+        loop.execute { done.resume(returning: Result { try test(loop) }) }
+    }
+    loop.shutdown()
+    try result.get()
 }

@@ -486,14 +486,4 @@ import TestSupport
             client.connection.drop()
         }
     }
-
-    /// Runs the test as one piece of work of a loop.
-    private func onLoop(_ test: @escaping @Sendable (EventLoop) throws -> Void) async throws {
-        let loop = EventLoop(name: "client")
-        let result = await withCheckedContinuation { done in
-            loop.execute { done.resume(returning: Result { try test(loop) }) }
-        }
-        loop.shutdown()
-        try result.get()
-    }
 }

@@ -58,6 +58,7 @@ extension RoomConnection {
         // A link that is closed has left the room.
         if mustRejoin { link?.close() } else { link?.abandon() }
         link = nil
+        introduction = nil
         deadline?.disarm()
         if let request = absence?.request { waiting[request] = nil }
         if absence == nil {
@@ -214,10 +215,17 @@ extension RoomConnection {
     func rejoined(_ joined: Joined) {
         participant = joined.participant
         hasRejoined = true
-        removeOthers(without: joined.participants)
+        introduction = joined.participants
+    }
+
+    /// The server has announced all participants, in `joined` and in messages after it. Those who are missing have left.
+    func finishIntroduction() {
+        guard let present = introduction else { return }
+        introduction = nil
+        removeOthers(without: present)
         // A server that has restarted may give a former id to another stream, which is subscribed on its own.
         let wanted = subscriptions.keys.sorted()
-        addOthers(joined.participants)
+        addOthers(present)
         for stream in wanted { subscribeAgain(stream) }
         publishAgain()
     }

@@ -83,6 +83,8 @@ package final class RoomConnection {
     var mediaWatch = MediaWatch()
     /// From another `join` until media can flow and the tracks are published.
     var (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
+    /// The participants that the server has announced since it accepted another `join`, until it has announced all.
+    var introduction: [ParticipantInfo]?
     /// Those of the former participation, until they are published again.
     var tracks: [FormerTrack] = []
     /// Those to end as soon as they are published again, with their former ids.
@@ -373,6 +375,7 @@ package final class RoomConnection {
 
     func handle(_ message: ServerMessage) {
         onServerMessage?(message)
+        if case .participantEntered = message {} else { finishIntroduction() }
         switch message {
         case .offer(let description): answer(description)
         case .candidate(let candidate):
@@ -380,7 +383,8 @@ package final class RoomConnection {
             case .up: up?.addRemoteCandidate(candidate.candidate)
             case .down: down?.addRemoteCandidate(candidate.candidate)
             }
-        case .participantEntered(let body): entered(body.participant)
+        case .participantEntered(let body):
+            if introduction == nil { entered(body.participant) } else { introduction?.append(body.participant) }
         case .participantLeft(let body): left(body.participant)
         case .streamPublished(let body): published(body)
         case .streamUnpublished(let body): unpublished(body)
