@@ -159,14 +159,36 @@ private struct AdaptedVideo {
         #expect(!video.adaptation.isLimited)
     }
 
-    @Test func `the size rises one step after the other`() {
+    @Test func `the size rises by half of the way at a time, the first time after five seconds and then after two`() {
         var video = AdaptedVideo()
         video.pass(seconds: 3, limit: 100_000)
         #expect(video.size == "320x180")
-        for size in ["480x270", "640x360", "960x540", "full"] {
-            video.pass(seconds: 5.1, limit: 2_000_000)
+        for (seconds, size) in [(5.1, "640x360"), (2.1, "960x540"), (2.1, "full")] {
+            video.pass(seconds: seconds, limit: 2_000_000)
             #expect(video.size == size)
         }
+    }
+
+    @Test func `the size rises no further than the network has carried all the time`() {
+        var video = AdaptedVideo()
+        video.pass(seconds: 3, limit: 100_000)
+        video.pass(seconds: 30) { $0.truncatingRemainder(dividingBy: 1) < 0.5 ? 2_000_000 : 380_000 }
+        #expect(video.size == "640x360")
+    }
+
+    @Test(arguments: Degradation.allCases)
+    func `a network that has become another one is used within fifteen seconds, whatever fell before`(
+        policy: Degradation
+    ) {
+        var video = AdaptedVideo(policy, 640, 360, wish: 900_000)
+        // Each rise fails.
+        for _ in 0..<4 {
+            video.pass(seconds: 45, limit: 150_000)
+            video.pass(seconds: 3, limit: 40_000)
+        }
+        #expect(video.adaptation.isLimited)
+        video.pass(seconds: 15, limit: 3_000_000)
+        #expect(!video.adaptation.isLimited, "\(video.changes.suffix(5))")
     }
 
     @Test func `a network that carries less for a moment delays a rise`() {

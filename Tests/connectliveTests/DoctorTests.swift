@@ -395,7 +395,7 @@ import Testing
             ["doctor", "--quick", "--server", "ws://127.0.0.1:1"], folder: TemporaryFolder(), seconds: 120)
         #expect(result.status == 1)
         #expect(result.output.contains("failure  server: The server ws://127.0.0.1:1 is unreachable"))
-        #expect(result.output.contains("fix: Start it: connectlive serve"))
+        #expect(result.output.contains("fix: Start it (connectlive serve)"))
     }
 }
 

@@ -56,12 +56,15 @@ struct ServerUnderTest: Sendable {
             } catch {
                 let fix =
                     switch findings.count {
-                    case 0: "Start it: connectlive serve"
+                    case 0: "Start it (connectlive serve), or correct the address in --server, or open its TCP port."
                     case 1: "Pass --service-id and --service-secret of that server."
                     case _ where "\(error)".hasSuffix("[turn.missing]"):
                         "Pass --turn URL here, or to 'connectlive serve'."
+                    case _ where "\(error)".contains("[turn."):
+                        "Mend the TURN server: see the line about it below."
                     default:
-                        "Allow TCP and UDP port \(ListenAddress.defaultPort), or those of the server, in the firewall."
+                        "Allow the server's UDP port in the firewalls, usually the number of its TCP port (\(name)), or pass "
+                            + "--turn URL."
                     }
                 return findings + [.failure("\(error)", fix: fix)]
             }

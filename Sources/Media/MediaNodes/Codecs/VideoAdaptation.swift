@@ -25,12 +25,14 @@ struct VideoAdaptation: Sendable {
     }
 
     private struct Restriction: Sendable {
-        var step = 0
+        private(set) var step = 0
         /// How long conditions must be better before the step rises.
         var patience: Duration
         let shortest: Duration
         let longest: Duration
-        var raised: MediaTime?
+        private var raised: MediaTime?
+        /// Whether the step has risen since conditions were worse last.
+        private(set) var isRising = false
 
         init(_ shortest: Duration, _ longest: Duration) {
             (patience, self.shortest, self.longest) = (shortest, shortest, longest)
@@ -39,11 +41,15 @@ struct VideoAdaptation: Sendable {
         mutating func fall(to step: Int, now: MediaTime) {
             let isRelapse = raised.map { now - $0 < VideoAdaptation.relapse } ?? false
             patience = isRelapse ? min(patience * 2, longest) : shortest
-            self.step = step
+            (self.step, isRising) = (step, false)
         }
 
+        mutating func reset(to step: Int = 0) { (self.step, isRising) = (step, false) }
+
+        mutating func interrupt() { isRising = false }
+
         mutating func rise(to step: Int, now: MediaTime) {
-            (self.step, raised) = (step, now)
+            (self.step, raised, isRising) = (step, now, true)
         }
     }
 
@@ -71,6 +77,10 @@ struct VideoAdaptation: Sendable {
     static let lapse = Duration.seconds(2)
     /// A rise needs a network that carries so much more than the step needs.
     static let margin = 1.3
+    /// While conditions stay good, further rises come this soon after one another.
+    static let climb = Duration.seconds(2)
+    /// A network that carries so many times as much as when the step fell is another one: earlier falls say nothing about it.
+    static let another = 2.0
     /// A step that falls so soon after it rose, rises later the next time.
     static let relapse = Duration.seconds(30)
     /// Frames are judged together.
@@ -104,8 +114,10 @@ struct VideoAdaptation: Sendable {
     private var processor = Restriction(.seconds(10), .seconds(160))
     /// Since when the network carries too little, and the most that it has carried since.
     private var lack: (since: MediaTime, most: Double)?
-    /// Since when it carries enough for a better step.
-    private var surplus: MediaTime?
+    /// Since when it carries enough for a better step, and the least that it has carried since.
+    private var surplus: (since: MediaTime, least: Double)?
+    /// What it carried when the step fell last.
+    private var carriedAtFall = Double.infinity
     /// Whether nothing can be sent, when that ended last, and the step before.
     private var isBlocked = false
     private var unblocked: (at: MediaTime, step: Int)?
@@ -147,7 +159,8 @@ struct VideoAdaptation: Sendable {
     mutating func rest(_ rests: Bool) {
         guard rests != self.rests else { return }
         self.rests = rests
-        (network.step, processor.step) = (0, 0)
+        network.reset()
+        processor.reset()
         (lack, surplus) = (nil, nil)
         settle()
     }
@@ -177,7 +190,8 @@ struct VideoAdaptation: Sendable {
         func step(like step: Int) -> Int {
             steps.firstIndex { $0.need <= former[step].need + 1e-9 } ?? steps.count - 1
         }
-        (network.step, processor.step) = (step(like: old.0), step(like: old.1))
+        network.reset(to: step(like: old.0))
+        processor.reset(to: step(like: old.1))
         (lack, surplus, window) = (nil, nil, nil)
         settle()
     }
@@ -278,23 +292,34 @@ struct VideoAdaptation: Sendable {
         let wanted = step(for: room, wish: wish)
         if wanted > network.step {
             surplus = nil
+            network.interrupt()
             let (since, most) = (lack?.since ?? now, max(lack?.most ?? room, room))
             lack = (since, most)
             if let unblocked, now - unblocked.at < Self.recovery { return }
             guard now - since >= Self.lapse else { return }
             network.fall(to: step(for: most, wish: wish), now: now)
-            lack = nil
+            (lack, carriedAtFall) = (nil, most)
         } else {
             lack = nil
-            guard step(for: room, wish: wish, margin: Self.margin) < network.step else { return surplus = nil }
-            let since = surplus ?? now
-            surplus = since
-            let isReturn = unblocked.map { network.step > $0.step } ?? false
-            guard now - since >= (isReturn ? Self.homecoming : network.patience) else { return }
-            // One after the other: what the network carries is known only as far as it is used.
-            network.rise(to: network.step - 1, now: now)
+            guard step(for: room, wish: wish, margin: Self.margin) < network.step else {
+                network.interrupt()
+                return surplus = nil
+            }
+            let (since, least) = (surplus?.since ?? now, min(surplus?.least ?? room, room))
+            surplus = (since, least)
+            guard now - since >= patience(least: least) else { return }
+            // Half of the way at a time: what the network carries is known best as far as it is used.
+            let allowed = step(for: least, wish: wish, margin: Self.margin)
+            network.rise(to: network.step - max(1, (network.step - allowed + 1) / 2), now: now)
             surplus = nil
         }
+    }
+
+    /// How long the network has to carry enough for a better step.
+    private func patience(least: Double) -> Duration {
+        if unblocked.map({ network.step > $0.step }) ?? false { return Self.homecoming }
+        if network.isRising { return Self.climb }
+        return least >= carriedAtFall * Self.another ? network.shortest : network.patience
     }
 
     // MARK: - Spans of frames

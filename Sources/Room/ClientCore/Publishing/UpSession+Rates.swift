@@ -24,12 +24,25 @@ extension UpSession {
         // A track that is not accepted yet has encodings that may be refused.
         for (index, track) in tracks.enumerated() where track.isVideo && track.stream != nil {
             let limit = track.roomLimit.map { PathRate.ofMedia(Double($0)) }
-            track.isLimitedByRoom = limit.map { $0 < shares?[index] ?? .infinity } ?? false
+            let share = shares?[index] ?? .infinity
+            if let limit, limit < share {
+                track.isLimitedByRoom = true
+            } else if share < wish(of: track) {
+                track.isLimitedByRoom = false
+            }
             if track.isLayered {
                 splitRate(shares?[index], among: layers[index], of: track)
             } else {
                 limitEncoding(track, to: [shares?[index], limit].compactMap(\.self).min())
             }
+        }
+    }
+
+    /// The rate of a track at its best, on the path.
+    private func wish(of track: Track) -> Double {
+        let source = track.offer.track
+        return track.encodings.reduce(0) { sum, encoding in
+            sum + PathRate.ofMedia(Double(source.encoderStatistics(of: encoding.layer)?.wishedBitsPerSecond ?? 0))
         }
     }
 

@@ -27,7 +27,8 @@ extension UpSession {
         var roomLimit: Int?
         /// The layers that somebody watches. Nil for all.
         var watched: Set<VideoLayer>?
-        /// Whether the room limit is lower than the track's share of the own link.
+        /// Whether the room limited the track when it was limited last, and not its share of the own link. While the track gets
+        /// better again, neither does.
         var isLimitedByRoom = false
         var layerShares = LayerShares()
         /// The layers that were on when the track was told last.
