@@ -80,7 +80,7 @@ import TestSupport
             #expect(call.track.limits[.quarter]?.keepsSize == false, "alone, it follows the network with its size")
             for layer in VideoLayer.allCases { call.send(layer, isKeyframe: true) }
             #expect(call.sent == [1, 0, 0])
-            #expect(call.track.news.last == "nobody watches 640x360 and 1280x720: 320x180")
+            #expect(call.track.news.last == "no viewer gets 640x360 and 1280x720: 320x180")
             call.session.setLimit(nil, of: 1)
             #expect(call.track.requests[.full] == 1)
             call.send(.full, isKeyframe: false)

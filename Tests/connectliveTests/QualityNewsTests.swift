@@ -54,15 +54,15 @@ import Testing
         }
         var news = QualityNews()
         for active in 1...3 { #expect(news.line(quality(active)) == nil) }
-        #expect(news.line(quality(2, .subscribers))?.hasPrefix("nobody watches 640x360: ") == true)
+        #expect(news.line(quality(2, .subscribers))?.hasPrefix("no viewer gets 640x360: ") == true)
     }
 
-    @Test func `layers that nobody watches are named, and nobody is said to watch the others`() {
+    @Test func `layers that no viewer gets are named, and the others are not`() {
         var quality = VideoQuality(width: 320, height: 180, limitation: .subscribers)
         quality.layers = [
             .init(width: 320, height: 180, isActive: true), .init(width: 640, height: 360, isActive: false),
         ]
-        #expect("\(quality)" == "nobody watches 640x360: 320x180")
+        #expect("\(quality)" == "no viewer gets 640x360: 320x180")
     }
 
     @Test func `frames of a passing source that are left out have a line, and so has their return`() async {

@@ -72,7 +72,7 @@ extension VideoQuality: CustomStringConvertible {
         case .none: "full quality: \(format)"
         case .network: "the network carries \(carried): \(format)"
         case .subscribers where limitedBitsPerSecond == nil && !layers.isEmpty:
-            "nobody watches \(layers.list(isActive: false)): \(layers.list(isActive: true))"
+            "no viewer gets \(layers.list(isActive: false)): \(layers.list(isActive: true))"
         case .subscribers: "the networks of all subscribers carry \(carried): \(format)"
         case .processor: "the processor is too slow: \(format)"
         }
