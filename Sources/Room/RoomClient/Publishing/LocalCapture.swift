@@ -288,7 +288,7 @@ package final class LocalCapture: Sendable {
         let found = try await ask { [machine] () async throws(MediaError) in try await machine.inspect(request) }
         guard found.hasVideo || found.hasAudio else {
             throw RoomError(
-                .settingInvalid,
+                .nothingToCapture,
                 "There is nothing to publish: no requested source has video or audio. Choose another source.")
         }
         return found
@@ -474,8 +474,8 @@ package final class LocalCapture: Sendable {
 extension RoomError {
     /// A media failure with its own code. The number is the original SDK's, if it has one.
     package init(_ error: MediaError) {
-        let isCamera = error.code.hasPrefix("camera.")
+        let isDevice = error.code.hasPrefix("camera.") || error.code.hasPrefix("microphone.")
         self.init(
-            Code(name: error.code, number: isCamera ? Code.cameraUnavailable.number : Code.media.number), error.message)
+            Code(name: error.code, number: isDevice ? Code.cameraUnavailable.number : Code.media.number), error.message)
     }
 }
