@@ -136,7 +136,11 @@ extension IsolatedModel: @MainActor RoomDelegate {
         #expect(text(.provision(1902, "No.", HttpSessionError.httpStatusError(503, "busy"))) == "1902 503 busy")
     }
 
-    @Test func `a room that is not connected restarts nothing`() {
+    @Test func `the camera's place and the definition are set before publishing`() throws {
+        let media = try #require(ConnectLive.createLocalMedia(config: Config()))
+        media.position = .back
+        media.video.hd = true
+        #expect(media.position == .back && media.video.hd)
         let room = ConnectLive.createRoom(config: nil, delegate: FiveMethodDelegate())
         room.restartIce()
         #expect(room.remoteParticipants.values.allSatisfy { !$0.isVideoSubscribed })

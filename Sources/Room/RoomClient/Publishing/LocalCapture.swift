@@ -184,6 +184,16 @@ package final class LocalCapture: Sendable {
         streams.stream(of: .video).flatMap { $0.isPublished ? VideoCodec(rawValue: $0.codec.nodeName) : nil }
     }
 
+    /// Whether a room has the video.
+    package var isVideoPublished: Bool { keptCodec != nil }
+
+    /// Whether the video gets the bits of high definition, as requested or by its size.
+    package var isHighDefinition: Bool {
+        let contents = state.withLock { $0.running }?.contents
+        let request = requested
+        return request.isHighDefinition ?? request.shape(contents).isHighDefinition
+    }
+
     private func checkCodec(of request: MediaRequest) throws(RoomError) {
         guard let kept = keptCodec, let codec = request.codec, codec != kept else { return }
         throw RoomError(
@@ -275,7 +285,7 @@ package final class LocalCapture: Sendable {
 
     /// The codec of the encoder that a bitrate requests. Otherwise the planner chooses it.
     private func preferredCodec(of request: MediaRequest, _ contents: MediaRequest.Contents) async -> VideoCodec {
-        guard request.bitrate != nil, request.codec == nil else { return .vp8 }
+        guard request.bitrate != nil || request.chosenRate(contents) != nil, request.codec == nil else { return .vp8 }
         let hasOddSize =
             request.source == .file ? contents.hasOddSize : (request.width | request.height) & 1 != 0
         return hasOddSize ? .vp8 : await machine.preferredCodec()
