@@ -43,6 +43,12 @@ import Testing
         #expect(time == .seconds(13 * 2700) && service.attempts == 14)
     }
 
+    @Test func `tokens that expire at once are renewed every ten seconds`() async throws {
+        service.life.withLock { $0 = .zero }
+        try await signIn()
+        #expect(service.timers.all.map(\.delay) == [.seconds(10)])
+    }
+
     @Test func `a renewal that fails is an error of connected rooms, once, and is tried again later and later`()
         async throws
     {
@@ -106,6 +112,8 @@ private final class Service: Sendable {
     let problem = Mutex<RoomError?>(nil)
     /// Whether the tokens are the application's own.
     let isOwn = Mutex(false)
+    /// Three quarters of it.
+    let life = Mutex(Duration.seconds(2700))
     private let count = Mutex((attempts: 0, granted: 0))
 
     var attempts: Int { count.withLock { $0.attempts } }
@@ -119,6 +127,6 @@ private final class Service: Sendable {
         if let problem { throw problem }
         let token = AccessToken(address: try ServerAddress("ws://server:1"), token: "\(number)")
         guard !isOwn.withLock({ $0 }) else { return .init(token: token) }
-        return .init(token: token, renewal: .now + .seconds(3540), refresh: .seconds(2700))
+        return .init(token: token, renewal: .now + .seconds(3540), refresh: life.withLock { $0 })
     }
 }

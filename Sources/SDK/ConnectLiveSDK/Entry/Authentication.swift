@@ -155,7 +155,8 @@ final class Authentication: Sendable {
     /// Another token is obtained at this time, unless there is another one by then.
     private func scheduleRenewal(of grant: Grant) {
         guard let delay = grant.refresh else { return }
-        schedule(delay) { [weak self] in
+        // A server whose tokens expire at once is not asked all the time.
+        schedule(max(delay, Self.firstPause)) { [weak self] in
             Task.detached { await self?.renewPeriodically(grant.token.token, failures: 0) }
         }
     }
