@@ -30,7 +30,11 @@ final class Client {
     private(set) var events: [RoomEvent] = []
     private var made: RoomConnection?
 
-    init(_ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions()) throws {
+    /// - Parameter makePeer: makes the peers, instead of those with sockets.
+    init(
+        _ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions(),
+        makePeer: ((PeerRequest) throws(TransportError) -> Peer)? = nil
+    ) throws {
         server = try ServerAddress("ws://127.0.0.1:1")
         room = try RoomName("room")
         let certificate = try Certificate()
@@ -39,7 +43,8 @@ final class Client {
             environment: RoomEnvironment(
                 seed: seed,
                 makePeer: { request throws(TransportError) in
-                    try Peer(
+                    if let makePeer { return try makePeer(request) }
+                    return try Peer(
                         loop: loop,
                         configuration: PeerConfiguration(
                             iceRole: request.role, certificate: certificate, cname: request.cname,
@@ -60,18 +65,19 @@ final class Client {
             close: { [unowned self] in isClosed = true })
     }
 
-    func join(version: Int = 1, servers: String = "null") {
+    /// - Parameter terms: further fields of the server's reply.
+    func join(version: Int = 1, servers: String = "null", terms: String = "") {
         #expect(connection.begin())
         #expect(connection.signIn(to: server))
         connection.join(room, token: "a token", over: link)
         hear(
-            #"{"type":"joined","id":1,"version":\#(version),"participant":"p-1","participants":[],"iceServers":\#(servers)}"#
+            #"{"type":"joined","id":1,"version":\#(version),"participant":"p-1","participants":[],"iceServers":\#(servers)\#(terms)}"#
         )
     }
 
     /// Joins, as if media could flow already.
-    func enter() {
-        join()
+    func enter(terms: String = "") {
+        join(terms: terms)
         connection.secured()
     }
 

@@ -252,7 +252,7 @@ import TestSupport
                     StreamChange(extraValue: "long", sort: "5 fit"), StreamChange(sort: "5 fit"),
                     StreamChange(extraValue: "long"),
                 ])
-            #expect(client.problems == [.publishRefused])
+            #expect(client.problems == [.streamChangeRefused])
             client.connection.setStream(7, StreamChange(extraValue: "camera"))
             #expect(client.changes.count == 3)
             client.connection.setStream(7, StreamChange(isAlwaysOn: true, sort: "0 crop"))
@@ -292,7 +292,8 @@ import TestSupport
             client.hear(#"{"type":"error","id":3,"code":"protocol.unknown-message","message":"No."}"#)
             #expect(client.problems.count == 2)
             client.connection.setStream(7, StreamChange(extraValue: "a", sort: "5 fit"))
-            #expect(client.changes.count == 1 && client.problems.last == .messageUnknown && client.problems.count == 3)
+            #expect(
+                client.changes.count == 1 && client.problems.last == .streamChangeFailed && client.problems.count == 3)
             client.connection.drop()
         }
     }
@@ -311,7 +312,7 @@ import TestSupport
                 client.sent.last
                     == #"{"id":4,"state":"waiting","stream":7,"text":"camera unplugged","type":"setStreamState"}"#)
             client.hear(#"{"type":"streamStateSet","id":4,"stream":7}"#)
-            #expect(client.problems == [.messageUnknown] && client.sent.count == 4)
+            #expect(client.problems == [.streamChangeFailed] && client.sent.count == 4)
             client.connection.drop()
         }
     }

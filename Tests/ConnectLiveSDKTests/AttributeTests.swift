@@ -186,7 +186,7 @@ import Testing
         media.audio.extraValue = "song"
         #expect(changes.isEmpty)
         link.answerNext(with: .failure(RoomError(.tooManyRequests, "Later.")))
-        #expect(scripted.errors == [2014])
+        #expect(scripted.errors == [1445])
         #expect(changes == [.setStream(2, StreamChange(extraValue: "song"))])
     }
 

@@ -13,7 +13,7 @@ struct AuthenticationTests {
     private var authentication: Authentication {
         Authentication(
             obtain: { [server] credentials async throws(RoomError) in await server.grant(credentials) },
-            revoke: { [server] in server.revoked.yield($0.token) })
+            revoke: { [server] in server.revoked.yield($0.token) }, schedule: { _, _ in })
     }
 
     private func credentials(_ name: String) -> Authentication.Credentials {

@@ -91,7 +91,7 @@ extension SDKTests {
             await relay.kill()
             let seconds = await elapsed {
                 let (code, message) = await signIn(relay.url)
-                #expect(code == 1305)
+                #expect(code == 1105)
                 #expect(message.contains(relay.url))
                 #expect(message.contains("connection refused"))
                 #expect(message.contains("connectlive serve"))
@@ -104,7 +104,7 @@ extension SDKTests {
             let relay = try await Relay.start(to: nil)
             let seconds = await elapsed {
                 let (code, _) = await signIn(relay.url)
-                #expect(code == 1305)
+                #expect(code == 1105)
             }
             #expect(seconds < 10)
             await relay.kill()
@@ -112,16 +112,32 @@ extension SDKTests {
 
         @Test func `an endpoint that is not a server address is refused`() async {
             let (code, message) = await signIn("gopher://x")
-            #expect(code == 1305)
+            #expect(code == 1105)
             #expect(message.contains("gopher://x"))
         }
 
-        @Test func `connecting without signing in is reported`() async throws {
-            ConnectLive.signOut()
+        @Test func `connecting after signing out is reported`() async throws {
+            try await onStage { _ in
+                ConnectLive.signOut()
+                let client = Client()
+                client.room.connect(roomId: "r")
+                let error = try await client.listener.waitForError()
+                #expect(error.code == 1304 && error.isCritical)
+                _ = try await client.listener.waitForDisconnected()
+            }
+        }
+
+        @Test func `a room that the server cannot be reached for is reported`() async throws {
+            let relay = try await Relay.start(to: nil)
+            await relay.kill()
+            let (code, _) = await ConnectLive.signIn(serviceId: "test", token: "unchecked", endpoint: relay.url)
+            #expect(code == 0)
             let client = Client()
             client.room.connect(roomId: "r")
-            #expect(try await client.listener.waitForError().code == 1106)
+            let error = try await client.listener.waitForError()
+            #expect(error.code == 1305 && error.isCritical)
             _ = try await client.listener.waitForDisconnected()
+            ConnectLive.signOut()
         }
 
         @Test func `an unknown token opens no room`() async throws {
@@ -260,10 +276,10 @@ extension SDKTests {
         @Test func `subscribing to a missing video, or twice to one, is refused`() async throws {
             try await onStage { _ in
                 let viewer = Client()
-                #expect(code(await viewer.room.subscribe(videoId: 1)) == 1328)
+                #expect(code(await viewer.room.subscribe(videoId: 1)) == 1325)
                 _ = try await viewer.join("refusals")
                 #expect(code(await viewer.room.subscribe(videoId: 99)) == 1328)
-                #expect(code(await viewer.room.unsubscribe(videoId: 99)) == 1327)
+                #expect(code(await viewer.room.unsubscribe(videoId: 99)) == 1328)
                 viewer.room.subscribe(videoIds: [98, 99])
                 try await requireEventually("two errors") { viewer.listener.names.count { $0 == "error" } == 2 }
                 let publisher = Client()
@@ -279,7 +295,7 @@ extension SDKTests {
                     viewer.room.unsubscribe(videoId: video.id) { continuation.resume(returning: code($0)) }
                 }
                 #expect(told == nil)
-                #expect(code(await viewer.room.unsubscribe(videoId: video.id)) == 1327)
+                #expect(code(await viewer.room.unsubscribe(videoId: video.id)) == 1331)
                 try await viewer.leave()
                 try await publisher.leave()
                 #expect(code(await viewer.room.subscribe(videoId: video.id)) == 1325)

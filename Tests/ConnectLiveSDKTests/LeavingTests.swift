@@ -46,13 +46,24 @@ extension SDKTests {
 
         @Test func `a room that is released during a token renewal is left`() async throws {
             let (gate, opener) = AsyncStream<Void>.makeStream()
-            let listener = Listener()
-            var room: RoomSession? = RoomSession(
-                delegate: listener,
-                token: { (_) async throws(RoomError) in
+            let isFirst = Mutex(true)
+            let authentication = Authentication(
+                obtain: { (_) async throws(RoomError) in
+                    let isFirst = isFirst.withLock { isFirst in
+                        defer { isFirst = false }
+                        return isFirst
+                    }
+                    guard !isFirst else {
+                        let token = AccessToken(address: try ServerAddress("ws://127.0.0.1:1"), token: "old")
+                        return .init(token: token, renewal: .now - .seconds(1))
+                    }
                     for await _ in gate {}
                     throw RoomError(.notSignedIn, "Nobody is signed in.")
-                }, makeLink: { RoomEngine(onEvent: $0) })
+                }, revoke: { _ in })
+            try await authentication.finish(authentication.begin(.init(serviceId: "a", secret: "b", endpoint: "")))
+            let listener = Listener()
+            var room: RoomSession? = RoomSession(
+                delegate: listener, authentication: authentication, makeLink: { RoomEngine(onEvent: $0) })
             weak let remembered = room
             room?.connect(roomId: "forgotten")
             room = nil

@@ -9,6 +9,10 @@ private final class OwnLocalVideo: LocalVideo {
     let id = 4
     let owner = "me"
     let viewId = ""
+    var hd: Bool {
+        get { false }
+        set {}
+    }
 
     var extraValue: String {
         get { texts.withLock { $0.extraValue } }

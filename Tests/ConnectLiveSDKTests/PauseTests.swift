@@ -75,7 +75,7 @@ import Testing
         try video.setPaused(true)
         #expect(link.calls.last == .setView(7, StreamView(isPaused: true)))
         link.answerNext(with: .failure(refusal))
-        #expect(!video.pause && scripted.errors == [2014])
+        #expect(!video.pause && scripted.errors == [1329])
     }
 
     @Test func `a video that is not subscribed has no pause and no profile`() async throws {

@@ -116,6 +116,51 @@ extension SDKTests {
             await media.stop()
         }
 
+        @Test func `setting the position switches the camera, and a failure is an error of the rooms`() async throws {
+            let media = try media()
+            try await media.start()
+            let scripted = ScriptedRoom()
+            scripted.join()
+            try scripted.room.publish(media)
+            try await requireEventually("published") { scripted.isPublished(media) }
+            media.position = .back
+            try await requireEventually("the error") { scripted.errors == [1201] }
+            #expect(media.position == .unspecified)
+            try CameraNames.bind("back", to: try CameraFile.write([], to: folder))
+            defer { CameraNames.unbind() }
+            media.position = .back
+            #expect(media.position == .back && !media.isMirror)
+            try await requireEventually("the other camera") { codecs(media) == ["vp8-encoder"] }
+            #expect(media.position == .back && scripted.errors == [1201])
+            await media.stop()
+        }
+
+        @Test func `another definition counts from the next publication while a room has the video`() async throws {
+            try await onStage { _ in
+                let client = Client()
+                _ = try await client.join("definition")
+                let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
+                #expect(!media.video.hd)
+                media.video.hd = true
+                #expect(media.video.hd && media.localCapture?.requested.isHighDefinition == true)
+                media.video.hd = false
+                try client.room.publish(media)
+                try await client.listener.waitForLocalMedia()
+                media.video.hd = true
+                #expect(media.video.hd && media.localCapture?.requested.isHighDefinition == false)
+                client.room.unpublish(media)
+                try await client.listener.wait(for: "the end") { if case .localUnpublished = $0 { true } else { nil } }
+                try client.room.publish(media)
+                try await requireEventually("published again") {
+                    client.listener.names.count { $0 == "localPublished" } == 2
+                }
+                #expect(media.video.hd && media.localCapture?.requested.isHighDefinition == true)
+                #expect(!client.listener.names.contains("error"))
+                try await client.leave()
+                await media.stop()
+            }
+        }
+
         @Test func `front and back are the cameras that the user has bound to these names`() async throws {
             let media = try media()
             try await media.start()

@@ -18,6 +18,7 @@ final class ScriptedLink: RoomLink {
         case setView(Int, StreamView)
         case unsubscribe(Int)
         case send(SendMessage)
+        case restartICE
     }
 
     enum Answer: Sendable {
@@ -125,6 +126,8 @@ final class ScriptedLink: RoomLink {
         add(.send(message), then)
     }
 
+    func restartICE() { add(.restartICE) }
+
     /// Events of this link are over when `send` returns.
     func afterEvents(_ body: @escaping @Sendable () -> Void) { body() }
 
@@ -138,8 +141,10 @@ final class ScriptedRoom: Sendable {
     let room: any Room
     private let queue = DispatchQueue(label: "callbacks")
 
-    init() {
-        room = RoomSession(delegate: listener, callbacks: CallbackQueue(main: queue) { _ in }) { [link] onEvent in
+    init(authentication: Authentication = .shared) {
+        room = RoomSession(
+            delegate: listener, callbacks: CallbackQueue(main: queue) { _ in }, authentication: authentication
+        ) { [link] onEvent in
             link.setReceiver(onEvent)
             return link
         }

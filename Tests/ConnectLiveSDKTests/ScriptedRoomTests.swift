@@ -269,7 +269,7 @@ import TestSupport
         link.send(.ended(.disconnected, lost))
         link.answerNext(with: .failure(lost))
         _ = scripted.heard
-        #expect(order.withLock { $0.suffix(3) } == ["error", "disconnected", "completed 1312"])
+        #expect(order.withLock { $0.suffix(3) } == ["error", "disconnected", "completed 1329"])
     }
 
     @Test func `the quality of a video that is no longer subscribed is not reported`() async throws {

@@ -16,5 +16,5 @@ import Testing
     var assembly = AnswerAssembly()
     let half = ByteBuffer(repeating: 32, count: HTTPExchange.maximumAnswerLength / 2)
     for _ in 0..<2 { #expect(try assembly.take(.body(half)) == nil) }
-    #expect(throws: ConnectionClosedEarly.self) { try assembly.take(.body(ByteBuffer(bytes: [32]))) }
+    #expect(throws: AnswerTooLong.self) { try assembly.take(.body(ByteBuffer(bytes: [32]))) }
 }

@@ -54,6 +54,30 @@ import Testing
         #expect(request.graph(silent, continuing: .vp8)?.node("encoder")?.kind == "vp8-encoder")
     }
 
+    @Test(
+        arguments: [
+            (640, 480, true, 1632), (640, 480, false, nil), (640, 480, nil, nil), (1280, 720, true, nil),
+            (1280, 720, false, 898), (1280, 720, nil, nil),
+        ] as [(Int, Int, Bool?, Int?)])
+    func `another definition than that of the size doubles or halves the bitrate`(
+        width: Int, height: Int, isHighDefinition: Bool?, kilobits: Int?
+    ) {
+        let expected = kilobits.map { SettingValue.integer($0 * 1000) }
+        for var request in [camera, MediaRequest.testPattern()] {
+            (request.width, request.height, request.isHighDefinition) = (width, height, isHighDefinition)
+            let graph = request.graph(silent)
+            #expect(graph?.node("encoder")?.settings["bitrate"] == expected)
+            #expect((graph?.node("output")?.settings["degradation"] == "detail") == (kilobits == 1632))
+            request.bitrate = .kilobitsPerSecond(500)
+            #expect(request.graph(silent)?.node("encoder")?.settings["bitrate"] == 500_000)
+        }
+        var film = MediaRequest.file("clip.mp4")
+        film.isHighDefinition = isHighDefinition
+        var contents = silent
+        contents.shape = .init(width: width, height: height, framesPerSecond: 20)
+        #expect(film.graph(contents)?.node("encoder")?.settings["bitrate"] == expected)
+    }
+
     @Test func `the output accepts the chosen codec, or that of the stream, or any`() {
         func codec(_ request: MediaRequest, _ continuing: VideoCodec? = nil) -> SettingValue? {
             request.graph(silent, continuing: continuing)?.node("output")?.settings["codec"]

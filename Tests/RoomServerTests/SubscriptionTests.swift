@@ -105,8 +105,8 @@ import Testing
             #expect(freed.stream == nil)
             let refused = try client.message { if case .error = $0.message { true } else { false } }
             guard case .error(let problem) = refused.message else { return }
-            #expect(problem.code == "1322")
-            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[1])), id: 3) == "1322")
+            #expect(problem.code == "1326")
+            #expect(try client.refusal(of: .subscribe(ViewOfStream(stream: streams[1])), id: 3) == "1326")
         }
     }
 

@@ -9,8 +9,9 @@ import Testing
         let number, section, name, state, reason: String
     }
 
+    private let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+
     private func items() throws -> [Item] {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let file = tests.appendingPathComponent("samples/audit.tsv")
         return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").dropFirst().map { line in
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
@@ -29,5 +30,31 @@ import Testing
         }
         let counts = Dictionary(grouping: items, by: \.state).mapValues(\.count).sorted { $0.key < $1.key }
         print("The API of ConnectLiveSDK 2: " + counts.map { "\($0.value) \($0.key)" }.joined(separator: ", "))
+    }
+
+    /// `error-codes.tsv` names a test that raises each code.
+    @Test func `a test raises each error code that is the same, and a page names those that never occur`() throws {
+        var raised: [String: String] = [:]
+        let table = try String(contentsOf: tests.appendingPathComponent("samples/error-codes.tsv"), encoding: .utf8)
+        for line in table.split(separator: "\n").dropFirst() {
+            let fields = line.split(separator: "\t").map(String.init)
+            try #require(fields.count == 2 && raised[fields[0]] == nil, "\(line)")
+            raised[fields[0]] = fields[1]
+        }
+        var names = ""
+        let files = FileManager.default.enumerator(at: tests, includingPropertiesForKeys: nil)
+        while let file = files?.nextObject() as? URL {
+            if file.pathExtension == "swift" { names += try String(contentsOf: file, encoding: .utf8) }
+        }
+        let docs = tests.deletingLastPathComponent().appendingPathComponent("docs")
+        let differences = try String(contentsOf: docs.appendingPathComponent("differences.md"), encoding: .utf8)
+        let errors = try String(contentsOf: docs.appendingPathComponent("errors.md"), encoding: .utf8)
+        for item in try items() where item.section.hasPrefix("A4") {
+            guard let code = item.name.split(separator: " ").first.map(String.init), Int(code) != nil else { continue }
+            #expect((item.state == "same") == (raised[code] != nil), "\(code)")
+            if let test = raised[code] { #expect(names.contains("func `\(test)`"), "\(code): \(test)") }
+            #expect((item.state == "different") == differences.contains(code), "\(code)")
+            #expect((item.state == "same") == errors.contains("\n| \(code) |"), "\(code)")
+        }
     }
 }

@@ -76,7 +76,7 @@ private func path(in file: String) throws -> String? {
         let result = try publisher.finish(seconds: 45)
         #expect(result.status == 1)
         #expect(result.error.contains("through the TURN server 127.0.0.1:\(turn.port) was lost"), "\(result.error)")
-        #expect(result.error.contains("[1312]"), "\(result.error)")
+        #expect(result.error.contains("[1413]"), "\(result.error)")
     }
 
     @Test(arguments: [

@@ -74,7 +74,7 @@ extension RoomConnection {
             onEvent(
                 .problem(
                     RoomError(
-                        .messageUnknown,
+                        .streamChangeFailed,
                         "The server is of an earlier version, which cannot change a published stream. Update the server."
                     )))
         }
@@ -100,7 +100,7 @@ extension RoomConnection {
         guard change.fields.count == 1 else { return track.tellsSingly = true }
         track.giveUp(change)
         // Without a state, others see the stand-in.
-        if change.state == nil { onEvent(.problem(error)) }
+        if change.state == nil { onEvent(.problem(RoomError(.streamChangeRefused, "\(error)"))) }
     }
 }
 
@@ -108,7 +108,7 @@ extension RoomError {
     /// Whether the same request may succeed later: the server has too many, or too many wait for it.
     fileprivate var isPassing: Bool {
         switch code {
-        case .tooManyRequests, .outOfOrder, .connectionLost, .roomReleased: true
+        case .tooManyRequests, .outOfOrder, .connectionLost, .roomReleased, .signallingFull: true
         default: false
         }
     }

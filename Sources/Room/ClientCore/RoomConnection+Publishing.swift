@@ -69,7 +69,7 @@ extension RoomConnection {
             do throws(RoomError) {
                 guard case .published(let body) = try result.get(), up === session else {
                     throw RoomError(
-                        .publishRefused, "The server's reply to 'publish' has the wrong type. Check its version.")
+                        .publishReplyInvalid, "The server's reply to 'publish' has the wrong type. Check its version.")
                 }
                 try session.accept(body)
                 let streams = tracks.compactMap { track in

@@ -270,7 +270,7 @@ extension RoomConnection {
     ) {
         do throws(RoomError) {
             guard case .published(let body) = try result.get(), up === session else {
-                throw RoomError(.publishRefused, "The server's reply to 'publish' has the wrong type.")
+                throw RoomError(.publishReplyInvalid, "The server's reply to 'publish' has the wrong type.")
             }
             try session.accept(body)
             var streams: [Int: Int] = [:]

@@ -102,7 +102,7 @@ extension RoomConnection {
         unheard(body.mid)
         guard let makeSink = environment.sound(participant, id) else { return }
         let stream = AssignedStream(id: id, participant: participant, codec: .opus, makeSink: makeSink)
-        guard assign(stream, to: body.mid, from: body.firstSequenceNumber) else { return }
+        guard assign(stream, to: body.mid, from: body.firstSequenceNumber) else { return unknownReceiver(body.mid, id) }
         heard.append((body.mid, stream))
         if state == .connected { onEvent(.audioHeard(participant: participant, stream: id)) }
     }
@@ -121,7 +121,17 @@ extension RoomConnection {
             return
         }
         guard subscriptions[id] != nil else { return }
-        _ = assignVideo(id, to: body.mid, from: body.firstSequenceNumber)
+        if !assignVideo(id, to: body.mid, from: body.firstSequenceNumber) { unknownReceiver(body.mid, id) }
+    }
+
+    private func unknownReceiver(_ mid: String, _ stream: Int) {
+        guard self.stream(stream) != nil else { return }
+        onEvent(
+            .problem(
+                RoomError(
+                    .receiverUnknown,
+                    "The server assigned stream \(stream) to the receiver '\(mid.prefix(32))', which does not exist or cannot "
+                        + "carry its codec. Check its version.")))
     }
 
     func assignVideo(_ id: Int, to mid: String, from first: UInt16?) -> Bool {

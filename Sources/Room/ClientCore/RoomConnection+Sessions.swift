@@ -18,15 +18,48 @@ extension RoomConnection {
                 do throws(TransportError) {
                     down = try makeDownSession(for: offer)
                 } catch {
-                    throw RoomError(error, session: .down)
+                    throw RoomError(error, creating: .down)
                 }
             }
             guard let answer = try down?.answer(offer, revision: description.revision) else { return }
             send(.answer(answer))
             if answer.revision == 1, state == .connecting { onEvent(.connecting(percent: 66)) }
         } catch {
-            end(.disconnected, error)
+            refused(error)
         }
+    }
+
+    /// Without a first answer, no media can flow. A session that has one goes on with the receivers that it has.
+    private func refused(_ error: RoomError) {
+        guard let down, down.revision > 0 else { return end(.disconnected, error) }
+        guard error.code == .downOfferUnusable else { return onEvent(.problem(error)) }
+        onEvent(.problem(RoomError(.growthFailed, error.message)))
+    }
+
+    /// A malformed message, or the server's complaint about a message without a reply.
+    func notUnderstood(_ error: RoomError) {
+        switch error.code {
+        case .offerInvalid: refused(error)
+        case .answerRefused where down?.hasGrown == true: onEvent(.problem(RoomError(.growthRefused, error.message)))
+        case .answerRefused: if down?.revision ?? 0 > 1 { onEvent(.problem(error)) } else { end(.disconnected, error) }
+        default: onEvent(.problem(error))
+        }
+    }
+
+    /// Passes a candidate of the server on to its session.
+    func add(_ candidate: Candidate) {
+        switch candidate.session {
+        case .up: if let up { return up.addRemoteCandidate(candidate.candidate) }
+        case .down: if let down { return down.addRemoteCandidate(candidate.candidate) }
+        }
+        // The session may be one of the program itself.
+        guard onServerMessage == nil else { return }
+        onEvent(
+            .problem(
+                RoomError(
+                    .sessionReleased,
+                    "The server sent a candidate for the \(candidate.session.rawValue) session, which does not exist. "
+                        + "Check its version.")))
     }
 
     private func makeDownSession(for offer: SessionDescription) throws(TransportError) -> DownSession? {
@@ -53,7 +86,7 @@ extension RoomConnection {
             up = session
             return session
         } catch {
-            throw RoomError(error, session: .up)
+            throw RoomError(error, creating: .up)
         }
     }
 
@@ -99,7 +132,7 @@ extension RoomConnection {
         if let error { return sessionLost(RoomError(error, session: direction)) }
         // The server's close of a session may arrive before its message on the WebSocket, which has the reason.
         let lost = RoomError(
-            .connectionLost,
+            .peerClosed,
             "The server ended the \(direction.rawValue) session because it stopped. Connect again when it runs.")
         let session = (direction == .down ? down?.id : up?.id)
         loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
@@ -135,6 +168,17 @@ extension RoomConnection {
         armRestart()
     }
 
+    /// Restarts ICE of both sessions, unless it was restarted in the last 5 s. Does nothing while the server is lost or does not
+    /// let this client resume.
+    package func restartICE() {
+        guard state == .connected, absence == nil, link != nil, resumeSecret != nil, loop.now >= nextRestart else {
+            return
+        }
+        nextRestart = loop.now + Self.restartInterval
+        if down != nil { send(.restartICE(SessionReference(session: .down))) }
+        restartUpSession()
+    }
+
     /// Restarts ICE of the up session once, because nothing of it arrives although the server is heard.
     func restartUnanswered() {
         guard absence == nil, link != nil, resumeSecret != nil, loop.now >= nextRestart else { return }
@@ -158,6 +202,10 @@ extension RoomConnection {
                 publishTurnEnds()
             }
         } catch {
+            onEvent(
+                .problem(
+                    RoomError(
+                        .offerNotMade, "The offer that restarts ICE of the up session was not made: \(error.message)")))
             publishTurnEnds()
         }
     }
@@ -175,13 +223,20 @@ extension RoomConnection {
 extension RoomError {
     /// Media cannot flow to or from the server, because of a transport error.
     fileprivate init(_ error: TransportError, session: SessionDirection) {
+        self.init(
+            error, error.code == "transport.connection-lost" ? .mediaConnectionLost : .mediaConnectionFailed,
+            "The \(session.rawValue) session with the server failed: ")
+    }
+
+    fileprivate init(_ error: TransportError, creating session: SessionDirection) {
+        self.init(error, .peerFailed, "The \(session.rawValue) session was not created: ")
+    }
+
+    private init(_ error: TransportError, _ code: Code, _ beginning: String) {
         guard !error.code.hasPrefix("turn.") else {
             self.init(.init(wireName: error.code), error.message)
             return
         }
-        self.init(
-            error.code == "transport.connection-lost" ? .connectionLost : .mediaConnectionFailed,
-            "The \(session.rawValue) session with the server failed: "
-                + error.message.prefix(1).lowercased() + error.message.dropFirst())
+        self.init(code, beginning + error.message.prefix(1).lowercased() + error.message.dropFirst())
     }
 }

@@ -36,7 +36,16 @@ extension RoomConnection {
         subscriptions[id]?.view = view
         // The server says nothing about a video that is paused, and begins again afterwards.
         if view.isPaused { qualityChanged(StreamQuality(stream: id)) }
-        request(.setView(ViewOfStream(stream: id, view: view))) { then($0.map { _ in }) }
+        request(.setView(ViewOfStream(stream: id, view: view))) { result in
+            then(
+                result.flatMap { reply in
+                    if case .viewSet = reply { return .success(()) }
+                    return .failure(
+                        RoomError(
+                            .viewReplyInvalid,
+                            "The server's reply to 'setView' has the wrong type. Check its version."))
+                })
+        }
     }
 
     /// Ends a subscription. Calls `then` when the server has replied.
@@ -66,12 +75,28 @@ extension RoomConnection {
         }
         guard Codec(rawValue: info.codec) != nil else {
             throw RoomError(
-                .noSuchStream,
+                .receiverUnavailable,
                 "Video \(id) uses the codec \(info.codec), which this version cannot decode.")
         }
         guard subscriptions[id] == nil else {
             throw RoomError(.alreadySubscribed, "Video \(id) is already subscribed.")
         }
+        if let maximumReceivers, subscriptions.count >= maximumReceivers {
+            throw RoomError(
+                .receiversExhausted,
+                "All \(maximumReceivers) video receivers are in use. Unsubscribe from another video first.")
+        }
+    }
+
+    /// Reports that the server grants fewer receivers than this client has asked for.
+    func reportFewerReceivers() {
+        guard let maximumReceivers, maximumReceivers < options.receivers.maximum else { return }
+        onEvent(
+            .problem(
+                RoomError(
+                    .settingInvalid,
+                    "The server lets this client receive \(maximumReceivers) videos at a time, and it asks for "
+                        + "\(options.receivers.maximum). Ask for \(maximumReceivers) at most.")))
     }
 
     private func subscribed(_ id: Int, _ result: Result<ServerMessage, RoomError>) -> Result<Void, RoomError> {
@@ -82,7 +107,10 @@ extension RoomConnection {
             problem =
                 stream(id) == nil
                 ? RoomError(.noSuchStream, "The publisher of video \(id) ended it.")
-                : RoomError(.receiversExhausted, "The server chose the receiver '\(body.mid)', which does not exist.")
+                : RoomError(
+                    .receiverUnavailable,
+                    "The server chose the receiver '\(body.mid.prefix(32))' for video \(id), which does not exist or cannot carry "
+                        + "its codec.")
         case .success:
             problem = RoomError(
                 .enterResponseInvalid,

@@ -57,6 +57,8 @@ package final class RoomConnection {
     /// The audio streams in receivers, in order of assignment.
     var heard: [(mid: String, stream: AssignedStream)] = []
     var subscriptions: [Int: Subscription] = [:]
+    /// The most videos that the server lets this client receive. Nil if it does not tell.
+    var maximumReceivers: Int?
     var connectStarted = MonotonicTime.zero
     var connectedAt: MonotonicTime?
     var firstFrame: Double?
@@ -191,6 +193,7 @@ package final class RoomConnection {
 
     private func joined(_ joined: Joined) {
         knowsSetStream = true
+        maximumReceivers = joined.receivers?.maximum
         resumeSecret = joined.resume?.secret
         if joined.resume != nil { signalling?.keep() }
         use(joined.iceServers ?? [])
@@ -223,6 +226,7 @@ package final class RoomConnection {
         onEvent(.connected(participant: participant, others: others))
         for (_, stream) in heard { onEvent(.audioHeard(participant: stream.participant, stream: stream.id)) }
         reportEarlyMessages()
+        reportFewerReceivers()
         sample()
     }
 
@@ -364,7 +368,7 @@ package final class RoomConnection {
                 if case .success(.joined(let body)) = result { joined(body) }
                 waiting.removeValue(forKey: id)?(result)
             case .message(let message): handle(message)
-            case .notUnderstood(let error): onEvent(.problem(error))
+            case .notUnderstood(let error): notUnderstood(error)
             // A link that is lost already has its reason, such as the server's farewell.
             case .lost(let error): if link != nil { lost(.disconnected, error) }
             // The server may have a new process, or the network another way.
@@ -378,11 +382,7 @@ package final class RoomConnection {
         if case .participantEntered = message {} else { finishIntroduction() }
         switch message {
         case .offer(let description): answer(description)
-        case .candidate(let candidate):
-            switch candidate.session {
-            case .up: up?.addRemoteCandidate(candidate.candidate)
-            case .down: down?.addRemoteCandidate(candidate.candidate)
-            }
+        case .candidate(let candidate): add(candidate)
         case .participantEntered(let body):
             if introduction == nil { entered(body.participant) } else { introduction?.append(body.participant) }
         case .participantLeft(let body): left(body.participant)

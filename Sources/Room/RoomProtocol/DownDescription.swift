@@ -42,7 +42,7 @@ package enum DownDescription {
         var receivers: [Receiver] = []
         for media in offer.media where media.kind != .application && !media.isRejected {
             guard let ssrc = media.ssrcs.first else {
-                throw RoomError(.offerRefused, "The server's offer has no SSRC for the receiver '\(media.mid)'.")
+                throw RoomError(.downOfferUnusable, "The server's offer has no SSRC for the receiver '\(media.mid)'.")
             }
             receivers.append(
                 Receiver(

@@ -68,14 +68,14 @@ private func decodeHead(_ data: Data) throws(MessageRefused) -> EnvelopeHead {
 }
 
 private func decodeBody<Body: Decodable>(
-    _ type: Body.Type, _ head: EnvelopeHead, _ data: Data, _ code: RoomError.Code = .messageMalformed
+    _ type: Body.Type, _ head: EnvelopeHead, _ data: Data
 ) throws(MessageRefused) -> Body {
     do {
         return try JSONDecoder().decode(type, from: data)
     } catch {
         throw MessageRefused(
             id: head.id,
-            error: RoomError(code, "The message '\(head.type)' \(explain(error))."))
+            error: RoomError(.messageMalformed, "The message '\(head.type)' \(explain(error))."))
     }
 }
 
@@ -186,8 +186,33 @@ extension Envelope where Message == ServerMessage {
         return encodeJSON(value)
     }
 
+    /// A malformed body has the code of its kind.
     package init(json: Data) throws(MessageRefused) {
         let head = try decodeHead(json)
+        do throws(MessageRefused) {
+            try self.init(head, json)
+        } catch {
+            guard error.error.code == .messageMalformed, let code = Self.code(ofMalformed: head) else { throw error }
+            throw MessageRefused(id: error.id, error: RoomError(code, error.error.message))
+        }
+    }
+
+    private static func code(ofMalformed head: EnvelopeHead) -> RoomError.Code? {
+        switch head.type {
+        case "joined": .enterResponseInvalid
+        case "published": .publishReplyInvalid
+        case "viewSet": .viewReplyInvalid
+        case "offer": .offerInvalid
+        case "error": head.id == nil ? .errorInvalid : .errorReplyInvalid
+        case "streamPublished", "streamUnpublished", "streamChanged", "receiverAssigned": .streamMessageInvalid
+        case "participantEntered", "participantLeft": .participantMessageInvalid
+        case "streamQuality", "streamLimit": .qualityMessageInvalid
+        case "userMessage": .userMessageInvalid
+        default: nil
+        }
+    }
+
+    private init(_ head: EnvelopeHead, _ json: Data) throws(MessageRefused) {
         let message: ServerMessage =
             switch head.type {
             case "joined": .joined(try decodeBody(Joined.self, head, json))
@@ -214,7 +239,7 @@ extension Envelope where Message == ServerMessage {
             case "receiverAssigned": .receiverAssigned(try decodeBody(ReceiverAssigned.self, head, json))
             case "streamLimit": .streamLimit(try decodeBody(StreamLimit.self, head, json))
             case "streamQuality": .streamQuality(try decodeBody(StreamQuality.self, head, json))
-            case "userMessage": .userMessage(try decodeBody(UserMessage.self, head, json, .userMessageInvalid))
+            case "userMessage": .userMessage(try decodeBody(UserMessage.self, head, json))
             case "iceServers": .iceServers(try decodeBody(ICEServersRenewed.self, head, json))
             case "closed": .closed(try decodeBody(Closing.self, head, json))
             default: throw unknown(head)

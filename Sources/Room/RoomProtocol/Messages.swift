@@ -209,11 +209,14 @@ package struct Joined: Codable, Sendable, Equatable {
     package var iceServers: [ICEServerInfo]?
     /// Nil if the participant leaves as soon as the connection ends.
     package var resume: ResumeTerms?
+    /// The video receivers that the participant gets. Older servers do not tell it.
+    package var receivers: ReceiverPool?
 
     package init(
         version: Int, participant: String, participants: [ParticipantInfo], iceServers: [ICEServerInfo] = [],
-        resume: ResumeTerms? = nil
+        resume: ResumeTerms? = nil, receivers: ReceiverPool? = nil
     ) {
+        self.receivers = receivers
         self.version = version
         self.participant = participant
         self.participants = participants
@@ -221,7 +224,9 @@ package struct Joined: Codable, Sendable, Equatable {
         self.resume = resume
     }
 
-    private enum CodingKeys: String, CodingKey { case version, participant, participants, iceServers, resume }
+    private enum CodingKeys: String, CodingKey {
+        case version, participant, participants, iceServers, resume, receivers
+    }
 
     package init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: CodingKeys.self)
@@ -230,6 +235,7 @@ package struct Joined: Codable, Sendable, Equatable {
         participants = try fields.decode([ParticipantInfo].self, forKey: .participants)
         iceServers = try fields.usableServers(forKey: .iceServers)
         resume = try fields.decodeIfPresent(ResumeTerms.self, forKey: .resume)
+        receivers = try fields.decodeIfPresent(ReceiverPool.self, forKey: .receivers)
     }
 }
 

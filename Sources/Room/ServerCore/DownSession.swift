@@ -135,7 +135,7 @@ final class DownSession {
 
     private static func notTaken(_ stream: PublishedStream) -> RoomError {
         RoomError(
-            .receiversExhausted,
+            .receiverUnavailable,
             "The client's answer does not accept \(stream.codec.rawValue), the codec of stream \(stream.info.id).")
     }
 

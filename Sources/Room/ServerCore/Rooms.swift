@@ -365,7 +365,7 @@ package final class Rooms {
             .joined(
                 Joined(
                     version: version, participant: id, participants: others,
-                    iceServers: settings.iceServers(join.token), resume: terms)),
+                    iceServers: settings.iceServers(join.token), resume: terms, receivers: pool(join.receivers))),
             answering: request)
         for info in more { line.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()

@@ -120,6 +120,32 @@ extension IsolatedModel: @MainActor RoomDelegate {
         #expect(name(Config().mediaOptions.source) == "camera" && name(Config().mediaOptions.position) == "front")
     }
 
+    @Test func `an application tells errors apart by code, and reads what was wrong with an exchange`() {
+        func text(_ error: ConnectLiveError) -> String {
+            switch error {
+            case .error(let code, let message): "\(code) \(message)"
+            case .provision(let code, _, let underlying):
+                switch underlying as? HttpSessionError {
+                case .unknown, .empty, nil: "\(code)"
+                case .requestError(let cause): "\(code) \(cause.localizedDescription)"
+                case .httpStatusError(let status, let body): "\(code) \(status) \(body)"
+                }
+            }
+        }
+        #expect(text(.error(1301, "No.")) == "1301 No.")
+        #expect(text(.provision(1902, "No.", HttpSessionError.httpStatusError(503, "busy"))) == "1902 503 busy")
+    }
+
+    @Test func `the camera's place and the definition are set before publishing`() throws {
+        let media = try #require(ConnectLive.createLocalMedia(config: Config()))
+        media.position = .back
+        media.video.hd = true
+        #expect(media.position == .back && media.video.hd)
+        let room = ConnectLive.createRoom(config: nil, delegate: FiveMethodDelegate())
+        room.restartIce()
+        #expect(room.remoteParticipants.values.allSatisfy { !$0.isVideoSubscribed })
+    }
+
     @Test func `an application asks for access before it captures`() async {
         for type in [AVMediaType.video, .audio] {
             let isGranted = await AVCaptureDevice.requestAccess(for: type)

@@ -145,6 +145,12 @@ final class UpSession {
 
     /// Accepts the server's answer and its ids of the new streams.
     func accept(_ published: Published) throws(RoomError) {
+        if let other = published.streams.first(where: { stream in !tracks.contains { $0.sender.mid == stream.mid } }) {
+            throw RoomError(
+                .publishReplyDiffers,
+                "The server's reply to 'publish' has a stream for the m-line '\(other.mid.prefix(32))', which was not offered. "
+                    + "Check its version.")
+        }
         do throws(TransportError) {
             let answer = try SessionDescription(parsing: published.sdp)
             for stream in published.streams {
@@ -174,7 +180,7 @@ final class UpSession {
             try peer.setRemote(transport, dtlsRole: transport.setup == .active ? .server : .client)
         } catch {
             throw RoomError(
-                .answerRefused, "The server's answer for the up session is unusable: \(error.message)")
+                .answerUnusable, "The server's answer for the up session is unusable: \(error.message)")
         }
     }
 

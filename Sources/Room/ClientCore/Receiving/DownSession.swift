@@ -28,6 +28,8 @@ final class DownSession {
     /// Whether nothing authentic has arrived for some time.
     private(set) var isSilent = false
     private(set) var revision = 0
+    /// Whether the offer of that revision had more receivers than the one before.
+    private(set) var hasGrown = false
     private(set) var profile: SRTPProfile?
     private(set) var roundTrip: TimeInterval?
     /// Called on the loop.
@@ -68,7 +70,7 @@ final class DownSession {
     }
 
     private static func refusal(_ error: TransportError) -> RoomError {
-        RoomError(.offerRefused, "The server's offer of the down session cannot be used: \(error.message)")
+        RoomError(.downOfferUnusable, "The server's offer of the down session cannot be used: \(error.message)")
     }
 
     /// Accepts the first offer, or one with more receivers. Returns the answer, or nil for an outdated offer.
@@ -81,6 +83,7 @@ final class DownSession {
                 false
             }
         if restarts { try restartPace.admit(now: peer.loop.now) }
+        let before = slots.count
         do throws(TransportError) {
             try addReceivers(of: offer)
             guard let offered = offer.transport else {
@@ -88,16 +91,28 @@ final class DownSession {
             }
             let former = remote
             remote = offered
-            if restarts { try peer.restart() }
+            if restarts { try restart() }
             var transport = peer.local
             transport.setup = .active
             if former == nil { try peer.setRemote(offered, dtlsRole: .client) }
             if restarts { try peer.restart(with: offered) }
             self.revision = revision
+            hasGrown = former != nil && slots.count > before
             let answer = DownDescription.answer(to: offer, sessionID: sessionID, transport: transport)
             return Description(session: .down, sdp: answer.serialized(), revision: revision)
         } catch {
-            throw Self.refusal(error)
+            throw error.cause as? RoomError ?? Self.refusal(error)
+        }
+    }
+
+    /// Makes the description of an answer that restarts ICE.
+    private func restart() throws(TransportError) {
+        do throws(TransportError) {
+            try peer.restart()
+        } catch {
+            let problem = RoomError(
+                .answerNotMade, "The answer that restarts ICE of the down session was not made: \(error.message)")
+            throw TransportError(code: error.code, message: error.message, cause: problem)
         }
     }
 

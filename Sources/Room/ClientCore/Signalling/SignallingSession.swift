@@ -94,7 +94,7 @@ struct SignallingSession {
         guard isResumable, envelope.message.isCounted else { return isSuspended ? nil : text }
         guard ledger.send(text, length: text.utf8.count) else {
             throw RoomError(
-                .connectionLost, "Too many messages wait for \(server), which has not acknowledged the ones before.")
+                .signallingFull, "Too many messages wait for \(server), which has not acknowledged the ones before.")
         }
         return isSuspended ? nil : text
     }

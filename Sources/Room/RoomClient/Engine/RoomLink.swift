@@ -38,6 +38,9 @@ package protocol RoomLink: AnyObject, Sendable {
     /// - Parameter then: called when the server has replied, or the connection has ended.
     func send(_ message: SendMessage, then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
 
+    /// Restarts ICE of both sessions, at most once in 5 s.
+    func restartICE()
+
     /// Calls the function after the events that have happened: after `.ended`, if the end was the cause of a failure.
     func afterEvents(_ body: @escaping @Sendable () -> Void)
     /// Current statistics, or the final ones after the end.
@@ -51,6 +54,8 @@ extension RoomEngine: RoomLink {
         let isTaken = post { $0.connection.send(message, then: then) }
         if !isTaken { then(.failure(Self.overloaded)) }
     }
+
+    package nonisolated func restartICE() { post { $0.connection.restartICE() } }
 
     package nonisolated func afterEvents(_ body: @escaping @Sendable () -> Void) { post { _ in body() } }
 }

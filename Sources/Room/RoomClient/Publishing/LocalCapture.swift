@@ -184,6 +184,16 @@ package final class LocalCapture: Sendable {
         streams.stream(of: .video).flatMap { $0.isPublished ? VideoCodec(rawValue: $0.codec.nodeName) : nil }
     }
 
+    /// Whether a room has the video.
+    package var isVideoPublished: Bool { keptCodec != nil }
+
+    /// Whether the video gets the bits of high definition, as requested or by its size.
+    package var isHighDefinition: Bool {
+        let contents = state.withLock { $0.running }?.contents
+        let request = requested
+        return request.isHighDefinition ?? request.shape(contents).isHighDefinition
+    }
+
     private func checkCodec(of request: MediaRequest) throws(RoomError) {
         guard let kept = keptCodec, let codec = request.codec, codec != kept else { return }
         throw RoomError(
@@ -275,7 +285,7 @@ package final class LocalCapture: Sendable {
 
     /// The codec of the encoder that a bitrate requests. Otherwise the planner chooses it.
     private func preferredCodec(of request: MediaRequest, _ contents: MediaRequest.Contents) async -> VideoCodec {
-        guard request.bitrate != nil, request.codec == nil else { return .vp8 }
+        guard request.bitrate != nil || request.chosenRate(contents) != nil, request.codec == nil else { return .vp8 }
         let hasOddSize =
             request.source == .file ? contents.hasOddSize : (request.width | request.height) & 1 != 0
         return hasOddSize ? .vp8 : await machine.preferredCodec()
@@ -288,7 +298,7 @@ package final class LocalCapture: Sendable {
         let found = try await ask { [machine] () async throws(MediaError) in try await machine.inspect(request) }
         guard found.hasVideo || found.hasAudio else {
             throw RoomError(
-                .settingInvalid,
+                .nothingToCapture,
                 "There is nothing to publish: no requested source has video or audio. Choose another source.")
         }
         return found
@@ -474,8 +484,8 @@ package final class LocalCapture: Sendable {
 extension RoomError {
     /// A media failure with its own code. The number is the original SDK's, if it has one.
     package init(_ error: MediaError) {
-        let isCamera = error.code.hasPrefix("camera.")
+        let isDevice = error.code.hasPrefix("camera.") || error.code.hasPrefix("microphone.")
         self.init(
-            Code(name: error.code, number: isCamera ? Code.cameraUnavailable.number : Code.media.number), error.message)
+            Code(name: error.code, number: isDevice ? Code.cameraUnavailable.number : Code.media.number), error.message)
     }
 }

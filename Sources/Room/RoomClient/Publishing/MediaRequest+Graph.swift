@@ -19,6 +19,7 @@ extension MediaRequest {
         let hasAudio = contents.hasAudio && isAudioActive
         guard hasVideo || hasAudio else { return nil }
         let codec = codec ?? self.codec
+        let degradation = self.degradation ?? (chosenRate(contents) != nil && isHighDefinition == true ? .detail : nil)
         return MediaGraph {
             if hasVideo { videoChain(contents, codec, preferred) }
             if !hasVideo, source != .camera {
@@ -41,9 +42,25 @@ extension MediaRequest {
         Chain {
             sourceItself(contents)
             if isPreviewed { Tee(Self.preview, isOptional: true) { Node.frames(Self.preview) } }
-            if let bitrate { Node.videoEncoder(Self.encoder, codec: codec ?? preferred, bitrate: bitrate) }
+            if let bitrate = bitrate ?? chosenRate(contents) {
+                Node.videoEncoder(Self.encoder, codec: codec ?? preferred, bitrate: bitrate)
+            }
             Join(Self.output, port: "video")
         }
+    }
+
+    /// The size and the rate that the video will have.
+    package func shape(_ contents: Contents?) -> VideoShape {
+        contents?.shape ?? VideoShape(width: width, height: height, framesPerSecond: framesPerSecond ?? 20)
+    }
+
+    /// The bitrate if another definition than that of the size is chosen.
+    func chosenRate(_ contents: Contents) -> Bitrate? {
+        let shape = shape(contents)
+        guard bitrate == nil, let isHighDefinition, isHighDefinition != shape.isHighDefinition else { return nil }
+        let usual = VideoBitrate.default(
+            width: shape.width, height: shape.height, framesPerSecond: shape.framesPerSecond)
+        return Bitrate(bitsPerSecond: isHighDefinition ? usual.bitsPerSecond * 2 : usual.bitsPerSecond / 2)
     }
 
     private var audioChain: Chain {

@@ -62,6 +62,9 @@ package struct MediaRequest: Sendable, Equatable {
     package var codec: VideoCodec?
     /// Nil means the default of `VideoBitrate`, or that of the source's own encoding. With a bitrate, nothing passes through.
     package var bitrate: Bitrate?
+    /// Whether the video gets the bits of high definition. Nil means those of its size. Without a `bitrate` and a `degradation`,
+    /// another value than that of the size doubles or halves the default of `VideoBitrate`, and with true, video keeps its detail.
+    package var isHighDefinition: Bool?
     /// The property that encoded video keeps when the network carries less or the machine is too slow. Nil means the frame rate.
     package var degradation: Degradation?
     /// The sizes in which the video is encoded and sent: 2 adds half of width and height, 3 also a quarter.
@@ -91,10 +94,21 @@ package struct MediaRequest: Sendable, Equatable {
 }
 
 extension MediaRequest {
+    /// The size and the rate of video.
+    package struct VideoShape: Sendable, Equatable {
+        package var width, height: Int
+        package var framesPerSecond: Double
+
+        /// Whether the default of `VideoBitrate` is for high definition: from 1280x720 on.
+        package var isHighDefinition: Bool { width * height >= 1280 * 720 }
+    }
+
     /// The media that the sources of a request have.
     package struct Contents: Sendable, Equatable {
         package var hasVideo: Bool
         package var hasAudio: Bool
+        /// The size and the rate of a file's video. Nil for that of the request.
+        package var shape: VideoShape?
         /// Whether the video of a file has an odd width or height, which H.264 cannot be encoded in.
         package var hasOddSize = false
         /// The camera that was chosen by its place. Nil for that of the request.
@@ -146,6 +160,9 @@ extension MediaRequest {
             let info = try MediaFile.inspect(path)
             var contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && info.hasAudio)
             contents.file = path
+            contents.shape = VideoShape(
+                width: info.width, height: info.height,
+                framesPerSecond: info.framesPerSecond > 0 ? info.framesPerSecond : 30)
             contents.hasOddSize = [info.width, info.height].contains { $0 % 2 != 0 }
             return contents
         case .testPattern: return Contents(hasVideo: hasVideo, hasAudio: hasAudio)

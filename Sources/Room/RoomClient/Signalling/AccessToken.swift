@@ -21,6 +21,11 @@ package struct AccessToken: Sendable, Equatable {
         let answer = try await HTTPExchange(.post, Signalling.signInPath, body: String(decoding: body, as: UTF8.self))
             .run(at: location.address)
         guard answer.status == 200 else { throw refusal(answer, at: location.address) }
+        guard !answer.body.isEmpty else {
+            throw RoomError(
+                .httpResponseInvalid,
+                "The reply of \(location.address) to the sign-in is empty. Check that it is a room server.", .empty)
+        }
         guard let grant = try? JSONDecoder().decode(AccessGrant.self, from: Data(answer.body.utf8)),
             !grant.accessToken.isEmpty
         else { throw unreadable(location.address) }
@@ -40,7 +45,7 @@ package struct AccessToken: Sendable, Equatable {
         return RoomError(
             .signInFailed,
             "The server \(address) replied to the sign-in with HTTP status \(answer.status). Check that it is a room "
-                + "server.")
+                + "server.", .status(answer.status, body: answer.body))
     }
 
     private static func unreadable(_ address: ServerAddress) -> RoomError {

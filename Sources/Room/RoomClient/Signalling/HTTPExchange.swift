@@ -37,6 +37,7 @@ package struct HTTPExchange: Sendable {
     /// Sends the request and waits for the response, 8 s in all. Throws 1305 if the server is unreachable or does not
     /// respond.
     package func run(at address: ServerAddress) async throws(RoomError) -> Answer {
+        var isConnected = false
         do {
             let group = MultiThreadedEventLoopGroup.singleton
             let deadline = NIODeadline.now() + SignallingDeadlines.exchange.amount
@@ -58,6 +59,7 @@ package struct HTTPExchange: Sendable {
                 promise.fail(error)
                 throw error
             }
+            isConnected = true
             let timer = channel.eventLoop.scheduleTask(deadline: deadline) {
                 promise.fail(ChannelError.connectTimeout(SignallingDeadlines.exchange.amount))
             }
@@ -67,18 +69,26 @@ package struct HTTPExchange: Sendable {
             }
             return try await promise.futureResult.get()
         } catch {
-            throw unreachable(address, error)
+            throw unreachable(address, error, isConnected ? Self.fault(error) : nil)
+        }
+    }
+
+    private static func fault(_ error: any Error) -> HTTPExchangeFault? {
+        switch error {
+        case is HTTPParserError, is AnswerTooLong: .malformed
+        case ChannelError.connectTimeout: nil
+        default: .broken
         }
     }
 }
 
 /// The error for a failed connection.
-func unreachable(_ address: ServerAddress, _ error: any Error) -> RoomError {
+func unreachable(_ address: ServerAddress, _ error: any Error, _ fault: HTTPExchangeFault? = nil) -> RoomError {
     if let error = error as? RoomError { return error }
     return RoomError(
         .serverUnreachable,
         "The server \(address) is unreachable: \(explain(error)). Start one with 'connectlive serve', or use another "
-            + "address.")
+            + "address.", fault)
 }
 
 /// The plain reason for a failed connection.
@@ -90,12 +100,14 @@ func explain(_ error: any Error) -> String {
         return error.connectionErrors.isEmpty ? "the host name is unknown" : "no connection"
     case ChannelError.connectTimeout: return "the timeout expired"
     case let error as IOError: return String(cString: strerror(error.errnoCode)).lowercased()
-    case is HTTPParserError, is ConnectionClosedEarly: return "the response is not that of a room server"
+    case is HTTPParserError, is ConnectionClosedEarly, is AnswerTooLong:
+        return "the response is not that of a room server"
     default: return "\(error)"
     }
 }
 
 struct ConnectionClosedEarly: Error {}
+struct AnswerTooLong: Error {}
 
 extension RTP.TimeInterval {
     var amount: TimeAmount { .nanoseconds(nanoseconds) }
@@ -112,7 +124,7 @@ struct AnswerAssembly {
         case .head(let head): status = Int(head.status.code)
         case .body(var part):
             guard body.readableBytes + part.readableBytes <= HTTPExchange.maximumAnswerLength else {
-                throw ConnectionClosedEarly()
+                throw AnswerTooLong()
             }
             body.writeBuffer(&part)
         case .end: return HTTPExchange.Answer(status: status, body: String(buffer: body))

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
@@ -16,8 +17,10 @@ final class Authentication: Sendable {
 
     struct Grant: Sendable {
         var token: AccessToken
-        /// When a new token is due. Nil for the application's own token.
+        /// When the token is too old to enter a room with. Nil for the application's own token.
         var renewal: ContinuousClock.Instant?
+        /// After how long another token is obtained, without being asked for. Nil for never.
+        var refresh: Duration?
     }
 
     private struct State {
@@ -27,6 +30,10 @@ final class Authentication: Sendable {
         var settled = 0
         var credentials: Credentials?
         var grant: Grant?
+        /// Whether the application has signed out of a sign-in.
+        var hasSignedOut = false
+        /// Called with the error of a renewal that fails.
+        var observers: [ObjectIdentifier: @Sendable (RoomError) -> Void] = [:]
         /// The tokens that the server issued for rooms, oldest first.
         var granted: [AccessToken] = []
 
@@ -42,22 +49,31 @@ final class Authentication: Sendable {
     private let state = Mutex(State())
     private let obtain: @Sendable (Credentials) async throws(RoomError) -> Grant
     private let revoke: @Sendable (AccessToken) async -> Void
+    private let schedule: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
 
     /// - Parameters:
     ///   - obtain: exchanges credentials for a token
     ///   - revoke: revokes a token at its server
+    ///   - schedule: calls the function after a time, on any thread
     init(
         obtain: @escaping @Sendable (Credentials) async throws(RoomError) -> Grant,
-        revoke: @escaping @Sendable (AccessToken) async -> Void
+        revoke: @escaping @Sendable (AccessToken) async -> Void,
+        schedule: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void = { delay, body in
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Int(delay.components.seconds)), execute: body)
+        }
     ) {
         self.obtain = obtain
         self.revoke = revoke
+        self.schedule = schedule
     }
 
     /// A sign-in in progress.
     struct Attempt: Sendable {
         fileprivate let number: Int
         fileprivate let credentials: Credentials
+
+        /// Whether the parameters of `ConnectLive.signIn` name the server.
+        var isOfApplication: Bool { if case .application = credentials.namer { true } else { false } }
     }
 
     /// Begins a sign-in. Its order among sign-ins and sign-outs is that of these calls.
@@ -84,7 +100,9 @@ final class Authentication: Sendable {
     func signOut() {
         let tokens = state.withLock { state in
             let tokens = state.granted
-            state = State(begun: state.begun, settled: state.begun)
+            let hasSignedOut = state.hasSignedOut || state.grant != nil
+            state = State(
+                begun: state.begun, settled: state.begun, hasSignedOut: hasSignedOut, observers: state.observers)
             return tokens
         }
         revokeLater(tokens)
@@ -95,19 +113,78 @@ final class Authentication: Sendable {
     func token(
         now: ContinuousClock.Instant = .now, refused: String? = nil
     ) async throws(RoomError) -> AccessToken {
-        let (settled, credentials, grant) = state.withLock { ($0.settled, $0.credentials, $0.grant) }
-        guard let credentials, let grant else {
-            throw RoomError(
-                .notSignedIn,
-                "The application is not signed in. Call ConnectLive.signIn before you connect to a room.")
+        let (settled, credentials, grant, hasSignedOut) = state.withLock {
+            ($0.settled, $0.credentials, $0.grant, $0.hasSignedOut)
         }
-        guard let renewal = grant.renewal, now > renewal || grant.token.token == refused else {
+        guard let credentials, let grant else {
+            throw hasSignedOut
+                ? RoomError(
+                    .signedOut,
+                    "The application has signed out. Call ConnectLive.signIn again before you connect to a room.")
+                : RoomError(
+                    .notSignedIn,
+                    "The application is not signed in. Call ConnectLive.signIn before you connect to a room.")
+        }
+        guard let renewal = grant.renewal else {
+            guard grant.token.token != refused else {
+                throw RoomError(
+                    .tokenNotReplaced,
+                    "The server refuses the token of the application. Sign in with another one from your service.")
+            }
             return grant.token
         }
+        guard now > renewal || grant.token.token == refused else { return grant.token }
+        return try await renew(credentials, settled)
+    }
+
+    private func renew(_ credentials: Credentials, _ settled: Int) async throws(RoomError) -> AccessToken {
         let renewed = try await obtain(credentials)
         try keep(renewed) { $0.settled == settled && $0.grant != nil }
         return renewed.token
     }
+
+    // MARK: - Periodic renewal
+
+    /// Calls the function when a periodic renewal fails, once until one succeeds.
+    func observe(as owner: AnyObject, failed: @escaping @Sendable (RoomError) -> Void) {
+        state.withLock { $0.observers[ObjectIdentifier(owner)] = failed }
+    }
+
+    func stopObserving(as owner: AnyObject) { state.withLock { $0.observers[ObjectIdentifier(owner)] = nil } }
+
+    /// Another token is obtained at this time, unless there is another one by then.
+    private func scheduleRenewal(of grant: Grant) {
+        guard let delay = grant.refresh else { return }
+        // A server whose tokens expire at once is not asked all the time.
+        schedule(max(delay, Self.firstPause)) { [weak self] in
+            Task.detached { await self?.renewPeriodically(grant.token.token, failures: 0) }
+        }
+    }
+
+    private func renewPeriodically(_ token: String, failures: Int) async {
+        let (settled, credentials) = state.withLock { state in
+            (state.settled, state.grant?.token.token == token ? state.credentials : nil)
+        }
+        guard let credentials else { return }
+        do throws(RoomError) {
+            _ = try await renew(credentials, settled)
+        } catch {
+            guard error.code != .authenticationReleased else { return }
+            if failures == 0 {
+                let problem = RoomError(
+                    .renewalFailed, "The access token was not renewed: \(error.failing(.renewal).message)")
+                for failed in state.withLock({ $0.observers.values }) { failed(problem) }
+            }
+            // Each further attempt would count as one of a guesser.
+            guard error.code != .serviceInvalid else { return }
+            schedule(min(Self.longestPause, Self.firstPause * (1 << min(failures, 8)))) { [weak self] in
+                Task.detached { await self?.renewPeriodically(token, failures: failures + 1) }
+            }
+        }
+    }
+
+    private static let firstPause = Duration.seconds(10)
+    private static let longestPause = Duration.seconds(300)
 
     /// Keeps the grant if it is still wanted. Otherwise revokes it and throws 1102.
     private func keep(_ grant: Grant, if isWanted: (inout State) -> Bool) throws(RoomError) {
@@ -116,7 +193,7 @@ final class Authentication: Sendable {
             state.take(grant)
             return true
         }
-        guard !isKept else { return }
+        guard !isKept else { return scheduleRenewal(of: grant) }
         if grant.renewal != nil { revokeLater([grant.token]) }
         throw RoomError(
             .authenticationReleased,
@@ -146,7 +223,9 @@ extension Authentication {
                 return Grant(token: AccessToken(address: location.address, token: token))
             }
             let granted = try await AccessToken.signIn(at: location)
-            return Grant(token: granted.token, renewal: .now + .seconds(granted.seconds) - renewalMargin)
+            return Grant(
+                token: granted.token, renewal: .now + .seconds(granted.seconds) - renewalMargin,
+                refresh: .seconds(granted.seconds) * 3 / 4)
         },
         revoke: { try? await $0.signOut() })
 

@@ -33,7 +33,8 @@ public final class ConnectLive: Sendable {
     ///   - serviceSecret: the service's secret. Empty means CONNECTLIVE_SERVICE_SECRET, else that file.
     ///   - endpoint: the server as `ws://host:port`. Empty means CONNECTLIVE_SERVER, else that file.
     ///   - callback: also receives the result, on the callback queue, before or after the call returns
-    /// - Returns: code and message. 0 means success, 1102 that `signOut` or a later sign-in was called meanwhile.
+    /// - Returns: code and message. 0 means success, 1105 that the server was not reached, 1102 that `signOut` or a later
+    ///   sign-in was called meanwhile.
     @discardableResult
     public static func signIn(
         serviceId: String, serviceSecret: String, endpoint: String = "", callback: ProvisionCallback? = nil
@@ -91,6 +92,7 @@ public final class ConnectLive: Sendable {
         do throws(RoomError) {
             try await Authentication.shared.finish(attempt)
         } catch {
+            let error = attempt.isOfApplication ? error.failing(.signIn) : error
             result = (error.code.number, error.sdkMessage)
         }
         callback?(result.0, result.1)

@@ -3,25 +3,82 @@ internal import RoomClient
 internal import RoomProtocol
 
 /// The error of all calls and results of the SDK. docs/errors.md lists the codes.
-public enum ConnectLiveError: LocalizedError, Sendable, Equatable {
+///
+/// Two errors are equal if their codes and messages are.
+public enum ConnectLiveError: LocalizedError, Equatable, @unchecked Sendable {
+    // Sendable by hand: the SDK makes the underlying value, which never changes.
+
     /// A code, and one sentence with the cause and the fix.
     case error(Int, String)
+    /// A code and a sentence of an exchange with the server that signs in, and its underlying cause: an `HttpSessionError`, or
+    /// `ResponseErrorCode.unauthorized`. `RoomDelegate.onReconnecting` passes it if a room cannot return because its token was not
+    /// renewed.
+    case provision(Int, String, Any?)
 
     public var code: Int {
         switch self {
-        case .error(let code, _): code
+        case .error(let code, _), .provision(let code, _, _): code
         }
     }
 
     public var errorDescription: String? {
         switch self {
-        case .error(_, let message): message
+        case .error(_, let message), .provision(_, let message, _): message
         }
     }
 
     public var localizedDescription: String { errorDescription ?? "" }
 
-    init(_ error: RoomError) { self = .error(error.code.number, error.sdkMessage) }
+    public static func == (left: ConnectLiveError, right: ConnectLiveError) -> Bool {
+        left.code == right.code && left.errorDescription == right.errorDescription
+    }
+
+    init(_ error: RoomError) {
+        let (code, message) = (error.code.number, error.sdkMessage)
+        if let fault = error.exchangeFault {
+            self = .provision(code, message, HttpSessionError(fault, code, message))
+        } else if error.code == .unauthorized {
+            self = .provision(code, message, ResponseErrorCode.unauthorized)
+        } else {
+            self = .error(code, message)
+        }
+    }
+}
+
+/// Why an HTTP exchange with a server that was reached has failed: the underlying value of `ConnectLiveError.provision`.
+public enum HttpSessionError: LocalizedError, Sendable {
+    /// The reply is not HTTP, or too long.
+    case unknown
+    /// The reply has no body.
+    case empty
+    /// The connection ended before the reply.
+    case requestError(any Error)
+    /// The server replied with this status and body.
+    case httpStatusError(Int, String)
+
+    public var errorDescription: String? {
+        switch self {
+        case .unknown: "The reply is not HTTP, or too long."
+        case .empty: "The reply has no body."
+        case .requestError(let error): error.localizedDescription
+        case .httpStatusError(let status, _): "The server replied with HTTP status \(status)."
+        }
+    }
+
+    init(_ fault: HTTPExchangeFault, _ code: Int, _ message: String) {
+        switch fault {
+        case .malformed: self = .unknown
+        case .empty: self = .empty
+        case .broken: self = .requestError(ConnectLiveError.error(code, message))
+        case .status(let status, let body): self = .httpStatusError(status, body)
+        }
+    }
+}
+
+/// The server's answer to a call that it does not authorize: the underlying value of `ConnectLiveError.provision` with the code
+/// -11002.
+public enum ResponseErrorCode: Int, Sendable {
+    case unauthorized = 11002
 }
 
 extension RoomError {

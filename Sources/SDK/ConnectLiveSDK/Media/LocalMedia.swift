@@ -7,8 +7,8 @@ public protocol LocalMedia: AnyObject, Sendable {
     var video: any LocalVideo { get }
     var audio: any LocalAudio { get }
     /// The camera's place: that of `LocalMediaOptions.position` or of the last switch. `.unspecified` if the camera was chosen
-    /// by another name.
-    var position: CameraPosition { get }
+    /// by another name. Setting it switches the camera without waiting; a failure is an `onError` of the rooms that have the media.
+    var position: CameraPosition { get set }
     /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }
     /// Starts capturing, and returns after the first frame. Publishing starts it too, and it starts again after a stop. Throws

@@ -9,7 +9,16 @@ final class LocalMediaSession: LocalMedia {
     var video: any LocalVideo { localVideo }
     var audio: any LocalAudio { localAudio }
     var isMirror: Bool { capture.requested.isMirrored }
-    var position: CameraPosition { LocalMediaOptions(capture.requested).position }
+    var position: CameraPosition {
+        get { LocalMediaOptions(capture.requested).position }
+        set {
+            capture.changeLater { request in
+                var options = LocalMediaOptions(request)
+                options.choose(newValue)
+                request = options.request
+            }
+        }
+    }
 
     init(_ options: LocalMediaOptions) {
         capture = LocalCapture(options.request)
@@ -59,9 +68,7 @@ final class LocalMediaSession: LocalMedia {
 
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws {
         try await update { options in
-            options.source = .camera
-            options.position = position
-            options.cameraDevice = position == .unspecified ? nil : position.name
+            options.choose(position)
             options.isMirror = isMirror
         }
     }
@@ -111,6 +118,15 @@ final class LocalMediaSession: LocalMedia {
                 callback(error)
             }
         }
+    }
+}
+
+extension LocalMediaOptions {
+    /// Chooses the camera that the user has bound to the name of the position.
+    fileprivate mutating func choose(_ position: CameraPosition) {
+        source = .camera
+        self.position = position
+        cameraDevice = position == .unspecified ? nil : position.name
     }
 }
 

@@ -1,5 +1,6 @@
 internal import RoomClient
 internal import RoomProtocol
+internal import Synchronization
 
 /// The video of local media. Callable on any thread.
 public protocol LocalVideo: AnyObject, Sendable {
@@ -17,6 +18,12 @@ public protocol LocalVideo: AnyObject, Sendable {
     /// The place of the video in a composed recording: a weight from 0 to 9, a space, and `crop`, `fit` or `stretch`. `0 crop` by
     /// default. It may change at any time, like `extraValue`.
     var sort: String { get set }
+    /// Whether the video is published with the bits of high definition. Without a `videoBitrate`, true doubles the usual bitrate of a
+    /// video below 1280x720, and video keeps its detail when the network carries less; false halves that of a larger one. H.264 of the
+    /// camera does not pass through then. True for 1280x720 and more by default.
+    ///
+    /// Set it before publishing: while a room has the video, another value counts from the next `publish`.
+    var hd: Bool { get set }
     /// The id of the first attached view. Empty without one.
     var viewId: String { get }
     /// Whether the video shows its camera. The other participants see the same. (Linux)
@@ -53,6 +60,8 @@ extension LocalVideo {
 }
 
 final class LocalVideoStream: LocalVideo, ShownVideo {
+    /// The value of `hd` that counts from the next publication.
+    private let nextHD = Mutex<Bool?>(nil)
     private let identities = StreamIdentities()
     let outlet: VideoOutlet
     private let capture: LocalCapture
@@ -80,6 +89,20 @@ final class LocalVideoStream: LocalVideo, ShownVideo {
             }
             requestChanged()
         }
+    }
+
+    var hd: Bool {
+        get { nextHD.withLock { $0 } ?? capture.isHighDefinition }
+        set {
+            nextHD.withLock { $0 = newValue }
+            if !capture.isVideoPublished { applyHD() }
+        }
+    }
+
+    /// The video is about to be published.
+    func applyHD() {
+        guard let value = nextHD.withLock({ next in next.take() }) else { return }
+        capture.changeLater { $0.isHighDefinition = value }
     }
 
     var extraValue: String {

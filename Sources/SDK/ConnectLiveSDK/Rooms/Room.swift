@@ -36,24 +36,27 @@ public protocol Room: AnyObject, Sendable {
     func disconnect()
 
     /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure.
-    /// Throws 1311 for nil, 1302 if the room has ended, 1441 if this room has the media already.
+    /// Throws 1311 for nil, 1901 for an object of the application's own type, 1302 if the room has ended, 1441 if this room has the
+    /// media already.
     func publish(_ media: (any LocalMedia)?) throws
     /// Ends the streams of published media, or a `publish` that is still waiting. The media goes on capturing, and can be
     /// published again, here or in another room. `onLocalMediaUnpublished` reports success, `onError` a failure: 1311 if
     /// this room does not publish the media. Does nothing in a room that has ended.
     func unpublish(_ media: (any LocalMedia)?)
 
-    /// Subscribes to several videos. `onError` reports failures.
+    /// Subscribes to several videos. `onError` reports failures: 1323 for an empty list.
     func subscribe(videoIds: [Int])
     func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void)
     /// Subscribes to a video, which begins with a requested keyframe. Failures are `ConnectLiveError`s: 1321 already
-    /// subscribed, 1322 no free receiver, 1325 not connected, 1328 no such video.
+    /// subscribed, 1322 no free receiver, 1325 not connected, 1326 no receiver for the codec, 1328 no such video, 1329 another
+    /// failure.
     func subscribe(videoId: Int) async -> Result<Void, any Error>
 
-    /// Unsubscribes from several videos. `onError` reports failures.
+    /// Unsubscribes from several videos. `onError` reports failures: 1324 for an empty list.
     func unsubscribe(videoIds: [Int])
     func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void)
-    /// Frees the video's receiver. Failures are `ConnectLiveError`s: 1325 not connected, 1327 not subscribed.
+    /// Frees the video's receiver. Failures are `ConnectLiveError`s: 1325 not connected, 1328 no such video, 1331 not subscribed, or
+    /// another failure.
     func unsubscribe(videoId: Int) async -> Result<Void, any Error>
 
     /// Sends a message to participants. Those that have left are ignored, and an empty list means all others. The sender does not
@@ -67,6 +70,10 @@ public protocol Room: AnyObject, Sendable {
     func sendUserMessage(targets: [String], message: String, type: String) async -> Result<Void, any Error>
     func sendUserMessage(
         targets: [String], message: String, type: String, completion: @escaping (Result<Void, any Error>) -> Void)
+
+    /// Looks for other ways for media in both directions (ICE restart), as a room does by itself when media stops. Frames go on
+    /// meanwhile. Does nothing in a room that is not connected, and within 5 s of the last one.
+    func restartIce()
 
     /// The ids of the participants with a subscribed video.
     func getVideoOccupants() -> [String]

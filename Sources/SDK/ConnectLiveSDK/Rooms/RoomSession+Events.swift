@@ -53,6 +53,7 @@ extension RoomSession {
             for index in state.publications.indices { state.publications[index].phase = .publishing }
             return state.publications.map(\.media)
         }
+        authentication.observe(as: self) { [weak self] error in self?.problem(error) }
         let everyone = [participant] + others.map(\.id)
         tell { $0?.onConnected(participantIds: everyone) }
         for media in waiting { publishNow(media) }

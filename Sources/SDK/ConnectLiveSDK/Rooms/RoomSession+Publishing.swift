@@ -24,9 +24,13 @@ extension RoomSession {
     func publish(_ media: (any LocalMedia)?) throws {
         guard let media = media as? LocalMediaSession else {
             throw ConnectLiveError(
-                RoomError(
-                    .init(1311),
-                    "There is no local media to publish. Create some with createLocalMedia(config:)."))
+                media == nil
+                    ? RoomError(
+                        .mediaMissing,
+                        "There is no local media to publish. Create some with createLocalMedia(config:).")
+                    : RoomError(
+                        .foreignObject,
+                        "The local media is an object of the application. Create it with createLocalMedia(config:)."))
         }
         let (isConnected, isThere) = state.withLock { state -> (Bool?, Bool) in
             guard !state.publications.contains(where: { $0.media === media }) else { return (nil, true) }
@@ -55,6 +59,7 @@ extension RoomSession {
 
     func publishNow(_ media: LocalMediaSession) {
         let link = link
+        media.localVideo.applyHD()
         media.observeSettings(
             as: self, changed: { [weak self, weak media] in if let media { self?.tellAttributes(of: media) } },
             refused: { [weak self] error in self?.problem(error) })
@@ -156,7 +161,11 @@ extension RoomSession {
         forget(media)
         // The error that ended the room is reported only once.
         guard status == .connected else { return }
-        if isCancelled { tell { $0?.onLocalMediaUnpublished(localMedia: media) } } else { problem(error) }
+        if isCancelled {
+            tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+        } else {
+            problem(error.failing(.publish))
+        }
     }
 
     func unpublish(_ media: (any LocalMedia)?) {
@@ -179,7 +188,7 @@ extension RoomSession {
         // It ends when the server has replied, or before it is announced.
         case .publishing: break
         case .cancelled, nil:
-            problem(RoomError(.init(1311), "This room does not publish this local media. Publish it first."))
+            problem(RoomError(.mediaMissing, "This room does not publish this local media. Publish it first."))
         }
     }
 
@@ -194,7 +203,7 @@ extension RoomSession {
             // After the end of the room, if that is the cause.
             link.afterEvents { [weak self] in
                 guard let self, keep(publication) else { return }
-                problem(error)
+                problem(error.failing(.unpublish))
                 tellAttributes(of: publication.media)
             }
         }

@@ -14,13 +14,16 @@ extension RoomSession {
     }
 
     func subscribe(videoIds: [Int]) {
+        guard !videoIds.isEmpty else {
+            return problem(
+                RoomError(.nothingToSubscribe, "The list of videos to subscribe to is empty. Pass their ids."))
+        }
         for id in videoIds { subscribe(id) { [weak self] in self?.reportFailure($0) } }
     }
 
     private func subscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
-        guard let video = video(id) else {
-            return then(.failure(RoomError(.noSuchStream, "No participant publishes video \(id).")))
-        }
+        guard isConnected else { return then(.failure(Self.notConnected(id))) }
+        guard let video = video(id) else { return then(.failure(Self.missing(id))) }
         // A profile that is set from now on reaches the server behind the subscription.
         video.onView { [weak self] view, then in
             guard let self else { return then(.failure(RoomError(.roomReleased, "The room was released."))) }
@@ -31,8 +34,16 @@ extension RoomSession {
             case .success: video.setSubscribed(true)
             case .failure: if !video.isSubscribed { video.onView(nil) }
             }
-            then(result)
+            then(result.mapError { $0.failing(.subscribe) })
         }
+    }
+
+    private static func notConnected(_ id: Int) -> RoomError {
+        RoomError(.downSessionReleased, "The room is not connected, so it has no video \(id). Connect first.")
+    }
+
+    private static func missing(_ id: Int) -> RoomError {
+        RoomError(.noSuchStream, "No participant publishes video \(id).")
     }
 
     func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
@@ -47,15 +58,19 @@ extension RoomSession {
     }
 
     func unsubscribe(videoIds: [Int]) {
+        guard !videoIds.isEmpty else {
+            return problem(RoomError(.nothingToUnsubscribe, "The list of videos to end is empty. Pass their ids."))
+        }
         for id in videoIds { unsubscribe(id) { [weak self] in self?.reportFailure($0) } }
     }
 
     private func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
-        let video = video(id)
-        video?.onView(nil)
+        guard isConnected else { return then(.failure(Self.notConnected(id))) }
+        guard let video = video(id) else { return then(.failure(Self.missing(id))) }
+        video.onView(nil)
         link.unsubscribe(id) { result in
-            if case .success = result { video?.setSubscribed(false) }
-            then(result)
+            if case .success = result { video.setSubscribed(false) }
+            then(result.mapError { $0.failing(.unsubscribe) })
         }
     }
 

@@ -20,26 +20,33 @@ final class RoomSession: Room {
     let remotes = RemoteParticipants()
     let delegate: DelegateQueue
     private let token: RoomEngine.TokenSource
+    let authentication: Authentication
     /// Set once, at the end of `init`.
     private let linkBox = Mutex<(any RoomLink)?>(nil)
 
     /// - Parameters:
-    ///   - token: provides the token for entering the room
+    ///   - authentication: provides the token for entering the room
     ///   - makeLink: makes the connection of this room. It receives the function to call with each event
     init(
         delegate: any RoomDelegate, callbacks: CallbackQueue = .shared,
-        token: @escaping RoomEngine.TokenSource = { refused async throws(RoomError) in
-            try await Authentication.shared.token(refused: refused)
-        },
+        authentication: Authentication = .shared,
         makeLink: (_ onEvent: @escaping @Sendable (RoomEvent) -> Void) -> any RoomLink
     ) {
         self.delegate = DelegateQueue(delegate, queue: callbacks)
-        self.token = token
+        self.authentication = authentication
+        token = { refused async throws(RoomError) in
+            do throws(RoomError) {
+                return try await authentication.token(refused: refused)
+            } catch {
+                throw error.failing(.renewal)
+            }
+        }
         let link = makeLink { [weak self] event in self?.handle(event) }
         linkBox.withLock { $0 = link }
     }
 
     deinit {
+        authentication.stopObserving(as: self)
         endPublications()
         linkBox.withLock { $0 }?.disconnect()
     }
@@ -137,6 +144,7 @@ final class RoomSession: Room {
             return true
         }
         guard isFirst else { return }
+        authentication.stopObserving(as: self)
         endPublications()
         for participant in remotes.all.values {
             for video in participant.videoStreams.values { video.end() }

@@ -111,8 +111,11 @@ final class ViewSettings: Sendable {
             then(
                 result.mapError { error in
                     state.withLock { if $0.shown == after { $0.shown = before } }
-                    return error.code == .roomReleased
-                        ? RoomError(.videoReleased, error.message) : RoomError(code, "\(error)")
+                    return switch error.code {
+                    case .roomReleased: RoomError(.videoReleased, error.message)
+                    case .viewReplyInvalid: error
+                    default: RoomError(code, "\(error)")
+                    }
                 })
         }
     }

@@ -1,0 +1,7 @@
+internal import RoomClient
+
+extension RoomSession {
+    func restartIce() {
+        if isConnected { link.restartICE() }
+    }
+}

@@ -1,0 +1,210 @@
+import Foundation
+import PeerIO
+import PeerLoop
+import PeerSession
+import RTP
+import RoomProtocol
+import Testing
+import TestSupport
+
+@testable import ClientCore
+
+/// The codes of peers that fail. Their paths are the test.
+@Suite(.timeLimit(.minutes(1))) struct PeerErrorTests {
+    /// A path without sockets, whose events are those that the test reports.
+    private final class Path: PeerPath {
+        let ufrag = "abcd"
+        let password = "abcdefghijklmnopqrstuv"
+        let isLite = false
+        let consent = TimeInterval.seconds(50)
+        let selectedPair: (local: String, remote: String)? = nil
+        let events: (ICEEvent) -> Void
+
+        init(_ events: @escaping (ICEEvent) -> Void) { self.events = events }
+
+        func gather() throws(TransportError) {}
+        func setRemote(ufrag: String, password: String) -> Bool { true }
+        func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) { (0, 0) }
+        func close() {}
+    }
+
+    /// A client on a loop, and the paths of its peers. Used on the loop.
+    private final class Stage: @unchecked Sendable {
+        static let absent = TransportError(code: "transport.ice", message: "There is no agent.")
+        let loop = EventLoop(name: "client")
+        private(set) var paths: [Path] = []
+        var hasPaths = true
+        private var made: Client?
+
+        var client: Client {
+            guard let made else { preconditionFailure("a stage without a client") }
+            return made
+        }
+
+        func make() throws {
+            let certificate = try Certificate()
+            made = try Client(loop) { [unowned self] _ throws(TransportError) in
+                let session = PeerSession(
+                    dtls: try OpenSSLDTLS(certificate: certificate),
+                    configuration: PeerSessionConfiguration(cname: "client", seed: 1), scratch: loop.sessionScratch,
+                    makeSRTP: { try OpenSSLSRTP(keys: &$0) })
+                return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) {
+                    [unowned self] events, _ throws(TransportError) in
+                    guard self.hasPaths else { throw Self.absent }
+                    let path = Path(events)
+                    self.paths.append(path)
+                    return path
+                }
+            }
+        }
+
+        func run<Value: Sendable>(_ body: @escaping @Sendable (Stage) throws -> Value) async throws -> Value {
+            try await withCheckedContinuation { done in
+                loop.execute { done.resume(returning: Result { try body(self) }) }
+            }.get()
+        }
+    }
+
+    /// Runs the test with a client that has joined.
+    private func onStage(_ test: (Stage) async throws -> Void) async throws {
+        let stage = Stage()
+        try await stage.run { stage in
+            try stage.make()
+            stage.client.enter(terms: #","resume":{"secret":"s","seconds":30}"#)
+        }
+        do {
+            try await test(stage)
+        } catch {
+            Issue.record("\(error)")
+        }
+        try await stage.run { $0.client.connection.drop() }
+        stage.loop.shutdown()
+    }
+
+    private func ends(_ stage: Stage) async throws -> [RoomError.Code?] { try await stage.run { $0.client.ends } }
+
+    @Test func `a peer that cannot be created ends the connection, and fails a publication`() async throws {
+        try await onStage { stage in
+            let codes = try await stage.run { stage -> [RoomError.Code?] in
+                stage.hasPaths = false
+                var codes: [RoomError.Code?] = []
+                stage.client.connection.publish([TrackOffer(Track())]) { codes.append($0.failure) }
+                stage.client.hear(try downOffer(1, revision: 1))
+                return codes
+            }
+            #expect(codes == [.peerFailed])
+            #expect(try await ends(stage) == [.peerFailed])
+        }
+    }
+
+    @Test func `a peer that can never connect ends the connection`() async throws {
+        try await onStage { stage in
+            try await stage.run { stage in
+                stage.client.hear(try downOffer(1, revision: 1))
+                stage.paths[0].events(.impossible(TransportError(code: "transport.unreachable", message: "No way.")))
+            }
+            #expect(await eventually { (try? await ends(stage)) == [.mediaConnectionFailed] })
+        }
+    }
+
+    @Test func `a peer whose path is lost ends the connection`() async throws {
+        try await onStage { stage in
+            try await stage.run { stage in
+                stage.client.hear(try downOffer(1, revision: 1))
+                stage.paths[0].events(.connected)
+                stage.paths[0].events(.failed)
+            }
+            #expect(await eventually { (try? await ends(stage)) == [.mediaConnectionLost] })
+        }
+    }
+
+    @Test func `descriptions that restart ICE and cannot be made are problems, and the connection goes on`()
+        async throws
+    {
+        try await onStage { stage in
+            try await stage.run { stage in
+                let client = stage.client
+                client.hear(try downOffer(1, revision: 1))
+                client.connection.publish([TrackOffer(Track())]) { _ in }
+                try client.acceptOffer(id: 2, stream: 7)
+                for path in stage.paths { path.events(.connected) }
+                stage.hasPaths = false
+                client.connection.restartICE()
+                #expect(client.problems == [.offerNotMade])
+                let again = try downOffer(1, revision: 2).replacing(
+                    "abcdefghijklmnopqrstuv", with: "abcdefghijklmnopqrstuw")
+                client.hear(again)
+                #expect(client.problems == [.offerNotMade, .answerNotMade] && client.ends == [])
+                // One restart in five seconds.
+                let sent = client.sent.count
+                client.connection.restartICE()
+                #expect(client.sent.count == sent)
+            }
+        }
+    }
+
+    @Test func `a restart of ICE asks the server for that of the down session, and offers that of the up session`()
+        async throws
+    {
+        try await onStage { stage in
+            try await stage.run { stage in
+                let client = stage.client
+                client.hear(try downOffer(1, revision: 1))
+                client.connection.publish([TrackOffer(Track())]) { _ in }
+                try client.acceptOffer(id: 2, stream: 7)
+                let offers = try client.offers.count
+                client.connection.restartICE()
+                #expect(client.sent.contains { $0.contains("restartICE") })
+                #expect(try client.offers.count == offers + 1 && client.problems == [])
+            }
+        }
+    }
+
+    @Test func `a server that closes a session ends the connection`() async throws {
+        let loop = EventLoop(name: "client")
+        let call = try await run(loop) { try Call(loop) }
+        #expect(await eventually { (try? await run(loop) { call.isSecured }) == true })
+        try await run(loop) { call.server.close() }
+        #expect(await eventually { (try? await run(loop) { call.client.ends }) == [.peerClosed] })
+        try await run(loop) { call.client.connection.drop() }
+        loop.shutdown()
+    }
+
+    private func run<Value: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () throws -> Value) async throws
+        -> Value
+    {
+        try await withCheckedContinuation { done in loop.execute { done.resume(returning: Result { try body() }) } }
+            .get()
+    }
+
+    /// A client whose down session has a peer instead of the server. Used on the loop.
+    private final class Call: @unchecked Sendable {
+        let client: Client
+        let server: Peer
+
+        init(_ loop: EventLoop) throws {
+            client = try Client(loop)
+            client.enter()
+            server = try Peer(
+                loop: loop,
+                configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "server")
+            )
+            try server.start()
+            let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: nil)
+            let offer = DownDescription.offer(
+                sessionID: 1, revision: 1, receivers: [receiver], transport: server.local, cname: "server")
+            let description = Description(session: .down, sdp: offer.serialized(), revision: 1)
+            client.hear(Envelope(ServerMessage.offer(description)).json())
+            let answers = client.sent.compactMap { text -> Description? in
+                guard case .answer(let body) = try? Envelope<ClientMessage>(json: .init(text.utf8)).message else {
+                    return nil
+                }
+                return body
+            }
+            let answer = try SessionDescription(parsing: try #require(answers.first).sdp)
+            try server.setRemote(try #require(answer.transport), dtlsRole: .server)
+        }
+
+        var isSecured: Bool { client.connection.down?.profile != nil && server.isSecured }
+    }
+}
