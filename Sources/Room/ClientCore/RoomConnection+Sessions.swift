@@ -37,6 +37,7 @@ extension RoomConnection {
             server: address, peer: environment.makePeer(peerRequest(.down, role)), connectStarted: connectStarted,
             seed: random.next())
         session.onEvent = { [weak self] event in self?.handle(event) }
+        sessionsBegun.down += 1
         return session
     }
 
@@ -51,6 +52,7 @@ extension RoomConnection {
                 environment: environment, seed: random.next())
             session.onEvent = { [weak self] event in self?.handle(event) }
             up = session
+            sessionsBegun.up += 1
             return session
         } catch {
             throw RoomError(error, session: .up)
