@@ -264,7 +264,8 @@ let package = Package(
             ],
             path: "Tests/simulate", swiftSettings: strict),
         tests(
-            of: "RoomSimulation", with: ["RTP", "PeerSession", "PeerLoop", "PeerIO"], exclude: ["scoreboard.txt"]),
+            of: "RoomSimulation", with: ["ClientCore", "RTP", "PeerSession", "PeerLoop", "PeerIO"],
+            exclude: ["scoreboard.txt"]),
         tests(
             of: "RoomClient",
             with: ["Cameras", "ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),

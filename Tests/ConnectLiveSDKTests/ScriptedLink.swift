@@ -34,6 +34,7 @@ final class ScriptedLink: RoomLink {
         var answers: @Sendable (Call) -> Answer = { _ in .success }
         var waiting: [@Sendable (Result<Void, RoomError>) -> Void] = []
         var published = 0
+        var statistics = RoomStatistics()
         var attributes: [(video: StreamAttributes, audio: StreamAttributes)] = []
     }
 
@@ -131,7 +132,10 @@ final class ScriptedLink: RoomLink {
     /// Events of this link are over when `send` returns.
     func afterEvents(_ body: @escaping @Sendable () -> Void) { body() }
 
-    var statistics: RoomStatistics { RoomStatistics() }
+    var statistics: RoomStatistics {
+        get { state.withLock { $0.statistics } }
+        set { state.withLock { $0.statistics = newValue } }
+    }
 }
 
 /// A room on a scripted link. Its callbacks run on a queue of the test.

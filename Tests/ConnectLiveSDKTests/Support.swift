@@ -50,6 +50,7 @@ final class Listener: RoomDelegate, Sendable {
     private let heard = Mutex<[Heard]>([])
     private let onMainQueue = Mutex<[Bool]>([])
     private let viewsOfGone = Mutex<[String]>([])
+    private let told = Mutex<[QualityStat]>([])
     private let reaction = Mutex<(@Sendable (Heard) -> Void)?>(nil)
 
     var events: [Heard] { heard.withLock { $0 } }
@@ -59,6 +60,9 @@ final class Listener: RoomDelegate, Sendable {
 
     /// The view of each unpublished video, at the time of its event.
     var viewsOfGoneVideos: [String] { viewsOfGone.withLock { $0 } }
+
+    /// In order. They are no `events`, because they come at an interval.
+    var stats: [QualityStat] { told.withLock { $0 } }
 
     private static let mainKey: DispatchSpecificKey<Bool> = {
         let key = DispatchSpecificKey<Bool>()
@@ -111,6 +115,7 @@ final class Listener: RoomDelegate, Sendable {
     func onRemoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {
         add(.audioStateChanged(remoteAudio))
     }
+    func onStat(stat: QualityStat) { told.withLock { $0.append(stat) } }
     func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.camera(event)) }
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { add(.microphone(event)) }
     func onLoudspeakerChanged(event: LocalDeviceEvent) { add(.loudspeaker(event)) }

@@ -231,6 +231,11 @@ extension MediaNodesTests {
             await receiver.stop()
             let sound = try #require(receiver.statistics.audioRenderers["end"])
             #expect(sound.secondsAboveSilence > 0.98 * sound.secondsRendered)
+            let encoded = try #require(publisher.statistics.audioEncoders["opus-encoder"])
+            #expect(encoded.seconds >= sound.secondsRendered && encoded.level > -60)
+            // As loud as it was, over the whole of it.
+            let ratio = (sound.energy / sound.secondsRendered) / (encoded.energy / encoded.seconds)
+            #expect((0.9...1.1).contains(ratio), "\(ratio)")
             #expect(receiver.statistics.rtpInputs["in"]?.packetsLost == 4)
         }
 

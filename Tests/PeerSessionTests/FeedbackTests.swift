@@ -81,6 +81,7 @@ final class Voice {
             voice.say([.fullIntraRequest(sender: SSRC(1), requests: [.init(ssrc: SSRC(1000), command: command)])])
         }
         #expect(call.a.statistics(of: stream.sender)?.keyframeRequests == 2)
+        #expect(call.a.statistics(of: stream.sender)?.fullIntraRequests == 2)
         #expect(call.a.pollEvent() == .keyframeRequested(stream.sender))
         #expect(call.a.pollEvent() == nil)
     }

@@ -4,6 +4,8 @@ public struct MediaStatistics: Sendable, Equatable {
     public var cameras: [String: Camera] = [:]
     /// By the name of the video encoder.
     public var encoders: [String: VideoEncoder] = [:]
+    /// By the name of the audio encoder.
+    public var audioEncoders: [String: AudioEncoder] = [:]
     /// By the name of the RTP output.
     public var rtpOutputs: [String: RTPOutput] = [:]
     /// By the name of the RTP input.
@@ -76,6 +78,17 @@ public struct MediaStatistics: Sendable, Equatable {
         public init() {}
     }
 
+    /// The audio that reaches an encoder.
+    public struct AudioEncoder: Sendable, Hashable {
+        public var seconds = 0.0
+        /// Level of the last chunk in dBFS; -120 for silence and before the first.
+        public var level = -120.0
+        /// The sum of each chunk's seconds times the mean square of its samples, which is 1 at full scale.
+        public var energy = 0.0
+
+        public init() {}
+    }
+
     public struct RTPOutput: Sendable, Equatable {
         /// Batches passed on. A batch holds the packets of one encoded frame.
         public var frames = 0
@@ -124,6 +137,8 @@ public struct MediaStatistics: Sendable, Equatable {
         public var secondsAboveSilence = 0.0
         /// Level of the last chunk in dBFS; -120 for silence and for encoded audio.
         public var level = -120.0
+        /// The sum of each chunk's seconds times the mean square of its samples, which is 1 at full scale.
+        public var energy = 0.0
         /// Whether the audio is played on a device now.
         public var isAudible = false
         /// Seconds of audio that a device has taken; 0 for a renderer that does not play.

@@ -70,6 +70,7 @@ extension RoomConnection {
             server: address, peer: environment.makePeer(peerRequest(.down, role)), connectStarted: connectStarted,
             seed: random.next())
         session.onEvent = { [weak self] event in self?.handle(event) }
+        sessionsBegun.down += 1
         return session
     }
 
@@ -84,6 +85,7 @@ extension RoomConnection {
                 environment: environment, seed: random.next())
             session.onEvent = { [weak self] event in self?.handle(event) }
             up = session
+            sessionsBegun.up += 1
             return session
         } catch {
             throw RoomError(error, creating: .up)

@@ -71,6 +71,25 @@ extension RoomConnection {
         }
     }
 
+    /// The rate that the link from the server carries, as the server says while it is less than the streams need.
+    private func linkLimit(of received: [RoomStatistics.Received]) -> Double? {
+        received.compactMap { stream in
+            guard case .link(let rate?) = stream.limitation?.cause else { return nil }
+            return Double(rate)
+        }.max()
+    }
+
+    /// Reports the statistics at the interval of the options, from now on.
+    func tellStatistics() {
+        guard options.statisticsInterval > .zero else { return }
+        telling?.disarm()
+        telling = loop.schedule(after: options.statisticsInterval) { [weak self] in
+            guard let self, state == .connected else { return }
+            onEvent(.statistics(makeStatistics()))
+            tellStatistics()
+        }
+    }
+
     func makeStatistics() -> RoomStatistics {
         var statistics = RoomStatistics()
         statistics.received = down?.received() ?? []
@@ -88,6 +107,13 @@ extension RoomConnection {
         statistics.sendingQueueMilliseconds = sending?.queue.milliseconds
         statistics.messagesIgnored = signalling?.ignoredMessages ?? 0
         statistics.path = (up?.peer.route ?? down?.route).map { RoomStatistics.Path($0) }
+        let time = environment.wallClock(loop.now).unixSeconds
+        statistics.time = time
+        statistics.up = up?.statistics(
+            index: sessionsBegun.up - 1, participant: participant, time: time, wallClock: environment.wallClock)
+        statistics.down = down?.statistics(
+            index: sessionsBegun.down - 1, time: time, wallClock: environment.wallClock)
+        statistics.down?.transport.incomingBitsPerSecond = linkLimit(of: statistics.received)
         statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue
         statistics.connectMilliseconds = connectedAt.map { ($0 - connectStarted).milliseconds }
         if let first = statistics.received.compactMap(\.firstFrameMilliseconds).min() {
@@ -99,7 +125,7 @@ extension RoomConnection {
 }
 
 extension RoomStatistics.Path {
-    fileprivate init(_ route: MediaRoute) {
+    init(_ route: MediaRoute) {
         self.init(
             local: Candidate(rawValue: route.local.rawValue) ?? .host,
             remote: Candidate(rawValue: route.remote.rawValue) ?? .host, transport: route.transport.rawValue,

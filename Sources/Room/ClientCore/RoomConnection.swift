@@ -41,9 +41,12 @@ package final class RoomConnection {
     private var timer: LoopTimer?
     var deadline: LoopTimer?
     var sampling: LoopTimer?
+    var telling: LoopTimer?
     var waiting: [Int: (Result<ServerMessage, RoomError>) -> Void] = [:]
     var down: DownSession?
     var up: UpSession?
+    /// How many sessions there were, the present ones included.
+    var sessionsBegun = (up: 0, down: 0)
     var publishing = PublishQueue()
     var messages = MessageQueue()
     /// False for a server that has `setStreamState` at most.
@@ -228,6 +231,7 @@ package final class RoomConnection {
         reportEarlyMessages()
         reportFewerReceivers()
         sample()
+        tellStatistics()
     }
 
     // MARK: - Leaving
@@ -290,7 +294,7 @@ package final class RoomConnection {
     }
 
     private func close() {
-        for timer in [timer, deadline, sampling, retry, restart, absence?.end] { timer?.disarm() }
+        for timer in [timer, deadline, sampling, telling, retry, restart, absence?.end] { timer?.disarm() }
         absence = nil
         for track in tracks { track.offer.track.disconnect() }
         tracks = []

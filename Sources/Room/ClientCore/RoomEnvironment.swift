@@ -14,6 +14,8 @@ package struct ConnectionOptions: Sendable {
     package var impairment: LinkImpairment?
     /// For how long the connection tries to return after the server is lost. Zero ends it at once.
     package var returnTimeout: TimeInterval
+    /// How often `RoomEvent.statistics` comes. Zero for never.
+    package var statisticsInterval = TimeInterval.zero
 
     package static let standardReturnTimeout = TimeInterval.seconds(120)
 

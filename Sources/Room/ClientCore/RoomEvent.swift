@@ -34,6 +34,8 @@ package enum RoomEvent: Sendable {
     /// Streams of this client have other ids, because it joined again as another participant: the new one of each former one.
     /// One that is missing has ended.
     case republished(participant: String, [Int: Int])
+    /// At each `ConnectionOptions.statisticsInterval` from `connected` on.
+    case statistics(RoomStatistics)
     /// An error that does not end the room.
     case problem(RoomError)
     /// The last event. The error is nil if the client itself left. Otherwise it has the cause, also if the server ended

@@ -1,4 +1,4 @@
-internal import ClientCore
+package import ClientCore
 internal import ICELite
 internal import MediaGraph
 internal import PeerLoop
@@ -58,6 +58,10 @@ public final class SimulatedClient: @unchecked Sendable {
 
     /// For how long it tries to return to a server that it has lost. Set it before it joins.
     public var returnTimeout = TimeInterval.seconds(120)
+    /// How often it notes its statistics. Zero for never. Set it before it joins.
+    package var statisticsInterval = TimeInterval.zero
+    /// Its statistics at the interval, oldest first.
+    package private(set) var statistics: [(at: MonotonicTime, figures: RoomStatistics)] = []
     /// The error of each later sign-in.
     var signInError: RoomError?
     /// How often it returned: as the same participant, and as another one.
@@ -125,9 +129,11 @@ public final class SimulatedClient: @unchecked Sendable {
             wallClock: { [unowned self] in wallClock(at: $0) },
             sound: { [unowned self] _, _ in { [unowned self] in listener(of: $0) } },
             openLink: { [unowned self] _, then in openLink(then) })
-        let connection = RoomConnection(
-            loop: simulation.loop, options: ConnectionOptions(returnTimeout: returnTimeout), environment: environment
-        ) { [unowned self] in handle($0) }
+        var options = ConnectionOptions(returnTimeout: returnTimeout)
+        options.statisticsInterval = statisticsInterval
+        let connection = RoomConnection(loop: simulation.loop, options: options, environment: environment) {
+            [unowned self] in handle($0)
+        }
         self.connection = connection
         _ = connection.begin()
         guard let address = try? ServerAddress(SimulatedServer.address(of: 0).description),
@@ -414,6 +420,7 @@ public final class SimulatedClient: @unchecked Sendable {
     private func handle(_ event: RoomEvent) {
         switch event {
         case .connecting, .audioHeard, .audioUnheard, .loudspeaker: break
+        case .statistics(let figures): return statistics.append((simulation.loop.now, figures))
         case .userMessage(let message): messages.append(message)
         case .qualityChanged(_, let stream, let limitation):
             // The application has nothing to do then.

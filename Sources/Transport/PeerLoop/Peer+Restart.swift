@@ -68,6 +68,7 @@ extension Peer {
         guard present != addresses else { return }
         addresses = present
         lastRoute = path?.route
+        counters.routes += 1
         session.routeChanged(now: loop.now)
         waiting.append(.rerouted)
     }

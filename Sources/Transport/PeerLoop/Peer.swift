@@ -37,7 +37,7 @@ package final class Peer: TurnMember {
     @exclusivity(unchecked) private var pending = Pending.nothing
     /// When the session's timer fires.
     @exclusivity(unchecked) private var wakes = MonotonicTime.never
-    private var isRemoteSet = false
+    private(set) var isRemoteSet = false
     /// That of the newest pair.
     var lastRoute: MediaRoute?
     var isConnected = false
@@ -46,7 +46,7 @@ package final class Peer: TurnMember {
     let pathTimeout: TimeInterval
     /// Armed while the path is lost.
     var lossTimer: LoopTimer?
-    @exclusivity(unchecked) private var counters: PeerStatistics
+    @exclusivity(unchecked) var counters: PeerStatistics
     /// The session's drops that the loop has counted.
     @exclusivity(unchecked) private var countedDrops = (full: 0, unprotectable: 0)
     var description: TransportDescription
@@ -282,41 +282,6 @@ package final class Peer: TurnMember {
         session.requestKeyframe(receiver, now: loop.now)
     }
 
-    // MARK: - Statistics
-
-    package var statistics: PeerStatistics {
-        var result = counters
-        result.session = session.statistics
-        result.candidatesIgnored = path?.ignoredCandidates ?? counters.candidatesIgnored
-        return result
-    }
-
-    /// See `PeerSession.memory`.
-    package var memory: PacketMemory { session.memory }
-
-    /// When the last authenticated packet arrived. `.zero` before the end of the handshake.
-    package var lastReceived: MonotonicTime { session.lastReceived }
-
-    /// Counters of one stream. Nil after its removal.
-    package func statistics(of sender: SenderID) -> SenderStatistics? { session.statistics(of: sender) }
-
-    package func statistics(of receiver: ReceiverID) -> ReceiverStatistics? { session.statistics(of: receiver) }
-
-    /// Whether media can flow: from `.secured` to the end.
-    package var isSecured: Bool { session.isSecured }
-
-    /// The addresses in use, such as `127.0.0.1:40000`. Nil before `.connected`.
-    package var selectedPair: (local: String, remote: String)? {
-        loop.preconditionOnLoop()
-        return path?.selectedPair
-    }
-
-    /// How media travels. Nil before `.connected`.
-    package var route: MediaRoute? {
-        loop.preconditionOnLoop()
-        return path?.route
-    }
-
     // MARK: - The turn
 
     /// Requests `endTurn`, which sends and reports the results of this turn.
@@ -410,15 +375,16 @@ package final class Peer: TurnMember {
 
     private func flush() {
         guard let path, session.outgoingCount > 0 else { return }
-        var count = 0
+        var (count, bytes) = (0, 0)
         let result = path.send { batch in
-            let first = batch.count
+            let (first, used) = (batch.count, batch.used)
             session.drain(into: &batch)
             count = batch.count - first
-            guard impairment != nil else { return }
-            batch.remove(from: first) { impairment?.admitsOutgoing() == false }
+            if impairment != nil { batch.remove(from: first) { impairment?.admitsOutgoing() == false } }
+            bytes = batch.used - used
         }
         counters.datagramsSent += result.sent
+        counters.bytesSent += bytes
         counters.datagramsRefused += result.refused
         loop.traffic.sent += result.sent
         loop.traffic.refused += result.refused
@@ -452,6 +418,7 @@ package final class Peer: TurnMember {
             isConnected = true
             lastRoute = path?.route
             addresses = currentAddresses
+            counters.routes += 1
             session.transportConnected(now: loop.now)
             receiveEarly()
             waiting.append(.connected)
@@ -478,6 +445,7 @@ package final class Peer: TurnMember {
     func receive(_ datagram: Span<UInt8>) {
         guard state == .started else { return }
         counters.datagramsReceived += 1
+        counters.bytesReceived += datagram.count
         if impairment != nil, impairment?.admitsIncoming() == false {
             counters.datagramsImpaired += 1
             return

@@ -43,6 +43,12 @@ package struct PeerStatistics: Sendable {
     /// Datagrams other than STUN.
     package var datagramsSent = 0
     package var datagramsReceived = 0
+    /// Bytes of the datagrams that were sent, or that the socket refused.
+    package var bytesSent = 0
+    /// Bytes of the received ones.
+    package var bytesReceived = 0
+    /// How often the addresses in use have been chosen or have changed.
+    package var routes = 0
     /// Outgoing datagrams that the socket refused.
     package var datagramsRefused = 0
     /// Incoming datagrams that are too long.

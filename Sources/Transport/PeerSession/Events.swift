@@ -72,8 +72,12 @@ public struct SenderStatistics: Sendable, Equatable {
     /// Packets and bytes of RTP (header included, SRTP trailer not) sent for the first time.
     public var packets = 0
     public var bytes = 0
+    /// Bytes of headers in `bytes`.
+    public var headerBytes = 0
     public var retransmittedPackets = 0
     public var retransmittedBytes = 0
+    /// Bytes of headers in `retransmittedBytes`.
+    public var retransmittedHeaderBytes = 0
     /// NACK packets received, and sequence numbers in them.
     public var nacks = 0
     public var nackedPackets = 0
@@ -88,6 +92,8 @@ public struct SenderStatistics: Sendable, Equatable {
     /// Packets that only measured the path, and their bytes: padding, and repeats that the peer did not request.
     public var paddingPackets = 0
     public var paddingBytes = 0
+    /// Bytes of repeated payloads in `paddingBytes`.
+    public var paddingPayloadBytes = 0
     /// Packets that carried copies of earlier ones (RED), and the bytes of these copies, which `bytes` has, too.
     public var redundantPackets = 0
     public var redundantBytes = 0
@@ -95,6 +101,14 @@ public struct SenderStatistics: Sendable, Equatable {
     public var expectedLoss = ExpectedLoss()
     /// PLI and FIR received.
     public var keyframeRequests = 0
+    /// The FIR of them.
+    public var fullIntraRequests = 0
+    /// When the peer reported last. Nil before.
+    public var reportedAt: MonotonicTime?
+    /// The round trips that the peer's reports measured: the last one, their sum and their number.
+    public var roundTrip: TimeInterval?
+    public var totalRoundTrip = TimeInterval.zero
+    public var roundTrips = 0
     /// Lost share of the last report, 0...1, and the total, as the peer reports them.
     public var remoteFractionLost = 0.0
     public var remoteLost = 0
@@ -110,6 +124,8 @@ public struct ReceiverStatistics: Sendable, Equatable {
     /// Packets and bytes of RTP passed to the owner, including recovered ones.
     public var packets = 0
     public var bytes = 0
+    /// Packets as they arrived: those of RED and RTX, padding and duplicates included.
+    public var arrivals = ArrivedPackets()
     /// Packets lost on the network before repair (RFC 3550, A.3).
     public var lost = 0
     /// Missing packets that arrived late, by RTX or in RED.
@@ -120,10 +136,56 @@ public struct ReceiverStatistics: Sendable, Equatable {
     public var unrecovered = 0
     public var duplicates = 0
     public var jitter = TimeInterval.zero
+    /// NACK packets sent.
+    public var nacks = 0
     /// Requested sequence numbers, including repetitions.
     public var nackedPackets = 0
     /// PLIs sent.
     public var keyframeRequests = 0
+    /// The packets that the peer has sent, by its reports. Nil before the first.
+    public var sent: ReportedPackets?
+}
+
+/// Packets of a receiver as they arrived.
+public struct ArrivedPackets: Sendable, Equatable {
+    public var packets = 0
+    public var payloadBytes = 0
+    /// Bytes of headers, with their extensions, and of padding.
+    public var headerBytes = 0
+    /// RTX packets with a payload, and the bytes of these payloads, which `payloadBytes` has, too.
+    public var retransmittedPackets = 0
+    public var retransmittedBytes = 0
+    /// When the last one arrived. Nil before the first.
+    public var last: MonotonicTime?
+}
+
+/// The counts of a peer's sender reports. They go on when the 32 bits of a report are full.
+public struct ReportedPackets: Sendable, Equatable {
+    public var packets: Int
+    /// Bytes of payload (RFC 3550, section 6.4.1).
+    public var bytes: Int
+    public var reports = 1
+    /// The newest report: the peer's wall clock, and when it arrived.
+    public var ntp: NTPTime
+    public var arrival: MonotonicTime
+
+    package init(_ information: SenderInformation, now: MonotonicTime) {
+        (packets, bytes) = (Int(information.packetCount), Int(information.octetCount))
+        (ntp, arrival) = (information.ntp, now)
+    }
+
+    package mutating func receive(_ information: SenderInformation, now: MonotonicTime) {
+        packets += Self.step(from: packets, to: information.packetCount)
+        bytes += Self.step(from: bytes, to: information.octetCount)
+        reports += 1
+        (ntp, arrival) = (information.ntp, now)
+    }
+
+    /// A report that overtook a later one changes nothing.
+    private static func step(from count: Int, to reported: UInt32) -> Int {
+        let step = reported &- UInt32(truncatingIfNeeded: count)
+        return step < 1 << 31 ? Int(step) : 0
+    }
 }
 
 /// Dropped datagrams by reason.

@@ -183,6 +183,19 @@ final class IncomingStream {
         return arrival
     }
 
+    /// Counts a packet that belongs to the stream, before anything of it is unwrapped or dropped.
+    ///
+    /// - Parameter length: of the packet, without SRTP's tag.
+    func countArrival(_ header: RTPHeader, length: Int, isRetransmission: Bool, now: MonotonicTime) {
+        counters.arrivals.packets += 1
+        counters.arrivals.payloadBytes += header.payloadLength
+        counters.arrivals.headerBytes += length - header.payloadLength
+        counters.arrivals.last = now
+        guard isRetransmission, header.payloadLength > 0 else { return }
+        counters.arrivals.retransmittedPackets += 1
+        counters.arrivals.retransmittedBytes += header.payloadLength
+    }
+
     private func count(_ header: RTPHeader) {
         counters.packets += 1
         counters.bytes += header.payloadEnd
@@ -191,7 +204,14 @@ final class IncomingStream {
     /// Nil before the first packet.
     var newest: StreamPosition? { reception.highest.map { StreamPosition(epoch: epoch, number: $0) } }
 
-    func receiveSenderReport(_ ntp: NTPTime, now: MonotonicTime) { reception.receiveSenderReport(ntp, now: now) }
+    func receive(_ information: SenderInformation, now: MonotonicTime) {
+        reception.receiveSenderReport(information.ntp, now: now)
+        if counters.sent == nil {
+            counters.sent = ReportedPackets(information, now: now)
+        } else {
+            counters.sent?.receive(information, now: now)
+        }
+    }
 
     func reportBlock(now: MonotonicTime) -> ReportBlock? {
         guard let ssrc else { return nil }
@@ -227,6 +247,9 @@ final class IncomingStream {
         wantsKeyframe = true
         mayRequest = true
     }
+
+    /// A packet with numbers to request is sent.
+    func countNack() { counters.nacks += 1 }
 
     /// Whether to request a keyframe now. Records the request.
     func takeKeyframeRequest(now: MonotonicTime) -> Bool {

@@ -4,6 +4,8 @@ import RTP
 final class OutgoingStream {
     /// Repeats that serve as padding are those of so many newest packets.
     private static let paddingReach = 16
+    /// Bytes of the original number in a repeat.
+    private static let numberLength = 2
 
     let id: SenderID
     let configuration: SenderConfiguration
@@ -89,9 +91,11 @@ final class OutgoingStream {
         }
         if !redundancyTypes.isEmpty { recent.insert(packet) }
         let size = payload.map { store.length(of: $0) } ?? 0
-        let length = headLength(of: packet, in: store, hasMid: !isKnownToPeer, isRepeat: false) + redundant + size
+        let head = headLength(of: packet, in: store, hasMid: !isKnownToPeer, isRepeat: false)
+        let length = head + redundant + size
         statistics.packets += 1
         statistics.bytes += length
+        statistics.headerBytes += head
         budget.sent(length)
         return (packet, length)
     }
@@ -172,6 +176,8 @@ final class OutgoingStream {
         repeats.repeated(number, at: now)
         statistics.retransmittedPackets += 1
         statistics.retransmittedBytes += length
+        // The original number is payload (RFC 4588, section 4).
+        statistics.retransmittedHeaderBytes += length - payloadLength(of: packet) - Self.numberLength
         return packet
     }
 
@@ -212,9 +218,11 @@ final class OutgoingStream {
         return packet
     }
 
-    func countPadding(_ length: Int) {
+    /// - Parameter packet: the packet that is repeated.
+    func countPadding(_ length: Int, repeating packet: SentPacket? = nil) {
         statistics.paddingPackets += 1
         statistics.paddingBytes += length
+        statistics.paddingPayloadBytes += packet.map { payloadLength(of: $0) + Self.numberLength } ?? 0
     }
 
     /// A packet of padding alone, of at most 255 bytes.
@@ -417,6 +425,7 @@ final class OutgoingStream {
     func receive(_ block: ReportBlock, now: MonotonicTime) -> TimeInterval? {
         isKnownToPeer = true
         statistics.isKnownToPeer = true
+        statistics.reportedAt = now
         statistics.remoteFractionLost = Double(block.fractionLost) / 256
         let step = reportedNumber.map { Int(Int32(bitPattern: block.extendedHighestSequence &- $0)) }
         statistics.expectedLoss.report(statistics.remoteFractionLost, packets: step ?? statistics.packets)
@@ -425,7 +434,14 @@ final class OutgoingStream {
         statistics.remoteLost = block.cumulativeLost
         let rate = Int64(max(configuration.clockRate, 1))
         statistics.remoteJitter = TimeInterval(nanoseconds: Int64(block.jitter) * 1_000_000_000 / rate)
-        return reports.roundTrip(last: block.lastSenderReport, delay: block.delaySinceLastSenderReport, now: now)
+        let roundTrip = reports.roundTrip(
+            last: block.lastSenderReport, delay: block.delaySinceLastSenderReport, now: now)
+        if let roundTrip {
+            statistics.roundTrip = roundTrip
+            statistics.totalRoundTrip = statistics.totalRoundTrip + roundTrip
+            statistics.roundTrips += 1
+        }
+        return roundTrip
     }
 
     func countNack(_ lost: Int) {
@@ -433,7 +449,10 @@ final class OutgoingStream {
         statistics.nackedPackets += lost
     }
 
-    func countKeyframeRequest() { statistics.keyframeRequests += 1 }
+    func countKeyframeRequest(isFullIntra: Bool) {
+        statistics.keyframeRequests += 1
+        statistics.fullIntraRequests += isFullIntra ? 1 : 0
+    }
 
     /// Whether an FIR is new. A repeated command number repeats the same request (RFC 5104, section 4.3.1.2).
     func isNew(command: UInt8) -> Bool {

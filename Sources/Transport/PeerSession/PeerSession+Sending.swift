@@ -65,7 +65,7 @@ extension PeerSession {
         guard let stream = streams.paddingSender else { return nil }
         if bytes > Int(UInt8.max) / 2, let packet = stream.paddingRepeat() {
             let length = stream.length(of: packet, isRepeat: true)
-            stream.countPadding(length)
+            stream.countPadding(length, repeating: packet)
             return (PacedPacket(sender: stream.id, packet: packet, role: .repeated), length)
         }
         let packet = stream.emptyPadding()

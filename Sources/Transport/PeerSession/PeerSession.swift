@@ -24,7 +24,7 @@ public final class PeerSession {
     @exclusivity(unchecked) private(set) var phase = Phase.idle
     private var isConnected = false
     private var isStarted = false
-    private var role = DTLSRole.client
+    package private(set) var role = DTLSRole.client
     private var expected: [Fingerprint] = []
     /// When the next report is due.
     @exclusivity(unchecked) package private(set) var nextReport = MonotonicTime.never
@@ -556,24 +556,9 @@ public final class PeerSession {
         outgoing.append(scratch.control)
     }
 
-    // MARK: Events and statistics
+    // MARK: Events
 
     public func pollEvent() -> PeerSessionEvent? { streams.events.pop() }
-
-    public var statistics: PeerSessionStatistics {
-        PeerSessionStatistics(roundTrip: streams.roundTrip, dropped: streams.dropped, sending: control?.statistics)
-    }
-
-    /// Packets to be sent that were dropped, `outgoingFull` and `unprotectable`.
-    package var dropsOfSending: (full: Int, unprotectable: Int) {
-        (streams.dropped.outgoingFull, streams.dropped.unprotectable)
-    }
-
-    /// Nil after the sender's removal.
-    public func statistics(of id: SenderID) -> SenderStatistics? { streams.sender(id)?.statistics }
-
-    /// Nil after the receiver's removal.
-    public func statistics(of id: ReceiverID) -> ReceiverStatistics? { streams.receiver(id)?.statistics }
 }
 
 /// Memory for the packet that a session writes. No session keeps anything in it between two calls.

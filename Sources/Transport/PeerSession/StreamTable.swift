@@ -183,6 +183,7 @@ final class StreamTable {
             return .nothing
         }
         if route.source == nil { bind(header.ssrc, to: stream, isRetransmission: route.isRetransmission) }
+        stream.countArrival(header, length: packet.count, isRetransmission: route.isRetransmission, now: now)
         let isRetransmission = route.isRetransmission
         var header = header
         if isRetransmission {
@@ -380,11 +381,11 @@ final class StreamTable {
                 stream.countNack(lost.count)
                 repairs(stream, Array(lost.prefix(lookups.take(lost.count, now: now))))
             case .pictureLoss(_, let media):
-                if let stream = sender(media) { keyframeRequested(stream) }
+                if let stream = sender(media) { keyframeRequested(stream, isFullIntra: false) }
             case .fullIntraRequest(_, let requests):
                 for request in requests {
                     guard let stream = sender(request.ssrc), stream.isNew(command: request.command) else { continue }
-                    keyframeRequested(stream)
+                    keyframeRequested(stream, isFullIntra: true)
                 }
             case .bye(let gone):
                 for ssrc in gone {
@@ -396,8 +397,8 @@ final class StreamTable {
         }
     }
 
-    private func keyframeRequested(_ stream: OutgoingStream) {
-        stream.countKeyframeRequest()
+    private func keyframeRequested(_ stream: OutgoingStream, isFullIntra: Bool) {
+        stream.countKeyframeRequest(isFullIntra: isFullIntra)
         events.push(.keyframeRequested(stream.id))
     }
 
@@ -424,7 +425,7 @@ final class StreamTable {
 
     private func receive(_ information: SenderInformation, roundTrip: TimeInterval?, now: MonotonicTime) {
         guard let stream = receiver(information.ssrc) else { return }
-        stream.receiveSenderReport(information.ntp, now: now)
+        stream.receive(information, now: now)
         let report = SenderReport(
             ntp: information.ntp, rtp: information.rtp, arrival: now, roundTrip: roundTrip, after: stream.newest)
         events.push(.senderReport(stream.id, report))
@@ -491,6 +492,7 @@ final class StreamTable {
                 for start in stride(from: 0, to: lost.count, by: 100) {
                     let part = Array(lost[start..<min(start + 100, lost.count)])
                     packets.append(.nack(sender: own, media: ssrc, lost: part))
+                    receiver.countNack()
                 }
             }
             if receiver.takeKeyframeRequest(now: now) {

@@ -56,6 +56,20 @@ extension IsolatedModel: @MainActor RoomDelegate {
         try await wait { readme.lines == ["failed", "failed"] }
     }
 
+    @available(*, deprecated)
+    @Test func `statistics of a room that never connected are empty, in all forms`() async throws {
+        let readme = Readme()
+        let room = ConnectLive.createRoom(config: nil, delegate: FiveMethodDelegate())
+        let counts = await readme.s32Statistics(room)
+        #expect(counts == [0, 0, 0, 0, 0])
+        try await wait { readme.lines.count == 6 }
+        #expect(Set(readme.lines) == ["0 objects"])
+        let guide = Guide()
+        guide.s30Statistics(room)
+        try await wait { guide.lines.count == 2 }
+        #expect(Set(guide.lines) == ["0 local objects", "0 remote objects"])
+    }
+
     @Test func `a sign-in is awaited, with and without its result`() async {
         let (code, message) = await ConnectLive.signIn(
             serviceId: "SERVICE", serviceSecret: "SECRET", endpoint: "nowhere:")

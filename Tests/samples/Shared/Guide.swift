@@ -181,6 +181,19 @@ final class Guide: SampleApp {
         }
     }
 
+    @available(*, deprecated)
+    func s30Statistics(_ room: Room) {
+        room.getLocalStatsReport() { [weak self] results in
+            let objects: [String: Statistics] = results
+            self?.lines.append("\(objects.count) local objects")
+        }
+
+        room.getRemoteStatsReport() { [weak self] results in
+            let objects: [String: Statistics] = results
+            self?.lines.append("\(objects.count) remote objects")
+        }
+    }
+
     func s31Disconnect() {
         room?.disconnect()
     }

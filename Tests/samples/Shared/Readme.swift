@@ -105,6 +105,42 @@ final class Readme: SampleApp {
         return [await room.subscribe(videoId: videoId), await room.unsubscribe(videoId: videoId)]
     }
 
+    /// The forms of all versions. Without getAudioLevels of sample 29.
+    @available(*, deprecated)
+    func s30Statistics(_ room: Room) async -> [Int] {
+        let answer: ([String: Statistics]) -> Void = { [weak self] results in
+            self?.lines.append("\(results.count) objects")
+        }
+        room.getLocalStatsReport(completion: answer)
+        room.getRemoteStatsReport(completion: answer)
+        room.getLocalStats(completion: answer)
+        room.getRemoteStats(completion: answer)
+        // The present form is the one of a closure without a type.
+        room.getLocalStats { report in
+            self.lines.append("\(report.statistics.count) objects")
+        }
+        room.getRemoteStats { report in
+            self.lines.append("\(report.statistics.count) objects")
+        }
+        let local: [String: Statistics] = await room.getLocalStatsReport()
+        let remote: [String: Statistics] = await room.getRemoteStatsReport()
+        let sent: StatisticsReport = await room.getLocalStats()
+        let received: StatisticsReport = await room.getRemoteStats()
+        let session: QualitySession? = await room.getLocalQualityStatsReport()
+        let other: QualitySession? = await room.getRemoteQualityStatsReport()
+        let qualities = [session, other].compactMap { $0 }
+        return [local.count, remote.count, sent.statistics.count, received.statistics.count, qualities.count]
+    }
+
+    func s30Values(_ statistics: Statistics) -> Double? {
+        let id: String = statistics.id
+        let type: String = statistics.type
+        let timeStamp: CFTimeInterval = statistics.timeStamp
+        let values: [String: Any] = statistics.values
+        lines.append("\(id) \(type) \(timeStamp > 0)")
+        return values["jitter"] as? Double
+    }
+
     @available(*, deprecated)
     func s32Message(_ room: Room) {
         let answer: Answer = { [weak self] result in

@@ -41,10 +41,12 @@ public struct GraphPlan: Sendable, Hashable, Codable {
     /// The node that encodes the media of an input, the nearest one. Nil if a source delivers it encoded, or if it is raw.
     package func encoder(feeding input: PortReference) -> String? {
         var input = input
-        while let link = links.first(where: { $0.link.to == input }), link.format.kind == .encodedVideo {
+        while let link = links.first(where: { $0.link.to == input }),
+            [.encodedVideo, .encodedAudio].contains(link.format.kind)
+        {
             let name = link.link.from.node
             guard let before = links(into: name).first else { return nil }
-            if before.format.kind == .rawVideo { return name }
+            if [.rawVideo, .rawAudio].contains(before.format.kind) { return name }
             input = before.link.to
         }
         return nil

@@ -64,7 +64,7 @@ enum OpusEncoderNode: NodeType {
             }
             return .drop
         }
-        return nil
+        return AudioEncoderNode(measuring: encoder)
     }
 }
 

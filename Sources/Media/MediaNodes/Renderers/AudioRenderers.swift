@@ -30,15 +30,17 @@ final class AudioRendererNode: RunningNode {
     }
 
     private func take(_ buffer: borrowing PassingBuffer, isEncoded: Bool) {
-        let level = isEncoded ? -120 : buffer.read(Self.level(of:)) ?? -120
+        let power = isEncoded ? 0 : buffer.read(Self.power(of:)) ?? 0
+        let level = LevelMeter.decibels(power.squareRoot())
         let seconds =
             isEncoded
             ? Double(buffer.duration ?? 0) / 1e9
-            : Double(buffer.byteCount / (2 * Self.channels)) / Double(Self.sampleRate)
+            : Self.seconds(ofBytes: buffer.byteCount)
         counts.withLock { counts in
             counts.secondsRendered += seconds
             counts.secondsAboveSilence += level > Self.silence ? seconds : 0
             counts.level = level
+            counts.energy += power * seconds
         }
         reporter.firstFrame(name)
         guard let handOver else { return }
@@ -53,17 +55,22 @@ final class AudioRendererNode: RunningNode {
         (0..<bytes.byteCount / 2).map { bytes.unsafeLoadUnaligned(fromByteOffset: $0 * 2, as: Int16.self) }
     }
 
+    /// The length of raw audio.
+    static func seconds(ofBytes count: Int) -> Double { Double(count / (2 * channels)) / Double(sampleRate) }
+
     /// Root mean square of signed 16-bit samples in dBFS, from the mean of both channels' squares.
-    static func level(of bytes: RawSpan) -> Double {
+    static func level(of bytes: RawSpan) -> Double { LevelMeter.decibels(power(of: bytes).squareRoot()) }
+
+    /// The mean square of signed 16-bit samples of all channels, 1 at full scale.
+    static func power(of bytes: RawSpan) -> Double {
         let count = bytes.byteCount / 2
-        guard count > 0 else { return -120 }
+        guard count > 0 else { return 0 }
         var sum: Int64 = 0
         for index in 0..<count {
             let sample = Int64(bytes.unsafeLoadUnaligned(fromByteOffset: index * 2, as: Int16.self))
             sum += sample * sample
         }
-        let mean = Double(sum) / Double(count) / (32768.0 * 32768.0)
-        return LevelMeter.decibels(mean.squareRoot())
+        return Double(sum) / Double(count) / (32768.0 * 32768.0)
     }
 
     func report(into statistics: inout MediaStatistics, as name: String) {

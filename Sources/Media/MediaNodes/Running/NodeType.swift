@@ -117,6 +117,8 @@ package struct InputFeed: Sendable {
     package var format: MediaFormat?
     /// Counters of the video encoder. Nil if nothing is encoded on the way to the input.
     package var encoder: (@Sendable () -> MediaStatistics.VideoEncoder?)?
+    /// Those of the audio encoder, likewise.
+    package var audioEncoder: (@Sendable () -> MediaStatistics.AudioEncoder?)?
 
     package init() {}
 }

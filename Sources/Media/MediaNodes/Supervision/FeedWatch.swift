@@ -35,8 +35,10 @@ final class FeedWatch: Sendable {
         var feed = InputFeed()
         feed.absence = plan.sources(feeding: input).lazy.compactMap { self.graph.node($0)?.running?.absence }.first
         feed.format = plan.links.first { $0.link.to == input }?.format
-        if let encoder = plan.encoder(feeding: input).flatMap({ graph.node($0)?.running as? VideoEncoderNode }) {
-            feed.encoder = { [weak encoder] in encoder?.counts }
+        switch plan.encoder(feeding: input).flatMap({ graph.node($0)?.running }) {
+        case let encoder as VideoEncoderNode: feed.encoder = { [weak encoder] in encoder?.counts }
+        case let encoder as AudioEncoderNode: feed.audioEncoder = { [weak encoder] in encoder?.counts }
+        default: break
         }
         return feed
     }

@@ -9,6 +9,8 @@ package protocol EncodedTrack: AnyObject {
     var codec: Codec { get }
     /// Counters of the video encoder. Nil without one, as for audio and for a camera's own H.264.
     var encoderStatistics: MediaStatistics.VideoEncoder? { get }
+    /// Counters of the audio encoder. Nil without one, as for video.
+    var audioEncoderStatistics: MediaStatistics.AudioEncoder? { get }
     /// The format of the video that nothing encodes, as far as it is known.
     var videoFormat: MediaFormat? { get }
 
@@ -45,6 +47,8 @@ package protocol EncodedTrack: AnyObject {
 
 extension EncodedTrack {
     package var videoFormat: MediaFormat? { nil }
+
+    package var audioEncoderStatistics: MediaStatistics.AudioEncoder? { nil }
 
     package var streamState: StreamState { .live }
 

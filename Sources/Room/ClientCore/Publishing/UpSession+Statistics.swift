@@ -70,7 +70,7 @@ extension UpSession {
         entry.framesEncoded = encoder.encoded
     }
 
-    private static func limitation(
+    static func limitation(
         of encoder: MediaStatistics.VideoEncoder, _ track: Track
     ) -> RoomStatistics.Limitation {
         let network = track.isLimitedByRoom ? RoomStatistics.Limitation.subscribers : .network
@@ -84,7 +84,7 @@ extension UpSession {
     }
 
     /// The layers that the track has, the lowest first.
-    private func layers(of track: Track) -> [RoomStatistics.Published.Layer] {
+    func layers(of track: Track) -> [RoomStatistics.Published.Layer] {
         let source = track.offer.track
         let whole = source.encoderStatistics(of: .full)
         return track.encodings.map { encoding in

@@ -19,7 +19,7 @@ final class UpSession {
     let loop: Loop
     private let server: ServerAddress
     private let cname: String
-    private let wallClock: (MonotonicTime) -> NTPTime
+    let wallClock: (MonotonicTime) -> NTPTime
     private let captures: (any CaptureLog)?
     private var random: RandomSource
     private let sessionID: UInt64
@@ -87,13 +87,17 @@ final class UpSession {
         track.former = former?.stream
         tracks.append(track)
         for layer in layers.count > 1 ? layers : [.full] {
-            track.encodings.append(encoding(layer, of: sender, isAlone: layers.count <= 1))
+            track.encodings.append(
+                encoding(
+                    layer, of: sender, isAlone: layers.count <= 1, after: offer.track.encoderStatistics(of: layer)))
         }
         if let free = lines.firstIndex(where: \.hasEnded) { lines[free] = sender } else { lines.append(sender) }
         return track
     }
 
-    private func encoding(_ layer: VideoLayer, of sender: Sender, isAlone: Bool) -> Encoding {
+    private func encoding(
+        _ layer: VideoLayer, of sender: Sender, isAlone: Bool, after before: MediaStatistics.VideoEncoder?
+    ) -> Encoding {
         let codec = sender.codec
         var configuration = SenderConfiguration(
             ssrc: sender.ssrc, retransmissionSSRC: sender.retransmissionSSRC, clockRate: codec.clockRate,
@@ -107,8 +111,8 @@ final class UpSession {
         let first = SequenceNumber(.random(in: 0..<0x4000, using: &random))
         used.formUnion([configuration.ssrc, configuration.retransmissionSSRC].compactMap(\.self))
         return Encoding(
-            layer, peer.addSender(configuration), clockRate: codec.clockRate, first: first,
-            isOn: isAlone || layer == .full)
+            layer, peer.addSender(configuration), configuration, first: first, isOn: isAlone || layer == .full,
+            after: before)
     }
 
     private func newSSRC() -> SSRC {
@@ -259,10 +263,12 @@ final class UpSession {
             encoding.bitRate.sample(sent.bytes * 8, now: now)
             encoding.pathRate.sample((sent.bytes + sent.packets * PathRate.packetOverhead) * 8, now: now)
             encoding.offeredRate.sample(encoding.offeredBits, now: now)
+            if isVideo { encoding.encoder.sample(source.encoderStatistics(of: encoding.layer), now: now) }
             if !isVideo, let percent = sent.expectedLoss.percent { source.expectLoss(percent: percent) }
             encoding.repairRate.sample(
                 (sent.retransmittedBytes + sent.retransmittedPackets * PathRate.packetOverhead) * 8, now: now)
         }
+        for track in tracks { track.offer.track.audioEncoderStatistics.map { track.sound.update($0) } }
         shareRate()
     }
 

@@ -34,6 +34,7 @@ extension UpSession {
         /// The layers that were on when the track was told last.
         var toldLayers: [VideoLayer]?
         var framesNotSent = 0
+        var sound: SoundTotals
         /// The timestamp of the newest frame whose capture time is kept.
         var recorded: UInt32?
 
@@ -42,7 +43,10 @@ extension UpSession {
         var isLayered: Bool { encodings.count > 1 }
         var framesSent: Int { encodings.reduce(0) { $0 + $1.framesSent } }
 
-        init(sender: Sender, offer: TrackOffer) { (self.sender, self.offer) = (sender, offer) }
+        init(sender: Sender, offer: TrackOffer) {
+            (self.sender, self.offer) = (sender, offer)
+            sound = SoundTotals(after: offer.track.audioEncoderStatistics)
+        }
 
         /// Those that the server does not know yet.
         var untold: StreamChange {
@@ -67,7 +71,9 @@ extension UpSession {
     final class Encoding {
         let layer: VideoLayer
         let sender: SenderID
+        let configuration: SenderConfiguration
         var framesSent = 0
+        var encoder: EncoderTotals
         var bitRate = RateWindow()
         /// The path's bits of first packets and of all repeats, with all headers.
         var (pathRate, repairRate) = (RateWindow(), RateWindow())
@@ -90,9 +96,15 @@ extension UpSession {
         /// Whether the frames up to the next keyframe depend on some that were not sent, and when that was requested.
         var (needsKeyframe, asked) = (false, MonotonicTime.zero)
 
-        init(_ layer: VideoLayer, _ sender: SenderID, clockRate: UInt32, first: SequenceNumber, isOn: Bool) {
+        /// - Parameter before: the counters of an encoder that has been running before.
+        init(
+            _ layer: VideoLayer, _ sender: SenderID, _ configuration: SenderConfiguration, first: SequenceNumber,
+            isOn: Bool, after before: MediaStatistics.VideoEncoder?
+        ) {
             (self.layer, self.sender, self.isOn) = (layer, sender, isOn)
-            captureTimes = CaptureTimeSchedule(clockRate: clockRate)
+            self.configuration = configuration
+            encoder = EncoderTotals(after: before)
+            captureTimes = CaptureTimeSchedule(clockRate: configuration.clockRate)
             nextSequenceNumber = first
         }
 

@@ -19,9 +19,9 @@ final class DownSession {
     private let server: ServerAddress
     private let sessionID: UInt64
     var id: UInt64 { sessionID }
-    private let peer: Peer
+    let peer: Peer
     /// In the order of the offers.
-    private var slots: [ReceiverSlot] = []
+    private(set) var slots: [ReceiverSlot] = []
     private var slotOfReceiver: [ReceiverID: ReceiverSlot] = [:]
     private var remote: TransportDescription?
     private var restartPace = RestartPace()
@@ -215,6 +215,7 @@ final class DownSession {
     /// Called about twice a second.
     func sample(now: MonotonicTime) {
         for slot in slots {
+            slot.sample(now: now)
             guard let assignment = slot.assignment, let statistics = peer.statistics(of: slot.id) else { continue }
             assignment.sample(bytes: statistics.bytes, now: now)
         }

@@ -13,6 +13,8 @@ package protocol IncomingSink: AnyObject {
     func clockChanged(_ clock: StreamClock)
     /// Called about twice a second, to measure rates.
     func sample(now: MonotonicTime)
+    /// Frames of video that were decoded so far.
+    var framesDecoded: Int { get }
     /// Adds the counters downstream of the sink.
     func fill(_ statistics: inout RoomStatistics.Received)
     /// The stream ended, or continues in another receiver with a new `begin`.
@@ -22,6 +24,7 @@ package protocol IncomingSink: AnyObject {
 extension IncomingSink {
     package func clockChanged(_ clock: StreamClock) {}
     package func sample(now: MonotonicTime) {}
+    package var framesDecoded: Int { 0 }
     package func fill(_ statistics: inout RoomStatistics.Received) {}
 }
 

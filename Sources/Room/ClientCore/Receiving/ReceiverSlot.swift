@@ -9,6 +9,12 @@ final class ReceiverSlot {
     let id: ReceiverID
     let codecs: [NegotiatedCodec]
     private(set) var assignment: Assignment?
+    /// Of the streams that it has carried before.
+    private(set) var past = MediaTotals()
+    /// Of decoded frames.
+    private(set) var frameRate = RateWindow(over: .seconds(1))
+    /// Of the newest stream.
+    private(set) var codec: NegotiatedCodec?
     /// The first packet of the assigned stream. Nil if the receiver had none before, or if the server does not tell it.
     private var first: StreamPosition?
     private var newestEpoch = 0
@@ -72,6 +78,7 @@ final class ReceiverSlot {
     ///   - first: the same as a position, nil before the receiver's first packet.
     func begin(_ assignment: Assignment, at number: SequenceNumber?, position first: Int?) -> Bool {
         self.assignment = assignment
+        codec = codecs.first { $0.payloadType == assignment.stream.payloadType }
         self.first = first.map { StreamPosition(epoch: newestEpoch, number: $0) }
         start = receiver.media == .video ? number.map { StreamStart(at: $0) } : nil
         assignment.begin()
@@ -85,7 +92,14 @@ final class ReceiverSlot {
         return isWhole
     }
 
+    /// Called about twice a second.
+    func sample(now: MonotonicTime) {
+        guard receiver.media == .video else { return }
+        frameRate.sample(past.framesDecoded + (assignment?.sink.framesDecoded ?? 0), now: now)
+    }
+
     func release() {
+        if let assignment { past.add(assignment.statistics) }
         start = nil
         timer.disarm()
         assignment?.sink.end()

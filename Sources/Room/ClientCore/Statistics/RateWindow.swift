@@ -1,19 +1,22 @@
 package import RTP
 
-/// The rate of a growing counter over about two seconds, from two samples a second.
+/// The rate of a growing counter over about two seconds unless another time is given, from two samples a second.
 package struct RateWindow {
-    private static let length = TimeInterval.seconds(2)
     private static let capacity = 8
+    private let length: TimeInterval
     private var samples: [(time: MonotonicTime, count: Int)] = []
 
-    package init() {}
+    package init(over length: TimeInterval = .seconds(2)) { self.length = length }
 
     package mutating func sample(_ count: Int, now: MonotonicTime) {
         samples.append((now, count))
-        if samples.count > Self.capacity || samples.count > 2 && now - samples[1].time >= Self.length {
+        if samples.count > Self.capacity || samples.count > 2 && now - samples[1].time >= length {
             samples.removeFirst()
         }
     }
+
+    /// Nil before two samples.
+    package var measured: Double? { samples.count > 1 ? rate : nil }
 
     /// Per second. 0 before two samples.
     package var rate: Double {

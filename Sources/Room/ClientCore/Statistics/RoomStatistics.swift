@@ -85,6 +85,10 @@ public struct RoomStatistics: Sendable {
         /// For audio: seconds decoded, and seconds of them above -60 dBFS.
         public var audioSecondsRendered = 0.0
         public var audioSecondsAboveSilence = 0.0
+        /// For audio: the amplitude (root mean square) of the last chunk, 0...1, and the sum of each chunk's seconds times its
+        /// square. Nil while nothing is decoded.
+        package var audioLevel: Double?
+        package var audioEnergy = 0.0
         /// For audio: whether it is played on a device.
         public var isAudible = false
         /// Why a video arrives worse than it could be, as the server says. Nil if it does not, and with an earlier server.
@@ -216,6 +220,11 @@ public struct RoomStatistics: Sendable {
     public var lostSeconds: Double?
     /// For how long media has not reached the server, or none has arrived from it, in seconds. Nil while it flows.
     public var interruptedSeconds: Double?
+    /// When they were taken, in seconds since 1970.
+    package var time = 0.0
+    /// The up session, once there is one, and the down session.
+    package var up: SessionStatistics?
+    package var down: SessionStatistics?
     /// Messages of a server of a later version, which this client does not know.
     public var messagesIgnored = 0
     /// How media travels: that of the up session if there is one, otherwise that of the down session. Nil before it does.

@@ -128,6 +128,8 @@ final class DecodingSink: IncomingSink {
         if loudspeaker.isAway, pipeline.isAudible { loudspeaker.play(stream.id) }
     }
 
+    var framesDecoded: Int { pipeline.framesDecoded }
+
     func fill(_ statistics: inout RoomStatistics.Received) {
         monitor.fill(&statistics, connectStarted: connectStarted)
         pipeline.fill(&statistics)

@@ -151,12 +151,19 @@ final class ReceivingPipeline {
         if case .running(let decoding) = phase { decoding.hold(seconds: seconds) }
     }
 
+    /// Of all pipelines of the stream.
+    var framesDecoded: Int {
+        guard case .running(let decoding) = phase else { return past.framesDecoded }
+        return past.framesDecoded + (decoding.statistics.rtpInputs[ReceivingGraph.input]?.framesDecoded ?? 0)
+    }
+
     func fill(_ statistics: inout RoomStatistics.Received) {
         statistics.framesReceived += past.framesReceived
         statistics.framesDecoded += past.framesDecoded
         statistics.packetsLate += past.packetsLate
         statistics.audioSecondsRendered += past.audioSecondsRendered
         statistics.audioSecondsAboveSilence += past.audioSecondsAboveSilence
+        statistics.audioEnergy += past.audioEnergy
         if case .running(let decoding) = phase { statistics.add(decoding.statistics) }
     }
 }
@@ -173,6 +180,8 @@ extension RoomStatistics.Received {
             audioSecondsRendered += sound.secondsRendered
             audioSecondsAboveSilence += sound.secondsAboveSilence
             isAudible = sound.isAudible
+            audioEnergy += sound.energy
+            audioLevel = sound.secondsRendered > 0 ? amplitude(ofDecibels: sound.level) : nil
         }
     }
 }

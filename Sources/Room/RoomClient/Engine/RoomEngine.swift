@@ -27,12 +27,13 @@ package actor RoomEngine {
         let loop = RoomLoop.shared
         let sinks = SinkMaker(loop: loop, report: onEvent)
         let opener = Opener()
+        var choices = ConnectionOptions(
+            receivers: options.receivers, connectDeadline: options.connectDeadline,
+            servers: (try? options.servers.get()) ?? ICEServers(), impairment: options.impairment,
+            returnTimeout: options.returnTimeout)
+        choices.statisticsInterval = .seconds(Int64(min(max(0, options.statisticsSeconds), 1_000_000)))
         let connection = RoomConnection(
-            loop: loop,
-            options: ConnectionOptions(
-                receivers: options.receivers, connectDeadline: options.connectDeadline,
-                servers: (try? options.servers.get()) ?? ICEServers(), impairment: options.impairment,
-                returnTimeout: options.returnTimeout),
+            loop: loop, options: choices,
             environment: RoomEnvironment(
                 seed: .random(in: UInt64.min...UInt64.max),
                 makePeer: { request throws(TransportError) in try RoomLoop.makePeer(request) },

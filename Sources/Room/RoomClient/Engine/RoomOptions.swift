@@ -16,6 +16,8 @@ package struct RoomOptions: Sendable {
     package var servers: Result<ICEServers, RoomError>
     /// For how long the connection tries to return after the server is lost. Zero ends it at once.
     package var returnTimeout = ConnectionOptions.standardReturnTimeout
+    /// How often `RoomEvent.statistics` comes, in seconds. Zero for never.
+    package var statisticsSeconds = 0
     /// Loss at the sockets of the up and the down session, for tests of bad networks.
     package var impairment: LinkImpairment?
 

@@ -162,7 +162,7 @@ final class SubscribeNode: NodeType, RunningNode {
             let why = error ?? RoomError(.roomReleased, "The room connection ended.")
             return reporter.fail(MediaError(why, node: name), name)
         case .connecting, .reconnecting, .reconnected, .mediaInterrupted, .mediaRestored, .republished, .streamChanged,
-            .qualityChanged, .userMessage, .audioHeard, .audioUnheard, .loudspeaker, .problem:
+            .qualityChanged, .userMessage, .audioHeard, .audioUnheard, .loudspeaker, .statistics, .problem:
             return
         }
         choose()

@@ -82,7 +82,7 @@ final class OutgoingStream: Sendable {
         var failure: RoomError?
         var hasEnded = false
         var streamState = StreamState.live
-        var timeline = Timeline()
+        var timeline = StreamTimeline()
 
         /// The place of the input that feeds the stream: the newest one that is shown.
         var place: Int? { inputs.lastIndex(where: \.isShown) ?? inputs.indices.first }
@@ -260,6 +260,10 @@ final class OutgoingStream: Sendable {
 
     func encoderStatistics(of layer: VideoLayer) -> MediaStatistics.VideoEncoder? {
         state.withLock { $0.source(of: layer)?.feed.encoder }?()
+    }
+
+    var audioEncoderStatistics: MediaStatistics.AudioEncoder? {
+        state.withLock { $0.current?.feed.audioEncoder }?()
     }
 
     // MARK: - Layers
@@ -441,6 +445,7 @@ private final class StreamTrack: OutgoingTrack {
     var codec: Codec { stream.codec }
     var encoderStatistics: MediaStatistics.VideoEncoder? { stream.encoderStatistics }
     var videoFormat: MediaFormat? { stream.videoFormat }
+    var audioEncoderStatistics: MediaStatistics.AudioEncoder? { stream.audioEncoderStatistics }
     var streamState: StreamState { stream.streamState }
 
     func connect(_ receiver: TrackReceiver?) { stream.connect(ObjectIdentifier(self), receiver) }
@@ -468,112 +473,4 @@ private final class StreamTrack: OutgoingTrack {
     func layersChanged(_ quality: VideoQuality) { stream.layersChanged(quality) }
 
     func layersRefused() { stream.layersRefused() }
-}
-
-/// The RTP timestamps of a stream. Those of each input start at a random number; here they continue the former ones, by the
-/// time between the two captures.
-///
-/// Those of a video that comes in layers count from one frame on, so that all layers of a frame have the same.
-private struct Timeline {
-    private var last: (captured: MediaTime, timestamp: UInt32)?
-    /// The newest timestamp of each layer.
-    private var newest: [VideoLayer: UInt32] = [:]
-    /// Whether several layers have the timestamps in common.
-    var isCommon = false
-    /// Added to the timestamps of the input. Nil before its first frame.
-    private var shift: UInt32?
-
-    /// Another input follows.
-    mutating func pause() { shift = nil }
-
-    mutating func `continue`(with batch: inout RTPBatch, clockRate: UInt32) {
-        if isCommon {
-            var origin = last ?? (batch.captureTime, batch.rtpTimestamp)
-            var timestamp = origin.timestamp &+ Self.ticks(from: origin.captured, to: batch.captureTime, clockRate)
-            if let newest = newest[batch.layer], Int32(bitPattern: timestamp &- newest) <= 0 {
-                // Timestamps that stand still would join two frames to one. All layers go on from here.
-                let delay = newest &- timestamp &+ clockRate / 1000
-                origin.timestamp &+= delay
-                timestamp &+= delay
-            }
-            last = origin
-            newest[batch.layer] = timestamp
-            return batch.moveTimestamps(by: timestamp &- batch.rtpTimestamp)
-        }
-        let shift = shift ?? distance(to: batch, clockRate: clockRate)
-        self.shift = shift
-        batch.moveTimestamps(by: shift)
-        last = (batch.captureTime, batch.rtpTimestamp)
-    }
-
-    /// In integers: the same for all layers of a frame, and exact after days.
-    private static func ticks(from start: MediaTime, to end: MediaTime, _ clockRate: UInt32) -> UInt32 {
-        let elapsed = Int64(bitPattern: end.nanoseconds &- start.nanoseconds)
-        let (seconds, rest) = elapsed.quotientAndRemainder(dividingBy: 1_000_000_000)
-        let rate = Int64(clockRate)
-        return UInt32(truncatingIfNeeded: seconds &* rate &+ (rest * rate + 500_000_000) / 1_000_000_000)
-    }
-
-    private func distance(to batch: RTPBatch, clockRate: UInt32) -> UInt32 {
-        guard let last else { return 0 }
-        // Timestamps that stand still would join two frames to one.
-        let seconds = max(0.001, batch.captureTime.seconds(since: last.captured))
-        let elapsed = UInt32(truncatingIfNeeded: Int64((seconds * Double(clockRate)).rounded()))
-        return last.timestamp &+ elapsed &- batch.rtpTimestamp
-    }
-}
-
-extension RTPBatch {
-    fileprivate mutating func moveTimestamps(by shift: UInt32) {
-        guard shift != 0 else { return }
-        rtpTimestamp &+= shift
-        for index in 0..<count {
-            // RFC 3550, section 5.1.
-            let field = range(index).lowerBound + 4
-            for byte in 0..<4 { bytes[field + byte] = UInt8(truncatingIfNeeded: rtpTimestamp >> (24 - 8 * byte)) }
-        }
-    }
-}
-
-/// The streams of a node's inputs, and those that wait for their next input.
-final class OutgoingStreams: Sendable {
-    private let lasting = Mutex<[OutgoingStream]>([])
-
-    /// The streams that last beyond their inputs.
-    var all: [OutgoingStream] { lasting.withLock { $0 } }
-
-    /// A stream for another input: one that lasts, or a new one. One with an input passes to the new input when that is shown.
-    func stream(for codec: Codec) -> OutgoingStream {
-        let streams = all.filter { $0.codec == codec }
-        return streams.first { !$0.isFed } ?? streams.first ?? OutgoingStream(codec)
-    }
-
-    /// The stream of a medium: the one with an input, if an edit is replacing another one.
-    func stream(of media: StreamMedia) -> OutgoingStream? {
-        let streams = all.filter { $0.codec.media == media }
-        return streams.first(where: \.isFed) ?? streams.first
-    }
-
-    func lasts(_ stream: OutgoingStream) -> Bool { all.contains { $0 === stream } }
-
-    /// Keeps streams beyond their inputs.
-    func keep(_ streams: [OutgoingStream]) {
-        lasting.withLock { lasting in
-            for stream in streams where !lasting.contains(where: { $0 === stream }) { lasting.append(stream) }
-        }
-    }
-
-    /// Keeps those of the streams no longer that have no input, and returns them.
-    func drop(unfedOf streams: [OutgoingStream]) -> [OutgoingStream] {
-        lasting.withLock { lasting in
-            let dropped = streams.filter { !$0.isFed }
-            lasting.removeAll { stream in dropped.contains { $0 === stream } }
-            return dropped
-        }
-    }
-
-    /// Ends the streams that have neither an input nor a room.
-    func dropUnused() {
-        lasting.withLock { lasting in lasting.removeAll { !$0.isFed && !$0.isPublished } }
-    }
 }

@@ -129,6 +129,7 @@ public final class ConnectLive: Sendable {
             receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment,
             returnTimeoutSeconds: config.reconnectSeconds)
         options.servers = config.servers
+        options.statisticsSeconds = Int(clamping: config.qualityStatInterval)
         return RoomSession(delegate: delegate) { [options] onEvent in RoomEngine(options: options, onEvent: onEvent) }
     }
 

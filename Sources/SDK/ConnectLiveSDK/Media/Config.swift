@@ -28,6 +28,9 @@ public struct Config: Sendable {
     /// After that, and after a restart of the server, the room joins again by itself. See `RoomDelegate.onReconnected`.
     public var reconnectSeconds = 120
 
+    /// How often `RoomDelegate.onStat` comes, in seconds. 5 by default; 0 for never.
+    public var qualityStatInterval: UInt = 5
+
     public init() {}
 
     var receivers: ReceiverPool {

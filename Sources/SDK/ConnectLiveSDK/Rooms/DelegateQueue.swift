@@ -105,6 +105,7 @@ struct DelegateBacklog {
         case quality(Int)
         case slot(Int)
         case loudspeaker
+        case statistics
 
         fileprivate var cancelsItself: Bool { if case .slot = self { true } else { false } }
     }

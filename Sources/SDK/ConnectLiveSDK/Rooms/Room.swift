@@ -79,4 +79,20 @@ public protocol Room: AnyObject, Sendable {
     func getVideoOccupants() -> [String]
     /// The ids of the participants that are heard: those in one of the four audio slots.
     func getAudioOccupants() -> [String]
+
+    /// The statistics of the session that sends, as W3C webrtc-stats names them: `media-source`, `outbound-rtp`,
+    /// `remote-inbound-rtp`, `codec`, `transport`, `candidate-pair` and its candidates. Empty before something is published.
+    /// After the end of the room, the last ones. Takes milliseconds; call it every few seconds, or when needed.
+    func getLocalStats() async -> StatisticsReport
+    /// - Parameter completion: receives them, on the callback queue, also after the end of the room
+    func getLocalStats(completion: @escaping (StatisticsReport) -> Void)
+    /// Likewise of the session that receives: `inbound-rtp` of each receiver that has got packets, `remote-outbound-rtp`, and so
+    /// on. Empty before the room is connected.
+    func getRemoteStats() async -> StatisticsReport
+    /// - Parameter completion: receives them, on the callback queue, also after the end of the room
+    func getRemoteStats(completion: @escaping (StatisticsReport) -> Void)
+    /// The figures of the session that sends, in a form to encode. Nil before something is published.
+    func getLocalQualityStatsReport() async -> QualitySession?
+    /// Those of the session that receives. Nil before the room is connected.
+    func getRemoteQualityStatsReport() async -> QualitySession?
 }

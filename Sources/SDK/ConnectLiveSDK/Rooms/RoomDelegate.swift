@@ -62,6 +62,8 @@ public protocol RoomDelegate: AnyObject {
     /// Another participant has sent a message with `Room.sendUserMessage`. The messages of one participant come in its order,
     /// each once.
     func onUserMessage(senderId: String, message: String, type: String)
+    /// The quality of the room, each `Config.qualityStatInterval` seconds while it is connected.
+    func onStat(stat: QualityStat)
     /// The form without a type, for applications that do not implement the other one.
     func onUserMessage(senderId: String, message: String)
     /// The audio has one of the four slots, so it is heard.

@@ -38,6 +38,7 @@ extension RoomSession {
         case .mediaRestored(let seconds): tell { $0?.onMediaRestored(seconds: seconds) }
         case .republished(let participant, let streams): republished(streams, by: participant)
         case .reconnected(let back): reconnected(back)
+        case .statistics(let statistics): tell(statistics)
         case .problem(let error): problem(error)
         // Only a failure is an error. The end of a room and the removal of a participant are not.
         case .ended(let reason, let error): end(.init(reason), reason == .disconnected ? error : nil)

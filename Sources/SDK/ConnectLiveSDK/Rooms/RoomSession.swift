@@ -1,4 +1,4 @@
-package import RoomClient
+internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
@@ -19,6 +19,7 @@ final class RoomSession: Room {
     let state = Mutex(State())
     let remotes = RemoteParticipants()
     let delegate: DelegateQueue
+    let quality = QualityMonitor()
     private let token: RoomEngine.TokenSource
     let authentication: Authentication
     /// Set once, at the end of `init`.
@@ -164,13 +165,5 @@ extension DisconnectReason {
         case .destroyed: self = .destroyed
         case .kicked: self = .kicked
         }
-    }
-}
-
-extension Room {
-    /// The connection's statistics.
-    package func statistics() async -> RoomStatistics {
-        guard let session = self as? RoomSession else { return RoomStatistics() }
-        return await session.link.statistics
     }
 }

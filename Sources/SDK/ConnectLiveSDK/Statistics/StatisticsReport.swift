@@ -1,0 +1,63 @@
+internal import RoomClient
+
+/// The statistics of the session that sends or of the one that receives, at one moment.
+public struct StatisticsReport: Sendable {
+    /// The objects by their ids. Each id that a value names is one of them.
+    public let statistics: [String: Statistics]
+    /// When the report was made, in seconds since 1970, UTC.
+    public let timeStamp: CFTimeInterval
+
+    public init(statistics: [String: Statistics], timeStamp: CFTimeInterval) {
+        self.statistics = statistics
+        self.timeStamp = timeStamp
+    }
+}
+
+/// One object of a report. Types, names and units are those of W3C webrtc-stats, for example `outbound-rtp` with
+/// `bytesSent` in bytes and `jitter` in seconds.
+///
+/// A value that this SDK does not measure is left out. Counters only grow while an object has the same id, except
+/// `packetsLost`, which falls when a packet comes late (RFC 3550, section 6.4.1). Objects of streams also have `streamId`
+/// and `participantId`.
+public struct Statistics: Sendable {
+    /// The same for the same object in later reports.
+    public let id: String
+    /// `transport`, `candidate-pair`, `local-candidate`, `remote-candidate`, `codec`, `media-source`, `outbound-rtp`,
+    /// `remote-inbound-rtp`, `inbound-rtp` or `remote-outbound-rtp`.
+    public let type: String
+    /// When the values were true, in seconds since 1970, UTC: for the `remote-` types, when the server's newest report
+    /// arrived.
+    public let timeStamp: CFTimeInterval
+    private let stored: [String: any Sendable]
+
+    /// Each an `Int`, `Double`, `String` or `Bool`.
+    public var values: [String: Any] { stored }
+
+    public init(id: String, type: String, timeStamp: CFTimeInterval, values: [String: any Sendable]) {
+        (self.id, self.type, self.timeStamp, stored) = (id, type, timeStamp, values)
+    }
+}
+
+extension StatisticsReport {
+    /// Empty for a session that does not exist.
+    init(_ session: SessionStatistics?, at time: Double) {
+        let objects = (session?.report ?? []).map { Statistics($0) }
+        self.init(
+            statistics: Dictionary(objects.map { ($0.id, $0) }) { first, _ in first }, timeStamp: session?.time ?? time)
+    }
+}
+
+extension Statistics {
+    fileprivate init(_ entry: StatisticsEntry) {
+        self.init(
+            id: entry.id, type: entry.type, timeStamp: entry.time,
+            values: entry.values.mapValues { value -> any Sendable in
+                switch value {
+                case .integer(let value): value
+                case .number(let value): value
+                case .text(let value): value
+                case .flag(let value): value
+                }
+            })
+    }
+}
