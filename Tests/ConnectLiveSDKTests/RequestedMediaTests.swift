@@ -1,4 +1,5 @@
 import Cameras
+import MediaNodes
 import RoomClient
 import TestFixtures
 import TestSupport
@@ -113,6 +114,23 @@ extension SDKTests {
             let (view, mine) = (FrameView(), Watcher())
             mine.watch(in: view) { media.video.attach($0) }
             try await requireEventually("the view") { mine.sights.count >= 5 }
+            await media.stop()
+        }
+
+        @Test func `video whose machine has no microphone is published alone, with an error that says so`() async throws
+        {
+            let media = try media { $0.microphone = .automatic }
+            try await media.start()
+            let scripted = ScriptedRoom()
+            scripted.join()
+            try scripted.room.publish(media)
+            try await requireEventually("published") { scripted.isPublished(media) }
+            // On a machine with a microphone, there is nothing to say.
+            let isMissing = Devices.firstMicrophone() == nil
+            try await requireEventually("the error") { scripted.errors == (isMissing ? [1201] : []) }
+            if isMissing, case .error(_, let message, _) = scripted.listener.events.last {
+                #expect(message.contains("There is no microphone"))
+            }
             await media.stop()
         }
 

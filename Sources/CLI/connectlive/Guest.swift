@@ -121,8 +121,15 @@ final class Guest: RoomDelegate, Sendable {
         release()
     }
 
+    /// The codes of problems after which publishing goes on: the server is asked for a token again, ICE is restarted again, and the
+    /// others are about received streams.
+    private static let passing: Set = [1101, 1432, 1434, 1435, 1447, 1448, 1452]
+
     func onError(code: Int, message: String, isCritical: Bool) {
+        // The command has said that at its start.
+        if message.hasSuffix("[microphone.absent]"), !isCritical { return }
         let failure = Failure(code: code, message)
+        let endsOnProblem = endsOnProblem && !Self.passing.contains(code)
         guard isCritical || endsOnProblem else { return Console.error("\(failure)") }
         state.withLock { state in
             state.failure = state.failure ?? failure

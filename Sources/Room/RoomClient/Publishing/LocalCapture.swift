@@ -187,6 +187,13 @@ package final class LocalCapture: Sendable {
     /// Whether a room has the video.
     package var isVideoPublished: Bool { keptCodec != nil }
 
+    /// Why audio that was requested is left out of the running media: there is no microphone.
+    package var missingMicrophone: RoomError? {
+        state.withLock { $0.running }?.contents.notice.map {
+            RoomError(MediaError(code: MediaError.Code.microphoneAbsent, message: $0))
+        }
+    }
+
     /// Whether the video gets the bits of high definition, as requested or by its size.
     package var isHighDefinition: Bool {
         let contents = state.withLock { $0.running }?.contents

@@ -35,7 +35,8 @@ public protocol Room: AnyObject, Sendable {
     /// connection. (A call on another queue than the callback queue does not stop an event that is being delivered.)
     func disconnect()
 
-    /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure.
+    /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure. If the machine has
+    /// no microphone, the video is published alone, and an `onError` with 1201 follows.
     /// Throws 1311 for nil, 1901 for an object of the application's own type, 1302 if the room has ended, 1441 if this room has the
     /// media already.
     func publish(_ media: (any LocalMedia)?) throws

@@ -109,6 +109,7 @@ extension RoomSession {
                 as: self, failed: { [weak self] error in self?.problem(error) },
                 device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
             tellAttributes(of: media)
+            if let missing = media.capture.missingMicrophone { problem(missing) }
             if hasOverflowed { overflowed() }
         case nil: break
         }
