@@ -60,7 +60,7 @@ extension IsolatedModel: @MainActor RoomDelegate {
     @Test func `statistics of a room that never connected are empty, in all forms`() async throws {
         let readme = Readme()
         let room = ConnectLive.createRoom(config: nil, delegate: FiveMethodDelegate())
-        let counts = await readme.s32Statistics(room)
+        let counts = await readme.s30Statistics(room)
         #expect(counts == [0, 0, 0, 0, 0])
         try await wait { readme.lines.count == 6 }
         #expect(Set(readme.lines) == ["0 objects"])
