@@ -95,6 +95,31 @@ import TestSupport
         }
     }
 
+    @Test func `the counters of a receiver go on over the streams that it carries`() async throws {
+        try await withSession(Downlink.init) { loop, call in
+            await onLoop(loop) {
+                #expect(call.value.statistics == nil)
+                call.value.assign(from: 1)
+                call.value.send(1...3)
+            }
+            let (former, next) = await onLoop(loop) { (call.value.sink, Downlink.Sink()) }
+            #expect(await eventually { former.numbers.count == 3 })
+            await onLoop(loop) {
+                let received = call.value.statistics
+                #expect(received?.stream == 5 && received?.totals.framesDecoded == 3)
+                call.value.assign(from: 4, stream: 6, to: next)
+                call.value.send(4...5)
+            }
+            #expect(await eventually { next.numbers.count == 2 })
+            await onLoop(loop) {
+                let received = call.value.statistics
+                #expect(received?.stream == 6 && received?.participant == "p-1" && received?.mid == "0")
+                #expect(received?.totals.framesDecoded == 5 && received?.packetsReceived == 5)
+                #expect(received?.codec?.codec == .vp8 && received?.lastPacketTime != nil)
+            }
+        }
+    }
+
     @Test func `a report that overtakes the assignment of its stream reaches it`() async throws {
         try await withSession(Downlink.init) { loop, call in
             await onLoop(loop) {
@@ -330,6 +355,8 @@ private final class Downlink: EndedOnLoop {
             let number = Int(packet[packet.count - 2]) << 8 | Int(packet[packet.count - 1])
             taken.withLock { $0.append(number) }
         }
+        /// Each packet is a frame.
+        func fill(_ statistics: inout RoomStatistics.Received) { statistics.framesDecoded = numbers.count }
         func end() {}
     }
 
@@ -403,6 +430,11 @@ private final class Downlink: EndedOnLoop {
     func assign(from first: UInt16, stream id: Int = 5, to sink: Sink? = nil) {
         let stream = AssignedStream(id: id, participant: "p-1", codec: .vp8) { [own = self.sink] _ in sink ?? own }
         #expect(session.assign(stream, to: "0", from: SequenceNumber(first)))
+    }
+
+    /// The receiver. Nil before its first packet.
+    var statistics: SessionStatistics.Received? {
+        session.statistics(index: 0, time: 0) { NTPTime(unixNanoseconds: $0.nanoseconds) }.received.first
     }
 
     func close() {

@@ -232,10 +232,10 @@ extension MediaNodesTests {
             let sound = try #require(receiver.statistics.audioRenderers["end"])
             #expect(sound.secondsAboveSilence > 0.98 * sound.secondsRendered)
             let encoded = try #require(publisher.statistics.audioEncoders["opus-encoder"])
-            #expect(encoded.seconds >= sound.secondsRendered && encoded.level > -60)
-            // As loud as it was, over the whole of it.
+            #expect(abs(encoded.seconds - sound.secondsRendered) < 0.2 && encoded.level > -60)
+            // About as loud as it was, over the whole of it.
             let ratio = (sound.energy / sound.secondsRendered) / (encoded.energy / encoded.seconds)
-            #expect((0.9...1.1).contains(ratio), "\(ratio)")
+            #expect((0.7...1.3).contains(ratio), "\(ratio)")
             #expect(receiver.statistics.rtpInputs["in"]?.packetsLost == 4)
         }
 

@@ -157,6 +157,18 @@ public struct ArrivedPackets: Sendable, Equatable {
     public var retransmittedBytes = 0
     /// When the last one arrived. Nil before the first.
     public var last: MonotonicTime?
+
+    /// Counts a packet of `length` bytes.
+    @inline(__always)
+    mutating func add(_ payload: Int, of length: Int, isRetransmission: Bool, now: MonotonicTime) {
+        packets += 1
+        payloadBytes += payload
+        headerBytes += length - payload
+        last = now
+        guard isRetransmission, payload > 0 else { return }
+        retransmittedPackets += 1
+        retransmittedBytes += payload
+    }
 }
 
 /// The counts of a peer's sender reports. They go on when the 32 bits of a report are full.

@@ -187,13 +187,7 @@ final class IncomingStream {
     ///
     /// - Parameter length: of the packet, without SRTP's tag.
     func countArrival(_ header: RTPHeader, length: Int, isRetransmission: Bool, now: MonotonicTime) {
-        counters.arrivals.packets += 1
-        counters.arrivals.payloadBytes += header.payloadLength
-        counters.arrivals.headerBytes += length - header.payloadLength
-        counters.arrivals.last = now
-        guard isRetransmission, header.payloadLength > 0 else { return }
-        counters.arrivals.retransmittedPackets += 1
-        counters.arrivals.retransmittedBytes += header.payloadLength
+        counters.arrivals.add(header.payloadLength, of: length, isRetransmission: isRetransmission, now: now)
     }
 
     private func count(_ header: RTPHeader) {

@@ -134,7 +134,8 @@ extension SessionStatistics {
             [
                 "payloadType": integer(Int(parameters.payloadType)), "transportId": text(transportID),
                 "mimeType": text("\(parameters.codec.media.rawValue)/\(parameters.codec.rawValue)"),
-                "clockRate": integer(Int(parameters.codec.clockRate)), "channels": integer(parameters.codec.media == .audio ? parameters.codec.format.channels : nil),
+                "clockRate": integer(Int(parameters.codec.clockRate)),
+                "channels": integer(parameters.codec.media == .audio ? parameters.codec.format.channels : nil),
                 "sdpFmtpLine": parameters.parameters.isEmpty ? nil : text(parameters.parameters),
             ])
     }

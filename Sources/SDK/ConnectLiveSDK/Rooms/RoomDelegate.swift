@@ -1,7 +1,7 @@
 /// Receives the events of a room, in order, on the queue of `ConnectLive.callbackQueue`. The room does not retain it.
 ///
-/// While the queue is busy, a later event about a stream's state or quality, or about the loudspeaker, takes the place of the
-/// waiting one. An audio slot that was gained and lost meanwhile is not reported. 4096 callbacks may wait; one more event ends the
+/// While the queue is busy, a later event about a stream's state or quality, or about the loudspeaker, and a later `onStat` take the
+/// place of the waiting one. An audio slot that was gained and lost meanwhile is not reported. 4096 callbacks may wait; one more event ends the
 /// room.
 public protocol RoomDelegate: AnyObject {
     /// The room is connected. `participantIds` has all participants, the local one first. Their streams are in

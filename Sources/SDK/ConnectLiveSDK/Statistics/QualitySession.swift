@@ -11,13 +11,17 @@ public enum SessionDirection: String, Sendable, Hashable, Codable {
 
 /// The media of a stream.
 public enum StreamMediaType: String, Sendable, Hashable, Codable {
-    case audio, video
+    /// Audio samples.
+    case audio
+    /// Video frames.
+    case video
 }
 
 /// How many qualities of a stream are sent.
 public enum StreamSubType: String, Sendable, Hashable, Codable {
     /// That of audio, and of a video unless another one is chosen.
     case none
+    /// One quality.
     case single
     /// Several, of which each viewer gets one (simulcast).
     case multiple
@@ -25,6 +29,7 @@ public enum StreamSubType: String, Sendable, Hashable, Codable {
 
 /// The figures of one session, for a log or a server of the application.
 public struct QualitySession: Sendable, Encodable {
+    /// Whether the session sends or receives.
     public let direction: SessionDirection
     /// How many sessions of this direction the room had before. Another one begins, and counts from zero, when the room joins
     /// again: `RoomDelegate.onReconnected(wasResumed: false, seconds:)`.
@@ -37,11 +42,13 @@ public struct QualitySession: Sendable, Encodable {
 /// The figures of one RTP stream. Counters only grow, except `packetsLost`. A figure of the other direction, of the other
 /// media, or one that is not measured is nil, and left out of the encoded form.
 public struct QualityMetric: Sendable, Encodable {
+    /// The media of the stream.
     public let type: StreamMediaType
     /// The stream id.
     public let streamId: Int
     /// Bytes of payload, repeats included, without headers.
     public internal(set) var bytesSent: Int?
+    /// RTP packets, with repeats and padding.
     public internal(set) var packetsSent: Int?
     /// The amplitude of the audio that is encoded (root mean square of the last chunk), 0...1. Nil for audio that nothing here
     /// encodes.
@@ -50,6 +57,7 @@ public struct QualityMetric: Sendable, Encodable {
     public internal(set) var srcFrames: Int?
     /// Likewise.
     public internal(set) var framesEncoded: Int?
+    /// Frames of video that were sent.
     public internal(set) var framesSent: Int?
     /// The raw value of the layer's `VideoProfileType`: empty for a video in one layer.
     public internal(set) var profile: String?
@@ -64,7 +72,9 @@ public struct QualityMetric: Sendable, Encodable {
     public internal(set) var totalSamplesReceived: Int?
     /// The amplitude of the audio (root mean square of the last chunk), 0...1. Nil while none is decoded.
     public internal(set) var audioLevel: Double?
+    /// Frames of video that were complete.
     public internal(set) var framesReceived: Int?
+    /// Frames of video that were decoded.
     public internal(set) var framesDecoded: Int?
 }
 

@@ -11,6 +11,7 @@ public struct QualityStat: Sendable {
 public struct LocalQualityStat: Sendable {
     /// As `QualitySession.index`.
     public let index: Int
+    /// One for each sent audio.
     public let audioMetrics: [LocalAudioMetrics]
     /// One for each layer of a video that is sent in several.
     public let videoMetrics: [LocalVideoMetrics]
@@ -26,7 +27,9 @@ public struct LocalQualityStat: Sendable {
 public struct RemoteQualityStat: Sendable {
     /// As `QualitySession.index`.
     public let index: Int
+    /// One for each receiver of audio that carries a stream.
     public let audioMetrics: [RemoteAudioMetrics]
+    /// One for each receiver of video that carries a stream.
     public let videoMetrics: [RemoteVideoMetrics]
     /// The rate that the link from the server carries, in bits per second. The server tells it only while it is less than the
     /// subscribed videos need. Nil otherwise.
@@ -43,15 +46,19 @@ public struct RemoteQualityStat: Sendable {
 public struct LocalVideoMetrics: Sendable {
     /// This participant.
     public let participantId: String
+    /// The stream id, unique in the room.
     public let streamId: Int
     /// As `QualityMetric.profile`.
     public let profile: String
     /// Bytes of payload, repeats included, without headers.
     public let bytesSent: Int
+    /// RTP packets, with repeats and padding.
     public let packetsSent: Int
+    /// Those of the interval.
     public let packetsSentPerInterval: Int
     /// Nil for video that nothing here encodes, as for `srcFrames`.
     public let framesEncoded: Int?
+    /// Frames that were sent.
     public let framesSent: Int
     /// Keyframe requests (PLI) that arrived.
     public let pliCount: Int
@@ -59,6 +66,7 @@ public struct LocalVideoMetrics: Sendable {
     public let srcFrames: Int?
     /// In pixels. Nil before the first frame.
     public let frameWidth: Int?
+    /// Likewise.
     public let frameHeight: Int?
     /// Encoded frames in the last second. Nil in the first second, and for video that nothing here encodes.
     public let framesPerSecond: Double?
@@ -68,19 +76,25 @@ public struct LocalVideoMetrics: Sendable {
 public struct RemoteVideoMetrics: Sendable {
     /// The publisher.
     public let participantId: String
+    /// The stream id, unique in the room.
     public let streamId: Int
+    /// As `QualityMetric.receiverId`.
     public let receiverId: Int?
     /// Bytes of payload, repeats included, without headers.
     public let bytesReceived: Int
+    /// Frames that were complete.
     public let framesReceived: Int
+    /// Frames that were decoded.
     public let framesDecoded: Int
     /// Keyframe requests (PLI) that were sent.
     public let pliCount: Int
     /// Packets that were lost on the way from the server, before repair. Falls when packets come late.
     public let packetsLost: Int
+    /// Those of the interval. Negative if more came late than were lost.
     public let packetsLostPerInterval: Int
     /// In pixels. Nil before the first frame.
     public let frameWidth: Int?
+    /// Likewise.
     public let frameHeight: Int?
     /// Decoded frames in the last second. Nil in the first second.
     public let framesPerSecond: Double?
@@ -90,10 +104,13 @@ public struct RemoteVideoMetrics: Sendable {
 public struct LocalAudioMetrics: Sendable {
     /// This participant.
     public let participantId: String
+    /// The stream id, unique in the room.
     public let streamId: Int
     /// Bytes of payload, without headers.
     public let bytesSent: Int
+    /// RTP packets, with repeats and padding.
     public let packetsSent: Int
+    /// Those of the interval.
     public let packetsSentPerInterval: Int
     /// The amplitude of the audio that is encoded (root mean square of the last chunk), 0...1. Nil for audio that nothing here
     /// encodes.
@@ -104,7 +121,9 @@ public struct LocalAudioMetrics: Sendable {
 public struct RemoteAudioMetrics: Sendable {
     /// The publisher.
     public let participantId: String
+    /// The stream id, unique in the room.
     public let streamId: Int
+    /// As `QualityMetric.receiverId`.
     public let receiverId: Int?
     /// Bytes of payload, without headers.
     public let bytesReceived: Int
@@ -112,6 +131,7 @@ public struct RemoteAudioMetrics: Sendable {
     public let totalSamplesReceived: Int?
     /// Packets that were lost on the way from the server, before repair. Falls when packets come late.
     public let packetsLost: Int
+    /// Those of the interval. Negative if more came late than were lost.
     public let packetsLostPerInterval: Int
     /// The amplitude of the audio (root mean square of the last chunk), 0...1. Nil while none is decoded.
     public let audioLevel: Double?
