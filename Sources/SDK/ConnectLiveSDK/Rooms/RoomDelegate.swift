@@ -27,7 +27,7 @@ public protocol RoomDelegate: AnyObject {
     /// If `wasResumed`, everything goes on: nobody saw this participant leave. Otherwise the room joined again, and published the
     /// same media. `localParticipant` has another id. Events before this one report the participants and streams that are new or
     /// gone: all, if the server restarted. Subscriptions to the other streams go on. Calls that were waiting
-    /// have failed with 1312.
+    /// have failed, with `[1312]` as the cause in their messages.
     func onReconnected(wasResumed: Bool, seconds: Double)
     /// Media has not reached the server for this time, or if not `isOutgoing`, nothing has arrived from it. The room looks for
     /// another way, and `onMediaRestored` reports success. The connection for calls and events, which `onReconnecting` is about,
