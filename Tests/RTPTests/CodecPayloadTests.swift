@@ -47,14 +47,14 @@ private func rtp(_ payload: [UInt8]) -> PacketBuffer {
 
     @Test("Frames get successive picture ids, and those of the lowest layer successive TL0PICIDX")
     func numbering() throws {
-        var (numbers, seen) = (VP8PictureNumbers(), [(id: UInt16, base: UInt8)]())
+        var (numbers, seen) = (PictureNumbers(), [(id: UInt16, base: UInt8)]())
         // Of three payloaders, two packets a frame; layers 0, 1, 0.
         for (id, layer) in [(0x7ffe, 0x00), (0x0003, 0x40), (0x5000, 0x00)] as [(UInt16, UInt8)] {
             numbers.beginFrame()
             for _ in 0..<2 {
                 var packet = rtp([0x90, 0xe0, 0x80 | UInt8(id >> 8), UInt8(id & 0xff), 0x99, layer, 0x00])
                 let header = try value(RTPHeader(parsing: packet))
-                numbers.number(&packet, header: header)
+                numbers.number(&packet, header: header, as: .vp8)
                 let read = try value(VP8PayloadDescriptor(parsing: packet, header: header))
                 seen.append((try value(read.pictureID), try value(read.tl0PictureIndex)))
             }

@@ -102,13 +102,13 @@ private let structure: [UInt8] = [
     }
 
     @Test func `pictures get successive ids, and those of the lowest temporal layer successive TL0PICIDX`() throws {
-        var (numbers, seen) = (VP9PictureNumbers(), [(id: UInt16, base: UInt8)]())
+        var (numbers, seen) = (PictureNumbers(), [(id: UInt16, base: UInt8)]())
         for (id, indices) in [(0x7ffe, 0x00), (0x0003, 0x40), (0x5000, 0x00)] as [(UInt16, UInt8)] {
             numbers.beginFrame()
             for _ in 0..<2 {
                 var packet = rtp([0xa8, 0x80 | UInt8(id >> 8), UInt8(id & 0xff), indices, 0x99, 0x86])
                 let header = try value(RTPHeader(parsing: packet))
-                numbers.number(&packet, header: header)
+                numbers.number(&packet, header: header, as: .vp9)
                 let read = try value(VP9PayloadDescriptor(parsing: packet, header: header))
                 seen.append((try value(read.pictureID), try value(read.tl0PictureIndex)))
             }

@@ -29,7 +29,7 @@ extension UpSession {
             }
             for encoding in track.encodings {
                 entry.bitsPerSecond += encoding.bitRate.rate
-                entry.keyframesRequested += encoding.keyframe.count
+                entry.keyframesRequested += encoding.keyframesRequested
                 guard let sender = peer.statistics(of: encoding.sender) else { continue }
                 entry.packetsSent += sender.packets
                 entry.packetsRetransmitted += sender.retransmittedPackets

@@ -237,14 +237,14 @@ final class UpSession {
                 StreamKey(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime
             )
         }
-        encoding.beginPicture()
+        encoding.pictures.beginFrame()
         for index in 0..<batch.count {
             let range = batch.range(index)
             guard range.count <= PacketBuffer.capacity else { continue }
             packet.bytes.copyBytes(from: batch.bytes, range, to: 0)
             packet.count = range.count
             guard var header = RTPHeader(parsing: packet) else { continue }
-            encoding.number(&packet, header, as: track.sender.codec)
+            encoding.pictures.number(&packet, header: header, as: track.sender.codec.payload)
             // The clock of the capture is that of the sender reports.
             if carriesTime, index == 0 { header.captureTime = AbsoluteCaptureTime(ntp, clockOffset: 0) }
             var rewrite = Rewrite(keeping: header)
@@ -340,15 +340,15 @@ final class UpSession {
 
     func requestKeyframe(of encoding: Encoding, on track: Track) {
         guard track.isVideo else { return }
-        switch encoding.keyframe.asked(at: loop.now) {
-        case .now: track.offer.track.requestKeyframe(of: encoding.layer)
-        case .at(let time):
+        encoding.keyframesRequested += 1
+        switch encoding.governor.request(now: loop.now) {
+        case .askNow: track.offer.track.requestKeyframe(of: encoding.layer)
+        case .askAt(let time):
             loop.schedule(at: time) { [weak self, weak track, weak encoding] in
-                guard self != nil, let track, let encoding else { return }
-                encoding.keyframe.delivered(at: time)
+                guard self != nil, let track, let encoding, encoding.governor.timeout(now: time) else { return }
                 track.offer.track.requestKeyframe(of: encoding.layer)
             }
-        case .pending: break
+        case .wait: break
         }
     }
 }

@@ -81,14 +81,14 @@ extension UpSession {
         var offeredBits = 0
         var offeredRate = RateWindow()
         var gate = FrameGate()
-        var keyframe = KeyframeRequests()
+        var (governor, keyframesRequested) = (KeyframeGovernor(interval: KeyframeGovernor.encoderInterval), 0)
         var captureTimes: CaptureTimeSchedule
         /// Counted here, because a restarted encoder begins with any number, and SRTP refuses numbers that go back (RFC
         /// 3711, section 3.3.2). The first is random and below 2^15 (section 3.3.1).
         var nextSequenceNumber: SequenceNumber
         /// Counted here for the same reason: receivers take a jump of a picture id for loss (RFC 7741 and RFC 9628, section
         /// 4.2).
-        private var (pictures, vp9Pictures) = (VP8PictureNumbers(), VP9PictureNumbers())
+        var pictures = PictureNumbers()
         /// Whether its frames are sent.
         var isOn: Bool
         /// Why it is off.
@@ -106,21 +106,6 @@ extension UpSession {
             encoder = EncoderTotals(after: before)
             captureTimes = CaptureTimeSchedule(clockRate: configuration.clockRate)
             nextSequenceNumber = first
-        }
-
-        /// The next packets are those of another frame.
-        func beginPicture() {
-            pictures.beginFrame()
-            vp9Pictures.beginFrame()
-        }
-
-        /// Gives a packet the ids of its frame, if the codec has some.
-        func number(_ packet: inout PacketBuffer, _ header: RTPHeader, as codec: Codec) {
-            switch codec {
-            case .vp8: pictures.number(&packet, header: header)
-            case .vp9: vp9Pictures.number(&packet, header: header)
-            case .h264, .opus: break
-            }
         }
     }
 }

@@ -70,6 +70,15 @@ public enum PayloadDescriptor: Sendable, Equatable {
     /// on by the difference of their ids, and which layer a missing one had (RFC 9628, section 4.2).
     var keepsPictureGaps: Bool { if case .vp9 = self { true } else { false } }
 
+    /// The temporal layer of the packet's frame. 0 for a codec or packet without them.
+    var temporalLayer: UInt8 {
+        switch self {
+        case .vp8(let descriptor): descriptor.temporalLayer ?? 0
+        case .vp9(let descriptor): descriptor.temporalLayer
+        case .h264, .independent: 0
+        }
+    }
+
     /// The temporal layer of a packet that may be left out with its frame, and whether the frame depends on the base
     /// layer alone (RFC 7741, section 4.2). Nil for the base layer, and without layers.
     public var higherLayer: (temporal: UInt8, isSync: Bool)? {

@@ -68,30 +68,6 @@ public struct VP8PayloadDescriptor: Sendable, Equatable {
     }
 }
 
-/// The picture ids of a stream, counted by its sender. Each payloader begins with an id of its own, and receivers take a
-/// jump for loss, so a stream that outlives its encoders needs this (RFC 7741, section 4.2).
-public struct VP8PictureNumbers: Sendable {
-    private var picture = PictureNumber()
-    private var isFirstPacket = false
-
-    public init() {}
-
-    /// The next packets are those of another frame.
-    public mutating func beginFrame() {
-        picture.id &+= 1
-        isFirstPacket = true
-    }
-
-    /// Gives a packet the ids of its frame, in the fields that it has. TL0PICIDX counts the frames of the lowest layer.
-    public mutating func number(_ packet: inout PacketBuffer, header: RTPHeader) {
-        guard let descriptor = VP8PayloadDescriptor(parsing: packet, header: header) else { return }
-        if isFirstPacket, descriptor.temporalLayer ?? 0 == 0 { picture.tl0Index &+= 1 }
-        isFirstPacket = false
-        PictureRewrite(descriptor, pictureID: picture.id & 0x7fff, tl0PictureIndex: picture.tl0Index)
-            .apply(to: &packet, payload: header.payloadOffset..<header.payloadEnd)
-    }
-}
-
 extension VP8PayloadDescriptor {
     /// The size in the header of the keyframe that begins with the packet (RFC 6386, section 9.1).
     func frameSize(_ packet: borrowing PacketBuffer, header: RTPHeader) -> FrameSize? {

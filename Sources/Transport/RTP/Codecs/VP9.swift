@@ -146,27 +146,3 @@ public struct VP9PayloadDescriptor: Sendable, Equatable {
         return FrameSize(width: sixteenBits(at: start + 4) + 1, height: sixteenBits(at: start + 6) + 1)
     }
 }
-
-/// The picture ids of a VP9 stream, counted by its sender: see `VP8PictureNumbers`.
-public struct VP9PictureNumbers: Sendable {
-    private var picture = PictureNumber()
-    private var isFirstPacket = false
-
-    public init() {}
-
-    /// The next packets are those of another frame.
-    public mutating func beginFrame() {
-        picture.id &+= 1
-        isFirstPacket = true
-    }
-
-    /// Gives a packet the ids of its frame, in the fields that it has. TL0PICIDX counts the frames of the lowest
-    /// temporal layer.
-    public mutating func number(_ packet: inout PacketBuffer, header: RTPHeader) {
-        guard let descriptor = VP9PayloadDescriptor(parsing: packet, header: header) else { return }
-        if isFirstPacket, descriptor.temporalLayer == 0 { picture.tl0Index &+= 1 }
-        isFirstPacket = false
-        PictureRewrite(descriptor, pictureID: picture.id & 0x7fff, tl0PictureIndex: picture.tl0Index)
-            .apply(to: &packet, payload: header.payloadOffset..<header.payloadEnd)
-    }
-}

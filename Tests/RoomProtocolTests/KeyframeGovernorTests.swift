@@ -1,12 +1,11 @@
-import PeerSession
 import RTP
+import RoomProtocol
+import TestSupport
 import Testing
-
-@testable import ServerCore
 
 @Suite("S16 keyframe requests") struct KeyframeGovernorTests {
     @Test func `200 subscribers cost the publisher one keyframe request per second, the first immediately`() {
-        var random = SystemRandomNumberGenerator()
+        var random = Seeded(16)
         var governor = KeyframeGovernor()
         var asked: [MonotonicTime] = []
         var pending: MonotonicTime?
@@ -46,5 +45,15 @@ import Testing
         #expect(!isWanted)
         let third = governor.request(now: start + .seconds(2))
         #expect(third == .askNow)
+    }
+
+    @Test func `requests to an encoder are a tenth of a second apart, and none is lost`() {
+        var governor = KeyframeGovernor(interval: KeyframeGovernor.encoderInterval)
+        let start = MonotonicTime.zero + .seconds(100)
+        let verdicts = [0, 10, 50].map { governor.request(now: start + .milliseconds($0)) }
+        #expect(verdicts == [.askNow, .askAt(start + .milliseconds(100)), .wait])
+        let isWanted = governor.timeout(now: start + .milliseconds(100))
+        let next = governor.request(now: start + .milliseconds(199))
+        #expect(isWanted && next == .askAt(start + .milliseconds(200)))
     }
 }
