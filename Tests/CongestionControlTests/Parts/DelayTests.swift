@@ -72,6 +72,29 @@ import Testing
     }
 }
 
+@Suite struct DelayBasedEstimateTests {
+    @Test("A queue that grows lowers the estimate, and one that was halved does not, whatever older delays show")
+    func draining() {
+        /// The estimate while delays grow, and after one more feedback with this queue.
+        func estimates(last queue: Double) -> (first: Double, last: Double) {
+            var estimate = DelayBasedEstimate(start: .kilobits(1000), minimum: .kilobits(10))
+            estimate.setRoundTrip(milliseconds(50))
+            func add(_ number: Int, _ queue: Double, _ recent: Double) {
+                let sent = Double(number) * 20
+                _ = estimate.add(
+                    [packet(number, sent: sent, arrival: sent + 40 + Double(number) * 4)], acknowledged: .kilobits(900),
+                    recent: .kilobits(recent), probe: nil, queue: milliseconds(queue), now: at(sent + 100))
+            }
+            for number in 0..<50 { add(number, Double(number) * 4, 900) }
+            let first = estimate.estimate.kilobits
+            for number in 50..<60 { add(number, number == 50 ? 200 : queue, 300) }
+            return (first, estimate.estimate.kilobits)
+        }
+        #expect(estimates(last: 200).first < 900)
+        #expect(estimates(last: 200).last < 300)
+    }
+}
+
 @Suite struct PathDelayTests {
     @Test("The round trip excludes the receiver's wait for its report")
     func roundTrip() {
@@ -91,6 +114,23 @@ import Testing
         #expect(path.queue == milliseconds(35))
         path.add([packet(3, sent: 200, arrival: 240)], now: at(260))
         #expect(path.queue == .zero)
+    }
+
+    @Test("A large frame makes a queue of its own, and a slow link one that its rate of sending does not explain")
+    func ownQueue() {
+        /// Ten packets at once, of which each takes so many milliseconds. 10 ms at the estimate.
+        func path(_ spacing: Double) -> PathDelay {
+            var path = PathDelay()
+            path.note(.kilobits(960), now: at(0))
+            path.add([packet(0, sent: 0, arrival: 40)], now: at(60))
+            let frame = (0..<10).map { packet($0 + 1, sent: 100, arrival: 140 + spacing * Double($0)) }
+            path.add(Array(frame.prefix(5)), now: at(250))
+            path.add(Array(frame.suffix(5)), now: at(350))
+            return path
+        }
+        #expect(path(10).queue == milliseconds(50))
+        #expect(path(10).foreignQueue == .zero)
+        #expect(path(25).foreignQueue == milliseconds(75))
     }
 
     @Test("A new least delay counts after half a minute to a minute")
