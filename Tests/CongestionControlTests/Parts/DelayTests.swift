@@ -75,8 +75,8 @@ import Testing
 @Suite struct DelayBasedEstimateTests {
     @Test("A queue that grows lowers the estimate, and one that was halved does not, whatever older delays show")
     func draining() {
-        /// The estimate while delays grow, and after one more feedback with this queue.
-        func estimates(last queue: Double) -> (first: Double, last: Double) {
+        /// The estimate while delays grow, and after further feedback with these queues.
+        func estimates(_ queues: [Double]) -> (first: Double, last: Double) {
             var estimate = DelayBasedEstimate(start: .kilobits(1000), minimum: .kilobits(10))
             estimate.setRoundTrip(milliseconds(50))
             func add(_ number: Int, _ queue: Double, _ recent: Double) {
@@ -87,11 +87,13 @@ import Testing
             }
             for number in 0..<50 { add(number, Double(number) * 4, 900) }
             let first = estimate.estimate.kilobits
-            for number in 50..<60 { add(number, number == 50 ? 200 : queue, 300) }
+            for (index, queue) in queues.enumerated() { add(index * 10 + 50, queue, 300) }
             return (first, estimate.estimate.kilobits)
         }
-        #expect(estimates(last: 200).first < 900)
-        #expect(estimates(last: 200).last < 300)
+        let growing = estimates([200, 180, 160])
+        #expect(growing.first < 900 && growing.last < 300)
+        let draining = estimates([95, 45, 20])
+        #expect(draining.last >= draining.first)
     }
 }
 
