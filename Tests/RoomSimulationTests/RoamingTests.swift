@@ -52,7 +52,9 @@ struct RoamingTests {
         #expect(call.grace.interruptions.isEmpty && call.lin.interruptions.isEmpty)
     }
 
-    @Test func `a publisher that watches nothing restarts no ICE, although the server has nothing to report to it`() throws {
+    @Test func `a publisher that watches nothing restarts no ICE, although the server has nothing to report to it`()
+        throws
+    {
         let call = try Call(seed: 1)
         #expect(call.ada.connection?.down?.revision == 1)
         try call.simulation.run(for: .seconds(40))
