@@ -378,6 +378,23 @@ extension Scenario {
                 Band("queue, 95th percentile", 0...180) { $0.queue(0.95, 2, 30) },
             ]
         ) { link(600, roundTrip: 100, filmFlow(scenes: 2.45)) },
+        Scenario(
+            "film that skips frames, 600 kbit/s, 15 kB of others at 9.7 s", seconds: 30,
+            [
+                Band("mean target from 10 to 13 s", 350...630) { call in
+                    stride(from: 10, to: 13, by: 0.1).map { call.target(at: $0) / 30 }.reduce(0, +)
+                },
+                Band("use", 0.75...1) { $0.use(2, 30) },
+                Band("queue, 95th percentile", 0...180) { $0.queue(0.95, 2, 30) },
+            ]
+        ) {
+            var film = filmFlow(scenes: 2.45)
+            film.video?.skipsFrames = true
+            let call = link(600, roundTrip: 100, film) { $0.queue = 300 }
+            // As a signalling message over TCP comes.
+            for index in 0..<5 { call.at(9.7 + Double(index) * 0.0065) { $0.sendOthers(bytes: 3140) } }
+            return call
+        },
     ]
 
     static func cellular(seeds: Range<UInt64>, seconds: Double) -> [Scenario] {

@@ -52,6 +52,24 @@ struct RoamingTests {
         #expect(call.grace.interruptions.isEmpty && call.lin.interruptions.isEmpty)
     }
 
+    @Test func `a publisher that watches nothing restarts no ICE, although the server has nothing to report to it`()
+        throws
+    {
+        let call = try Call(seed: 1)
+        #expect(call.ada.connection?.down?.revision == 1)
+        try call.simulation.run(for: .seconds(40))
+        #expect(call.ada.connection?.down?.revision == 1)
+        // Its way is kept for what it watches later.
+        call.simulation.task { [ada = call.ada, grace = call.grace] in
+            try await grace.publish()
+            try await ada.subscribe(to: ada.streams[0].id)
+        }
+        try call.simulation.run(for: .seconds(5))
+        let watched = try #require(call.ada.watched.first)
+        #expect(call.ada.framesShown(of: watched) > 50)
+        #expect(call.ada.connection?.down?.revision == 1)
+    }
+
     @Test(arguments: UInt64(1)...8)
     func `a cut of 3, 10 or 20 s is seen by nobody else, and media goes on as it was`(seed: UInt64) throws {
         for seconds in [3, 10, 20] as [Int64] {

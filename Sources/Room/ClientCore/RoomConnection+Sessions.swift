@@ -160,7 +160,8 @@ extension RoomConnection {
         func needsWay(_ isSilent: Bool, _ heard: MonotonicTime) -> Bool {
             isSilent || isReturn && heard > .zero && heard < latest
         }
-        let isDownSilent = down.map { needsWay($0.isSilent, $0.lastReceived) } ?? false
+        // A server without streams for this client sends no reports either.
+        let isDownSilent = down.map { needsWay($0.isSilent && !subscriptions.isEmpty, $0.lastReceived) } ?? false
         let isUpSilent = up.map { needsWay($0.isSilent, $0.lastReceived) } ?? false
         guard isDownSilent || isUpSilent else { return }
         guard loop.now >= nextRestart else { return armRestart() }

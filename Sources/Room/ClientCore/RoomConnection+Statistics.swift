@@ -39,7 +39,7 @@ extension RoomConnection {
         switch change {
         case .interrupted(let isOutgoing, let time)?:
             onEvent(.mediaInterrupted(isOutgoing: isOutgoing, seconds: time.seconds))
-            if isOutgoing { restartUnanswered() }
+            if isOutgoing { restartUnanswered() } else { restartSilent() }
         case .restored(let time)?: onEvent(.mediaRestored(seconds: time.seconds))
         case nil: break
         }

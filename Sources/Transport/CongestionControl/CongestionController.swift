@@ -341,7 +341,8 @@ extension CongestionController {
         let isCongested =
             delayBased.usage != .normal || lossBased.state != .unlimited || feedbackTimeout.isExceeded
         planner.setEstimate(estimate, limit: isCongested ? .congested : .none, queue: path.queue, now: now)
-        let drained = QueueDrain.lowered(estimate, queue: path.queue)
+        path.note(estimate, now: now)
+        let drained = QueueDrain.lowered(estimate, queue: path.queue, foreign: path.foreignQueue)
         pushedBack = max(
             settings.minimum, window.lowered(drained, estimate: estimate, inFlight: Double(history.inFlight)))
     }

@@ -12,6 +12,9 @@ struct DelayBasedEstimate: Sendable {
     static let probeQueue = TimeInterval.milliseconds(40)
     /// Nothing was sent while a queue longer than this drained to a third or less.
     static let drainedQueue = TimeInterval.milliseconds(250)
+    /// A queue that is shorter than this share of the one at the feedback before drains, whatever the trend of older delays
+    /// shows.
+    static let drainingShare = 0.5
 
     struct Outcome: Equatable {
         /// The estimate, if this feedback could change it.
@@ -29,6 +32,9 @@ struct DelayBasedEstimate: Sendable {
     private var raised: MonotonicTime?
     /// At the feedback before.
     private var lastQueue = TimeInterval.zero
+    private var isDraining = false
+    /// Whether the feedback before showed an overuse.
+    private var wasOverused = false
 
     init(start: DataRate, minimum: DataRate) { control = RateControl(start: start, minimum: minimum) }
 
@@ -58,6 +64,7 @@ struct DelayBasedEstimate: Sendable {
         if lastQueue > Self.drainedQueue, queue.seconds < lastQueue.seconds / 3 {
             (groups, trend) = (ArrivalGroups(), DelayTrend())
         }
+        isDraining = queue.seconds < lastQueue.seconds * Self.drainingShare
         lastQueue = queue
         var outcome = Outcome()
         for packet in packets {
@@ -77,19 +84,24 @@ struct DelayBasedEstimate: Sendable {
         _ now: MonotonicTime, _ outcome: inout Outcome
     ) {
         let isAfterProbe = raised.map { now - $0 < Self.afterProbe } ?? false
-        let isHarmless = queue < (isAfterProbe ? Self.probeQueue : Self.harmlessQueue)
-        if trend.usage == .over, isHarmless, probe == nil {
-            control.update(.under, acknowledged: acknowledged, recent: nil, now: now)
-        } else if trend.usage == .over, !isHarmless {
+        let isHarmless = queue < (isAfterProbe ? Self.probeQueue : Self.harmlessQueue) || isDraining
+        let isOverused = trend.usage == .over && !isHarmless
+        defer { wasOverused = isOverused }
+        if isOverused {
             outcome.hasRecovered = false
+            if !wasOverused { control.beginOveruse() }
             if let recent = recent() {
-                guard control.canBackOff(acknowledged: recent, now: now) else { return }
-                control.update(.over, acknowledged: acknowledged, recent: recent, now: now)
+                control.correct(recent)
+                if control.canBackOff(acknowledged: recent, now: now) {
+                    control.update(.over, acknowledged: acknowledged, recent: recent, now: now)
+                }
             } else {
                 // Nothing is measured yet: half of the estimate each 200 ms at most.
                 guard control.canBackOff(acknowledged: control.estimate, now: now) else { return }
                 control.set(control.estimate * 0.5, now: now)
             }
+        } else if trend.usage == .over, probe == nil {
+            control.update(.under, acknowledged: acknowledged, recent: nil, now: now)
         } else if let probe {
             if probe.rate > control.estimate { raised = now }
             // A probe that did not fill the link shows that it carries that much, and not that it carries no more.

@@ -29,9 +29,13 @@ public struct PathDelay: Sendable {
     public private(set) var newest: TimeInterval?
     /// The time that packets wait in queues on their way. The least one of the last feedback, so that jitter counts little.
     public private(set) var queue = TimeInterval.zero
+    /// The part of the queue that the rate of sending does not explain: the link carries less than the estimate, or packets
+    /// of others wait too.
+    private(set) var foreignQueue = TimeInterval.zero
     /// The longest round trip of the last feedback, with the receiver's wait.
     private(set) var longest: TimeInterval?
 
+    private var own = OwnQueue()
     private var leastDelay: TimeInterval?
     private var nextLeastDelay: TimeInterval?
     private var windowEnd: MonotonicTime?
@@ -53,6 +57,9 @@ public struct PathDelay: Sendable {
         forgetSteps()
     }
 
+    /// The estimate with which packets are sent from now on.
+    mutating func note(_ estimate: DataRate, now: MonotonicTime) { own.note(estimate, now: now) }
+
     private mutating func forgetSteps() {
         steps.removeAll(keepingCapacity: true)
         step = nil
@@ -66,10 +73,13 @@ public struct PathDelay: Sendable {
         guard let last, last > .zero else { return false }
         var (longest, shortest) = (TimeInterval?.none, TimeInterval?.none)
         var delay: TimeInterval?
+        var foreignDelay = TimeInterval(nanoseconds: .max)
         for packet in packets {
+            let ownWait = packet.wasMissing ? .zero : own.add(packet)
             guard let arrival = packet.arrival else { continue }
             let oneWay = arrival - packet.sent
             delay = min(delay ?? oneWay, oneWay)
+            foreignDelay = min(foreignDelay, oneWay - ownWait)
             // A packet sent after the stall cannot have been acknowledged before its end.
             if let stallEnd, packet.sent < stallEnd { continue }
             let trip = now - packet.sent
@@ -81,6 +91,7 @@ public struct PathDelay: Sendable {
             noteDelay(delay, now)
             noteStep(delay, packets.count, now)
             queue = max(.zero, delay - (leastDelay ?? delay))
+            foreignQueue = max(.zero, foreignDelay - (leastDelay ?? delay))
         }
         self.longest = longest
         guard let shortest, shortest >= .zero else { return false }

@@ -7,11 +7,17 @@ enum QueueDrain {
     static let tolerated = TimeInterval.milliseconds(30)
     /// The time in which the rest of the queue should drain.
     static let time = TimeInterval.milliseconds(500)
+    /// The same for the part that a large frame of our own made. It drains at the estimate, too, because the encoder makes
+    /// up for the frame. Lower rates would make the next frames worse as well.
+    static let ownTime = TimeInterval.seconds(2)
     /// The lowest share of the estimate.
     static let lowest = 0.5
 
-    static func lowered(_ estimate: DataRate, queue: TimeInterval) -> DataRate {
+    /// - Parameter foreign: the part of the queue that is not our own
+    static func lowered(_ estimate: DataRate, queue: TimeInterval, foreign: TimeInterval) -> DataRate {
         let excess = max(.zero, queue - tolerated)
-        return estimate * max(lowest, 1 - excess.seconds / time.seconds)
+        let others = min(excess, foreign)
+        let share = 1 - others.seconds / time.seconds - (excess - others).seconds / ownTime.seconds
+        return estimate * max(lowest, share)
     }
 }

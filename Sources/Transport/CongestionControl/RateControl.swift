@@ -27,6 +27,8 @@ struct RateControl: Sendable {
     /// An acknowledged rate beyond the estimate by this factor raises it to this share of that rate.
     static let confirmedExcess = 1.15
     static let confirmedShare = 0.95
+    /// A back-off was too much if the rate that arrives later, while its queue lasts, would have left more by this factor.
+    static let misjudgement = 1.3
     static let defaultRoundTrip = TimeInterval.milliseconds(200)
 
     private enum State { case hold, increase }
@@ -42,6 +44,8 @@ struct RateControl: Sendable {
     private var backedOff: MonotonicTime?
     /// The acknowledged rate at the last back-off, or a part of the rate that a probe measured since.
     private var share: DataRate?
+    /// The estimate at the first back-off of the overuse that lasts, and the share of the acknowledged rate that is left.
+    private var overuse: (estimate: DataRate, share: Double)?
 
     init(start: DataRate, minimum: DataRate) {
         estimate = max(start, minimum)
@@ -116,11 +120,34 @@ struct RateControl: Sendable {
         return max(Self.smallestIncrease, DataRate(bytes: packet, in: (roundTrip + Self.detectionTime) * 2))
     }
 
+    /// An overuse begins. Its first back-off is not corrected by the rates before.
+    mutating func beginOveruse() { overuse = nil }
+
+    /// While the queue of an overuse lasts, packets arrive as fast as the link carries them. If that is much more than the
+    /// back-off believed, because packets of others had displaced ours for a moment, the estimate rises accordingly. Smaller
+    /// differences are chance: without a limit, flows that share a link would correct each other.
+    /// - Parameter recent: the acknowledged rate of the last quarter of a second
+    mutating func correct(_ recent: DataRate) {
+        guard let overuse else { return }
+        let raised = min(Self.lowered(recent, to: overuse.share), overuse.estimate)
+        guard raised > estimate * Self.misjudgement else { return }
+        estimate = raised
+        share = recent
+        if recent > capacity.upperBound { capacity.forget() }
+        capacity.overused(acknowledged: recent)
+    }
+
+    private static func lowered(_ rate: DataRate, to share: Double) -> DataRate {
+        let lowered = rate * share
+        return lowered > backOffMargin ? lowered - backOffMargin : lowered
+    }
+
     private mutating func backOff(to acknowledged: DataRate, now: MonotonicTime) {
         let isNear = share.map { acknowledged >= $0 * Self.sameShare } ?? false
         share = acknowledged
-        var lowered = acknowledged * (isNear ? Self.gentleBackOff : Self.backOff)
-        if lowered > Self.backOffMargin { lowered = lowered - Self.backOffMargin }
+        let left = isNear ? Self.gentleBackOff : Self.backOff
+        if overuse == nil { overuse = (estimate, left) }
+        var lowered = Self.lowered(acknowledged, to: left)
         if lowered > estimate, let known = capacity.estimate { lowered = known * Self.gentleBackOff }
         estimate = max(min(estimate, lowered), minimum)
         if acknowledged < capacity.lowerBound { capacity.forget() }

@@ -288,6 +288,11 @@ extension CallSimulation {
         events.add((last ?? now + 0.2) + back.settings.delay / 1000, .cross(round))
     }
 
+    /// Bytes of others, such as signalling, come to the bottleneck in packets.
+    func sendOthers(bytes: Double) {
+        for start in stride(from: 0, to: bytes, by: 1500) { _ = forward.send(bytes: min(1500, bytes - start), at: now) }
+    }
+
     func startCrossTraffic(_ traffic: CrossTraffic) {
         crossTraffic = traffic
         events.add(now, .cross(traffic.id))

@@ -11,6 +11,10 @@ struct VideoSource {
     var changeInterval: Double?
     /// For films: the seconds between scenes, whose first frames are so many times as large.
     var scenes: (interval: Double, factor: Double)?
+    /// Whether frames are skipped once it has exceeded its rate by half a second, and its rate rises half a second late.
+    var skipsFrames = false
+    private var excess = 0.0
+    private var limit = (rate: 0.0, since: -1.0)
     /// The bytes by which frames exceeded their target, to be made up for.
     private var debt = 0.0
     private var frames = 0
@@ -28,7 +32,8 @@ struct VideoSource {
     /// - Parameter target: kbit/s for video alone
     mutating func frame(target: Double, random: inout Seeded) -> Double {
         defer { frames += 1 }
-        let rate = min(max(target, 0), maximum)
+        let rate = limited(min(max(target, 0), maximum))
+        guard !skipsFrames || excess <= rate * 125 * 0.5 else { return 0 }
         let average = rate * 125 / framesPerSecond
         guard average + saved >= 250 else {
             saved += average
@@ -49,6 +54,17 @@ struct VideoSource {
         let paid = min(debt / 15, size * 0.5)
         debt += size - average - saved - paid
         debt = max(0, debt)
-        return max(200, size - paid)
+        let bytes = max(200, size - paid)
+        excess += bytes
+        return bytes
+    }
+
+    private mutating func limited(_ rate: Double) -> Double {
+        guard skipsFrames else { return rate }
+        let now = Double(frames) / framesPerSecond
+        if rate < limit.rate || now - limit.since >= 0.5 { limit = (rate, now) }
+        let second = limit.rate * 125
+        excess = max(0, min(excess, second * 1.125) - second * 1.25 / framesPerSecond)
+        return limit.rate
     }
 }

@@ -72,6 +72,31 @@ import Testing
     }
 }
 
+@Suite struct DelayBasedEstimateTests {
+    @Test("A queue that grows lowers the estimate, and one that was halved does not, whatever older delays show")
+    func draining() {
+        /// The estimate while delays grow, and after further feedback with these queues.
+        func estimates(_ queues: [Double]) -> (first: Double, last: Double) {
+            var estimate = DelayBasedEstimate(start: .kilobits(1000), minimum: .kilobits(10))
+            estimate.setRoundTrip(milliseconds(50))
+            func add(_ number: Int, _ queue: Double, _ recent: Double) {
+                let sent = Double(number) * 20
+                _ = estimate.add(
+                    [packet(number, sent: sent, arrival: sent + 40 + Double(number) * 4)], acknowledged: .kilobits(900),
+                    recent: .kilobits(recent), probe: nil, queue: milliseconds(queue), now: at(sent + 100))
+            }
+            for number in 0..<50 { add(number, Double(number) * 4, 900) }
+            let first = estimate.estimate.kilobits
+            for (index, queue) in queues.enumerated() { add(index * 10 + 50, queue, 300) }
+            return (first, estimate.estimate.kilobits)
+        }
+        let growing = estimates([200, 180, 160])
+        #expect(growing.first < 900 && growing.last < 300)
+        let draining = estimates([95, 45, 20])
+        #expect(draining.last >= draining.first)
+    }
+}
+
 @Suite struct PathDelayTests {
     @Test("The round trip excludes the receiver's wait for its report")
     func roundTrip() {
@@ -91,6 +116,23 @@ import Testing
         #expect(path.queue == milliseconds(35))
         path.add([packet(3, sent: 200, arrival: 240)], now: at(260))
         #expect(path.queue == .zero)
+    }
+
+    @Test("A large frame makes a queue of its own, and a slow link one that its rate of sending does not explain")
+    func ownQueue() {
+        /// Ten packets at once, of which each takes so many milliseconds. 10 ms at the estimate.
+        func path(_ spacing: Double) -> PathDelay {
+            var path = PathDelay()
+            path.note(.kilobits(960), now: at(0))
+            path.add([packet(0, sent: 0, arrival: 40)], now: at(60))
+            let frame = (0..<10).map { packet($0 + 1, sent: 100, arrival: 140 + spacing * Double($0)) }
+            path.add(Array(frame.prefix(5)), now: at(250))
+            path.add(Array(frame.suffix(5)), now: at(350))
+            return path
+        }
+        #expect(path(10).queue == milliseconds(50))
+        #expect(path(10).foreignQueue == .zero)
+        #expect(path(25).foreignQueue == milliseconds(75))
     }
 
     @Test("A new least delay counts after half a minute to a minute")

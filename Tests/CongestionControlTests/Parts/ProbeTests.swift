@@ -248,8 +248,12 @@ import Testing
     @Test("A queue lowers the target so that it drains, and never below half")
     func drain() {
         let rate = DataRate.kilobits(1000)
-        #expect(QueueDrain.lowered(rate, queue: milliseconds(30)) == rate)
-        #expect(QueueDrain.lowered(rate, queue: milliseconds(130)).kilobits.rounded() == 800)
-        #expect(QueueDrain.lowered(rate, queue: milliseconds(2000)).kilobits.rounded() == 500)
+        func lowered(_ queue: Double, foreign: Double) -> Double {
+            QueueDrain.lowered(rate, queue: milliseconds(queue), foreign: milliseconds(foreign)).kilobits.rounded()
+        }
+        #expect([30.0, 130, 2000].map { lowered($0, foreign: $0) } == [1000, 800, 500])
+        // The queue of a large frame of our own.
+        #expect(lowered(230, foreign: 0) == 900)
+        #expect(lowered(230, foreign: 100) == 750)
     }
 }

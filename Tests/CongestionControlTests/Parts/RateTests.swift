@@ -122,6 +122,24 @@ import Testing
         #expect(abs(control.estimate.kilobits - (700 * 0.85 - 5)) < 0.01)
     }
 
+    @Test("While the queue lasts, a higher rate corrects a back-off, up to the estimate before it")
+    func corrected() {
+        var control = control(1000)
+        let before = control.estimate
+        control.beginOveruse()
+        control.update(.over, acknowledged: .kilobits(900), recent: .kilobits(300), now: at(300))
+        #expect(control.estimate == .kilobits(250))
+        control.correct(.kilobits(350))
+        #expect(control.estimate == .kilobits(250))
+        control.correct(.kilobits(900))
+        #expect(control.estimate == .kilobits(760))
+        control.correct(.kilobits(2000))
+        #expect(control.estimate == before)
+        control.beginOveruse()
+        control.correct(.kilobits(3000))
+        #expect(control.estimate == before)
+    }
+
     @Test("There is one back-off per round trip, unless the acknowledged rate is below half")
     func pause() {
         var control = control(1000)

@@ -1,0 +1,30 @@
+internal import RTP
+
+/// The queue that this end makes by itself: how long each packet would wait on a link of exactly the estimated rate. A
+/// large frame makes one that the pacer cannot avoid, and the encoder makes up for it.
+struct OwnQueue: Sendable {
+    /// The estimate changes at most once for each feedback, and packets are on their way for a few of them.
+    static let remembered = 64
+
+    /// The estimates since the newest packet that was reported. The first one is that of its sending.
+    private var estimates = Ring<(from: MonotonicTime, rate: DataRate)>(capacity: 8)
+    private var bytes = 0.0
+    private var newest: MonotonicTime?
+
+    /// The estimate from now on.
+    mutating func note(_ estimate: DataRate, now: MonotonicTime) {
+        guard estimates.last?.rate != estimate else { return }
+        if estimates.count == Self.remembered { estimates.removeFirst() }
+        estimates.append((now, estimate))
+    }
+
+    /// The wait of the next packet, in the order of sending. Zero before the first estimate.
+    mutating func add(_ packet: PacketResult) -> TimeInterval {
+        while estimates.count > 1, estimates[1].from <= packet.sent { estimates.removeFirst() }
+        guard let rate = estimates.first?.rate else { return .zero }
+        if let newest { bytes = max(0, bytes - rate.bytes(in: max(.zero, packet.sent - newest))) }
+        newest = packet.sent
+        defer { bytes += Double(packet.bytes) }
+        return rate.time(for: bytes)
+    }
+}
