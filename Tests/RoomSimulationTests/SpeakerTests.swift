@@ -126,6 +126,18 @@ struct SpeakerTests {
             room.heard == [[1, 2, 3, 4], [0, 2, 3, 4], [0, 1, 3, 4], [0, 1, 2, 4], [0, 1, 2, 3], [0, 1, 2, 3]])
     }
 
+    /// Its answer has the extension, and its packets have no level: a file whose Opus nobody encodes.
+    @Test(arguments: [1, 3])
+    func `a stream whose packets turn out to have no levels is heard when nobody speaks`(loops: Int) throws {
+        let room = try Room(
+            6, loops: loops, unmeasured: [5], speaking: [0: [8...9], 1: [8...9], 2: [8...9], 3: [8...9]])
+        defer { room.simulation.end() }
+        try room.run(4)
+        #expect(!room.everyoneHears(5))
+        try room.run(10)
+        #expect(room.everyoneHears(5))
+    }
+
     @Test func `a listener with three streams of its own hears four others`() throws {
         let room = try Room(6, speaking: [:])
         defer { room.simulation.end() }
