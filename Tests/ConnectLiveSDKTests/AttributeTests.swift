@@ -35,10 +35,11 @@ import Testing
         media.video.sort = "5 fit"
         media.audio.extraValue = "song"
         media.audio.active = false
+        media.audio.alwaysOn = true
         try await publish(in: scripted)
         let published = try #require(link.publishedAttributes.first)
         #expect(published.video == StreamAttributes(extraValue: "screen", sort: "5 fit"))
-        #expect(published.audio == StreamAttributes(extraValue: "song", isActive: false))
+        #expect(published.audio == StreamAttributes(extraValue: "song", isActive: false, isAlwaysOn: true))
         #expect(changes.isEmpty)
     }
 
@@ -66,12 +67,14 @@ import Testing
         media.video.active = false
         media.video.setEnabled(true)
         media.audio.setExtraValue("song")
+        for isAlwaysOn in [false, true, true] { media.audio.alwaysOn = isAlwaysOn }
         #expect(
             changes == [
                 .setStream(1, StreamChange(extraValue: "screen")), .setStream(1, StreamChange(sort: "9 stretch")),
                 .setStream(1, StreamChange(isActive: false)), .setStream(1, StreamChange(isActive: true)),
-                .setStream(2, StreamChange(extraValue: "song")),
+                .setStream(2, StreamChange(extraValue: "song")), .setStream(2, StreamChange(isAlwaysOn: true)),
             ])
+        #expect(media.audio.alwaysOn)
         #expect(media.video.getExtraValue() == "screen" && media.video.getSort() == (9, "stretch"))
         #expect(scripted.errors.isEmpty)
     }
@@ -220,6 +223,7 @@ import Testing
         #expect(!video.active && !video.isEnabled() && video.getExtraValue() == "screen")
         #expect(video.sort == "5 fit" && video.getSort() == (5, "fit"))
         #expect(!audio.active && !audio.isEnabled() && audio.extraValue == "screen")
+        #expect(!audio.alwaysOn && !audio.isAlwaysOn())
     }
 
     @Test func `a change is reported once, with the new values in the callback and not before`() throws {
@@ -230,7 +234,8 @@ import Testing
         scripted.listener.react { event in
             seen.withLock {
                 $0.append(
-                    "\(event.name) \(video.active) \(video.extraValue) \(video.sort) \(audio.active) \(audio.state)")
+                    "\(event.name) \(video.active) \(video.extraValue) \(video.sort) \(audio.active) \(audio.isAlwaysOn()) "
+                        + "\(audio.state)")
             }
         }
         let infos = ann().streams
@@ -241,15 +246,17 @@ import Testing
                 .streamChanged(participant: "ann", infos[1], StreamChange(state: .waiting("off"), isActive: false)))
             link.send(.streamChanged(participant: "ann", infos[1], StreamChange(state: .live)))
             link.send(.streamChanged(participant: "ann", infos[1], StreamChange(isAlwaysOn: true)))
+            // A video has no such attribute.
+            link.send(.streamChanged(participant: "ann", infos[0], StreamChange(isAlwaysOn: true)))
             #expect(video.active && video.extraValue.isEmpty && video.sort == "0 crop" && audio.active)
         }
         _ = scripted.heard
         #expect(
             seen.withLock { $0 } == [
-                "videoStateChanged false  5 fit true live", "videoStateChanged false a 5 fit true live",
-                #"audioChanged false a 5 fit true waiting(reason: "off")"#,
-                #"audioStateChanged false a 5 fit false waiting(reason: "off")"#,
-                "audioChanged false a 5 fit false live",
+                "videoStateChanged false  5 fit true false live", "videoStateChanged false a 5 fit true false live",
+                #"audioChanged false a 5 fit true false waiting(reason: "off")"#,
+                #"audioStateChanged false a 5 fit false false waiting(reason: "off")"#,
+                "audioChanged false a 5 fit false false live", "audioStateChanged false a 5 fit false true live",
             ])
     }
 }

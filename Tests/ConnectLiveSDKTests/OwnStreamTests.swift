@@ -35,6 +35,7 @@ private final class OwnLocalVideo: LocalVideo {
 
 private final class OwnLocalAudio: LocalAudio {
     private let isActive = Mutex(true)
+    private let isAlwaysOn = Mutex(false)
     private let text = Mutex("")
     let id = 5
     let owner = "me"
@@ -47,6 +48,11 @@ private final class OwnLocalAudio: LocalAudio {
     var active: Bool {
         get { isActive.withLock { $0 } }
         set { isActive.withLock { $0 = newValue } }
+    }
+
+    var alwaysOn: Bool {
+        get { isAlwaysOn.withLock { $0 } }
+        set { isAlwaysOn.withLock { $0 = newValue } }
     }
 }
 
@@ -84,6 +90,7 @@ private final class OwnRemoteAudio: RemoteAudio {
     let id = 3
     let owner = "ada"
     let active = false
+    let alwaysOn = true
     let extraValue = "song"
 }
 

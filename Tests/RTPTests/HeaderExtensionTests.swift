@@ -80,7 +80,7 @@ private func captureTime(_ packet: borrowing PacketBuffer, id: UInt8 = 5) -> Abs
     @Test func `an answer accepts known extensions, each once and under an id of its own`() {
         let uri = HeaderExtension.Kind.captureTime.rawValue
         let offered = [
-            HeaderExtension(id: 1, uri: "urn:ietf:params:rtp-hdrext:ssrc-audio-level"), HeaderExtension(id: 4, .mid),
+            HeaderExtension(id: 1, uri: "urn:ietf:params:rtp-hdrext:toffset"), HeaderExtension(id: 4, .mid),
             HeaderExtension(id: 4, .captureTime), HeaderExtension(id: 7, uri: uri), HeaderExtension(id: 9, uri: uri),
         ]
         #expect(offered.acceptable == [HeaderExtension(id: 4, .mid), HeaderExtension(id: 7, .captureTime)])

@@ -37,7 +37,8 @@ import TestSupport
         #expect(opus.channels == 2)
         #expect(opus.parameter("useinbandfec") == "1")
         #expect(audio.direction == .sendonly)
-        #expect(HeaderExtensionIDs(audio.extensions) == HeaderExtensionIDs(mid: 4, transportNumber: 3))
+        #expect(
+            HeaderExtensionIDs(audio.extensions) == HeaderExtensionIDs(mid: 4, transportNumber: 3, audioLevel: 1))
         #expect(audio.ssrcs == [SSRC(3_510_681_183)])
         #expect(audio.retransmissionSSRC == nil)
 

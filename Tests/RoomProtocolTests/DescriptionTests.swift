@@ -126,6 +126,51 @@ import Testing
         #expect(try answer().extensions.isEmpty)
     }
 
+    @Test func `levels are negotiated for published audio alone, and an answer without them gets none`() throws {
+        let senders = [
+            Sender(mid: "0", codec: .opus, ssrc: SSRC(5), retransmissionSSRC: nil),
+            Sender(mid: "1", codec: .vp8, ssrc: SSRC(6), retransmissionSSRC: SSRC(7)),
+        ]
+        let offer = try SessionDescription(
+            parsing: UpDescription.offer(
+                sessionID: 1, version: 1, senders: senders, transport: transport, cname: "me"
+            ).serialized())
+        let streams = try ["0", "1"].map { try UpDescription.stream($0, of: offer) }
+        #expect(streams.map(\.extensions.audioLevel) == [6, nil])
+        var answer = UpDescription.answer(to: offer, taking: streams, sessionID: 2, transport: transport)
+        answer = try SessionDescription(parsing: answer.serialized())
+        #expect(answer.media.map { UpDescription.acceptedExtensions(of: $0).audioLevel } == [6, nil])
+        // An earlier server.
+        answer.media[0].extensions.removeAll { $0.kind == .audioLevel }
+        #expect(UpDescription.acceptedExtensions(of: answer.media[0]).audioLevel == nil)
+        let down = DownDescription.offer(
+            sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
+        #expect(down.media.allSatisfy { media in !media.extensions.contains { $0.kind == .audioLevel } })
+    }
+
+    @Test func `an offer of a browser is answered with levels under its own id, for audio`() throws {
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [
+                Sender(mid: "0", codec: .opus, ssrc: SSRC(5), retransmissionSSRC: nil),
+                Sender(mid: "1", codec: .vp8, ssrc: SSRC(6), retransmissionSSRC: SSRC(7)),
+            ], transport: transport, cname: "me")
+        for place in offer.media.indices {
+            offer.media[place].extensions = [
+                HeaderExtension(id: 1, .audioLevel),
+                HeaderExtension(id: 2, uri: "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"),
+                HeaderExtension(id: 4, .mid),
+            ]
+        }
+        let text = offer.serialized().replacing("ssrc-audio-level", with: "ssrc-audio-level vad=on")
+        let parsed = try SessionDescription(parsing: text)
+        let streams = try ["0", "1"].map { try UpDescription.stream($0, of: parsed) }
+        #expect(streams.map(\.extensions.audioLevel) == [1, nil])
+        let answer = UpDescription.answer(to: parsed, taking: streams, sessionID: 2, transport: transport)
+        #expect(answer.media[0].extensions.map(\.id) == [1, 4] && answer.media[1].extensions.map(\.id) == [4])
+        #expect(UpDescription.acceptedExtensions(of: answer.media[0]).audioLevel == nil, "our own id is another one")
+    }
+
     @Test func `transport-wide numbers are negotiated with the feedback about them, and not without`() throws {
         var offer = UpDescription.offer(
             sessionID: 1, version: 1,

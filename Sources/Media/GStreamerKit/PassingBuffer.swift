@@ -149,6 +149,21 @@ package struct PassingBuffer: ~Copyable {
         return time == UInt.max ? nil : UInt64(time)
     }
 
+    /// The level of its audio, as a node upstream has measured it: the negated root mean square in dBov, 0 to 127 (RFC 6464).
+    package var audioLevel: UInt8? {
+        gst_buffer_get_audio_level_meta(current).map { min($0.pointee.level, 127) }
+    }
+
+    /// Sets the level of its audio, which payloaders pass on. Does nothing inside a list.
+    package func setAudioLevel(_ level: UInt8) {
+        guard let buffer = makeWritable() else { return }
+        if let present = gst_buffer_get_audio_level_meta(buffer) {
+            present.pointee.level = level
+        } else {
+            gst_buffer_add_audio_level_meta(buffer, level, 0)
+        }
+    }
+
     /// Changes the buffer's duration. Nil for none.
     package func setDuration(_ duration: UInt64?) {
         makeWritable()?.pointee.duration = duration.map { UInt($0) } ?? UInt.max

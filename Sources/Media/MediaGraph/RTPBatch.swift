@@ -12,10 +12,13 @@ public struct RTPBatch: Sendable {
     public var isKeyframe: Bool
     /// The layer of a video that comes in several. The layers of a frame have its timestamps in common.
     public var layer: VideoLayer
+    /// The negated root mean square of audio in dBov (RFC 6464): 0 is the loudest, 127 is silence. Nil if nobody measured it,
+    /// and for video.
+    public var audioLevel: UInt8?
 
     public init(
         bytes: [UInt8] = [], ends: [Int] = [], captureTime: MediaTime, rtpTimestamp: UInt32, isKeyframe: Bool,
-        layer: VideoLayer = .full
+        layer: VideoLayer = .full, audioLevel: UInt8? = nil
     ) {
         self.bytes = bytes
         self.ends = ends
@@ -23,6 +26,7 @@ public struct RTPBatch: Sendable {
         self.rtpTimestamp = rtpTimestamp
         self.isKeyframe = isKeyframe
         self.layer = layer
+        self.audioLevel = audioLevel
     }
 
     /// Number of packets.

@@ -100,6 +100,7 @@ extension MediaDescription {
             switch one.kind {
             case .transportNumber: reportsTransportNumbers
             case .streamID, .repairedStreamID: simulcast != nil
+            case .audioLevel: kind == .audio
             default: true
             }
         }
@@ -110,6 +111,7 @@ extension MediaDescription {
         var ids = HeaderExtensionIDs(extensions.sent)
         if !reportsTransportNumbers { ids.transportNumber = nil }
         if simulcast == nil { (ids.streamID, ids.repairedStreamID) = (nil, nil) }
+        if kind != .audio { ids.audioLevel = nil }
         return ids
     }
 

@@ -12,6 +12,8 @@ package struct StreamInfo: Codable, Sendable, Equatable {
     package var layers: Int
     /// Whether its layers come in the same packets (SVC). For the server alone.
     package var isScalable = false
+    /// Whether its packets tell how loud they are. For the server alone.
+    package var hasLevels = false
     package var state: StreamState
     /// Why its publisher sends it worse than it could. For the server alone.
     package var reduction: StreamQuality.Reason?

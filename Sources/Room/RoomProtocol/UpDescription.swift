@@ -61,6 +61,13 @@ package enum UpDescription {
         offeredExtensions + [
             HeaderExtension(id: 3, .mid), HeaderExtension(id: 4, .streamID), HeaderExtension(id: 5, .repairedStreamID),
         ]
+    /// Those of audio.
+    static let audioExtensions = offeredExtensions + [HeaderExtension(id: 6, .audioLevel)]
+
+    private static func extensions(of sender: Sender) -> [HeaderExtension] {
+        if sender.codec.media == .audio { return audioExtensions }
+        return sender.layers.isEmpty ? offeredExtensions : layeredExtensions
+    }
 
     package static func offer(
         sessionID: UInt64, version: UInt64, senders: [Sender], transport: TransportDescription, cname: String
@@ -77,7 +84,7 @@ package enum UpDescription {
                 var media = MediaDescription(
                     kind: sender.codec.media == .audio ? .audio : .video, mid: sender.mid, direction: .sendonly,
                     formats: Codec.formats([sender.codec]).map(\.reported),
-                    extensions: isLayered ? layeredExtensions : offeredExtensions,
+                    extensions: extensions(of: sender),
                     ssrcs: isLayered ? [] : [sender.ssrc],
                     retransmissionSSRC: isLayered ? nil : sender.retransmissionSSRC, cname: cname,
                     msid: "\(cname) \(sender.mid)", transport: transport)
@@ -94,7 +101,7 @@ package enum UpDescription {
 
     /// The header extensions of our offer that an m-line of its answer accepts.
     package static func acceptedExtensions(of media: MediaDescription) -> HeaderExtensionIDs {
-        media.accepted(of: layeredExtensions)
+        media.accepted(of: media.kind == .audio ? audioExtensions : layeredExtensions)
     }
 
     /// The payload types of RED that an m-line of the answer to our offer accepts, by those of codecs.

@@ -12,6 +12,8 @@ final class AudioSource: EncodedTrack {
     /// The first byte of a packet of Opus with one frame of 20 ms (RFC 6716, section 3.1).
     private static let opus: UInt8 = 0xf8
     private let payload: Int
+    /// The level that its packets claim at a time, in negated dBov. Nil for packets without one, as earlier clients send.
+    var loudness: ((MonotonicTime) -> UInt8?)?
 
     let codec = Codec.opus
     let encoderStatistics: MediaStatistics.VideoEncoder? = nil
@@ -44,7 +46,7 @@ final class AudioSource: EncodedTrack {
         let timestamp = number &* 960
         var batch = RTPBatch(
             captureTime: MediaTime(nanoseconds: simulation.loop.now.nanoseconds), rtpTimestamp: timestamp,
-            isKeyframe: false)
+            isKeyframe: false, audioLevel: loudness?(simulation.loop.now))
         batch.bytes = [0x80, Codec.opus.payloadType, 0, 0]
         for word in [timestamp, 1] { Self.append(word, to: &batch.bytes) }
         batch.bytes.append(Self.opus)

@@ -238,10 +238,16 @@ public final class SimulatedClient: @unchecked Sendable {
         try await publishAudio(payload: AudioSource.usualPayload)
     }
 
-    /// - Parameter payload: bytes of a packet
-    package func publishAudio(payload: Int) async throws -> Int {
+    /// - Parameters:
+    ///   - payload: bytes of a packet
+    ///   - loudness: the level that packets claim at a time, in negated dBov. Nil for packets without one.
+    @discardableResult
+    package func publishAudio(
+        payload: Int = AudioSource.usualPayload, loudness: ((MonotonicTime) -> UInt8?)? = nil
+    ) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let source = AudioSource(in: simulation, payload: payload)
+        source.loudness = loudness
         var stream = 0
         try await suspend { suspension in
             connection.publish([TrackOffer(source)]) { result in

@@ -3,45 +3,84 @@ protocol AudioListener: AnyObject {
     associatedtype Stream: AnyObject
 
     var hasFreeAudioSlot: Bool { get }
+    /// The streams in its slots.
+    var heardStreams: [Stream] { get }
     func publishes(_ stream: Stream) -> Bool
-    func isHearing(_ stream: Stream) -> Bool
-    /// Assigns the stream to a free slot.
-    func hear(_ stream: Stream)
+    /// Assigns the stream to the slot of another one, or to a free slot.
+    func hear(_ stream: Stream, insteadOf other: Stream?)
+    /// Frees the slot of a stream.
+    func stopHearing(_ stream: Stream)
 }
 
-/// Fills the audio slots of a room's participants with the streams that were published first.
+/// Fills the audio slots of a room's participants: with the streams of the ranking, without a participant's own, and the rest
+/// with other streams that it hears already, or that were published first.
 ///
-/// A published stream costs the participants that have a free slot. A free slot costs a search among the streams that
-/// its participant hears or publishes itself, and among the participants with a free slot.
+/// A change of the ranking costs all participants. Everything else costs the participants with a free slot, or a search among
+/// the streams that one participant hears or publishes itself.
 struct AudioSlots<Listener: AudioListener> {
-    /// In the order in which they were published.
-    private var streams: [Listener.Stream] = []
+    typealias Stream = Listener.Stream
+
+    private static var slots: Int { SpeakerRanking.heard }
+    /// Those that can be heard, in the order in which they were published.
+    private var streams: [Stream] = []
+    /// Those of the ranking, in its order.
+    private(set) var ranked: [Stream] = []
     /// The participants with a free slot, in the order in which they got it.
     private var open: [Listener] = []
 
-    /// Fills the free slots of a participant.
-    mutating func fill(_ listener: Listener) {
-        open.removeAll { $0 === listener }
-        for stream in streams where !listener.publishes(stream) && !listener.isHearing(stream) {
-            guard listener.hasFreeAudioSlot else { return }
-            listener.hear(stream)
+    /// Sets the streams of the ranking. The owner then lets each participant go on with `update`.
+    mutating func rank(_ order: [Stream]) { ranked = order }
+
+    /// Lets a participant hear the streams that it should.
+    mutating func update(_ listener: Listener) {
+        let heard = listener.heardStreams
+        let wanted = wanted(by: listener, hearing: heard)
+        var surplus = heard.filter { one in !wanted.contains { $0 === one } }
+        for stream in wanted where !heard.contains(where: { $0 === stream }) {
+            let other = surplus.popLast()
+            listener.hear(stream, insteadOf: other)
         }
-        if listener.hasFreeAudioSlot { open.append(listener) }
+        for stream in surplus { listener.stopHearing(stream) }
+        let wasOpen = open.firstIndex { $0 === listener }
+        let isOpen = listener.hasFreeAudioSlot
+        if isOpen, wasOpen == nil { open.append(listener) }
+        if !isOpen, let wasOpen { open.remove(at: wasOpen) }
     }
 
-    mutating func published(_ stream: Listener.Stream) {
+    private func wanted(by listener: Listener, hearing heard: [Stream]) -> [Stream] {
+        var wanted: [Stream] = []
+        func add(_ stream: Stream) {
+            guard wanted.count < Self.slots, !listener.publishes(stream), !wanted.contains(where: { $0 === stream })
+            else { return }
+            wanted.append(stream)
+        }
+        for stream in ranked { add(stream) }
+        // A participant may publish several of them.
+        guard wanted.count < Self.slots else { return wanted }
+        for stream in heard where streams.contains(where: { $0 === stream }) { add(stream) }
+        for stream in streams {
+            guard wanted.count < Self.slots else { break }
+            add(stream)
+        }
+        return wanted
+    }
+
+    /// Lets those with a free slot hear a new stream.
+    mutating func published(_ stream: Stream) {
         streams.append(stream)
         open.removeAll { listener in
             guard !listener.publishes(stream) else { return false }
-            listener.hear(stream)
+            listener.hear(stream, insteadOf: nil)
             return !listener.hasFreeAudioSlot
         }
     }
 
     mutating func left(_ listener: Listener) { open.removeAll { $0 === listener } }
 
-    mutating func ended(_ ended: [Listener.Stream]) {
+    /// These streams cannot be heard any longer. The owner frees their slots.
+    mutating func ended(_ ended: [Stream]) {
         guard !ended.isEmpty else { return }
         streams.removeAll { stream in ended.contains { $0 === stream } }
+        ranked.removeAll { stream in ended.contains { $0 === stream } }
     }
 }

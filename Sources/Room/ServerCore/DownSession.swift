@@ -153,10 +153,6 @@ final class DownSession {
         consumers.first { $0.stream?.info.id == stream }?.lastLeftOut ?? .zero
     }
 
-    func receiver(carrying stream: PublishedStream) -> Receiver? {
-        consumers.first { $0.stream === stream }?.receiver
-    }
-
     /// Assigns a video to a free receiver, growing the pool up to its maximum.
     func subscribe(_ stream: PublishedStream, _ view: StreamView) throws(RoomError) -> Subscribed {
         if let consumer = consumers.first(where: { $0.stream === stream }) {
@@ -226,15 +222,18 @@ final class DownSession {
         consumers.prefix(DownDescription.audioSlots).contains { $0.isFree && $0.canCarry(.opus) }
     }
 
-    /// Assigns an audio stream to a free slot, if there is one, and notifies the client.
-    func hear(_ stream: PublishedStream) {
-        guard let consumer = freeConsumer(for: stream) else { return }
+    var heardStreams: [PublishedStream] { consumers.prefix(DownDescription.audioSlots).compactMap(\.stream) }
+
+    /// Assigns an audio stream to the slot of another one, or to a free slot, if there is one, and notifies the client.
+    func hear(_ stream: PublishedStream, insteadOf other: PublishedStream?) {
+        let former = other.flatMap { other in consumers.first { $0.stream === other && $0.canCarry(stream.codec) } }
+        guard let consumer = former ?? freeConsumer(for: stream) else { return }
         share(adding: stream)
         consumer.assign(stream)
         send(assigned(consumer))
     }
 
-    /// Frees the receiver of an ended stream and notifies the client. Returns true if it was an audio slot.
+    /// Frees the receiver of a stream that has ended, or is off, and notifies the client. Returns true if it was an audio slot.
     func streamEnded(_ stream: PublishedStream) -> Bool {
         guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
         consumer.release()

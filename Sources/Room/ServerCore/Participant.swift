@@ -109,7 +109,11 @@ final class Participant: AudioListener {
 
     func unsubscribe(_ stream: PublishedStream) -> Bool { down.unsubscribe(stream) }
 
-    func hear(_ stream: PublishedStream) { down.hear(stream) }
+    func hear(_ stream: PublishedStream, insteadOf other: PublishedStream?) { down.hear(stream, insteadOf: other) }
+
+    func stopHearing(_ stream: PublishedStream) { _ = down.streamEnded(stream) }
+
+    var heardStreams: [PublishedStream] { down.heardStreams }
 
     var hasFreeAudioSlot: Bool { down.hasFreeAudioSlot }
 
@@ -117,8 +121,6 @@ final class Participant: AudioListener {
 
     /// See `DownSession.lastLeftOut`.
     func lastLeftOut(of stream: Int) -> MonotonicTime { down.lastLeftOut(of: stream) }
-
-    func isHearing(_ stream: PublishedStream) -> Bool { down.receiver(carrying: stream) != nil }
 
     func streamEnded(_ stream: PublishedStream) -> Bool { down.streamEnded(stream) }
 

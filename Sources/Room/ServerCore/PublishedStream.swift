@@ -22,12 +22,21 @@ final class PublishedStream {
     private var reviewed = MonotonicTime.zero
     /// The consumers whose links carry all of it.
     private var freeConsumers = 0
+    let isAudio: Bool
+    /// Of audio, by the levels that its publisher claims.
+    @exclusivity(unchecked) var loudness = Loudness()
+    @exclusivity(unchecked) private var packetsWithoutLevel = 0
+    /// Called for the first packet with a level of each interval of `loudness`.
+    @exclusivity(unchecked) var onSound: (() -> Void)?
+    /// Called when the packets of audio have no levels any longer, or have some again.
+    var onLevels: (() -> Void)?
     private lazy var limitTimer = loop.makeTimer { [weak self] in self?.reviewLimit() }
 
     /// - Parameter sources: one for each layer, the same one for spatial layers
     init(_ info: StreamInfo, codec: Codec, participant: String, loop: Loop, sources: [any StreamSource]) {
         self.info = info
         self.codec = codec
+        isAudio = codec.media == .audio
         self.participant = participant
         self.loop = loop
         source = sources[0]
@@ -60,6 +69,31 @@ final class PublishedStream {
     func isSilent(now: MonotonicTime) -> Bool {
         let rates = layers.compactMap { $0.rate.current(now: now) }
         return !rates.isEmpty && rates.allSatisfy { $0 == 0 }
+    }
+
+    /// The pipe to the part of the room that it comes from. Nil if its publisher is here.
+    var pipe: Pipe? { (source as? PipeSource)?.pipe }
+
+    /// After so many packets without one, a stream counts as one without levels: those of Opus that nobody encodes have none.
+    private static let mostWithoutLevel = 100
+
+    /// Notes the level of a packet of audio. Nil for one without.
+    @inline(__always)
+    func received(_ level: AudioLevel?) {
+        guard let level else {
+            packetsWithoutLevel += 1
+            return packetsWithoutLevel == Self.mostWithoutLevel ? set(hasLevels: false) : ()
+        }
+        guard loudness.add(level) else { return }
+        packetsWithoutLevel = 0
+        if !info.hasLevels { set(hasLevels: true) }
+        onSound?()
+    }
+
+    func set(hasLevels: Bool) {
+        guard info.hasLevels != hasLevels else { return }
+        info.hasLevels = hasLevels
+        onLevels?()
     }
 
     // MARK: - Rates

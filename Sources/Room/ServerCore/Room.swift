@@ -15,12 +15,12 @@ final class Room {
     let part: PartID
     let links: LoopLinks
     let settings: SessionSettings
-    private var participants: [Participant] = []
+    private(set) var participants: [Participant] = []
     /// To the other parts of the room.
     var pipes: [Pipe] = []
     /// Those of other parts included.
     private var streams: [Int: PublishedStream] = [:]
-    private var audio = AudioSlots<Participant>()
+    private(set) lazy var speakers = RoomSpeakers(of: self)
     private var announced = 0
     private var messagePace = RoomMessagePace()
 
@@ -57,12 +57,12 @@ final class Room {
         announce(participant.info)
         pass(.entered(participant.info))
         participants.append(participant)
-        audio.fill(participant)
+        speakers.entered(participant)
     }
 
     func leave(_ participant: Participant) {
         participants.removeAll { $0 === participant }
-        audio.left(participant)
+        speakers.left(participant)
         pass(.left(participant.id))
         announceEnd(of: participant.info, participant.streams)
         participant.close()
@@ -175,7 +175,8 @@ final class Room {
             announced += stream.info.announcedLength
             send(.streamPublished(StreamPublished(participant: id, stream: stream.info)), except: id)
         }
-        for stream in new where stream.codec.media == .audio { audio.published(stream) }
+        let audio = new.filter { $0.codec.media == .audio }
+        if !audio.isEmpty { speakers.published(audio) }
     }
 
     func announceEnd(of ended: [PublishedStream], by id: String) {
@@ -194,18 +195,21 @@ final class Room {
         send(
             .streamChanged(StreamChanged(participant: id, stream: info.id, state: info.state, change: change)),
             except: id)
+        let affectsSlots = change.isActive != nil || change.isAlwaysOn != nil
+        if affectsSlots, stream.codec.media == .audio { speakers.changed(stream) }
     }
 
     /// Frees the receivers of streams that end, and the audio slots for other streams.
     private func end(_ ended: [PublishedStream]) {
-        audio.ended(ended.filter { $0.codec.media == .audio })
+        let audio = ended.filter { $0.codec.media == .audio }
+        speakers.ended(audio)
         var listeners: [Participant] = []
         for stream in ended {
             streams[stream.info.id] = nil
             guard stream.hasConsumers else { continue }
             listeners += participants.filter { $0.streamEnded(stream) }
         }
-        for listener in listeners { audio.fill(listener) }
+        if !audio.isEmpty { speakers.fill(listeners) }
     }
 
     private func send(_ message: ServerMessage, except id: String) {

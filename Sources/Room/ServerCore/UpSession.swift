@@ -63,6 +63,7 @@ final class UpSession {
             var header = header
             // The reports that are passed on show another clock: the publisher's, late by the way from it.
             if header.captureTime != nil, !streams[index].clock.isKnown { header.captureTime?.clockOffset = nil }
+            if streams[index].stream.isAudio { streams[index].stream.received(header.audioLevel) }
             layers[place].layer.forward(packet, header: header, at: position)
             if let problem = streams[index].lengths.problem(with: header, of: streams[index].offered.mid) {
                 send(.error(Problem(problem)))
@@ -180,6 +181,7 @@ final class UpSession {
         var info = StreamInfo(
             id: id, media: codec.media, codec: codec.rawValue, attributes: attributes, layers: count)
         info.isScalable = isScalable
+        info.hasLevels = offered.extensions.audioLevel != nil
         let stream = PublishedStream(
             info, codec: codec, participant: participant, loop: settings.loop,
             sources: (0..<count).map { index in

@@ -274,6 +274,9 @@ final class OutgoingStream {
             let length = store.captureTimeLength(of: payload)
             if length > 0 { elements += 1 + length }
         }
+        if extensions.audioLevel != nil, let payload = packet.payload, store?.hasLevel(of: payload) == true {
+            elements += 2
+        }
         return RTPHeader.minimumLength + HeaderExtensionWriter.length(ofElements: elements) + (isRepeat ? 2 : 0)
     }
 
@@ -299,6 +302,9 @@ final class OutgoingStream {
         }
         if let id = extensions.captureTime, let payload = packet.payload, let time = store?.captureTime(of: payload) {
             writer.write(time, as: id, to: &scratch)
+        }
+        if let id = extensions.audioLevel, let payload = packet.payload, let level = store?.level(of: payload) {
+            writer.write(level, as: id, to: &scratch)
         }
         return writer.finish(in: &scratch)
     }

@@ -353,8 +353,8 @@ public final class PeerSession {
     /// Removes the receiver. Later packets for it are dropped as of an unknown SSRC.
     public func removeReceiver(_ id: ReceiverID) { streams.removeReceiver(id) }
 
-    /// Sends a media packet under the sender's SSRC with the rewritten fields. Sends the payload, and the capture time of
-    /// `header`, without padding, CSRCs and other header extensions. Does not change `packet`.
+    /// Sends a media packet under the sender's SSRC with the rewritten fields. Sends the payload, and the capture time and
+    /// audio level of `header`, without padding, CSRCs and other header extensions. Does not change `packet`.
     ///
     /// Returns false if nothing is sent: the sender was removed, the session is not secured, or the packet was dropped
     /// and counted.
@@ -366,7 +366,7 @@ public final class PeerSession {
         let store = stream.ownStore()
         let payload = store.add(
             packet, header.payloadOffset..<header.payloadEnd, timestamp: rewrite.timestamp, marker: rewrite.marker,
-            captureTime: header.captureTime, now: now)
+            captureTime: header.captureTime, level: header.audioLevel, now: now)
         return plan(payload, of: store, rewrite, on: stream, now: now)
     }
 

@@ -12,6 +12,8 @@ public struct HeaderExtension: Sendable, Hashable {
         case repairedStreamID = "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id"
         /// See `AbsoluteCaptureTime`.
         case captureTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
+        /// See `AudioLevel`.
+        case audioLevel = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
         /// See `TransportSequence`.
         case transportNumber = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
     }
@@ -64,16 +66,18 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
     public var repairedStreamID: UInt8?
     public var captureTime: UInt8?
     public var transportNumber: UInt8?
+    public var audioLevel: UInt8?
 
     public init(
         mid: UInt8? = nil, streamID: UInt8? = nil, repairedStreamID: UInt8? = nil, captureTime: UInt8? = nil,
-        transportNumber: UInt8? = nil
+        transportNumber: UInt8? = nil, audioLevel: UInt8? = nil
     ) {
         self.mid = mid
         self.streamID = streamID
         self.repairedStreamID = repairedStreamID
         self.captureTime = captureTime
         self.transportNumber = transportNumber
+        self.audioLevel = audioLevel
     }
 
     public init(_ extensions: [HeaderExtension]) {
@@ -84,6 +88,7 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
             case .repairedStreamID: repairedStreamID = one.id
             case .captureTime: captureTime = one.id
             case .transportNumber: transportNumber = one.id
+            case .audioLevel: audioLevel = one.id
             case nil: break
             }
         }
@@ -114,6 +119,10 @@ public struct HeaderExtensionWriter {
     public mutating func write(_ time: AbsoluteCaptureTime, as id: UInt8, to packet: inout MutableSpan<UInt8>) {
         let place = element(id, length: time.length, in: &packet)
         time.write(to: &packet, at: place)
+    }
+
+    public mutating func write(_ level: AudioLevel, as id: UInt8, to packet: inout MutableSpan<UInt8>) {
+        packet[element(id, length: AudioLevel.length, in: &packet)] = level.byte
     }
 
     @inlinable

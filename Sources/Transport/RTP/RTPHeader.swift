@@ -22,6 +22,8 @@ public struct RTPHeader: Sendable, Equatable {
     public var payloadEnd: Int
     /// The value of the header extension, once `resolveExtensions` has read it.
     public var captureTime: AbsoluteCaptureTime?
+    /// Likewise.
+    public var audioLevel: AudioLevel?
 
     public var payloadLength: Int { payloadEnd - payloadOffset }
 
@@ -77,8 +79,13 @@ public struct RTPHeader: Sendable, Equatable {
 
     /// Reads the values of the negotiated extensions that others than the session need, so that ids matter only to it.
     public mutating func resolveExtensions(_ ids: HeaderExtensionIDs, in packet: borrowing PacketBuffer) {
-        guard hasExtension, let id = ids.captureTime, let range = headerExtension(id: id, in: packet) else { return }
-        captureTime = AbsoluteCaptureTime(packet.bytes, range)
+        guard hasExtension else { return }
+        if let id = ids.captureTime, let range = headerExtension(id: id, in: packet) {
+            captureTime = AbsoluteCaptureTime(packet.bytes, range)
+        }
+        if let id = ids.audioLevel, let range = headerExtension(id: id, in: packet), range.count == AudioLevel.length {
+            audioLevel = AudioLevel(byte: packet.bytes[range.lowerBound])
+        }
     }
 
     /// The range of a header extension element's value. Nil if it is absent or if earlier elements overrun (RFC 8285,

@@ -12,7 +12,7 @@ func fuzzRTP(_ bytes: [UInt8]) {
     _ = RTPHeader(parsingProtected: packet)
     guard var header = RTPHeader(parsing: packet) else { return }
     precondition(header.payloadOffset <= header.payloadEnd && header.payloadEnd <= packet.count)
-    header.resolveExtensions(HeaderExtensionIDs(captureTime: 5), in: packet)
+    header.resolveExtensions(HeaderExtensionIDs(captureTime: 5, audioLevel: 6), in: packet)
     let before = Array(packet.bytes[..<packet.count])
     header.write(into: &packet)
     precondition(Array(packet.bytes[..<packet.count]) == before)

@@ -2,27 +2,32 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Measures the audio that an encoder gets.
+/// Measures the audio that an encoder takes, and marks each packet with the level of the audio since the packet before.
 final class AudioEncoderNode: RunningNode {
-    private let state = Mutex(MediaStatistics.AudioEncoder())
+    private struct State {
+        var counts = MediaStatistics.AudioEncoder()
+        var packet = PacketLevel()
+    }
+
+    private let state = Mutex(State())
 
     /// - Parameter encoder: gets signed 16-bit samples.
     init(measuring encoder: Element) {
-        encoder.sink.watchBuffers { buffer in
-            let power = buffer.read(AudioRendererNode.power(of:)) ?? 0
-            self.take(AudioRendererNode.seconds(ofBytes: buffer.byteCount), power)
+        encoder.sink.watchBuffers { buffer in _ = buffer.read { self.take($0) } }
+        encoder.source.watchBuffers { packet in packet.setAudioLevel(self.state.withLock { $0.packet.next() }) }
+    }
+
+    private func take(_ bytes: RawSpan) {
+        let seconds = AudioRendererNode.seconds(ofBytes: bytes.byteCount)
+        state.withLock { state in
+            let power = state.packet.read(bytes)
+            state.counts.seconds += seconds
+            state.counts.level = LevelMeter.decibels(power.squareRoot())
+            state.counts.energy += power * seconds
         }
     }
 
-    private func take(_ seconds: Double, _ power: Double) {
-        state.withLock { counts in
-            counts.seconds += seconds
-            counts.level = LevelMeter.decibels(power.squareRoot())
-            counts.energy += power * seconds
-        }
-    }
-
-    var counts: MediaStatistics.AudioEncoder { state.withLock { $0 } }
+    var counts: MediaStatistics.AudioEncoder { state.withLock { $0.counts } }
 
     func report(into statistics: inout MediaStatistics, as name: String) { statistics.audioEncoders[name] = counts }
 }

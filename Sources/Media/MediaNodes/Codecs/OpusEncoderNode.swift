@@ -1,4 +1,5 @@
 import GStreamerKit
+import Glibc
 public import MediaGraph
 import Synchronization
 
@@ -65,6 +66,44 @@ enum OpusEncoderNode: NodeType {
             return .drop
         }
         return AudioEncoderNode(measuring: encoder)
+    }
+}
+
+/// The level of the audio in each packet of an encoder.
+///
+/// A packet may leave a buffer later than its audio arrived. That does not matter to a server that ranks speakers.
+struct PacketLevel {
+    /// The level of silence, in negated dBov (RFC 6464).
+    private static let quietest = 127.0
+    private static let fullScale = 32_768.0
+
+    private var squares: Int64 = 0
+    private var samples = 0
+    private var last = UInt8(quietest)
+
+    /// Reads signed 16-bit samples. Returns their power, 0...1.
+    @discardableResult
+    mutating func read(_ bytes: RawSpan) -> Double {
+        var squares = Int64(0)
+        for offset in stride(from: 0, through: bytes.byteCount - 2, by: 2) {
+            let sample = Int64(bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Int16.self))
+            squares += sample * sample
+        }
+        let count = bytes.byteCount / 2
+        self.squares += squares
+        samples += count
+        return count > 0 ? Double(squares) / Double(count) / (Self.fullScale * Self.fullScale) : 0
+    }
+
+    /// The level since the last call, or that of the last call if no audio has arrived since: a buffer may fill several
+    /// packets.
+    mutating func next() -> UInt8 {
+        guard samples > 0 else { return last }
+        let mean = Double(squares) / Double(samples) / (Self.fullScale * Self.fullScale)
+        let level = mean > 0 ? -10 * log10(mean) : Self.quietest
+        last = UInt8(min(max(level.rounded(), 0), Self.quietest))
+        (squares, samples) = (0, 0)
+        return last
     }
 }
 

@@ -141,6 +141,7 @@ package final class RTPOutputNode: NodeType, RunningNode {
                 state.batch.captureTime = buffer.time
                 state.batch.rtpTimestamp = timestamp
                 state.batch.isKeyframe = isKeyframe.value
+                state.batch.audioLevel = isVideo ? nil : buffer.audioLevel
             }
             state.batch.ends.append(bytes.count)
             guard isLast else { return nil }

@@ -246,6 +246,7 @@ final class UpSession {
             guard var header = RTPHeader(parsing: packet) else { continue }
             encoding.pictures.number(&packet, header: header, as: track.sender.codec.payload)
             // The clock of the capture is that of the sender reports.
+            header.audioLevel = batch.audioLevel.map { AudioLevel(negativeDecibels: $0) }
             if carriesTime, index == 0 { header.captureTime = AbsoluteCaptureTime(ntp, clockOffset: 0) }
             var rewrite = Rewrite(keeping: header)
             rewrite.sequenceNumber = encoding.nextSequenceNumber

@@ -21,6 +21,8 @@ final class Pipe: TurnMember {
 
     let other: PartID
     var guests: [Guest] = []
+    /// The streams that everyone hears, as the other part has told last. Nil before.
+    var speakers: [Int]?
     private weak var room: Room?
     private let loop: Loop
     private let links: LoopLinks
@@ -219,6 +221,9 @@ final class Pipe: TurnMember {
         case .clock(let id, let clock): incomingLayers[id]?.layer.setClock(clock)
         case .measured(let id, let measured): incomingLayers[id]?.layer.set(measured)
         case .taken: break
+        case .speaking(let reports): room?.speakers.told(reports, by: self)
+        case .levels(let id, let hasLevels): incomingStreams[id]?.set(hasLevels: hasLevels)
+        case .speakers(let order): room?.speakers.told(order, by: self)
         case .began, .introduction, .entered, .left, .published, .unpublished, .changed, .reduced, .userMessage, .ended:
             room?.handle(message, from: self)
         }

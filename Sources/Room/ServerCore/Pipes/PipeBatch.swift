@@ -94,6 +94,12 @@ enum PipeMessage: Sendable {
     case changed(Int, StreamChange, by: String)
     /// Why its publisher sends a stream worse than it could. Nil if it does not any longer.
     case reduced(Int, StreamQuality.Reason?, by: String)
+    /// How the streams of the sender stand out in which somebody speaks, for the part that decides who is heard.
+    case speaking([SpeakerReport])
+    /// Whether the packets of an audio stream of the sender have levels, when that has changed.
+    case levels(Int, Bool)
+    /// The streams that everyone hears, as the sender decides, which has the oldest audio stream.
+    case speakers([Int])
     /// A participant of the sender writes to participants of the receiver: those with these ids, or all (nil).
     case userMessage(UserMessage, to: Set<String>?)
     /// The sender has a consumer for a layer of a stream of the receiver.

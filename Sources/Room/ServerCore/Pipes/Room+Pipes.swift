@@ -40,6 +40,7 @@ extension Room {
         let pipe = Pipe(batch.from, of: self, loop: settings.loop, links: links)
         pipes.append(pipe)
         pipe.send(.introduction(infos))
+        speakers.introduce(to: pipe)
         pipe.receive(batch)
     }
 
@@ -83,7 +84,9 @@ extension Room {
             pipes.removeAll { $0 === pipe }
             for guest in pipe.guests { leave(guest, from: pipe) }
             pipe.wasClosed()
-        case .began, .wanted, .unwanted, .keyframe, .carried, .interrupted, .clock, .measured, .taken: break
+        case .began, .wanted, .unwanted, .keyframe, .carried, .interrupted, .clock, .measured, .taken, .speaking,
+            .levels, .speakers:
+            break
         }
     }
 

@@ -13,6 +13,9 @@ public protocol LocalAudio: AnyObject, Sendable {
     /// `onRemoteAudioStateChanged`. A longer text changes nothing, and an
     /// `onError` of each room that has the media reports it.
     var extraValue: String { get set }
+    /// Whether the others hear the audio even if four of them are louder (false). It holds for the three oldest streams of a room
+    /// that ask for it, and may change at any time: the others get `onRemoteAudioStateChanged`.
+    var alwaysOn: Bool { get set }
     /// Whether the audio is that of its microphone. The other participants see the same. (Linux)
     var state: StreamState { get }
 }
@@ -60,6 +63,11 @@ final class LocalAudioStream: LocalAudio {
     var extraValue: String {
         get { settings.attributes.extraValue }
         set { settings.change(StreamChange(extraValue: newValue)) }
+    }
+
+    var alwaysOn: Bool {
+        get { settings.attributes.isAlwaysOn }
+        set { settings.change(StreamChange(isAlwaysOn: newValue)) }
     }
 
     /// The request of the capture, which has `active`, may have changed.

@@ -57,7 +57,7 @@ public protocol RoomDelegate: AnyObject {
     func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     /// The `state` of audio has changed. (Linux)
     func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-    /// `active` or `extraValue` of audio has changed.
+    /// `active`, `alwaysOn` or `extraValue` of audio has changed.
     func onRemoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     /// Another participant has sent a message with `Room.sendUserMessage`. The messages of one participant come in its order,
     /// each once.

@@ -143,14 +143,15 @@ extension RoomSession {
             }
         }
         var attributes = change
-        // The streams of the SDK have no member for the second one.
-        (attributes.state, attributes.isAlwaysOn) = (nil, nil)
+        attributes.state = nil
         guard !attributes.isEmpty else { return }
         tell { [remotes, attributes] delegate in
             guard let participant = remotes[id] else { return }
             switch participant[stream] {
             case .video(let video):
                 video.apply(attributes)
+                // Videos of the SDK have no member for it.
+                guard attributes != StreamChange(isAlwaysOn: attributes.isAlwaysOn) else { return }
                 delegate?.onRemoteVideoStateChanged(remoteParticipant: participant, remoteVideo: video)
             case .audio(let audio):
                 audio.apply(attributes)

@@ -1,6 +1,5 @@
-/// The payloads of a stream's newest packets with their timestamps, markers and capture times, for everyone who sends the
-/// stream. On one
-/// thread.
+/// The payloads of a stream's newest packets with their timestamps, markers, capture times and audio levels, for everyone
+/// who sends the stream. On one thread.
 ///
 /// A ring of bytes in one slab. Holders keep the index of a packet. Indexes count from 0 and are never used again; the
 /// payload of an overwritten packet is gone for all holders. The ring grows, up to its limits, instead of overwriting
@@ -18,22 +17,25 @@ public final class PacketStore {
 
     @usableFromInline
     struct Entry {
-        /// The position of the capture time and the payload after it in all bytes written so far.
+        /// The position of the capture time, the audio level and the payload after them in all bytes written so far.
         @usableFromInline var position = 0
         var time = MonotonicTime.zero
         @usableFromInline var timestamp = RTPTimestamp(0)
         @usableFromInline var length: UInt16 = 0
         @usableFromInline var marker = false
-        /// The bytes of the capture time, 0 without one.
-        @usableFromInline var captureTimeLength: UInt8 = 0
-        var totalLength: Int { Int(captureTimeLength) + Int(length) }
+        /// The bytes before the payload: those of the capture time, an even number, and one of the audio level. An entry
+        /// has 24 bytes, and no room for another field.
+        @usableFromInline var prefixLength: UInt8 = 0
+        @usableFromInline var captureTimeLength: Int { Int(prefixLength & ~1) }
+        var hasLevel: Bool { prefixLength & 1 != 0 }
+        var totalLength: Int { Int(prefixLength) + Int(length) }
     }
 
     /// The sizes of a store's first packet.
     private static let firstPackets = 64
     private static let firstBytes = 64 * 1024
-    /// The longest payload with a capture time.
-    private static let longestEntry = PacketBuffer.capacity + AbsoluteCaptureTime.maximumLength
+    /// The longest payload with a capture time and an audio level.
+    private static let longestEntry = PacketBuffer.capacity + AbsoluteCaptureTime.maximumLength + AudioLevel.length
 
     private let limits: Limits
     @exclusivity(unchecked) @usableFromInline var entries: [Entry] = []
@@ -60,23 +62,25 @@ public final class PacketStore {
     /// Stores the payload of a packet. Returns its index.
     public func add(
         _ packet: borrowing PacketBuffer, _ payload: Range<Int>, timestamp: RTPTimestamp, marker: Bool,
-        captureTime: AbsoluteCaptureTime? = nil, now: MonotonicTime
+        captureTime: AbsoluteCaptureTime? = nil, level: AudioLevel? = nil, now: MonotonicTime
     ) -> Int {
         if entries.isEmpty {
             entries = [Entry](repeating: Entry(), count: min(Self.firstPackets, Self.rounded(limits.packets)))
             slab = [UInt8](repeating: 0, count: max(Self.longestEntry, min(Self.firstBytes, limits.bytes)))
         }
-        let prefix = captureTime?.length ?? 0
+        let timeLength = captureTime?.length ?? 0
+        let prefix = timeLength + (level == nil ? 0 : AudioLevel.length)
         let start = makeRoom(for: prefix + payload.count, now)
         let offset = start % slab.count
         if let captureTime {
             var into = slab.mutableSpan
             captureTime.write(to: &into, at: offset)
         }
+        if let level { slab[offset + timeLength] = level.byte }
         slab.copyBytes(from: packet.bytes, payload, to: offset + prefix)
         entries[next & (entries.count - 1)] = Entry(
             position: start, time: now, timestamp: timestamp, length: UInt16(payload.count), marker: marker,
-            captureTimeLength: UInt8(prefix))
+            prefixLength: UInt8(prefix))
         head = start + prefix + payload.count
         next += 1
         return next - 1
@@ -107,7 +111,7 @@ public final class PacketStore {
     /// The bytes of the packet's capture time, 0 without one or if it is gone.
     @inlinable
     public func captureTimeLength(of index: Int) -> Int {
-        contains(index) ? Int(entries[index & (entries.count - 1)].captureTimeLength) : 0
+        contains(index) ? entries[index & (entries.count - 1)].captureTimeLength : 0
     }
 
     /// The packet's capture time, nil without one or if it is gone.
@@ -118,6 +122,16 @@ public final class PacketStore {
         return AbsoluteCaptureTime(slab, offset..<(offset + length))
     }
 
+    /// Whether the packet has an audio level. False if it is gone.
+    public func hasLevel(of index: Int) -> Bool { contains(index) && entry(index).hasLevel }
+
+    /// The packet's audio level, nil without one or if it is gone.
+    public func level(of index: Int) -> AudioLevel? {
+        guard hasLevel(of: index) else { return nil }
+        let entry = entry(index)
+        return AudioLevel(byte: slab[entry.position % slab.count + entry.captureTimeLength])
+    }
+
     /// Passes the payload of an index, empty if it is gone.
     @inlinable
     public func withPayload<Result>(_ index: Int, _ body: (Span<UInt8>) -> Result) -> Result {
@@ -125,7 +139,7 @@ public final class PacketStore {
         let bytes = slab.span
         guard contains(index) else { return body(bytes.extracting(0..<0)) }
         let entry = entries[index & (entries.count - 1)]
-        let offset = entry.position % slab.count + Int(entry.captureTimeLength)
+        let offset = entry.position % slab.count + Int(entry.prefixLength)
         return body(bytes.extracting(offset..<(offset + Int(entry.length))))
     }
 

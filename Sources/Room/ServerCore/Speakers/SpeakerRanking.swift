@@ -1,0 +1,187 @@
+internal import RTP
+internal import RoomProtocol
+
+/// Decides which audio streams of a room are heard. Is told the time.
+///
+/// Its order has five streams at most: the first four fill the slots of everyone else, and the last one the slot that a
+/// publisher of one of them has left. A stream keeps its place in silence. Another one takes it when somebody has spoken there for a
+/// while, clearly louder than the weakest of the four or after that one fell silent, once a second at most.
+///
+/// Up to three streams that are always on, the oldest ones, have places before all others. Streams whose packets have no
+/// levels rank in the order in which they were published, below those in which somebody spoke in the last ten seconds.
+struct SpeakerRanking {
+    /// How many streams a participant hears.
+    static let heard = DownDescription.audioSlots
+    static let places = heard + 1
+    /// One slot stays for speakers.
+    static let mostAlwaysOn = heard - 1
+    /// Between two changes of places that nobody gave up. Each is a message to everyone. Also the least time of a place.
+    static let pace = TimeInterval.seconds(1)
+    /// A stream that is silent for so long gives way to any other one.
+    static let silence = TimeInterval.seconds(1)
+    /// So much louder has a stream to be than one that speaks, in decibels.
+    static let margin = 6.0
+    /// For so long, a stream ranks above those without levels.
+    static let memory = TimeInterval.seconds(10)
+
+    private struct Candidate {
+        var hasLevels: Bool
+        var score = 0.0
+        var isSteady = false
+        var lastSpoken: MonotonicTime?
+        var seated = MonotonicTime.zero
+    }
+
+    private var candidates: [Int: Candidate] = [:]
+    /// Those that are always on, oldest first.
+    private var alwaysOn: [Int] = []
+    /// The streams with a place, by id. Those of other parts of the room may be unknown here.
+    private(set) var order: [Int] = []
+    private var lastChange: MonotonicTime?
+
+    // MARK: - Streams
+
+    /// Adds a stream that can be heard. Ids count up in the order of publishing.
+    mutating func add(_ id: Int, hasLevels: Bool, isAlwaysOn: Bool) {
+        candidates[id] = Candidate(hasLevels: hasLevels)
+        set(isAlwaysOn: isAlwaysOn, of: id)
+    }
+
+    /// Removes a stream that has ended, or is off. The last stream of the order moves up.
+    mutating func remove(_ id: Int) {
+        candidates[id] = nil
+        alwaysOn.removeAll { $0 == id }
+        order.removeAll { $0 == id }
+    }
+
+    func contains(_ id: Int) -> Bool { candidates[id] != nil }
+
+    mutating func set(isAlwaysOn: Bool, of id: Int) {
+        alwaysOn.removeAll { $0 == id }
+        guard isAlwaysOn else { return }
+        alwaysOn.insert(id, at: alwaysOn.firstIndex { $0 > id } ?? alwaysOn.endIndex)
+    }
+
+    mutating func set(hasLevels: Bool, of id: Int) { candidates[id]?.hasLevels = hasLevels }
+
+    mutating func heard(_ report: SpeakerReport, now: MonotonicTime) {
+        candidates[report.stream]?.score = report.score
+        candidates[report.stream]?.isSteady = report.isSteady
+        if report.isSpeaking { candidates[report.stream]?.lastSpoken = now }
+    }
+
+    // MARK: - Places
+
+    /// Takes the order of the part of the room that decides.
+    mutating func adopt(_ told: [Int], now: MonotonicTime) {
+        for id in told where !order.contains(id) { candidates[id]?.seated = now }
+        order = told
+        lastChange = now
+    }
+
+    /// Gives the free places to those that rank highest.
+    mutating func fill(now: MonotonicTime) {
+        order.removeAll { candidates[$0] == nil }
+        while order.count < Self.places, order.count < candidates.count {
+            let waiting = candidates.keys.filter { !order.contains($0) }
+            guard let best = waiting.min(by: { isBetter($0, than: $1, now: now) }) else { return }
+            order.append(best)
+            candidates[best]?.seated = now
+        }
+    }
+
+    /// Fills the free places, and gives one to a stream that deserves it more. Returns whether the order has changed.
+    mutating func review(now: MonotonicTime) -> Bool {
+        let before = order
+        fill(now: now)
+        if candidates.count > Self.heard, lastChange.map({ now - $0 >= Self.pace }) ?? true { change(now: now) }
+        return order != before
+    }
+
+    /// When to review the order again although there is no other report. Nil for not at all.
+    var pause: TimeInterval? {
+        guard candidates.count > Self.heard else { return nil }
+        if alwaysOn.prefix(Self.mostAlwaysOn).contains(where: { !isHeard($0) }) { return Loudness.interval }
+        let mayGive = order.prefix(Self.heard).contains { candidates[$0]?.hasLevels == true && !isProtected($0) }
+        return mayGive && candidates.contains { !$1.hasLevels && !isHeard($0) } ? Self.pace : nil
+    }
+
+    private func isHeard(_ id: Int) -> Bool { order.prefix(Self.heard).contains(id) }
+
+    private func isProtected(_ id: Int) -> Bool { alwaysOn.prefix(Self.mostAlwaysOn).contains(id) }
+
+    private mutating func change(now: MonotonicTime) {
+        guard let place = weakest(now: now), let weakest = candidates[order[place]] else { return }
+        if let id = alwaysOn.prefix(Self.mostAlwaysOn).first(where: { !isHeard($0) }) {
+            return replace(place, by: id, now: now)
+        }
+        let speaker = candidates.filter { $1.isSteady && !isHeard($0) }
+            .min { ($1.value.score, $0.key) < ($0.value.score, $1.key) }
+        if let speaker {
+            let isLouder = speaker.value.score > weakest.score + Self.margin
+            if isLouder || !isRecent(weakest.lastSpoken, within: Self.silence, now: now) {
+                replace(place, by: speaker.key, now: now)
+            }
+            return
+        }
+        let other = candidates.filter { !$1.hasLevels && !isHeard($0) }.keys.min()
+        if let other, rank(of: weakest, now: now) == .silent { replace(place, by: other, now: now) }
+    }
+
+    private mutating func replace(_ place: Int, by id: Int, now: MonotonicTime) {
+        let former = order[place]
+        if let present = order.firstIndex(of: id) {
+            order.swapAt(place, present)
+        } else {
+            order[place] = id
+            // The publisher of one of the four has heard the last one instead, and now goes on with the former.
+            if order.count == Self.places { order[Self.heard] = former } else { order.append(former) }
+        }
+        candidates[id]?.seated = now
+        lastChange = now
+    }
+
+    // MARK: - Ranks
+
+    private enum Rank: Int { case silent, unmeasured, spoken }
+
+    private func rank(of stream: Candidate, now: MonotonicTime) -> Rank {
+        guard stream.hasLevels else { return .unmeasured }
+        return isRecent(stream.lastSpoken, within: Self.memory, now: now) ? .spoken : .silent
+    }
+
+    private func isRecent(_ time: MonotonicTime?, within limit: TimeInterval, now: MonotonicTime) -> Bool {
+        time.map { now - $0 < limit } ?? false
+    }
+
+    /// Whether a stream deserves a free place more than another one.
+    private func isBetter(_ one: Int, than other: Int, now: MonotonicTime) -> Bool {
+        guard let first = candidates[one], let second = candidates[other] else { return false }
+        let protected = (isProtected(one), isProtected(other))
+        guard protected.0 == protected.1 else { return protected.0 }
+        let ranks = (rank(of: first, now: now).rawValue, rank(of: second, now: now).rawValue)
+        guard ranks.0 == ranks.1 else { return ranks.0 > ranks.1 }
+        return (second.score, one) < (first.score, other)
+    }
+
+    /// The place among the first four that another stream would take.
+    private func weakest(now: MonotonicTime) -> Int? {
+        let places = order.indices.prefix(Self.heard).filter { place in
+            guard let stream = candidates[order[place]], !isProtected(order[place]) else { return false }
+            return now - stream.seated >= Self.pace
+        }
+        return places.min { isWeaker(order[$0], than: order[$1], now: now) }
+    }
+
+    private func isWeaker(_ one: Int, than other: Int, now: MonotonicTime) -> Bool {
+        guard let first = candidates[one], let second = candidates[other] else { return false }
+        let ranks = (rank(of: first, now: now).rawValue, rank(of: second, now: now).rawValue)
+        guard ranks.0 == ranks.1 else { return ranks.0 < ranks.1 }
+        let speak = [first, second].map { isRecent($0.lastSpoken, within: Self.silence, now: now) }
+        guard speak[0] == speak[1] else { return !speak[0] }
+        if speak[0] { return (first.score, other) < (second.score, one) }
+        // Those that fell silent first leave first, and of those that never spoke, the one that was published last.
+        let times = (first.lastSpoken ?? .zero, second.lastSpoken ?? .zero)
+        return times.0 == times.1 ? one > other : times.0 < times.1
+    }
+}
