@@ -9,7 +9,7 @@ extension MediaNodesTests {
     @Suite struct PacketLevelTests {
         @Test func `a level is that of the audio since the packet before, and stays without any`() {
             func level(_ samples: [Int16], of meter: inout PacketLevel) -> UInt8 {
-                samples.withUnsafeBytes { meter.read($0.bytes) }
+                _ = samples.withUnsafeBytes { meter.read($0.bytes) }
                 return meter.next()
             }
             var meter = PacketLevel()

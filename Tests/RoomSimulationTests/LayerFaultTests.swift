@@ -17,15 +17,10 @@ struct LayerFaultTests {
         stage.begin()
         #expect(stage.layers(in: try stage.run(20)) == [2])
         simulation.task { viewer.setLink(LayerTests.link(rate)) }
-        let keyframes = ada.layerKeyframes
+        let requests = ada.layerKeyframeRequests
         let layer = try #require(stage.layers(in: try stage.run(6))[0])
         #expect(layer < 2)
-        // At the lower rate, a keyframe of the left layer is still requested.
-        withKnownIssue(isIntermittent: true) {
-            #expect(ada.layerKeyframes[2] == keyframes[2])
-        } when: {
-            rate == 300_000
-        }
+        #expect(ada.layerKeyframeRequests[2] == requests[2])
     }
 
     @Test func `a lower layer begins at once, without a sender report of its own`() throws {

@@ -52,6 +52,7 @@ final class LayeredCamera {
         var isKeyframeWanted = true
         var frames = 0
         var keyframes = 0
+        var keyframeRequests = 0
 
         /// Of frames without headers, in bits per second.
         var rate: Double { Double(layer.packetsPerFrame * layer.payload * 8 * LayeredCamera.framesPerSecond) }
@@ -166,6 +167,7 @@ final class LayeredCamera {
         case .keyframeRequested(let sender):
             for index in encoders.indices where encoders[index].sender == sender {
                 encoders[index].isKeyframeWanted = true
+                encoders[index].keyframeRequests += 1
             }
         case .connected, .rerouted, .disconnected, .roundTrip, .sendingRate, .lossBeyondRepair, .mediaRefused,
             .unauthenticated,
@@ -242,6 +244,9 @@ final class LayeredCamera {
 
     /// Keyframes of them.
     var keyframes: [Int] { encoders.map(\.keyframes) }
+
+    /// The server's requests for keyframes of each layer.
+    var keyframeRequests: [Int] { encoders.map(\.keyframeRequests) }
 
     func end() {
         timer.disarm()

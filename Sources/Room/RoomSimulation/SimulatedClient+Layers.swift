@@ -38,6 +38,9 @@ extension SimulatedClient {
     /// Keyframes of them.
     public var layerKeyframes: [Int] { camera?.keyframes ?? [] }
 
+    /// The server's requests for keyframes of each layer.
+    public var layerKeyframeRequests: [Int] { camera?.keyframeRequests ?? [] }
+
     /// Sets what the server chooses a subscribed video's layer by.
     public func setView(
         of stream: Int, profile: ViewProfile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil

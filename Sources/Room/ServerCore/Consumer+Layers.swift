@@ -52,6 +52,11 @@ extension Consumer {
         return stream.rank(of: other) < stream.rank(of: layer)
     }
 
+    /// The client lacks frames. If it is about to get a lower layer, the keyframe of that one mends its video, too.
+    func keyframeRequested() {
+        if let next, isLower(next) { next.requestKeyframe() } else { layer?.requestKeyframe() }
+    }
+
     /// Whether it would see more with this layer than with those below it.
     func canUse(_ layer: StreamLayer) -> Bool {
         stream.map { !isPaused && $0.rank(of: layer) <= $0.usefulRank(for: view) } ?? false

@@ -410,7 +410,7 @@ final class DownSession {
             repeatedRequest.arm(at: settings.loop.now + Self.keyframeRepetition)
         case .keyframeRequested(let sender):
             guard let consumer = consumers.first(where: { $0.owns(sender) }), !consumer.isPausing else { return }
-            consumer.layer?.requestKeyframe()
+            consumer.keyframeRequested()
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its down session."))
