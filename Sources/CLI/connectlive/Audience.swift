@@ -76,21 +76,21 @@ final class Audience: Sendable {
 
     private let screen: Screen
     private let only: String?
-    private let patience: ConnectionNews.Patience
+    private let timeout: ConnectionNews.Timeout
     private let onConnected: @Sendable (String) -> Void
     private let say: @Sendable (String) -> Void
     private let state = Mutex(State())
     private let guestBox = Mutex<Guest?>(nil)
 
     init(
-        screen: Screen, only: String?, _ patience: ConnectionNews.Patience,
+        screen: Screen, only: String?, _ timeout: ConnectionNews.Timeout,
         onConnected: @escaping @Sendable (String) -> Void = { _ in },
         say: @escaping @Sendable (String) -> Void = { Console.error($0) }
     ) {
         self.say = say
         self.screen = screen
         self.only = only
-        self.patience = patience
+        self.timeout = timeout
         self.onConnected = onConnected
     }
 
@@ -99,7 +99,7 @@ final class Audience: Sendable {
         guestBox.withLock { guest in
             if let guest { return guest }
             let made = Guest(
-                patience,
+                timeout,
                 onConnected: { [weak self] participant in
                     self?.onConnected(participant)
                     self?.watchPresentVideos()

@@ -30,15 +30,16 @@ final class Guest: RoomDelegate, Sendable {
     /// Whether every error ends the command. A publisher without a camera has nothing left to do.
     private let endsOnProblem: Bool
 
-    /// - Parameter patience: for how long the room tries to return after the server is lost
+    /// - Parameter timeout: for how long the room tries to return after the server is lost
     init(
-        _ patience: ConnectionNews.Patience, endsOnProblem: Bool = false, onConnected: @escaping @Sendable (String) -> Void = { _ in },
+        _ timeout: ConnectionNews.Timeout, endsOnProblem: Bool = false,
+        onConnected: @escaping @Sendable (String) -> Void = { _ in },
         onVideo: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
         onVideoChanged: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
         onLeft: @escaping @Sendable (any RemoteParticipant) -> Void = { _ in },
         say: @escaping @Sendable (String) -> Void = { Console.error($0) }, changes: QualityChanges = .shared
     ) {
-        state = Mutex(State(news: ConnectionNews(patience)))
+        state = Mutex(State(news: ConnectionNews(timeout)))
         self.changes = changes
         self.endsOnProblem = endsOnProblem
         self.onConnected = onConnected

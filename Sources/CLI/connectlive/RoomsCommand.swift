@@ -8,7 +8,7 @@ struct RoomsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rooms", abstract: "List the rooms of a server, end one, or remove a participant.",
         discussion:
-            "Clients that were removed do not return by themselves. Who has the service's secret, or reaches the page of an "
+            "Clients that were removed do not return by themselves. Everyone with the service's secret, or at the page of an "
             + "open server, can join again.",
         subcommands: [ListCommand.self, EndCommand.self, RemoveCommand.self], defaultSubcommand: ListCommand.self)
 

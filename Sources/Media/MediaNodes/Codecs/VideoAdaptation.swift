@@ -116,7 +116,7 @@ struct VideoAdaptation: Sendable {
     private var lack: (since: MediaTime, most: Double)?
     /// Since when it carries enough for a better step, and the least that it has carried since.
     private var surplus: (since: MediaTime, least: Double)?
-    /// What it carried when the step fell last.
+    /// The rate that it carried when the step fell last.
     private var carriedAtFall = Double.infinity
     /// Whether nothing can be sent, when that ended last, and the step before.
     private var isBlocked = false

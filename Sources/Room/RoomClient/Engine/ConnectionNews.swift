@@ -6,16 +6,16 @@ internal import RoomProtocol
 /// There is one sentence for a loss, not one for each attempt.
 package struct ConnectionNews: Sendable {
     /// For how long a client tries to return.
-    package enum Patience: Sendable {
+    package enum Timeout: Sendable {
         case seconds(Int)
         /// It joins again whenever it gives up.
         case unlimited
     }
 
-    private let patience: Patience
+    private let timeout: Timeout
     private var isLost = false
 
-    package init(_ patience: Patience) { self.patience = patience }
+    package init(_ timeout: Timeout) { self.timeout = timeout }
 
     /// An attempt to return begins. Nil if the loss is known.
     package mutating func lost(because cause: String) -> String? {
@@ -23,7 +23,7 @@ package struct ConnectionNews: Sendable {
         isLost = true
         // The client does what the cause advises.
         let sentences = cause.replacing(#/\s?(Connect|Join the room) again[^.]*\./#, with: "")
-        return "The connection to the server is lost; trying again \(patience)."
+        return "The connection to the server is lost; trying again \(timeout)."
             + (sentences.isEmpty ? "" : " (\(sentences))")
     }
 
@@ -55,7 +55,7 @@ package struct ConnectionNews: Sendable {
     private static func tenths(_ seconds: Double) -> String { "\((seconds * 10).rounded() / 10)" }
 }
 
-extension ConnectionNews.Patience: CustomStringConvertible {
+extension ConnectionNews.Timeout: CustomStringConvertible {
     package var description: String {
         switch self {
         case .seconds(let seconds): "for \(seconds) s"

@@ -3,7 +3,7 @@ internal import RTP
 internal import RoomProtocol
 internal import Synchronization
 
-/// What an administrator sees and ends. Callable on any thread.
+/// The requests of an administrator: lists rooms and ends them. Callable on any thread.
 struct Administration: Sendable {
     let hosts: [RoomHost]
     let removals: Removals

@@ -4,7 +4,7 @@ package struct CandidateAttribute: Equatable {
     /// Longer attributes are refused without parsing.
     static let maximumLength = 512
 
-    /// The attribute, written anew from the fields that were checked. libnice reads other fields than these in some texts of a
+    /// The attribute, made of the fields that were checked. libnice reads other fields than these in some texts of a
     /// stranger: with two spaces in a row, another address.
     var text: String
     /// In one spelling, however the candidate spells it.
