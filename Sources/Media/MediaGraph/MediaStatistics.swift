@@ -139,6 +139,8 @@ public struct MediaStatistics: Sendable, Equatable {
         public var level = -120.0
         /// The sum of each chunk's seconds times the mean square of its samples, which is 1 at full scale.
         public var energy = 0.0
+        /// How long ago the last chunk came, in seconds. Nil before the first.
+        package var secondsSinceChunk: Double?
         /// Whether the audio is played on a device now.
         public var isAudible = false
         /// Seconds of audio that a device has taken; 0 for a renderer that does not play.
