@@ -110,7 +110,9 @@ import Testing
         #expect(second?.code == .signedOut && service.attempts == 1)
     }
 
-    @Test func `a renewal that fails after a sign-out or another sign-in is no error, and is not tried again`() async throws {
+    @Test func `a renewal that fails after a sign-out or another sign-in is no error, and is not tried again`()
+        async throws
+    {
         scripted.join()
         try await signIn()
         service.problem.withLock { $0 = RoomError(.serverUnreachable, "The server is away.") }

@@ -161,7 +161,8 @@ extension SDKTests {
             #expect(requested.camera == nil && requested.position == "back" && camera.position == .back)
             camera.position = .unspecified
             #expect(camera.localCapture?.requested.position == nil && camera.position == .unspecified)
-            for change in [{ $0.source = .file }, { $0.usesTestPattern = true }] as [(inout LocalMediaOptions) -> Void] {
+            for change in [{ $0.source = .file }, { $0.usesTestPattern = true }] as [(inout LocalMediaOptions) -> Void]
+            {
                 let other = try media(change)
                 let before = other.localCapture?.requested
                 other.position = .back

@@ -203,6 +203,8 @@ import TestSupport
     @Test func `onStat tells what was counted since the one before`() throws {
         scripted.join()
         scripted.link.send(.statistics(statistics(scale: 1)))
+        // The next one would take its place while it waits.
+        #expect(stats.count == 1)
         scripted.link.send(.statistics(statistics(scale: 3)))
         let (first, second) = (try #require(stats.first), try #require(stats.last))
         #expect(stats.count == 2)

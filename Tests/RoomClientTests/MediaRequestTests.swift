@@ -85,7 +85,7 @@ import Testing
         #expect(rate == .kilobitsPerSecond(12_000))
         var request = camera
         (request.width, request.height, request.isHighDefinition, request.layers) = (width, height, false, 3)
-        #expect(request.graph(silent)?.node("encoder")?.settings["bitrate"] == 6_000_000)
+        #expect(request.graph(silent)?.node("encoder")?.settings["bitrate"] == 4_898_500)
     }
 
     @Test func `the output accepts the chosen codec, or that of the stream, or any`() {

@@ -82,7 +82,11 @@ import TestSupport
             #expect(try closing(goes)?.reason == .kicked)
             #expect(goes.isClosedByServer())
             _ = try stays.message { envelope in
-                if case .participantLeft(let left) = envelope.message { left.participant == gone.participant } else { false }
+                if case .participantLeft(let left) = envelope.message {
+                    left.participant == gone.participant
+                } else {
+                    false
+                }
             }
             let (again, refusal) = try request("DELETE", path, server)
             #expect(again == 404 && refusal.contains("participant.unknown"))
@@ -97,8 +101,10 @@ import TestSupport
             let (other, _) = try join(server, grant.accessToken, room: "garden")
             #expect(try request("DELETE", "/v1/rooms/kitchen", server).status == 200)
             for client in clients {
-                #expect(try closing(client) == Closing(
-                    reason: .destroyed, error: RoomError(.roomEnded, "The administrator ended the room.")))
+                #expect(
+                    try closing(client)
+                        == Closing(
+                            reason: .destroyed, error: RoomError(.roomEnded, "The administrator ended the room.")))
             }
             #expect(try rooms(of: server).map(\.name) == ["garden"])
             await eventually("the seats") { server.directory.seats.taken.reduce(0, +) == 1 }
@@ -109,7 +115,9 @@ import TestSupport
         }
     }
 
-    @Test func `a participant that is removed while its connection is lost cannot resume, and is told why`() async throws {
+    @Test func `a participant that is removed while its connection is lost cannot resume, and is told why`()
+        async throws
+    {
         try await withServer { server, grant in
             let client = try RawClient(port: server.port)
             #expect(try client.openWebSocket(port: server.port) == 101)

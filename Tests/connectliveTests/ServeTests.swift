@@ -93,7 +93,9 @@ import TestSupport
         let result = try publisher.finish(seconds: 20)
         #expect(result.status == 1)
         #expect(
-            result.error.contains("The room was ended, or its server stopped. Join the room again when it runs. [1302]"), "\(result.error)"
+            result.error.contains(
+                "The room was ended, or its server stopped. Join the room again when it runs. [1302]"),
+            "\(result.error)"
         )
     }
 

@@ -32,7 +32,8 @@ final class Guest: RoomDelegate, Sendable {
 
     /// - Parameter patience: for how long the room tries to return after the server is lost
     init(
-        _ patience: ConnectionNews.Patience, endsOnProblem: Bool = false, onConnected: @escaping @Sendable (String) -> Void = { _ in },
+        _ patience: ConnectionNews.Patience, endsOnProblem: Bool = false,
+        onConnected: @escaping @Sendable (String) -> Void = { _ in },
         onVideo: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
         onVideoChanged: @escaping @Sendable (any RemoteParticipant, any RemoteVideo) -> Void = { _, _ in },
         onLeft: @escaping @Sendable (any RemoteParticipant) -> Void = { _ in },

@@ -154,7 +154,8 @@ extension RoomError.Code {
             self = Self(number)
         } else {
             let known: [Self] = [
-                .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .notResumable, .roomEnded, .noSuchRoom,
+                .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .notResumable, .roomEnded,
+                .noSuchRoom,
                 .noSuchParticipant, .listenFailed,
                 .portInUse,
                 .serverFull, .tooManyRequests, .userMessageTooLong, .streamRefused, .settingInvalid, .media,

@@ -158,7 +158,8 @@ private final class HTTPExchangeHandler: ChannelInboundHandler {
             fields.add(name: "Content-Length", value: String(body?.readableBytes ?? 0))
         }
         let head = HTTPRequestHead(
-            version: .http1_1, method: HTTPMethod(rawValue: request.method.rawValue), uri: request.path, headers: fields)
+            version: .http1_1, method: HTTPMethod(rawValue: request.method.rawValue), uri: request.path, headers: fields
+        )
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         if let body { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)

@@ -27,7 +27,8 @@ package struct ServerRequest: Sendable {
         return try await answer(.delete, "\(Signalling.roomsPath)/\(room)/participants/\(id)")
     }
 
-    private func answer<Body: Decodable>(_ method: HTTPExchange.Method, _ path: String) async throws(RoomError) -> Body {
+    private func answer<Body: Decodable>(_ method: HTTPExchange.Method, _ path: String) async throws(RoomError) -> Body
+    {
         let key = Data("\(location.serviceId):\(location.serviceSecret ?? "")".utf8).base64EncodedString()
         let answer = try await HTTPExchange(method, path, authorization: "Basic \(key)").run(at: location.address)
         let body = Data(answer.body.utf8)

@@ -15,7 +15,8 @@ final class RoomDirectory: SignallingDelegate {
 
     /// - Parameter hosts: one for each loop of the seats.
     init(
-        hosts: [RoomHost], seats: Seats, tokens: AccessTokens, limits: AccessLimits = AccessLimits(), removals: Removals = Removals()
+        hosts: [RoomHost], seats: Seats, tokens: AccessTokens, limits: AccessLimits = AccessLimits(),
+        removals: Removals = Removals()
     ) {
         self.removals = removals
         self.limits = limits

@@ -30,7 +30,9 @@ final class Authentication: Sendable {
         /// periodically: the server would keep all of them.
         init(token: AccessToken, issuedFor seconds: Int, now: ContinuousClock.Instant = .now) {
             let life = Duration.seconds(seconds)
-            self.init(token: token, renewal: now + life - Authentication.renewalMargin, refresh: seconds > 0 ? life * 3 / 4 : nil)
+            self.init(
+                token: token, renewal: now + life - Authentication.renewalMargin,
+                refresh: seconds > 0 ? life * 3 / 4 : nil)
         }
     }
 
