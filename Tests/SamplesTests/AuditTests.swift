@@ -37,7 +37,7 @@ import Testing
         let file = tests.deletingLastPathComponent().appendingPathComponent("Sources/Room/RoomProtocol/RoomError.swift")
         var names: [String: [String]] = [:]
         let source = try String(contentsOf: file, encoding: .utf8)
-        for match in source.matches(of: /static let (\w+) = Self\((-?\d+)\)/) {
+        for match in source.matches(of: #/static let (\w+) = Self\((-?\d+)\)/#) {
             names["\(match.2)", default: []].append("\(match.1)")
         }
         return names
@@ -45,8 +45,8 @@ import Testing
 
     /// Whether a text has the number or the name of a code.
     private func mentions(_ code: String, _ names: [String], in text: Substring) -> Bool {
-        text.matches(of: /-?\d+/).contains { $0.output == code }
-            || text.matches(of: /\.(\w+)/).contains { match in names.contains { $0 == match.1 } }
+        text.matches(of: #/-?\d+/#).contains { $0.output == code }
+            || text.matches(of: #/\.(\w+)/#).contains { match in names.contains { $0 == match.1 } }
     }
 
     /// A test with its attributes and its body. Nil if there is none of the name.
@@ -78,7 +78,7 @@ import Testing
         let differences = try String(contentsOf: docs.appendingPathComponent("differences.md"), encoding: .utf8)
         let errors = try String(contentsOf: docs.appendingPathComponent("errors.md"), encoding: .utf8)
         let row = differences.split(separator: "\n").first { $0.hasPrefix("| Error codes |") }
-        let never = Set((try #require(row)).matches(of: /-?\d+/).map { String($0.output) })
+        let never = Set((try #require(row)).matches(of: #/-?\d+/#).map { String($0.output) })
         let codeNames = try codeNames()
         for item in try items() where item.section.hasPrefix("A4") {
             guard let code = item.name.split(separator: " ").first.map(String.init), Int(code) != nil else { continue }
