@@ -118,8 +118,8 @@ final class LocalMediaSession: LocalMedia {
 }
 
 extension MediaRequest {
-    /// Chooses the camera of a place as `LocalMediaOptions.position` does, instead of one by its name. Media without a camera
-    /// stays as it is.
+    /// Chooses the camera of a place as `LocalMediaOptions.position` does, instead of one by its name. Media
+    /// without a camera does not change.
     fileprivate mutating func turn(to position: CameraPosition) {
         guard source == .camera else { return }
         camera = nil
