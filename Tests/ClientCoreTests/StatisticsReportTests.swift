@@ -254,6 +254,21 @@ import Testing
         #expect(statistics.keyframesEncoded == 2 && statistics.encodedPerSecond == nil)
     }
 
+    @Test func `an encoder that returns adds what it has counted meanwhile`() {
+        var (first, second) = (MediaStatistics.VideoEncoder(), MediaStatistics.VideoEncoder())
+        (first.encoder, first.captured) = (1, 100)
+        (second.encoder, second.captured) = (2, 10)
+        var totals = EncoderTotals(after: nil)
+        for counters in [first, second] { totals.update(counters) }
+        first.captured = 120
+        totals.update(first)
+        #expect(totals.captured.total == 130)
+        // A new one with a higher count than the one before counts whole.
+        (second.encoder, second.captured) = (3, 125)
+        totals.update(second)
+        #expect(totals.captured.total == 255)
+    }
+
     @Test func `a rate over a second follows the last three samples of it`() {
         var rate = RateWindow(over: .seconds(1))
         func sample(_ count: Int, at milliseconds: Int64) {

@@ -40,6 +40,8 @@ public struct MediaStatistics: Sendable, Equatable {
 
     /// captured = encoded + droppedBeforeEncoder + droppedForRate + inFlight, at any time. inFlight is 0 after the pipeline has stopped.
     public struct VideoEncoder: Sendable, Equatable {
+        /// Tells the encoders of this process apart.
+        package var encoder = UInt64(0)
         /// Frames that reached the capture queue.
         public var captured = 0
         /// Frames that the capture queue dropped, the oldest first, because the encoder was busy.
@@ -80,6 +82,8 @@ public struct MediaStatistics: Sendable, Equatable {
 
     /// The audio that reaches an encoder.
     public struct AudioEncoder: Sendable, Hashable {
+        /// Likewise.
+        package var encoder = UInt64(0)
         public var seconds = 0.0
         /// Level of the last chunk in dBFS; -120 for silence and before the first.
         public var level = -120.0

@@ -8,6 +8,7 @@ final class AudioEncoderNode: RunningNode {
 
     /// - Parameter encoder: gets signed 16-bit samples.
     init(measuring encoder: Element) {
+        state.withLock { $0.encoder = EncoderNumber.next() }
         encoder.sink.watchBuffers { buffer in
             let power = buffer.read(AudioRendererNode.power(of:)) ?? 0
             self.take(AudioRendererNode.seconds(ofBytes: buffer.byteCount), power)
