@@ -120,6 +120,8 @@ import TestSupport
             client.connection.subscribe(6, to: { _ in Sink() }) { codes.append($0.failure) }
             client.hear(#"{"type":"subscribed","id":3,"stream":6,"mid":"99"}"#)
             #expect(codes == [.receiverUnavailable] && client.problems == [])
+            // The server has the subscription, and would refuse another one.
+            #expect(client.sent.last == #"{"id":4,"stream":6,"type":"unsubscribe"}"#)
             client.hear(#"{"type":"receiverAssigned","mid":"98","media":"video","stream":5,"participant":"p-2"}"#)
             #expect(client.problems == [.receiverUnknown] && client.ends == [])
             client.connection.drop()

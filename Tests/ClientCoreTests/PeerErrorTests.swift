@@ -19,12 +19,14 @@ import TestSupport
         let consent = TimeInterval.seconds(50)
         let selectedPair: (local: String, remote: String)? = nil
         let events: (ICEEvent) -> Void
+        private let loop: Loop
 
-        init(_ events: @escaping (ICEEvent) -> Void) { self.events = events }
+        init(_ loop: Loop, _ events: @escaping (ICEEvent) -> Void) { (self.loop, self.events) = (loop, events) }
 
         func gather() throws(TransportError) {}
         func setRemote(ufrag: String, password: String) -> Bool { true }
-        func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) { (0, 0) }
+        /// As a socket whose network is away.
+        func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) { loop.refuse(fill) }
         func close() {}
     }
 
@@ -51,7 +53,7 @@ import TestSupport
                 return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) {
                     [unowned self] events, _ throws(TransportError) in
                     guard self.hasPaths else { throw Self.absent }
-                    let path = Path(events)
+                    let path = Path(self.loop, events)
                     self.paths.append(path)
                     return path
                 }
@@ -158,6 +160,61 @@ import TestSupport
                 #expect(try client.offers.count == offers + 1 && client.problems == [])
             }
         }
+    }
+
+    @Test func `a restart of ICE while an offer is pending follows its answer, once`() async throws {
+        try await onStage { stage in
+            try await stage.run { stage in
+                let client = stage.client
+                client.hear(try downOffer(1, revision: 1))
+                client.connection.publish([TrackOffer(Track())]) { _ in }
+                try client.acceptOffer(id: 2, stream: 7)
+                client.connection.publish([TrackOffer(Track())]) { _ in }
+                client.connection.restartUnanswered()
+                #expect(try client.offers.count == 2)
+                try client.acceptOffer(id: 3, stream: 8)
+                #expect(try client.offers.count == 3 && client.problems == [])
+                client.hear(#"{"type":"error","id":4,"code":"1310","message":"Not now."}"#)
+                #expect(try client.offers.count == 3)
+            }
+        }
+    }
+
+    @Test func `packets and bytes that the socket refuses count as sent, both`() async throws {
+        try await onStage { stage in
+            try await stage.run { stage in
+                stage.client.hear(try downOffer(1, revision: 1))
+                stage.paths[0].events(.connected)
+            }
+            let isCounted = await eventually {
+                let transport = try? await stage.run { $0.client.connection.makeStatistics().down?.transport }
+                return transport.map { $0.bytesSent > 0 && $0.packetsSent > 0 } ?? false
+            }
+            #expect(isCounted)
+        }
+    }
+
+    @Test func `another participation that grants fewer receivers is a problem, unless the one before granted as many`()
+        async throws
+    {
+        let loop = EventLoop(name: "client")
+        let call = try await run(loop) { try Call(loop) }
+        #expect(await eventually { (try? await run(loop) { call.isSecured }) == true })
+        let counts = try await run(loop) {
+            [nil, 2, 2, 1, nil, 1].map { (maximum: Int?) in
+                call.client.connection.maximumReceivers = maximum
+                let connection = call.client.connection
+                (connection.isRejoining, connection.hasRejoined, connection.hasRepublished) = (true, true, true)
+                connection.finishRejoining()
+                return call.client.problems.count { $0 == .settingInvalid }
+            }
+        }
+        #expect(counts == [0, 1, 1, 2, 2, 3])
+        try await run(loop) {
+            call.server.close()
+            call.client.connection.drop()
+        }
+        loop.shutdown()
     }
 
     @Test func `a server that closes a session ends the connection`() async throws {

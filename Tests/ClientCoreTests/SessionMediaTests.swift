@@ -434,7 +434,8 @@ private final class Downlink: EndedOnLoop {
 
     /// The receiver. Nil before its first packet.
     var statistics: SessionStatistics.Received? {
-        session.statistics(index: 0, time: 0) { NTPTime(unixNanoseconds: $0.nanoseconds) }.received.first
+        session.statistics(session.figures(), index: 0, time: 0) { NTPTime(unixNanoseconds: $0.nanoseconds) }
+            .received.first
     }
 
     func close() {

@@ -140,6 +140,32 @@ import Testing
         #expect(lines[1].contains("channels=2 clockRate=48000 mimeType='audio/opus'"))
     }
 
+    @Test func `a small source, whose lowest layers nothing encodes, has the one object that the others name`() {
+        let layers = (0..<3).map { rank in
+            var layer = sent(.vp8, ssrc: 20 + UInt32(rank))
+            (layer.rank, layer.layers) = (rank, 3)
+            if rank > 0 { layer.encoder = SessionStatistics.Encoder(framesCaptured: 60 - rank) }
+            return layer
+        }
+        var session = SessionStatistics(direction: .up, index: 0, time: 1000, transport: .init())
+        session.sent = layers
+        let sources = session.report.filter { $0.type == "media-source" }
+        #expect(sources.map(\.id) == ["up0-source-20"] && sources.first?.values["frames"] == .integer(59))
+        let named = session.report.filter { $0.type == "outbound-rtp" }.map { $0.values["mediaSourceId"] }
+        #expect(named == [nil, .text("up0-source-20"), .text("up0-source-20")])
+    }
+
+    @Test(arguments: ["new", "checking", "connected", "completed", "disconnected", "failed", "closed"])
+    func `a pair has succeeded while media goes over it`(state: String) {
+        var transport = transport
+        transport.iceState = state
+        let session = SessionStatistics(direction: .up, index: 1, time: 1000, transport: transport)
+        let pair = session.report.first { $0.type == "candidate-pair" }
+        let isConnected = state == "connected" || state == "completed"
+        #expect(pair?.values["state"] == (isConnected ? .text("succeeded") : nil))
+        #expect(pair?.values["nominated"] == (isConnected ? .flag(true) : nil))
+    }
+
     private func received(_ media: StreamMedia, _ codec: Codec) -> SessionStatistics.Received {
         var counters = ReceiverStatistics()
         (counters.arrivals.packets, counters.arrivals.payloadBytes, counters.arrivals.headerBytes) = (90, 9000, 1800)
@@ -226,6 +252,21 @@ import Testing
         let statistics = totals.statistics(next, .none)
         #expect(statistics.framesCaptured == 90 && statistics.framesEncoded == 79)
         #expect(statistics.keyframesEncoded == 2 && statistics.encodedPerSecond == nil)
+    }
+
+    @Test func `an encoder that returns adds what it has counted meanwhile`() {
+        var (first, second) = (MediaStatistics.VideoEncoder(), MediaStatistics.VideoEncoder())
+        (first.encoder, first.captured) = (1, 100)
+        (second.encoder, second.captured) = (2, 10)
+        var totals = EncoderTotals(after: nil)
+        for counters in [first, second] { totals.update(counters) }
+        first.captured = 120
+        totals.update(first)
+        #expect(totals.captured.total == 130)
+        // A new one with a higher count than the one before counts whole.
+        (second.encoder, second.captured) = (3, 125)
+        totals.update(second)
+        #expect(totals.captured.total == 255)
     }
 
     @Test func `a rate over a second follows the last three samples of it`() {

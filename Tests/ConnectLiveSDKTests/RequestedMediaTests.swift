@@ -141,16 +141,33 @@ extension SDKTests {
             scripted.join()
             try scripted.room.publish(media)
             try await requireEventually("published") { scripted.isPublished(media) }
+            defer { CameraNames.unbind() }
+            try CameraNames.bind("back", to: "\(folder.path)/unplugged")
             media.position = .back
             try await requireEventually("the error") { scripted.errors == [1201] }
             #expect(media.position == .unspecified)
             try CameraNames.bind("back", to: try CameraFile.write([], to: folder))
-            defer { CameraNames.unbind() }
             media.position = .back
             #expect(media.position == .back && !media.isMirror)
             try await requireEventually("the other camera") { codecs(media) == ["vp8-encoder"] }
             #expect(media.position == .back && scripted.errors == [1201])
             await media.stop()
+        }
+
+        @Test func `a position that no camera is bound to means the first camera, and a file stays a file`() throws {
+            let camera = try media()
+            camera.position = .back
+            let requested = try #require(camera.localCapture?.requested)
+            #expect(requested.camera == nil && requested.position == "back" && camera.position == .back)
+            camera.position = .unspecified
+            #expect(camera.localCapture?.requested.position == nil && camera.position == .unspecified)
+            for change in [{ $0.source = .file }, { $0.usesTestPattern = true }] as [(inout LocalMediaOptions) -> Void]
+            {
+                let other = try media(change)
+                let before = other.localCapture?.requested
+                other.position = .back
+                #expect(other.localCapture?.requested == before)
+            }
         }
 
         @Test func `another definition counts from the next publication while a room has the video`() async throws {
@@ -166,6 +183,13 @@ extension SDKTests {
                 try await client.listener.waitForLocalMedia()
                 media.video.hd = true
                 #expect(media.video.hd && media.localCapture?.requested.isHighDefinition == false)
+                // In a second room, it would change the video of the first.
+                let second = ScriptedRoom()
+                second.join()
+                try second.room.publish(media)
+                try await requireEventually("published in the second room") { second.isPublished(media) }
+                #expect(media.video.hd && media.localCapture?.requested.isHighDefinition == false)
+                second.room.unpublish(media)
                 client.room.unpublish(media)
                 try await client.listener.wait(for: "the end") { if case .localUnpublished = $0 { true } else { nil } }
                 try client.room.publish(media)

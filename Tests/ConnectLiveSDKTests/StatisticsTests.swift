@@ -92,9 +92,26 @@ import TestSupport
         scripted.link.statistics = statistics()
         for report in [await room.getLocalStats(), await room.getRemoteStats()] {
             for value in report.statistics.values.flatMap(\.values) {
-                #expect(value.value is Int || value.value is Double || value.value is String || value.value is Bool)
+                #expect(value.value is NSNumber || value.value is String)
             }
         }
+    }
+
+    /// The casts that code for iOS makes.
+    @Test func `numbers can be read as any type that has their value, and texts as both types of text`() async throws {
+        scripted.link.statistics = statistics()
+        let local = await room.getLocalStats()
+        let video = try #require(
+            local.statistics.values.first { $0.values["kind"] as? NSString == "video" && $0.type == "outbound-rtp" })
+        let (bytes, rate) = (video.values["bytesSent"], video.values["framesPerSecond"])
+        #expect(bytes as? Int == 10_000 && bytes as? UInt64 == 10_000 && bytes as? UInt32 == 10_000)
+        #expect(bytes as? Double == 10_000 && bytes as? Float == 10_000)
+        #expect((bytes as? NSNumber)?.uint64Value == 10_000 && (rate as? NSNumber)?.doubleValue == 29)
+        #expect(rate as? Double == 29 && rate as? Int == 29 && rate as? String == nil)
+        #expect(video.values["active"] as? Bool == true && (video.values["active"] as? NSNumber)?.boolValue == true)
+        let voice = try #require(local.statistics.values.first { $0.values["audioLevel"] != nil })
+        #expect(voice.values["audioLevel"] as? Double == 0.5 && voice.values["audioLevel"] as? Int == nil)
+        #expect(JSONSerialization.isValidJSONObject(video.values))
     }
 
     @Test func `without sessions, reports are empty and have a time`() async {
@@ -251,5 +268,12 @@ import TestSupport
 
     @Test func `onStat comes each five seconds unless the configuration says otherwise`() {
         #expect(Config().qualityStatInterval == 5)
+    }
+
+    @Test(arguments: [(UInt(0), Int64(0)), (1, 1), (5, 5), (.max, 1_000_000)])
+    func `an interval of 0 means never, and the longest one is eleven days`(interval: UInt, seconds: Int64) {
+        var config = Config()
+        config.qualityStatInterval = interval
+        #expect(RoomOptions(config).statisticsInterval == .seconds(seconds))
     }
 }

@@ -35,6 +35,7 @@ extension MediaNodesTests {
             let sound = try #require(pipeline.statistics.audioRenderers["sound"])
             #expect(sound.secondsRendered > 1.5)
             #expect(sound.secondsAboveSilence > 0.5)
+            #expect((sound.secondsSinceChunk ?? -1) >= 0)
         }
 
         @Test("A looping file has no gap in its timestamps, in video and audio")

@@ -78,6 +78,16 @@ import Testing
         #expect(film.graph(contents)?.node("encoder")?.settings["bitrate"] == expected)
     }
 
+    @Test(arguments: [(Int.max, 720), (Int.max, Int.max), (1 << 32, 1 << 32)])
+    func `a size beyond all limits has a definition, a bitrate and layers`(width: Int, height: Int) {
+        #expect(MediaRequest.VideoShape(width: width, height: height, framesPerSecond: 30).isHighDefinition)
+        let rate = VideoBitrate.default(width: width, height: height, framesPerSecond: 30)
+        #expect(rate == .kilobitsPerSecond(12_000))
+        var request = camera
+        (request.width, request.height, request.isHighDefinition, request.layers) = (width, height, false, 3)
+        #expect(request.graph(silent)?.node("encoder")?.settings["bitrate"] == 4_898_500)
+    }
+
     @Test func `the output accepts the chosen codec, or that of the stream, or any`() {
         func codec(_ request: MediaRequest, _ continuing: VideoCodec? = nil) -> SettingValue? {
             request.graph(silent, continuing: continuing)?.node("output")?.settings["codec"]

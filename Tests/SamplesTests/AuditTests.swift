@@ -32,6 +32,34 @@ import Testing
         print("The API of ConnectLiveSDK 2: " + counts.map { "\($0.value) \($0.key)" }.joined(separator: ", "))
     }
 
+    /// The names of the codes in `RoomError.Code`, by their numbers.
+    private func codeNames() throws -> [String: [String]] {
+        let file = tests.deletingLastPathComponent().appendingPathComponent("Sources/Room/RoomProtocol/RoomError.swift")
+        var names: [String: [String]] = [:]
+        let source = try String(contentsOf: file, encoding: .utf8)
+        for match in source.matches(of: #/static let (\w+) = Self\((-?\d+)\)/#) {
+            names["\(match.2)", default: []].append("\(match.1)")
+        }
+        return names
+    }
+
+    /// Whether a text has the number or the name of a code.
+    private func mentions(_ code: String, _ names: [String], in text: Substring) -> Bool {
+        text.matches(of: #/-?\d+/#).contains { $0.output == code }
+            || text.matches(of: #/\.(\w+)/#).contains { match in names.contains { $0 == match.1 } }
+    }
+
+    /// A test with its attributes and its body. Nil if there is none of the name.
+    private func test(_ name: String, in sources: [String]) -> Substring? {
+        for source in sources {
+            guard let declaration = source.range(of: "func `\(name)`") else { continue }
+            let start = source[..<declaration.lowerBound].range(of: "@Test", options: .backwards)?.lowerBound
+            let end = source[declaration.upperBound...].range(of: "@Test")?.lowerBound
+            return source[(start ?? source.startIndex)..<(end ?? source.endIndex)]
+        }
+        return nil
+    }
+
     /// `error-codes.tsv` names a test that raises each code.
     @Test func `a test raises each error code that is the same, and a page names those that never occur`() throws {
         var raised: [String: String] = [:]
@@ -41,19 +69,25 @@ import Testing
             try #require(fields.count == 2 && raised[fields[0]] == nil, "\(line)")
             raised[fields[0]] = fields[1]
         }
-        var names = ""
+        var sources: [String] = []
         let files = FileManager.default.enumerator(at: tests, includingPropertiesForKeys: nil)
         while let file = files?.nextObject() as? URL {
-            if file.pathExtension == "swift" { names += try String(contentsOf: file, encoding: .utf8) }
+            if file.pathExtension == "swift" { sources.append(try String(contentsOf: file, encoding: .utf8)) }
         }
         let docs = tests.deletingLastPathComponent().appendingPathComponent("docs")
         let differences = try String(contentsOf: docs.appendingPathComponent("differences.md"), encoding: .utf8)
         let errors = try String(contentsOf: docs.appendingPathComponent("errors.md"), encoding: .utf8)
+        let row = differences.split(separator: "\n").first { $0.hasPrefix("| Error codes |") }
+        let never = Set((try #require(row)).matches(of: #/-?\d+/#).map { String($0.output) })
+        let codeNames = try codeNames()
         for item in try items() where item.section.hasPrefix("A4") {
             guard let code = item.name.split(separator: " ").first.map(String.init), Int(code) != nil else { continue }
             #expect((item.state == "same") == (raised[code] != nil), "\(code)")
-            if let test = raised[code] { #expect(names.contains("func `\(test)`"), "\(code): \(test)") }
-            #expect((item.state == "different") == differences.contains(code), "\(code)")
+            if let name = raised[code] {
+                let isRaised = test(name, in: sources).map { mentions(code, codeNames[code] ?? [], in: $0) }
+                #expect(isRaised == true, "\(code): \(name)")
+            }
+            #expect((item.state == "different") == never.contains(code), "\(code)")
             #expect((item.state == "same") == errors.contains("\n| \(code) |"), "\(code)")
         }
     }

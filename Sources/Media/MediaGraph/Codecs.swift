@@ -39,6 +39,12 @@ public struct Bitrate: Sendable, Hashable, Comparable, Codable, CustomStringConv
     public var description: String { "\(kilobitsPerSecond) kbit/s" }
 }
 
+/// The pixels of a frame. At most `Int.max`.
+package func pixelCount(_ width: Int, _ height: Int) -> Int {
+    let (count, isTooLarge) = width.multipliedReportingOverflow(by: height)
+    return isTooLarge ? .max : count
+}
+
 /// The constant bitrate of a video encoder whose node sets none.
 ///
 /// The table is for 30 frames/s. Other rates scale by the square root of the rate, because frames in quick succession
@@ -65,7 +71,8 @@ public enum VideoBitrate {
     public static func `default`(
         width: Int, height: Int, framesPerSecond: Double, codec: VideoCodec = .vp8
     ) -> Bitrate {
-        let row = table.first { width * height <= $0.pixels }
+        let pixels = pixelCount(width, height)
+        let row = table.first { pixels <= $0.pixels }
         let rate = min(max(framesPerSecond, 1), 120)
         return .kilobitsPerSecond(Int((row?.kilobits ?? kilobitsBeyondTable) * (rate / 30).squareRoot()))
     }

@@ -40,6 +40,8 @@ public struct MediaStatistics: Sendable, Equatable {
 
     /// captured = encoded + droppedBeforeEncoder + droppedForRate + inFlight, at any time. inFlight is 0 after the pipeline has stopped.
     public struct VideoEncoder: Sendable, Equatable {
+        /// Tells the encoders of this process apart.
+        package var encoder = UInt64(0)
         /// Frames that reached the capture queue.
         public var captured = 0
         /// Frames that the capture queue dropped, the oldest first, because the encoder was busy.
@@ -80,6 +82,8 @@ public struct MediaStatistics: Sendable, Equatable {
 
     /// The audio that reaches an encoder.
     public struct AudioEncoder: Sendable, Hashable {
+        /// Likewise.
+        package var encoder = UInt64(0)
         public var seconds = 0.0
         /// Level of the last chunk in dBFS; -120 for silence and before the first.
         public var level = -120.0
@@ -139,6 +143,8 @@ public struct MediaStatistics: Sendable, Equatable {
         public var level = -120.0
         /// The sum of each chunk's seconds times the mean square of its samples, which is 1 at full scale.
         public var energy = 0.0
+        /// How long ago the last chunk came, in seconds. Nil before the first.
+        package var secondsSinceChunk: Double?
         /// Whether the audio is played on a device now.
         public var isAudible = false
         /// Seconds of audio that a device has taken; 0 for a renderer that does not play.

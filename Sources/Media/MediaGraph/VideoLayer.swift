@@ -30,7 +30,7 @@ public enum VideoLayer: String, Sendable, Hashable, Codable, CaseIterable, Compa
     /// as in libwebrtc (`kSimulcastFormatsVP8` of `video/config/simulcast.cc`). Three if the size is unknown.
     public static func most(forWidth width: Int?, height: Int?) -> Int {
         guard let width, let height else { return allCases.count }
-        let pixels = width * height
+        let pixels = pixelCount(width, height)
         return pixels < 480 * 270 ? 1 : pixels < 960 * 540 ? 2 : allCases.count
     }
 

@@ -8,6 +8,8 @@ struct PublishQueue {
     /// The tracks that wait for their offer, and their session.
     var prepared: (tracks: [UpSession.Track], session: UpSession)?
     var isBusy = false
+    /// The up session whose ICE restarts after the turn that is pending.
+    var restarting: UInt64?
     /// Whether offers wait until the connection has joined again.
     var isHeld = false
     var waiting: [(offers: [TrackOffer], then: (Result<[String], RoomError>) -> Void)] = []
@@ -168,7 +170,11 @@ extension RoomConnection {
 
     func publishTurnEnds() {
         publishing.isBusy = false
-        guard !publishing.isHeld, !publishing.waiting.isEmpty else { return }
+        let isRestarting = publishing.restarting != nil && publishing.restarting == up?.id
+        publishing.restarting = nil
+        // While there is no link, the return of signalling does that.
+        if isRestarting, state == .connected, absence == nil, link != nil { restartUpSession() }
+        guard !publishing.isBusy, !publishing.isHeld, !publishing.waiting.isEmpty else { return }
         let (offers, then) = publishing.waiting.removeFirst()
         preparePublishing(offers, then: then)
     }

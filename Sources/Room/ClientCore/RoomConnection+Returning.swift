@@ -316,6 +316,8 @@ extension RoomConnection {
         deadline?.disarm()
         publishing.isHeld = false
         finishReturn(.rejoined(participant: participant))
+        // It may be another server.
+        reportFewerReceivers()
         publishTurnEnds()
     }
 }

@@ -195,8 +195,9 @@ extension RoomConnection {
     }
 
     /// An offer includes the answer to the one before, so the restart waits for that.
-    private func restartUpSession() {
-        guard let session = up, session.isAnswered, !publishing.isBusy, !publishing.isHeld else { return }
+    func restartUpSession() {
+        guard let session = up, session.isAnswered, !publishing.isHeld else { return }
+        guard !publishing.isBusy else { return publishing.restarting = session.id }
         publishing.isBusy = true
         do throws(TransportError) {
             request(.publish(Publish(sdp: try session.restart(), streams: []))) { [weak self] result in

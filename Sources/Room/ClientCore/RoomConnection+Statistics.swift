@@ -92,7 +92,8 @@ extension RoomConnection {
 
     func makeStatistics() -> RoomStatistics {
         var statistics = RoomStatistics()
-        statistics.received = down?.received() ?? []
+        let figures = down?.figures() ?? []
+        statistics.received = down?.received(figures) ?? []
         for index in statistics.received.indices where !statistics.received[index].hasEnded {
             statistics.received[index].limitation = subscriptions[statistics.received[index].streamId]?.limitation
         }
@@ -112,7 +113,7 @@ extension RoomConnection {
         statistics.up = up?.statistics(
             index: sessionsBegun.up - 1, participant: participant, time: time, wallClock: environment.wallClock)
         statistics.down = down?.statistics(
-            index: sessionsBegun.down - 1, time: time, wallClock: environment.wallClock)
+            figures, index: sessionsBegun.down - 1, time: time, wallClock: environment.wallClock)
         statistics.down?.transport.incomingBitsPerSecond = linkLimit(of: statistics.received)
         statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue
         statistics.connectMilliseconds = connectedAt.map { ($0 - connectStarted).milliseconds }

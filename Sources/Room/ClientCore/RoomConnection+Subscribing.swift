@@ -88,9 +88,12 @@ extension RoomConnection {
         }
     }
 
-    /// Reports that the server grants fewer receivers than this client has asked for.
+    /// Reports that the server grants fewer receivers than this client has asked for, unless it has granted as many before.
     func reportFewerReceivers() {
-        guard let maximumReceivers, maximumReceivers < options.receivers.maximum else { return }
+        defer { reportedReceivers = maximumReceivers }
+        guard let maximumReceivers, maximumReceivers < options.receivers.maximum,
+            maximumReceivers != reportedReceivers
+        else { return }
         onEvent(
             .problem(
                 RoomError(
@@ -104,6 +107,8 @@ extension RoomConnection {
         switch result {
         case .success(.subscribed(let body)):
             if assignVideo(id, to: body.mid, from: body.firstSequenceNumber) { return .success(()) }
+            // The server counts it, and would refuse another subscription.
+            if stream(id) != nil { request(.unsubscribe(StreamReference(stream: id))) { _ in } }
             problem =
                 stream(id) == nil
                 ? RoomError(.noSuchStream, "The publisher of video \(id) ended it.")

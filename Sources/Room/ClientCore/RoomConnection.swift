@@ -62,6 +62,8 @@ package final class RoomConnection {
     var subscriptions: [Int: Subscription] = [:]
     /// The most videos that the server lets this client receive. Nil if it does not tell.
     var maximumReceivers: Int?
+    /// Those of the participation before.
+    var reportedReceivers: Int?
     var connectStarted = MonotonicTime.zero
     var connectedAt: MonotonicTime?
     var firstFrame: Double?

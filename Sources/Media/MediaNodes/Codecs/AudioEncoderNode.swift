@@ -13,6 +13,7 @@ final class AudioEncoderNode: RunningNode {
 
     /// - Parameter encoder: gets signed 16-bit samples.
     init(measuring encoder: Element) {
+        state.withLock { $0.counts.encoder = EncoderNumber.next() }
         encoder.sink.watchBuffers { buffer in _ = buffer.read { self.take($0) } }
         encoder.source.watchBuffers { packet in packet.setAudioLevel(self.state.withLock { $0.packet.next() }) }
     }

@@ -129,12 +129,23 @@ final class FrameLedger: Sendable {
         }
     }
 
+    private let number = EncoderNumber.next()
+
     var statistics: MediaStatistics.VideoEncoder {
         state.withLock { state in
             var counts = state.counts
+            counts.encoder = number
             counts.inFlight = state.underWay
             counts.encoderKeepsUp = state.lastDrop.map { now().seconds(since: $0) > Self.memory } ?? true
             return counts
         }
     }
+}
+
+/// Numbers the encoders of this process.
+enum EncoderNumber {
+    private static let last = Atomic<UInt64>(0)
+
+    /// From 1.
+    static func next() -> UInt64 { last.wrappingAdd(1, ordering: .relaxed).newValue }
 }

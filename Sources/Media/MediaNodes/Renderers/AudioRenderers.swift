@@ -10,7 +10,7 @@ final class AudioRendererNode: RunningNode {
     private static let silence = -60.0
 
     private let name: String
-    private let counts = Mutex(MediaStatistics.AudioRenderer())
+    private let state = Mutex((counts: MediaStatistics.AudioRenderer(), last: MediaTime?.none))
     private let reporter: Reporter
     private let timestamps: TimestampMap?
     private let handOver: (@Sendable (AudioChunk) -> Void)?
@@ -24,7 +24,7 @@ final class AudioRendererNode: RunningNode {
         reporter = instance.reporter
         timestamps = instance.nearest(RTPInputNode.self)?.timestamps
         self.handOver = handOver
-        counts.withLock { $0.isAudible = isAudible }
+        state.withLock { $0.counts.isAudible = isAudible }
         let isEncoded = instance.plan.formats["in"]?.kind == .encodedAudio
         instance.element(element).sink.watchBuffers { buffer in self.take(buffer, isEncoded: isEncoded) }
     }
@@ -36,11 +36,12 @@ final class AudioRendererNode: RunningNode {
             isEncoded
             ? Double(buffer.duration ?? 0) / 1e9
             : Self.seconds(ofBytes: buffer.byteCount)
-        counts.withLock { counts in
-            counts.secondsRendered += seconds
-            counts.secondsAboveSilence += level > Self.silence ? seconds : 0
-            counts.level = level
-            counts.energy += power * seconds
+        state.withLock { state in
+            state.counts.secondsRendered += seconds
+            state.counts.secondsAboveSilence += level > Self.silence ? seconds : 0
+            state.counts.level = level
+            state.counts.energy += power * seconds
+            state.last = GStreamer.now
         }
         reporter.firstFrame(name)
         guard let handOver else { return }
@@ -74,7 +75,9 @@ final class AudioRendererNode: RunningNode {
     }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
-        statistics.audioRenderers[name] = counts.withLock { $0 }
+        var (counts, last) = state.withLock { $0 }
+        counts.secondsSinceChunk = last.map { GStreamer.now.seconds(since: $0) }
+        statistics.audioRenderers[name] = counts
     }
 }
 

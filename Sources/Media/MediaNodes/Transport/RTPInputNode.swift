@@ -260,6 +260,8 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     package func hold(seconds: Double) { state.withLock { $0.lipSync.goal = seconds } }
 
+    var framesDecoded: Int { state.withLock { $0.counts.framesDecoded } }
+
     /// The first packet is pushed as that of the stream if it begins a keyframe, or audio.
     private func push(_ packet: RawSpan, at time: UInt64, _ state: inout State) -> Bool {
         guard !state.hasBegun else { return source.push(packet, timestamp: time) }
@@ -290,6 +292,9 @@ package final class RTPInputNode: NodeType, RunningNode {
 /// queue is full or the pipeline is not running.
 public struct PacketInput: Sendable {
     let node: RTPInputNode
+
+    /// As `MediaStatistics.RTPInput.framesDecoded`, without the cost of the other figures.
+    package var framesDecoded: Int { node.framesDecoded }
 
     /// Pushes one packet, which is copied.
     public func push(_ packet: RawSpan) {

@@ -7,13 +7,15 @@ extension DownSession {
     /// The session and the receivers that have got packets.
     ///
     /// - Parameters:
+    ///   - figures: those of `figures()`
     ///   - index: how many down sessions there were before
     ///   - time: now, in seconds since 1970
-    func statistics(index: Int, time: Double, wallClock: (MonotonicTime) -> NTPTime) -> SessionStatistics {
+    func statistics(
+        _ figures: [RoomStatistics.Received?], index: Int, time: Double, wallClock: (MonotonicTime) -> NTPTime
+    ) -> SessionStatistics {
         var statistics = SessionStatistics(.down, index: index, of: peer, profile: profile, time: time)
-        statistics.received = slots.compactMap { slot in
+        statistics.received = zip(slots, figures).compactMap { slot, stream in
             guard let counters = peer.statistics(of: slot.id), counters.arrivals.packets > 0 else { return nil }
-            let stream = slot.assignment?.statistics
             var received = SessionStatistics.Received(
                 mid: slot.receiver.mid, media: slot.receiver.media, ssrc: slot.receiver.ssrc,
                 repairSSRC: slot.receiver.retransmissionSSRC, stream: slot.assignment?.stream.id,

@@ -221,9 +221,14 @@ final class DownSession {
         }
     }
 
+    /// The figures of the stream of each slot. Collecting them takes long for a pipeline.
+    func figures() -> [RoomStatistics.Received?] { slots.map { statistics(of: $0) } }
+
     /// All received streams, including ended ones.
-    func received() -> [RoomStatistics.Received] {
-        let present = slots.compactMap { statistics(of: $0) }
+    ///
+    /// - Parameter figures: those of `figures()`
+    func received(_ figures: [RoomStatistics.Received?]) -> [RoomStatistics.Received] {
+        let present = figures.compactMap(\.self)
         let past = ended.filter { past in !present.contains { $0.streamId == past.streamId } }
         return (present + past).sorted { $0.streamId < $1.streamId }
     }

@@ -2,19 +2,21 @@ internal import Foundation
 internal import MediaGraph
 internal import RTP
 
-/// A counter that goes on when the object behind it is replaced by another one, which counts from zero.
+/// A counter that goes on when the object behind it is replaced by another one, which counts from zero, and when the former one
+/// returns, whose count goes on.
 ///
 /// Told about twice a second. So up to half a second before a replacement may be missing.
 struct GrowingCount<Value: AdditiveArithmetic & Comparable> {
     private(set) var total = Value.zero
-    private var last: Value
+    /// By the object.
+    private var last: [UInt64: Value]
 
     /// - Parameter start: a count that is not part of the total.
-    init(after start: Value = .zero) { last = start }
+    init(after start: Value = .zero, of object: UInt64 = 0) { last = [object: start] }
 
-    mutating func update(_ count: Value) {
-        total += count < last ? count : count - last
-        last = count
+    mutating func update(_ count: Value, of object: UInt64) {
+        let former = last.updateValue(count, forKey: object) ?? .zero
+        total += count < former ? count : count - former
     }
 }
 
@@ -28,15 +30,16 @@ struct EncoderTotals {
 
     /// - Parameter start: the counters of an encoder that has been running before.
     init(after start: MediaStatistics.VideoEncoder?) {
-        captured = GrowingCount(after: start?.captured ?? 0)
-        encoded = GrowingCount(after: start?.encoded ?? 0)
-        keyframes = GrowingCount(after: start?.keyframes ?? 0)
+        let encoder = start?.encoder ?? 0
+        captured = GrowingCount(after: start?.captured ?? 0, of: encoder)
+        encoded = GrowingCount(after: start?.encoded ?? 0, of: encoder)
+        keyframes = GrowingCount(after: start?.keyframes ?? 0, of: encoder)
     }
 
     mutating func update(_ counters: MediaStatistics.VideoEncoder) {
-        captured.update(counters.captured)
-        encoded.update(counters.encoded)
-        keyframes.update(counters.keyframes)
+        captured.update(counters.captured, of: counters.encoder)
+        encoded.update(counters.encoded, of: counters.encoder)
+        keyframes.update(counters.keyframes, of: counters.encoder)
     }
 
     /// Called about twice a second.
@@ -65,14 +68,14 @@ struct SoundTotals {
 
     /// - Parameter start: the counters of an encoder that has been running before.
     init(after start: MediaStatistics.AudioEncoder?) {
-        seconds = GrowingCount(after: start?.seconds ?? 0)
-        energy = GrowingCount(after: start?.energy ?? 0)
+        seconds = GrowingCount(after: start?.seconds ?? 0, of: start?.encoder ?? 0)
+        energy = GrowingCount(after: start?.energy ?? 0, of: start?.encoder ?? 0)
     }
 
     /// Called about twice a second.
     mutating func update(_ counters: MediaStatistics.AudioEncoder) {
-        seconds.update(counters.seconds)
-        energy.update(counters.energy)
+        seconds.update(counters.seconds, of: counters.encoder)
+        energy.update(counters.energy, of: counters.encoder)
     }
 
     func statistics(_ counters: MediaStatistics.AudioEncoder) -> SessionStatistics.Sound {

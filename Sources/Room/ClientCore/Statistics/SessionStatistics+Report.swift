@@ -30,11 +30,8 @@ extension SessionStatistics {
             codecs[entry.id] = entry
         }
         var sources: [String: StatisticsEntry] = [:]
-        // The lowest layer is always sent, so its encoder gets every frame.
-        for stream in sent where stream.rank == 0 {
-            guard let entry = source(of: stream) else { continue }
-            sources[entry.id] = entry
-        }
+        // The lowest layer that is encoded is always sent, so its encoder gets every frame. A small source lacks the lower ones.
+        for stream in sent where sources[sourceID(stream)] == nil { sources[sourceID(stream)] = source(of: stream) }
         let streams = sent.flatMap { outbound($0) } + received.flatMap { inbound($0) }
         return [transportEntry] + pairEntries + codecs.values.sorted { $0.id < $1.id }
             + sources.values.sorted { $0.id < $1.id } + streams
@@ -90,12 +87,14 @@ extension SessionStatistics {
         let (local, remote) = (
             candidateID("local", pair.localAddress, pair), candidateID("remote", pair.remoteAddress, pair)
         )
+        let isConnected = ["connected", "completed"].contains(transport.iceState)
         return [
             entry(
                 pairID(pair), "candidate-pair",
                 [
                     "transportId": text(transportID), "localCandidateId": text(local),
-                    "remoteCandidateId": text(remote), "state": text("succeeded"), "nominated": flag(true),
+                    "remoteCandidateId": text(remote), "state": isConnected ? text("succeeded") : nil,
+                    "nominated": isConnected ? flag(true) : nil,
                     "availableOutgoingBitrate": number(transport.outgoingBitsPerSecond),
                     "availableIncomingBitrate": number(transport.incomingBitsPerSecond),
                 ]),

@@ -21,7 +21,7 @@ package struct SessionStatistics: Sendable {
 
     /// The way of the session's packets.
     package struct Transport: Sendable {
-        /// Datagrams other than STUN, and the bytes in them.
+        /// Datagrams other than STUN, and the bytes in them. Those that the socket refused count as sent.
         package var packetsSent = 0
         package var packetsReceived = 0
         package var bytesSent = 0
@@ -171,7 +171,9 @@ extension SessionStatistics {
 extension SessionStatistics.Transport {
     fileprivate init(_ peer: Peer, _ profile: SRTPProfile?) {
         let counters = peer.statistics
-        (packetsSent, packetsReceived) = (counters.datagramsSent, counters.datagramsReceived)
+        // Both those sent and their bytes count what the socket has refused.
+        packetsSent = counters.datagramsSent + counters.datagramsRefused
+        packetsReceived = counters.datagramsReceived
         (bytesSent, bytesReceived) = (counters.bytesSent, counters.bytesReceived)
         routes = counters.routes
         iceState = peer.iceState.rawValue

@@ -11,6 +11,7 @@ final class PipelineRunner: DecodingTask {
 
         func push(_ packet: RawSpan) { input.push(packet) }
         var statistics: MediaStatistics { pipeline.statistics }
+        var framesDecoded: Int { input.framesDecoded }
 
         var playing: PlayedMedia? {
             pipeline.playing(ReceivingGraph.input, on: isSound ? ReceivingGraph.speaker : nil)

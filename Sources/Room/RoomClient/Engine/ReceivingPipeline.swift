@@ -7,7 +7,10 @@ internal import RoomProtocol
 /// A running decoding pipeline.
 protocol Decoding: Sendable {
     func push(_ packet: RawSpan)
+    /// Takes the figures of all its elements.
     var statistics: MediaStatistics { get }
+    /// Counts them alone.
+    var framesDecoded: Int { get }
     /// The newest media and when it is played. Nil before the first, and for sound that nobody hears.
     var playing: PlayedMedia? { get }
     /// Delays the playout for lip-sync.
@@ -154,7 +157,7 @@ final class ReceivingPipeline {
     /// Of all pipelines of the stream.
     var framesDecoded: Int {
         guard case .running(let decoding) = phase else { return past.framesDecoded }
-        return past.framesDecoded + (decoding.statistics.rtpInputs[ReceivingGraph.input]?.framesDecoded ?? 0)
+        return past.framesDecoded + decoding.framesDecoded
     }
 
     func fill(_ statistics: inout RoomStatistics.Received) {
@@ -169,6 +172,9 @@ final class ReceivingPipeline {
 }
 
 extension RoomStatistics.Received {
+    /// How long the level of the last chunk counts, in seconds. After it, the publisher is muted or gone.
+    private static let levelLife = 0.2
+
     fileprivate mutating func add(_ counted: MediaStatistics) {
         if let input = counted.rtpInputs[ReceivingGraph.input] {
             framesReceived += input.framesReceived
@@ -181,7 +187,9 @@ extension RoomStatistics.Received {
             audioSecondsAboveSilence += sound.secondsAboveSilence
             isAudible = sound.isAudible
             audioEnergy += sound.energy
-            audioLevel = sound.secondsRendered > 0 ? amplitude(ofDecibels: sound.level) : nil
+            audioLevel = sound.secondsSinceChunk.flatMap {
+                $0 < Self.levelLife ? amplitude(ofDecibels: sound.level) : nil
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ package actor RoomEngine {
             receivers: options.receivers, connectDeadline: options.connectDeadline,
             servers: (try? options.servers.get()) ?? ICEServers(), impairment: options.impairment,
             returnTimeout: options.returnTimeout)
-        choices.statisticsInterval = .seconds(Int64(min(max(0, options.statisticsSeconds), 1_000_000)))
+        choices.statisticsInterval = options.statisticsInterval
         let connection = RoomConnection(
             loop: loop, options: choices,
             environment: RoomEnvironment(

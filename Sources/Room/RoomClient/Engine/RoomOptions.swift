@@ -18,6 +18,8 @@ package struct RoomOptions: Sendable {
     package var returnTimeout = ConnectionOptions.standardReturnTimeout
     /// How often `RoomEvent.statistics` comes, in seconds. Zero for never.
     package var statisticsSeconds = 0
+    /// Likewise. At most a million seconds.
+    package var statisticsInterval: TimeInterval { .seconds(Int64(min(max(0, statisticsSeconds), 1_000_000))) }
     /// Loss at the sockets of the up and the down session, for tests of bad networks.
     package var impairment: LinkImpairment?
 

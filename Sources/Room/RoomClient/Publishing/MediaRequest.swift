@@ -100,7 +100,7 @@ extension MediaRequest {
         package var framesPerSecond: Double
 
         /// Whether the default of `VideoBitrate` is for high definition: from 1280x720 on.
-        package var isHighDefinition: Bool { width * height >= 1280 * 720 }
+        package var isHighDefinition: Bool { pixelCount(width, height) >= 1280 * 720 }
     }
 
     /// The media that the sources of a request have.
@@ -170,8 +170,7 @@ extension MediaRequest {
             let isLeftOut = microphone == .automatic && hasAudio && !waitsForMicrophone && !isMicrophoneThere()
             var contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && microphone != .none && !isLeftOut)
             if hasVideo, isLeftOut {
-                contents.notice =
-                    "There is no microphone, so only the video is published. To wait for a microphone, name it."
+                contents.notice = Self.noMicrophone
             }
             if hasVideo, camera == nil, let position, try isBound(position) { contents.camera = position }
             if hasVideo, mustHaveCamera(contents) {
@@ -180,6 +179,10 @@ extension MediaRequest {
             return contents
         }
     }
+
+    /// The notice about audio that is left out.
+    package static let noMicrophone =
+        "There is no microphone, so only the video is published. To wait for a microphone, name it."
 
     /// The path at which the file is, or else the file itself, for the error.
     func foundFile(isThere: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }) -> String {

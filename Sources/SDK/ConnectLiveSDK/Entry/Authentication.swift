@@ -21,6 +21,19 @@ final class Authentication: Sendable {
         var renewal: ContinuousClock.Instant?
         /// After how long another token is obtained, without being asked for. Nil for never.
         var refresh: Duration?
+
+        init(token: AccessToken, renewal: ContinuousClock.Instant? = nil, refresh: Duration? = nil) {
+            (self.token, self.renewal, self.refresh) = (token, renewal, refresh)
+        }
+
+        /// A token that a server has issued for so many seconds. One that expires at once is obtained for each room, and not
+        /// periodically: the server would keep all of them.
+        init(token: AccessToken, issuedFor seconds: Int, now: ContinuousClock.Instant = .now) {
+            let life = Duration.seconds(seconds)
+            self.init(
+                token: token, renewal: now + life - Authentication.renewalMargin,
+                refresh: seconds > 0 ? life * 3 / 4 : nil)
+        }
     }
 
     private struct State {
@@ -49,22 +62,29 @@ final class Authentication: Sendable {
     private let state = Mutex(State())
     private let obtain: @Sendable (Credentials) async throws(RoomError) -> Grant
     private let revoke: @Sendable (AccessToken) async -> Void
-    private let schedule: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
+    private let schedule: Schedule
+    private let choose: @Sendable (ClosedRange<Double>) -> Double
+
+    /// Runs a function after a time.
+    typealias Schedule = @Sendable (Duration, @escaping @Sendable () async -> Void) -> Void
 
     /// - Parameters:
     ///   - obtain: exchanges credentials for a token
     ///   - revoke: revokes a token at its server
-    ///   - schedule: calls the function after a time, on any thread
+    ///   - schedule: runs the function after a time, on any thread
+    ///   - choose: a random number
     init(
         obtain: @escaping @Sendable (Credentials) async throws(RoomError) -> Grant,
         revoke: @escaping @Sendable (AccessToken) async -> Void,
-        schedule: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void = { delay, body in
-            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Int(delay.components.seconds)), execute: body)
-        }
+        schedule: @escaping Schedule = { delay, body in
+            DispatchQueue.global().asyncAfter(deadline: .now() + delay / .seconds(1)) { Task.detached(operation: body) }
+        },
+        choose: @escaping @Sendable (ClosedRange<Double>) -> Double = { .random(in: $0) }
     ) {
         self.obtain = obtain
         self.revoke = revoke
         self.schedule = schedule
+        self.choose = choose
     }
 
     /// A sign-in in progress.
@@ -155,9 +175,9 @@ final class Authentication: Sendable {
     /// Another token is obtained at this time, unless there is another one by then.
     private func scheduleRenewal(of grant: Grant) {
         guard let delay = grant.refresh else { return }
-        // A server whose tokens expire at once is not asked all the time.
-        schedule(max(delay, Self.firstPause)) { [weak self] in
-            Task.detached { await self?.renewPeriodically(grant.token.token, failures: 0) }
+        // Clients that signed in together, as after a restart of the server, renew one after the other.
+        schedule(max(delay * choose(0.75...1), Self.firstPause)) { [weak self] in
+            await self?.renewPeriodically(grant.token.token, failures: 0)
         }
     }
 
@@ -170,15 +190,21 @@ final class Authentication: Sendable {
             _ = try await renew(credentials, settled)
         } catch {
             guard error.code != .authenticationReleased else { return }
+            // A sign-out or another sign-in may have come meanwhile.
+            let observers = state.withLock { state in
+                state.grant?.token.token == token ? Array(state.observers.values) : nil
+            }
+            guard let observers else { return }
             if failures == 0 {
                 let problem = RoomError(
                     .renewalFailed, "The access token was not renewed: \(error.failing(.renewal).message)")
-                for failed in state.withLock({ $0.observers.values }) { failed(problem) }
+                for failed in observers { failed(problem) }
             }
             // Each further attempt would count as one of a guesser.
             guard error.code != .serviceInvalid else { return }
-            schedule(min(Self.longestPause, Self.firstPause * (1 << min(failures, 8)))) { [weak self] in
-                Task.detached { await self?.renewPeriodically(token, failures: failures + 1) }
+            let pause = min(Self.longestPause, Self.firstPause * (1 << min(failures, 8)))
+            schedule(pause * choose(0.5...1)) { [weak self] in
+                await self?.renewPeriodically(token, failures: failures + 1)
             }
         }
     }
@@ -223,9 +249,7 @@ extension Authentication {
                 return Grant(token: AccessToken(address: location.address, token: token))
             }
             let granted = try await AccessToken.signIn(at: location)
-            return Grant(
-                token: granted.token, renewal: .now + .seconds(granted.seconds) - renewalMargin,
-                refresh: .seconds(granted.seconds) * 3 / 4)
+            return Grant(token: granted.token, issuedFor: granted.seconds)
         },
         revoke: { try? await $0.signOut() })
 

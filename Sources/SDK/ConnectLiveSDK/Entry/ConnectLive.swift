@@ -124,12 +124,8 @@ public final class ConnectLive: Sendable {
     package static func createRoom(
         config: Config?, delegate: any RoomDelegate, impairment: LinkImpairment?
     ) -> any Room {
-        let config = config ?? Config()
-        var options = RoomOptions(
-            receivers: config.receivers, playsSound: config.playsRemoteAudio, impairment: impairment,
-            returnTimeoutSeconds: config.reconnectSeconds)
-        options.servers = config.servers
-        options.statisticsSeconds = Int(clamping: config.qualityStatInterval)
+        var options = RoomOptions(config ?? Config())
+        options.impairment = impairment
         return RoomSession(delegate: delegate) { [options] onEvent in RoomEngine(options: options, onEvent: onEvent) }
     }
 
@@ -139,5 +135,15 @@ public final class ConnectLive: Sendable {
         options.videoExtraValue = extraValue
         options.audioExtraValue = extraValue
         return LocalMediaSession(options)
+    }
+}
+
+extension RoomOptions {
+    init(_ config: Config) {
+        self.init(
+            receivers: config.receivers, playsSound: config.playsRemoteAudio,
+            returnTimeoutSeconds: config.reconnectSeconds)
+        servers = config.servers
+        statisticsSeconds = Int(clamping: config.qualityStatInterval)
     }
 }

@@ -7,7 +7,8 @@ public protocol LocalMedia: AnyObject, Sendable {
     var video: any LocalVideo { get }
     var audio: any LocalAudio { get }
     /// The camera's place: that of `LocalMediaOptions.position` or of the last switch. `.unspecified` if the camera was chosen
-    /// by another name. Setting it switches the camera without waiting; a failure is an `onError` of the rooms that have the media.
+    /// by another name. Setting it switches to the camera of that place without waiting, or to the first camera if the user has bound
+    /// none to it. A failure is an `onError` of the rooms that have the media. Media of a file or a test pattern ignores it.
     var position: CameraPosition { get set }
     /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }

@@ -12,11 +12,7 @@ final class LocalMediaSession: LocalMedia {
     var position: CameraPosition {
         get { LocalMediaOptions(capture.requested).position }
         set {
-            capture.changeLater { request in
-                var options = LocalMediaOptions(request)
-                options.choose(newValue)
-                request = options.request
-            }
+            capture.changeLater { $0.turn(to: newValue) }
         }
     }
 
@@ -121,8 +117,18 @@ final class LocalMediaSession: LocalMedia {
     }
 }
 
+extension MediaRequest {
+    /// Chooses the camera of a place as `LocalMediaOptions.position` does, instead of one by its name. Media
+    /// without a camera does not change.
+    fileprivate mutating func turn(to position: CameraPosition) {
+        guard source == .camera else { return }
+        camera = nil
+        self.position = position == .unspecified ? nil : position.name
+    }
+}
+
 extension LocalMediaOptions {
-    /// Chooses the camera that the user has bound to the name of the position.
+    /// Chooses the camera that the user has bound to the name of the position, and no other one.
     fileprivate mutating func choose(_ position: CameraPosition) {
         source = .camera
         self.position = position

@@ -22,7 +22,8 @@ public protocol LocalVideo: AnyObject, Sendable {
     /// video below 1280x720, and video keeps its detail when the network carries less; false halves that of a larger one. H.264 of the
     /// camera does not pass through then. True for 1280x720 and more by default.
     ///
-    /// Set it before publishing: while a room has the video, another value counts from the next `publish`.
+    /// Set it before publishing: while a room has the video, another value counts from the next `publish` after the last room
+    /// has ended it.
     var hd: Bool { get set }
     /// The id of the first attached view. Empty without one.
     var viewId: String { get }

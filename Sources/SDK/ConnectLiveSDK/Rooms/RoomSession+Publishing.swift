@@ -59,7 +59,7 @@ extension RoomSession {
 
     func publishNow(_ media: LocalMediaSession) {
         let link = link
-        media.localVideo.applyHD()
+        if !media.capture.isVideoPublished { media.localVideo.applyHD() }
         media.observeSettings(
             as: self, changed: { [weak self, weak media] in if let media { self?.tellAttributes(of: media) } },
             refused: { [weak self] error in self?.problem(error) })

@@ -15,7 +15,7 @@ public struct LocalQualityStat: Sendable {
     public let audioMetrics: [LocalAudioMetrics]
     /// One for each layer of a video that is sent in several.
     public let videoMetrics: [LocalVideoMetrics]
-    /// Bytes in all datagrams of the session other than those of ICE.
+    /// Bytes in all datagrams of the session other than those of ICE, also in those that the socket refused.
     public let bytesSentPerInterval: Int
     /// These datagrams.
     public let packetsSentPerInterval: Int

@@ -1,10 +1,12 @@
+internal import Foundation
 internal import RoomClient
 
 /// The statistics of the session that sends or of the one that receives, at one moment.
 public struct StatisticsReport: Sendable {
     /// The objects by their ids. Each id that a value names is one of them.
     public let statistics: [String: Statistics]
-    /// When the report was made, in seconds since 1970, UTC.
+    /// When the report was made, in seconds since 1970, UTC. The system's clock is read when the first room connects, and a steady
+    /// clock goes on from there: later steps of the system's clock, and the time that the machine is suspended, are not in it.
     public let timeStamp: CFTimeInterval
 
     public init(statistics: [String: Statistics], timeStamp: CFTimeInterval) {
@@ -30,7 +32,8 @@ public struct Statistics: Sendable {
     public let timeStamp: CFTimeInterval
     private let stored: [String: any Sendable]
 
-    /// Each an `Int`, `Double`, `String` or `Bool`.
+    /// Each an `NSNumber` or a `String`. As on iOS, a number is also an `Int`, a `UInt64`, a `Double` or a `Bool` with `as?`, as far as
+    /// that type has its value.
     public var values: [String: Any] { stored }
 
     public init(id: String, type: String, timeStamp: CFTimeInterval, values: [String: any Sendable]) {
@@ -53,10 +56,10 @@ extension Statistics {
             id: entry.id, type: entry.type, timeStamp: entry.time,
             values: entry.values.mapValues { value -> any Sendable in
                 switch value {
-                case .integer(let value): value
-                case .number(let value): value
+                case .integer(let value): NSNumber(value: value)
+                case .number(let value): NSNumber(value: value)
                 case .text(let value): value
-                case .flag(let value): value
+                case .flag(let value): NSNumber(value: value)
                 }
             })
     }
