@@ -90,6 +90,19 @@ private final class Listener: AudioListener {
         return (entering, leaving)
     }
 
+    @Test func `a stream that is off for a moment is not heard twice`() {
+        let work = Work()
+        var slots = AudioSlots<Listener>()
+        let (speaker, listener) = (Listener(work), Listener(work))
+        let sound = Sound(speaker)
+        for one in [speaker, listener] { slots.update(one) }
+        slots.published(sound)
+        // The listener has not followed yet.
+        slots.ended([sound])
+        slots.published(sound)
+        #expect(listener.slots.count { $0 === sound } == 1)
+    }
+
     @Test func `slots are filled with the same work in a room of 50 and of 1000`() {
         let small = work(in: 50)
         let large = work(in: 1000)

@@ -27,8 +27,11 @@ private struct Conversation {
         for id in streams { publish(id, hasLevels: !unmeasured.contains(id), isAlwaysOn: alwaysOn.contains(id)) }
     }
 
-    mutating func publish(_ id: Int, hasLevels: Bool = true, isAlwaysOn: Bool = false, noise: UInt8 = silence) {
-        ranking.add(id, hasLevels: hasLevels, isAlwaysOn: isAlwaysOn)
+    mutating func publish(
+        _ id: Int, of participant: String? = nil, hasLevels: Bool = true, isAlwaysOn: Bool = false,
+        noise: UInt8 = silence
+    ) {
+        ranking.add(id, of: participant ?? "p\(id)", hasLevels: hasLevels, isAlwaysOn: isAlwaysOn)
         if hasLevels { sounds[id] = Loudness() }
         self.noise[id] = noise
         ranking.fill(now: now)
@@ -89,6 +92,19 @@ private struct Conversation {
 }
 
 @Suite struct SpeakerRankingTests {
+    @Test func `many streams of one participant do not silence another one`() {
+        var talk = Conversation(1...1)
+        for id in 2...5 { talk.publish(id, of: "p1") }
+        talk.last(3000, speaking: 1, 2, 3, 4, 5)
+        talk.publish(6)
+        talk.last(3000, speaking: 1, 2, 3, 4, 5, 6)
+        #expect(talk.ranking.order.prefix(4).contains(6), "\(talk.ranking.order)")
+        talk.publish(7)
+        talk.publish(8)
+        talk.last(6000, speaking: 1, 2, 3, 4, 5, 6, 7, 8)
+        #expect(talk.ranking.order.prefix(4).count { $0 > 5 } >= 2, "\(talk.ranking.order)")
+    }
+
     @Test func `the first streams have the places until somebody else speaks`() {
         var room = Conversation(1...7)
         #expect(room.ranking.order == [1, 2, 3, 4, 5])

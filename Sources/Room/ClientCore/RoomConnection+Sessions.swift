@@ -161,7 +161,8 @@ extension RoomConnection {
             isSilent || isReturn && heard > .zero && heard < latest
         }
         // A server without streams for this client sends no reports either.
-        let isDownSilent = down.map { needsWay($0.isSilent && !subscriptions.isEmpty, $0.lastReceived) } ?? false
+        let isExpecting = expectsMedia || !heard.isEmpty
+        let isDownSilent = down.map { needsWay($0.isSilent && isExpecting, $0.lastReceived) } ?? false
         let isUpSilent = up.map { needsWay($0.isSilent, $0.lastReceived) } ?? false
         guard isDownSilent || isUpSilent else { return }
         guard loop.now >= nextRestart else { return armRestart() }

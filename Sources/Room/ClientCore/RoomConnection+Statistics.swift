@@ -19,7 +19,7 @@ extension RoomConnection {
     }
 
     /// Whether the server has something to send: a video whose publisher has not fallen silent.
-    private var expectsMedia: Bool {
+    var expectsMedia: Bool {
         subscriptions.values.contains { subscription in
             guard !subscription.view.isPaused else { return false }
             guard let limitation = subscription.limitation, case .publisher = limitation.cause else { return true }

@@ -69,7 +69,10 @@ struct AudioSlots<Listener: AudioListener> {
     mutating func published(_ stream: Stream) {
         streams.append(stream)
         open.removeAll { listener in
-            guard !listener.publishes(stream) else { return false }
+            // One that has not followed the last changes yet may hear a stream that was off for a moment.
+            guard !listener.publishes(stream), !listener.heardStreams.contains(where: { $0 === stream }) else {
+                return false
+            }
             listener.hear(stream, insteadOf: nil)
             return !listener.hasFreeAudioSlot
         }

@@ -68,7 +68,9 @@ struct Routes: Sendable {
         } catch {
             refusals.write("\(head.method) \(path) refused", error, client, now: now)
             var response = Self.failure(error)
-            if [Signalling.statisticsPath, Signalling.roomsPath].contains(path), response.status == .unauthorized {
+            if path == Signalling.statisticsPath || path.hasPrefix(Signalling.roomsPath),
+                response.status == .unauthorized
+            {
                 // RFC 9110, section 11.6.1: browsers then ask for the id and the secret.
                 response.headers = [("www-authenticate", "Basic realm=\"connectlive\"")]
             }

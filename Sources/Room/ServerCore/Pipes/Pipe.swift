@@ -151,7 +151,7 @@ final class Pipe: TurnMember {
             if let message = batch.message(nextMessage, before: nextPacket.index) {
                 nextMessage += 1
                 // It may be passed on to every participant.
-                share -= 1 + (room?.count ?? 0)
+                share -= message.concernsParticipants ? 1 + (room?.count ?? 0) : 1
                 handle(message)
                 // The last message ends this end of the pipe.
                 if hasEnded { return }

@@ -83,6 +83,14 @@ package struct PipeBatch: Sendable {
 
 /// A message from one part of a room to another.
 enum PipeMessage: Sendable {
+    /// Whether each participant of the receiver may get it.
+    var concernsParticipants: Bool {
+        switch self {
+        case .speaking, .levels: false
+        default: true
+        }
+    }
+
     /// The sender begins. The other parts of the room reply with an `introduction`.
     case began
     /// All participants of the sender: the first message to each part that it gets to know.

@@ -85,7 +85,7 @@ final class RoomSpeakers {
             ranking.remove(stream.info.id)
             slots.ended([stream])
             rankAgain()
-            return catchUp(with: room.participants)
+            return catchUp(with: room.participants.filter { one in one.heardStreams.contains { $0 === stream } })
         }
         guard ranking.contains(stream.info.id) else { return begin(stream) }
         ranking.set(isAlwaysOn: attributes.isAlwaysOn, of: stream.info.id)
@@ -102,7 +102,8 @@ final class RoomSpeakers {
 
     private func begin(_ stream: PublishedStream) {
         ranking.add(
-            stream.info.id, hasLevels: stream.info.hasLevels, isAlwaysOn: stream.info.attributes.isAlwaysOn)
+            stream.info.id, of: stream.participant, hasLevels: stream.info.hasLevels,
+            isAlwaysOn: stream.info.attributes.isAlwaysOn)
         slots.published(stream)
         rankAgain()
         settle()
@@ -120,6 +121,8 @@ final class RoomSpeakers {
         hasReported = false
         if let now, let told = room.pipes.first(where: { $0.other == now })?.speakers { take(told) }
         guard decides else { return }
+        // Other parts have not reported here while another one decided, and report again what changes.
+        for stream in streams where stream.pipe != nil { ranking.heard(SpeakerReport(stream.info.id), now: loop.now) }
         rankAgain()
         room.pass(.speakers(ranking.order))
         settle()
@@ -222,7 +225,8 @@ final class RoomSpeakers {
     /// Lets participants hear what they should, some at once and the rest after the loop's other work.
     private func catchUp(with listeners: [Participant]) {
         let isBusy = !behind.isEmpty
-        behind = listeners[...]
+        let waiting = Set(behind.map { ObjectIdentifier($0) })
+        behind += listeners.filter { !waiting.contains(ObjectIdentifier($0)) }
         if !isBusy { goOn() }
     }
 

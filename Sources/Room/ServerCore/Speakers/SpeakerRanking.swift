@@ -9,12 +9,16 @@ internal import RoomProtocol
 ///
 /// Up to three streams that are always on, the oldest ones, have places before all others. Streams whose packets have no
 /// levels rank in the order in which they were published, below those in which somebody spoke in the last ten seconds.
+///
+/// A participant has two of the four at most while streams of others wait: it cannot silence the others by many streams.
 struct SpeakerRanking {
     /// How many streams a participant hears.
     static let heard = DownDescription.audioSlots
     static let places = heard + 1
     /// One slot stays for speakers.
     static let mostAlwaysOn = heard - 1
+    /// Of one participant, while others wait.
+    static let mostOfOne = 2
     /// Between two changes of places that nobody gave up. Each is a message to everyone. Also the least time of a place.
     static let pace = TimeInterval.seconds(1)
     /// A stream that is silent for so long gives way to any other one.
@@ -25,6 +29,7 @@ struct SpeakerRanking {
     static let memory = TimeInterval.seconds(10)
 
     private struct Candidate {
+        var participant: String
         var hasLevels: Bool
         var score = 0.0
         var isSteady = false
@@ -42,8 +47,8 @@ struct SpeakerRanking {
     // MARK: - Streams
 
     /// Adds a stream that can be heard. Ids count up in the order of publishing.
-    mutating func add(_ id: Int, hasLevels: Bool, isAlwaysOn: Bool) {
-        candidates[id] = Candidate(hasLevels: hasLevels)
+    mutating func add(_ id: Int, of participant: String, hasLevels: Bool, isAlwaysOn: Bool) {
+        candidates[id] = Candidate(participant: participant, hasLevels: hasLevels)
         set(isAlwaysOn: isAlwaysOn, of: id)
     }
 
@@ -84,7 +89,9 @@ struct SpeakerRanking {
         order.removeAll { candidates[$0] == nil }
         while order.count < Self.places, order.count < candidates.count {
             let waiting = candidates.keys.filter { !order.contains($0) }
-            guard let best = waiting.min(by: { isBetter($0, than: $1, now: now) }) else { return }
+            let others = waiting.filter { heardOfSame($0) < Self.mostOfOne }
+            let choice = others.isEmpty ? waiting : others
+            guard let best = choice.min(by: { isBetter($0, than: $1, now: now) }) else { return }
             order.append(best)
             candidates[best]?.seated = now
         }
@@ -101,31 +108,53 @@ struct SpeakerRanking {
     /// When to review the order again although there is no other report. Nil for not at all.
     var pause: TimeInterval? {
         guard candidates.count > Self.heard else { return nil }
-        if alwaysOn.prefix(Self.mostAlwaysOn).contains(where: { !isHeard($0) }) { return Loudness.interval }
+        let waiting = alwaysOn.prefix(Self.mostAlwaysOn).filter { !isHeard($0) }
+        if waiting.contains(where: { heardOfSame($0) < Self.mostOfOne }) { return Loudness.interval }
+        if !waiting.isEmpty { return Self.pace }
         let mayGive = order.prefix(Self.heard).contains { candidates[$0]?.hasLevels == true && !isProtected($0) }
         return mayGive && candidates.contains { !$1.hasLevels && !isHeard($0) } ? Self.pace : nil
     }
 
     private func isHeard(_ id: Int) -> Bool { order.prefix(Self.heard).contains(id) }
 
+    /// How many of the first places the participant of a stream has.
+    private func heardOfSame(_ id: Int) -> Int {
+        let participant = candidates[id]?.participant
+        return order.prefix(Self.heard).count { candidates[$0]?.participant == participant && participant != nil }
+    }
+
+    /// Whether a stream may take a place of another one: its participant has not too many already.
+    private func mayReplace(_ id: Int, _ other: Int) -> Bool {
+        heardOfSame(id) < Self.mostOfOne || candidates[id]?.participant == candidates[other]?.participant
+    }
+
     private func isProtected(_ id: Int) -> Bool { alwaysOn.prefix(Self.mostAlwaysOn).contains(id) }
 
     private mutating func change(now: MonotonicTime) {
         guard let place = weakest(now: now), let weakest = candidates[order[place]] else { return }
-        if let id = alwaysOn.prefix(Self.mostAlwaysOn).first(where: { !isHeard($0) }) {
+        let isExcess = heardOfSame(order[place]) > Self.mostOfOne
+        for id in alwaysOn.prefix(Self.mostAlwaysOn) where !isHeard(id) {
+            let isFull = heardOfSame(id) >= Self.mostOfOne
+            guard let place = isFull ? self.weakest(of: candidates[id]?.participant, now: now) : place else { continue }
             return replace(place, by: id, now: now)
         }
-        let speaker = candidates.filter { $1.isSteady && !isHeard($0) }
+        let speakers = candidates.filter { $1.isSteady && !isHeard($0) && mayReplace($0, order[place]) }
+        let others = speakers.filter { heardOfSame($0.key) < Self.mostOfOne }
+        let speaker = (others.isEmpty ? speakers : others)
             .min { ($1.value.score, $0.key) < ($0.value.score, $1.key) }
         if let speaker {
             let isLouder = speaker.value.score > weakest.score + Self.margin
-            if isLouder || !isRecent(weakest.lastSpoken, within: Self.silence, now: now) {
+            if isLouder || isExcess && !others.isEmpty || !isRecent(weakest.lastSpoken, within: Self.silence, now: now)
+            {
                 replace(place, by: speaker.key, now: now)
             }
             return
         }
-        let other = candidates.filter { !$1.hasLevels && !isHeard($0) }.keys.min()
-        if let other, rank(of: weakest, now: now) == .silent { replace(place, by: other, now: now) }
+        let other = candidates.filter { !$1.hasLevels && !isHeard($0) && mayReplace($0, order[place]) }.keys.min()
+        guard let other else { return }
+        if isExcess && heardOfSame(other) < Self.mostOfOne || rank(of: weakest, now: now) == .silent {
+            replace(place, by: other, now: now)
+        }
     }
 
     private mutating func replace(_ place: Int, by id: Int, now: MonotonicTime) {
@@ -165,12 +194,21 @@ struct SpeakerRanking {
     }
 
     /// The place among the first four that another stream would take.
-    private func weakest(now: MonotonicTime) -> Int? {
+    ///
+    /// - Parameter participant: nil for any
+    private func weakest(of participant: String? = nil, now: MonotonicTime) -> Int? {
         let places = order.indices.prefix(Self.heard).filter { place in
-            guard let stream = candidates[order[place]], !isProtected(order[place]) else { return false }
+            guard let stream = candidates[order[place]], participant ?? stream.participant == stream.participant
+            else { return false }
+            let isExcess = heardOfSame(order[place]) > Self.mostOfOne
+            guard isExcess || !isProtected(order[place]) else { return false }
             return now - stream.seated >= Self.pace
         }
-        return places.min { isWeaker(order[$0], than: order[$1], now: now) }
+        return places.min { one, other in
+            let excess = (heardOfSame(order[one]), heardOfSame(order[other]))
+            let isExcess = (excess.0 > Self.mostOfOne, excess.1 > Self.mostOfOne)
+            return isExcess.0 == isExcess.1 ? isWeaker(order[one], than: order[other], now: now) : isExcess.0
+        }
     }
 
     private func isWeaker(_ one: Int, than other: Int, now: MonotonicTime) -> Bool {
