@@ -128,7 +128,7 @@ enum SnapshotNode: NodeType {
             guard counts.withLock({ $0.frames }) < wanted else { return }
             let heads = instance?.heads ?? []
             let isStandIn = !heads.isEmpty && heads.allSatisfy { $0.isStandIn(at: frame.captureTime) }
-            let absence = isStandIn ? heads.lazy.compactMap(\.absence).first : nil
+            let absence = isStandIn ? heads.firstNonNil(\.absence) : nil
             let number = counts.withLock { $0.take(isStandIn: isStandIn, absence) }
             guard number == wanted else { return }
             // Encoding takes tens of milliseconds, so not on the streaming thread.

@@ -242,7 +242,7 @@ final class GraphEdit {
         }
         awaited += nodes.count
         guard outcome.wait(for: awaited, until: limit) else {
-            throw outcome.failure ?? nodes.lazy.compactMap { $0.running?.stalled }.first
+            throw outcome.failure ?? nodes.firstNonNil { $0.running?.stalled }
                 ?? late("did not appear", nodes.map(\.name))
         }
     }

@@ -143,7 +143,7 @@ package final class NodeInstance: NodeSettings, Sendable {
     package var mayStayEmpty: Bool { findAbove().contains { $0.mayStayEmpty } }
 
     /// The reason why a node upstream delivers no audio, if it is known.
-    var silence: String? { findAbove().lazy.compactMap(\.silence).first }
+    var silence: String? { findAbove().firstNonNil(\.silence) }
 
     /// Makes the start wait for the first buffer at a pad.
     func awaitFirstBuffer(at pad: Pad) {
@@ -156,7 +156,7 @@ package final class NodeInstance: NodeSettings, Sendable {
 
     /// The nearest upstream running node of a type.
     package func nearest<Node: RunningNode>(_ type: Node.Type) -> Node? {
-        findAbove().lazy.compactMap { $0 as? Node }.first
+        findAbove().firstNonNil { $0 as? Node }
     }
 
     /// The heads of the sources of this node's media. Empty if the media of several is mixed.

@@ -33,7 +33,7 @@ final class FeedWatch: Sendable {
 
     private func feed(of input: PortReference, in plan: GraphPlan) -> InputFeed {
         var feed = InputFeed()
-        feed.absence = plan.sources(feeding: input).lazy.compactMap { self.graph.node($0)?.running?.absence }.first
+        feed.absence = plan.sources(feeding: input).firstNonNil { graph.node($0)?.running?.absence }
         feed.format = plan.links.first { $0.link.to == input }?.format
         switch plan.encoder(feeding: input).flatMap({ graph.node($0)?.running }) {
         case let encoder as VideoEncoderNode: feed.encoder = { [weak encoder] in encoder?.counts }

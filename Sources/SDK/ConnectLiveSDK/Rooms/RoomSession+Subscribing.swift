@@ -1,3 +1,4 @@
+internal import MediaGraph
 internal import RoomClient
 internal import RoomProtocol
 
@@ -79,7 +80,7 @@ extension RoomSession {
     }
 
     private func video(_ id: Int) -> RemoteVideoStream? {
-        remotes.all.values.lazy.compactMap { $0.videoStreams[id] }.first
+        remotes.all.values.firstNonNil { $0.videoStreams[id] }
     }
 }
 
