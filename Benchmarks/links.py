@@ -123,7 +123,7 @@ def main(arguments, facts):
     lines = [
         "Grey is the rate of the link. Below it are the queue of the bottleneck (the longest wait in each of 200 intervals) "
         "and the loss. *Sent* counts probes and padding too. [congestion-control.md](../../docs/congestion-control.md) "
-        "describes the calls and has all of their values.", ""]
+        "describes the calls. Their values are below.", ""]
     for call in shown:
         name = write_file(options.output, f"links-{short(call)}.svg", plot(call))
         lines += [f"![{title(call)}]({name})", ""]

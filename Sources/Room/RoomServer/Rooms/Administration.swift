@@ -24,7 +24,7 @@ struct Administration: Sendable {
             room, only: nil,
             Closing(reason: .destroyed, error: RoomError(.roomEnded, "The administrator ended the room.")))
         guard !removed.participants.isEmpty else {
-            throw RoomError(.noSuchRoom, "The server has no room '\(room)'.")
+            throw RoomError(.noSuchRoom, "The server has no room '\(room)'. 'connectlive rooms' lists its rooms.")
         }
         return removed
     }
@@ -38,7 +38,9 @@ struct Administration: Sendable {
                 error: RoomError(.roomReleased, "The administrator removed this participant from the room.")))
         guard !removed.participants.isEmpty else {
             throw RoomError(
-                .noSuchParticipant, "The room '\(room)' has no participant '\(participant.prefix(64))'.")
+                .noSuchParticipant,
+                "The room '\(room)' has no participant '\(participant.prefix(64))'. 'connectlive rooms' lists those that are "
+                    + "there.")
         }
         return removed
     }
