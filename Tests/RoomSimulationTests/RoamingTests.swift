@@ -70,6 +70,26 @@ struct RoamingTests {
         #expect(call.ada.connection?.down?.revision == 1)
     }
 
+    @Test func `a client that only hears audio restarts ICE when none arrives, and one in an empty room does not`()
+        throws
+    {
+        let simulation = Simulation(seed: 1)
+        defer { simulation.end() }
+        let (ada, grace, lin) = (simulation.client("ada"), simulation.client("grace"), simulation.client("lin"))
+        simulation.task {
+            try await ada.join("kitchen")
+            try await ada.publishAudio()
+            try await grace.join("kitchen")
+            try await lin.join("garden")
+        }
+        try simulation.run(for: .seconds(5))
+        #expect([grace, lin].map { $0.connection?.down?.revision } == [1, 1])
+        for client in [grace, lin] { client.cutMedia() }
+        try simulation.run(for: .seconds(15))
+        #expect(try #require(grace.connection?.down?.revision) > 1)
+        #expect(lin.connection?.down?.revision == 1)
+    }
+
     @Test(arguments: UInt64(1)...8)
     func `a cut of 3, 10 or 20 s is seen by nobody else, and media goes on as it was`(seed: UInt64) throws {
         for seconds in [3, 10, 20] as [Int64] {

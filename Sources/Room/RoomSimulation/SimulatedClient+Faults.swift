@@ -41,6 +41,13 @@ extension SimulatedClient {
         }
     }
 
+    /// Stops media alone, in both directions. Signalling goes on. `reconnect()` ends it.
+    public func cutMedia() {
+        up.isCut = true
+        down.isCut = true
+        cuts.isOngoing = true
+    }
+
     /// Stops signalling alone, in both directions. Media goes on.
     public func cutSignalling() {
         cuts.isOngoing = true
