@@ -137,7 +137,9 @@ let package = Package(
             "RoomSimulation", on: "Room",
             ["ServerCore", "ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerLoop", "ICELite", "MediaGraph"]),
         // SDK
-        target("ConnectLiveSDK", on: "SDK", ["RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes"]),
+        target(
+            "ConnectLiveSDK", on: "SDK",
+            ["RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes", "FrameSocket", "ChildProcesses"]),
         // CLI
         .executableTarget(
             name: "connectlive",

@@ -92,6 +92,7 @@ final class StubPipeline: CapturePipeline {
     var plan: GraphPlan { GraphPlan(source: graph, nodes: [], links: []) }
     var statistics: MediaStatistics { MediaStatistics() }
     var absences: [String: MediaError] { [:] }
+    var sourceFeed: FrameFeedControl? { nil }
 
     /// Reports an event as a node would.
     func report(_ event: MediaEvent) { bindings.events?(event) }

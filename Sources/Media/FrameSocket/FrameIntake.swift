@@ -35,8 +35,8 @@ package struct FrameIntake: Sendable {
     }
 
     private let wanted: FrameFormat
-    /// Whether raw frames may have another size than requested.
-    private let takesAnySize: Bool
+    /// Whether raw frames may have another size and raw format than requested.
+    private let convertsFrames: Bool
     private var hello: FeedHello?
     private var pool: UInt32 = 0
     /// The slots that the graph holds.
@@ -46,9 +46,9 @@ package struct FrameIntake: Sendable {
     private var times: CaptureTimes
     package private(set) var counts = FeedCounts()
 
-    package init(wanted: FrameFormat, takesAnySize: Bool = false, now: UInt64) {
+    package init(wanted: FrameFormat, convertsFrames: Bool = false, now: UInt64) {
         self.wanted = wanted
-        self.takesAnySize = takesAnySize
+        self.convertsFrames = convertsFrames
         times = CaptureTimes(connectedAt: now)
     }
 
@@ -104,9 +104,11 @@ package struct FrameIntake: Sendable {
     private mutating func greet(_ hello: FeedHello, _ memory: [Int?]) throws(FrameSocketError) -> Event {
         let feeder = hello.name.isEmpty ? "The feeder " : "The feeder \"\(hello.name)\" "
         // Feeders do not state a rate.
-        let (stated, isScaled) = (hello.format, takesAnySize && wanted.encoding.isRaw)
-        guard stated.encoding == wanted.encoding,
-            isScaled || (stated.width, stated.height) == (wanted.width, wanted.height)
+        let stated = hello.format
+        let isConverted = convertsFrames && wanted.encoding.isRaw && stated.encoding.isRaw
+        guard
+            isConverted
+                || (stated.encoding, stated.width, stated.height) == (wanted.encoding, wanted.width, wanted.height)
         else {
             throw FrameSocketError(
                 code: "feed.format",

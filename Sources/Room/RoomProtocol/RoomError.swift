@@ -119,6 +119,9 @@ extension RoomError.Code {
     public static let httpStatus = Self(1902)
     public static let httpResponseInvalid = Self(1903)
     public static let httpExchangeBroken = Self(1904)
+    public static let shareDataInvalid = Self(1905)
+    public static let shareGroupUnusable = Self(1906)
+    public static let shareWithoutRoom = Self(1907)
     // The server's responses to a sign-in or a token.
     public static let unauthorized = Self(-11002)
     public static let serviceInvalid = Self(-11003)
@@ -139,6 +142,8 @@ extension RoomError.Code {
     public static let tooManyRequests = Self(name: "server.too-many-requests", number: 2014)
     public static let userMessageTooLong = Self(name: "message.too-long", number: 2016)
     public static let streamRefused = Self(name: "stream.refused", number: 2005)
+    public static let extensionMissing = Self(name: "extension.missing", number: 2019)
+    public static let extensionFailed = Self(name: "extension.failed", number: 2020)
     public static let settingInvalid = Self(name: "setting.invalid", number: 2021)
     public static let media = Self(name: "media", number: 2031)
     public static let packetTooLong = Self(name: "media.packet-too-long", number: 2032)

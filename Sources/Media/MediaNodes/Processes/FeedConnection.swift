@@ -47,7 +47,7 @@ final class FeedConnection: Sendable {
 
     init(_ socket: MessageSocket, of hub: FeedHub, isHeldBack: Bool) {
         (self.socket, self.hub) = (socket, hub)
-        let intake = FrameIntake(wanted: hub.output.format, takesAnySize: hub.takesAnySize, now: FrameFeed.now)
+        let intake = FrameIntake(wanted: hub.output.format, convertsFrames: hub.convertsFrames, now: FrameFeed.now)
         state = Mutex(State(intake: intake, isHeldBack: isHeldBack))
     }
 

@@ -25,7 +25,7 @@ extension FrameFormat {
     }
 
     static let scaleSetting = SettingContract(
-        "scale", .flag, default: false, "Whether to accept raw frames of other sizes, and scale them")
+        "scale", .flag, default: false, "Whether to accept raw frames of other sizes and formats, and convert them")
 
     static func timeoutSetting(_ summary: String) -> SettingContract {
         SettingContract("timeout", .number(0.5...3600), default: 5, unit: "s", summary)
@@ -69,7 +69,7 @@ extension FrameFormat {
         if request.text("away") != "end" { device.slate = try Slate.plan(request, format) }
         plan.device = device
         if encoding.isRaw, isScaled {
-            plan.add("videoscale", as: "scale", ["add-borders": true])
+            plan.add("videoconvertscale", as: "scale", ["add-borders": true])
             plan.addFilter(RawFormat.video(format), as: "format")
             plan.link("source", "scale", "format")
             plan.outputs["video"] = ElementPad("format")

@@ -20,14 +20,14 @@ final class FeedHub: Sendable {
 
     let queue: DispatchQueue
     let output: FeedOutput
-    let takesAnySize: Bool
+    let convertsFrames: Bool
     let timeout: Double
     private let state = Mutex(State())
 
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         self.queue = queue
         output = FeedOutput(instance, FrameFormat(instance))
-        takesAnySize = instance.flag("scale")
+        convertsFrames = instance.flag("scale")
         timeout = instance.number("timeout")
         if instance.has("parser") { watch(instance.element("format")) }
     }

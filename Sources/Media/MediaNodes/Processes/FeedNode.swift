@@ -221,7 +221,7 @@ public struct Feed: MediaNode {
     ///   - socket: the path to listen on; nil for one that is named after the node.
     ///   - framesPerSecond: the maximum frame rate.
     ///   - format: the format of the frames, such as `NV12` or `h264`.
-    ///   - scales: whether to accept raw frames of other sizes, and scale them.
+    ///   - scales: whether to accept raw frames of other sizes and formats, and convert them.
     ///   - timeout: the time without a frame after which a warning is reported.
     public init(
         socket: String? = nil, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,

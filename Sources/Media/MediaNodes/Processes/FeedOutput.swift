@@ -13,8 +13,8 @@ final class FeedOutput: Sendable {
         var rate: RateLimit
         var isTooFastSaid = false
         var pace: PaceMeter
-        /// The size of raw frames that are scaled, and their format.
-        var size: (width: Int, height: Int, caps: Caps?)?
+        /// The format of raw frames that are converted.
+        var other: (format: FrameFormat, caps: Caps?)?
     }
 
     let format: FrameFormat
@@ -83,15 +83,15 @@ final class FeedOutput: Sendable {
         return isTaken
     }
 
-    /// The format of raw frames of another size, which are scaled.
+    /// The caps of raw frames of another size or format, which are converted.
     private func caps(_ format: FrameFormat) -> Caps? {
-        guard (format.width, format.height) != (self.format.width, self.format.height) else { return nil }
+        var stated = self.format
+        (stated.encoding, stated.width, stated.height) = (format.encoding, format.width, format.height)
+        guard stated != self.format else { return nil }
         return state.withLock { state in
-            if let size = state.size, (size.width, size.height) == (format.width, format.height) { return size.caps }
-            var other = self.format
-            (other.width, other.height) = (format.width, format.height)
-            let caps = Caps(other.media.pushedCaps)
-            state.size = (format.width, format.height, caps)
+            if let other = state.other, other.format == stated { return other.caps }
+            let caps = Caps(stated.media.pushedCaps)
+            state.other = (stated, caps)
             return caps
         }
     }

@@ -171,7 +171,7 @@ public struct CapturerProcess: MediaNode {
     ///   - command: the program and its arguments, split like a shell command; no shell runs.
     ///   - framesPerSecond: the maximum frame rate.
     ///   - format: the format that the program has to send, such as `NV12` or `h264`.
-    ///   - scales: whether to accept raw frames of other sizes, and scale them.
+    ///   - scales: whether to accept raw frames of other sizes and formats, and convert them.
     ///   - restarts: whether to restart the program when it ends; otherwise the stream ends with it.
     ///   - timeout: the time without a frame after which the program is restarted.
     public init(

@@ -9,6 +9,8 @@ protocol CapturePipeline: AnyObject, Sendable {
     var statistics: MediaStatistics { get }
     /// Why sources show stand-ins, by the name of the node.
     var absences: [String: MediaError] { get }
+    /// The control of the process that feeds the source. Nil if the source is no feed.
+    var sourceFeed: FrameFeedControl? { get }
     func begin() async throws(MediaError)
     /// Replaces the graph. Throws if that is impossible; the graph then runs unchanged. `stop` ends it early.
     ///
@@ -22,6 +24,8 @@ extension MediaPipeline: CapturePipeline {
     private static let editSeconds = 8.0
 
     package var isRunning: Bool { state == .running }
+
+    var sourceFeed: FrameFeedControl? { frameFeed(MediaRequest.sourceNode) }
 
     func edit(_ graph: MediaGraph, _ bindings: NodeBindings, needsDevices: Bool) async throws(MediaError) {
         try await apply(graph, bindings: bindings, within: Self.editSeconds, needsDevices: needsDevices)

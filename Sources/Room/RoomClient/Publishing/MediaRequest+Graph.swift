@@ -17,7 +17,8 @@ extension MediaRequest {
     ) -> MediaGraph? {
         let hasVideo = contents.hasVideo && isVideoActive
         let hasAudio = contents.hasAudio && isAudioActive
-        guard hasVideo || hasAudio else { return nil }
+        // The process that feeds the source stays connected.
+        guard hasVideo || hasAudio || source == .feed else { return nil }
         let codec = codec ?? self.codec
         let degradation = self.degradation ?? (chosenRate(contents) != nil && isHighDefinition == true ? .detail : nil)
         return MediaGraph {
@@ -89,6 +90,13 @@ extension MediaRequest {
             if let failover { node.settings["failover"] = .text(failover) }
             if let cameraControls, !cameraControls.isEmpty { node.settings["controls"] = .text(cameraControls) }
             return node
+        case .feed:
+            return Node(
+                "feed", name: Self.sourceNode,
+                settings: [
+                    "socket": .text(feedSocket), "width": .integer(width), "height": .integer(height),
+                    "fps": .number(framesPerSecond ?? 20), "scale": true, "away": "end",
+                ])
         case .file: return .file(Self.sourceNode, path: contents.file ?? file, loop: isLooping)
         case .testPattern:
             return .testPattern(

@@ -11,6 +11,9 @@ package struct MediaRequest: Sendable, Equatable {
         case file
         /// Bars with a bar-coded frame number, and a tone.
         case testPattern
+        /// Raw frames of another process, of any size, that connects to `feedSocket`. They have no audio, and the source fails
+        /// when that process disconnects.
+        case feed
     }
 
     /// The audio source for a camera. Files and the test pattern have their own audio.
@@ -41,6 +44,8 @@ package struct MediaRequest: Sendable, Equatable {
     /// More folders to look for `file` in.
     package var fileFolders: [String] = []
     package var isLooping = true
+    /// The path of the socket on which a `feed` listens.
+    package var feedSocket = ""
     /// The test pattern ends after so many frames; 0 means without end.
     package var patternFrames = 0
     package var microphone = Microphone.automatic
@@ -49,7 +54,7 @@ package struct MediaRequest: Sendable, Equatable {
     /// Whether the video is captured at present. Its stream stays published.
     package var isVideoActive = true
     package var isAudioActive = true
-    /// Size for a camera and the test pattern. A file keeps its own.
+    /// Size for a camera, the test pattern and a feed, whose frames are scaled to it with borders. A file keeps its own.
     package var width = 640
     package var height = 480
     /// Nil means 20. Then the camera's own encoding may be faster.
@@ -166,6 +171,7 @@ extension MediaRequest {
             contents.hasOddSize = [info.width, info.height].contains { $0 % 2 != 0 }
             return contents
         case .testPattern: return Contents(hasVideo: hasVideo, hasAudio: hasAudio)
+        case .feed: return Contents(hasVideo: hasVideo, hasAudio: false)
         case .camera:
             let isLeftOut = microphone == .automatic && hasAudio && !waitsForMicrophone && !isMicrophoneThere()
             var contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && microphone != .none && !isLeftOut)

@@ -126,7 +126,9 @@ public final class ConnectLive: Sendable {
     ) -> any Room {
         var options = RoomOptions(config ?? Config())
         options.impairment = impairment
-        return RoomSession(delegate: delegate) { [options] onEvent in RoomEngine(options: options, onEvent: onEvent) }
+        return RoomSession(delegate: delegate, screenShare: config?.screenShare ?? ScreenShareOptions()) {
+            [options] onEvent in RoomEngine(options: options, onEvent: onEvent)
+        }
     }
 
     /// Local media with options that are not public, such as a test pattern of limited length.

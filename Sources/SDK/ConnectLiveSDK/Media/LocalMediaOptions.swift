@@ -73,7 +73,7 @@ public struct LocalMediaOptions: Sendable {
         get {
             switch request.source {
             case .camera: .camera
-            case .file, .testPattern: .file
+            case .file, .testPattern, .feed: .file
             }
         }
         set {

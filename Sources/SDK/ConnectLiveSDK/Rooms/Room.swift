@@ -72,6 +72,28 @@ public protocol Room: AnyObject, Sendable {
     func sendUserMessage(
         targets: [String], message: String, type: String, completion: @escaping (Result<Void, any Error>) -> Void)
 
+    /// Shares a screen as a video of this participant, with the `extraValue` "screen". A program of its own, the extension, captures
+    /// the frames: see `ConnectLive.createScreenShare`. They come over shared memory, and this process encodes and sends them. The
+    /// media appears in no callback and not in `localParticipant`. It ends with the room.
+    ///
+    /// - Parameters:
+    ///   - appGroup: the name that the application and the extension have in common: 1 to 48 letters, digits, dots, hyphens and
+    ///     underscores.
+    ///   - extensionName: the extension's program: a path, or a name that is looked for beside the application and in `PATH`. It
+    ///     ends with this process. Empty if the user starts it.
+    ///   - completion: receives each change of the status until `stopScreenShare`. `.broadcastClosed` is the last one; an
+    ///     `onError` reports its cause, unless the user has ended the share.
+    /// - Throws: a `ConnectLiveError`: 1905 the request cannot be written, 1906 the folder of the group is unusable, 1907 the room
+    ///   is not connected, 2019 there is no such program, 1441 the room shares a screen already.
+    func requestScreenShare(
+        appGroup: String, extensionName: String,
+        completion: @escaping (ScreenShareData.ExtensionStatus) -> Void) throws
+    /// Ends the screen share, if there is one. Its completion gets nothing any longer. The program has 3 s to end by itself.
+    /// Another share may be requested immediately, and begins when that is done.
+    ///
+    /// - Parameter isLeftRoom: whether the extension gets `.meetingFinished` instead of `.stopBroadcast`.
+    func stopScreenShare(isLeftRoom: Bool)
+
     /// Looks for other ways for media in both directions (ICE restart), as a room does by itself when media stops. Frames go on
     /// meanwhile. Does nothing in a room that is not connected, and within 5 s of the last one.
     func restartIce()

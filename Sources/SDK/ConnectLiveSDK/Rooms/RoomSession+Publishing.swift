@@ -89,7 +89,7 @@ extension RoomSession {
     private func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
         // The room may have ended meanwhile.
         guard phase(of: media) != nil else { return }
-        own.published(media, as: streams)
+        if !media.isScreenShare { own.published(media, as: streams) }
         var hasOverflowed = false
         let isWanted = state.withLock { state -> Bool? in
             guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
@@ -99,15 +99,20 @@ extension RoomSession {
             }
             state.publications[index].phase = .published(streams)
             // Queued under the lock: the delegate can unpublish, and no event about the end of the media comes first.
-            hasOverflowed = !delegate.tell { $0?.onLocalMediaPublished(localMedia: media) }
+            if !media.isScreenShare {
+                hasOverflowed = !delegate.tell { $0?.onLocalMediaPublished(localMedia: media) }
+            }
             return true
         }
         switch isWanted {
         case false?: unpublishNow(Publication(media: media, phase: .published(streams)), streams)
         case true?:
-            media.capture.observe(
-                as: self, failed: { [weak self] error in self?.problem(error) },
-                device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
+            // A share reports its own end.
+            if !media.isScreenShare {
+                media.capture.observe(
+                    as: self, failed: { [weak self] error in self?.problem(error) },
+                    device: { [weak self, weak media] kind, event in self?.changed(kind, of: media, event) })
+            }
             tellAttributes(of: media)
             if let missing = media.capture.missingMicrophone { problem(missing) }
             if hasOverflowed { overflowed() }
@@ -163,9 +168,10 @@ extension RoomSession {
         // The error that ended the room is reported only once.
         guard status == .connected else { return }
         if isCancelled {
-            tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+            tellUnpublished(media)
         } else {
             problem(error.failing(.publish))
+            if media.isScreenShare { state.withLock { $0.share }?.fail(media) }
         }
     }
 
@@ -184,7 +190,7 @@ extension RoomSession {
         }
         switch found?.phase {
         case .waiting:
-            tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+            if let found { tellUnpublished(found.media) }
         case .published(let streams): if let found { unpublishNow(found, streams) }
         // It ends when the server has replied, or before it is announced.
         case .publishing: break
@@ -217,7 +223,12 @@ extension RoomSession {
             guard !state.publications.contains(where: { $0.media === media }) else { return }
             stopObserving(media)
         }
-        tell { $0?.onLocalMediaUnpublished(localMedia: media) }
+        tellUnpublished(media)
+    }
+
+    /// The application has not created the media of a screen share.
+    private func tellUnpublished(_ media: LocalMediaSession) {
+        if !media.isScreenShare { tell { $0?.onLocalMediaUnpublished(localMedia: media) } }
     }
 
     /// Keeps media that could not be unpublished. Returns false if the room has ended.
@@ -233,10 +244,11 @@ extension RoomSession {
 
     /// The room has ended: its media can go on in others.
     func endPublications() {
-        let media = state.withLock { state in
+        let (media, share) = state.withLock { state in
             defer { state.publications = [] }
-            return state.publications.map(\.media)
+            return (state.publications.map(\.media), state.share)
         }
+        share?.stop(isLeftRoom: true)
         for media in media { leave(media) }
     }
 
@@ -272,6 +284,6 @@ extension RoomSession {
         }
         for (media, _) in media { own.unpublished(media) }
         own.entered(as: participant)
-        for (media, streams) in media { own.published(media, as: streams) }
+        for (media, streams) in media where !media.isScreenShare { own.published(media, as: streams) }
     }
 }

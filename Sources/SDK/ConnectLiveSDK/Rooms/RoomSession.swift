@@ -13,6 +13,10 @@ final class RoomSession: Room {
         /// The stream and the participant of each audio slot in use.
         var heard: [(stream: Int, participant: String)] = []
         var publications: [Publication] = []
+        /// The name of the room, once `connect` was called.
+        var name = ""
+        /// The newest screen share, which may have ended.
+        var share: ScreenSharing?
     }
 
     let own = OwnParticipant()
@@ -20,6 +24,7 @@ final class RoomSession: Room {
     let remotes = RemoteParticipants()
     let delegate: DelegateQueue
     let quality = QualityMonitor()
+    let screenShareOptions: ScreenShareOptions
     private let token: RoomEngine.TokenSource
     let authentication: Authentication
     /// Set once, at the end of `init`.
@@ -30,11 +35,12 @@ final class RoomSession: Room {
     ///   - makeLink: makes the connection of this room. It receives the function to call with each event
     init(
         delegate: any RoomDelegate, callbacks: CallbackQueue = .shared,
-        authentication: Authentication = .shared,
+        authentication: Authentication = .shared, screenShare: ScreenShareOptions = ScreenShareOptions(),
         makeLink: (_ onEvent: @escaping @Sendable (RoomEvent) -> Void) -> any RoomLink
     ) {
         self.delegate = DelegateQueue(delegate, queue: callbacks)
         self.authentication = authentication
+        screenShareOptions = screenShare
         token = { refused async throws(RoomError) in
             do throws(RoomError) {
                 return try await authentication.token(refused: refused)
@@ -91,6 +97,7 @@ final class RoomSession: Room {
         } catch {
             return end(.disconnected, error)
         }
+        state.withLock { $0.name = roomId }
         link.connect(to: name, token: token)
     }
 

@@ -1,0 +1,98 @@
+internal import Dispatch
+public import Foundation
+public import MediaNodes
+internal import Synchronization
+
+// The part of ReplayKit with which code for iOS extends an application to share a screen. (Linux)
+
+/// The kind of a sample buffer. The raw values are Apple's.
+public enum RPSampleBufferType: Int, Sendable {
+    case video = 1
+    /// Never on Linux.
+    case audioApp = 2
+    /// Never on Linux.
+    case audioMic = 3
+}
+
+/// A program that captures a screen. A subclass with `@main` is the whole program: it captures the X display of its environment,
+/// and passes each frame to `processSampleBuffer`, which passes it to a `ScreenShare`.
+///
+///     @main final class ScreenExtension: RPBroadcastSampleHandler { … }
+///
+/// Its functions are called one after the other, on a queue of the program. The program ends at SIGTERM or Ctrl-C, after
+/// `finishBroadcastWithError`, and when the source ends.
+open class RPBroadcastSampleHandler: NSObject {
+    private struct State {
+        var error: (any Error)?
+        var pipeline: MediaPipeline?
+    }
+
+    private let state = Mutex(State())
+
+    public required override init() {}
+
+    /// The node whose frames are passed on. Override it to capture a window, a region, or something else. (Linux)
+    open var source: any MediaNode { Screen(framesPerSecond: 15) }
+
+    /// Create the `ScreenShare` here, and start it.
+    open func broadcastStarted(withSetupInfo setupInfo: [String: NSObject]?) {}
+    /// For the application: nothing pauses a program on Linux.
+    open func broadcastPaused() {}
+    open func broadcastResumed() {}
+    /// Stop the `ScreenShare` here, and wait until it has stopped. The program ends when this returns.
+    open func broadcastFinished() {}
+    open func processSampleBuffer(_ sampleBuffer: SampleBuffer, with sampleBufferType: RPSampleBufferType) {}
+
+    /// Prints the error, and ends the program with status 1. Callable on any thread.
+    open func finishBroadcastWithError(_ error: any Error) {
+        let pipeline = state.withLock { state in
+            state.error = error
+            return state.pipeline
+        }
+        if let pipeline { Task { await pipeline.stop() } }
+    }
+
+    /// The program.
+    public class func main() async {
+        let handler = Served(self.init())
+        let failure = await handler.run()
+        if let failure {
+            FileHandle.standardError.write(Data("\(failure)\n".utf8))
+            exit(1)
+        }
+    }
+
+    /// Calls a handler, one call after the other.
+    private final class Served: @unchecked Sendable {
+        // Sendable by hand: the handler is called on the queue alone.
+        private let handler: RPBroadcastSampleHandler
+        private let queue = DispatchQueue(label: "sdk.broadcast")
+
+        init(_ handler: sending RPBroadcastSampleHandler) { self.handler = handler }
+
+        /// Runs until a signal, the end of the source, or an error, which it returns.
+        func run() async -> String? {
+            queue.sync { handler.broadcastStarted(withSetupInfo: nil) }
+            var problem: String?
+            do {
+                let source = queue.sync { handler.source }
+                let pipeline = try await MediaPipeline { source >>> Frames { [self] frame in pass(frame) } }
+                let hasFailed = handler.state.withLock { state in
+                    state.pipeline = pipeline
+                    return state.error != nil
+                }
+                if !hasFailed { try await pipeline.run() }
+            } catch {
+                problem = "\(error)"
+            }
+            queue.sync { handler.broadcastFinished() }
+            return handler.state.withLock { $0.error }.map { ($0 as NSError).localizedDescription } ?? problem
+        }
+
+        private func pass(_ frame: VideoFrame) {
+            guard let picture = PixelBuffer(frame) else { return }
+            let sample = SampleBuffer(imageBuffer: picture, presentationTimeStamp: frame.captureTime)
+            queue.sync { handler.processSampleBuffer(sample, with: .video) }
+        }
+    }
+}
