@@ -183,6 +183,10 @@ let package = Package(
         .executableTarget(
             name: "hello", dependencies: ["ConnectLiveSDK"], path: "examples/hello/Sources/hello",
             swiftSettings: strict),
+        // The example of docs/screen-sharing.md
+        .executableTarget(
+            name: "screen-extension", dependencies: ["ConnectLiveSDK"],
+            path: "examples/screen-extension/Sources/screen-extension", swiftSettings: strict),
         // The example of docs/writing-a-capturer.md
         .executableTarget(
             name: "own-capturer", dependencies: ["ConnectLiveSDK"],
@@ -200,7 +204,9 @@ let package = Package(
             name: "TestFixtures",
             dependencies: ["GStreamerKit", "MediaGraph", "CGLib", "CGStreamer", "CGstCheck", "TestSupport"],
             path: "Tests/fixtures",
-            exclude: ["README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "sound_server.py"],
+            exclude: [
+                "README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "screen_portal.py", "sound_server.py",
+            ],
             swiftSettings: strict),
         // Clients of the room server, for its tests and the program's.
         .target(

@@ -138,6 +138,14 @@ import TestSupport
         #expect(told.isEmpty)
     }
 
+    @Test func `a size or rate out of range is an error`() {
+        var options = ScreenShareOptions()
+        options.width = 8
+        let other = ScriptedRoom(screenShare: options)
+        other.join()
+        #expect(code { try other.room.requestScreenShare(appGroup: group.name, extensionName: "") { _ in } } == 1905)
+    }
+
     @Test func `the extension's program gets the socket and the group, and ends with the share`() async throws {
         let folder = TemporaryFolder()
         let program = try folder.program(

@@ -145,9 +145,10 @@ final class ScriptedRoom: Sendable {
     let room: any Room
     private let queue = DispatchQueue(label: "callbacks")
 
-    init(authentication: Authentication = .shared) {
+    init(authentication: Authentication = .shared, screenShare: ScreenShareOptions = ScreenShareOptions()) {
         room = RoomSession(
-            delegate: listener, callbacks: CallbackQueue(main: queue) { _ in }, authentication: authentication
+            delegate: listener, callbacks: CallbackQueue(main: queue) { _ in }, authentication: authentication,
+            screenShare: screenShare
         ) { [link] onEvent in
             link.setReceiver(onEvent)
             return link

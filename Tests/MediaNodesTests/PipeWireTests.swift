@@ -1,8 +1,10 @@
+import Glibc
 import MediaGraph
 import TestFixtures
 import Testing
 import TestSupport
 
+@testable import GStreamerKit
 @testable import MediaNodes
 
 extension MediaNodesTests {
@@ -12,6 +14,11 @@ extension MediaNodesTests {
         @Test("A PipeWire node is captured by number and by name; a missing one times out with an error")
         func screen() async {
             await #expect(processExitsWith: .success) { try await PipeWireRuns.screen() }
+        }
+
+        @Test("A screen that the desktop's portal offers is captured; one that the user refuses is an error")
+        func portal() async {
+            await #expect(processExitsWith: .success) { try await PipeWireRuns.portal() }
         }
 
         @Test("PipeWire's own microphone is read; a missing one times out with an error")
@@ -44,6 +51,38 @@ private enum PipeWireRuns {
         let start = ContinuousClock.now
         #expect(await failure(of: watchingScreen(["pipewire-node": "9999"]))?.code == "screen.unavailable")
         #expect(ContinuousClock.now - start < .seconds(5))
+    }
+
+    static func portal() async throws {
+        do {
+            let fixture = try Fixture.pipeWireServer("--portal", "choose")
+            let bus = try #require(fixture.answer.environment["DBUS_SESSION_BUS_ADDRESS"])
+            // PipeWire is reached by the portal's descriptor alone.
+            let screen = try await SharedScreen.choose(on: .address(bus))
+            let descriptor = screen.portal.descriptor
+            #expect(screen.size.map { [$0.width, $0.height] } == [320, 240])
+            let seen = Collected<[Int]>()
+            let pipeline = try await MediaPipeline {
+                Screen(screen) >>> Frames { seen.append([$0.width, $0.height]) }
+            }
+            try await pipeline.start()
+            await eventually("pictures") { seen.count > 20 }
+            await pipeline.stop()
+            #expect(seen.all.allSatisfy { $0 == [320, 240] })
+            #expect(fcntl(descriptor, F_GETFD) >= 0)
+        }
+        let fixture = try Fixture.pipeWireServer("--portal", "refuse")
+        let bus = try #require(fixture.answer.environment["DBUS_SESSION_BUS_ADDRESS"])
+        func code(_ bus: String) async -> String? {
+            do throws(MediaError) {
+                _ = try await SharedScreen.choose(on: .address(bus))
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(await code(bus) == "screen.refused")
+        #expect(await code("unix:path=/nowhere") == "screen.unavailable")
     }
 
     static func microphone() async throws {

@@ -43,7 +43,7 @@ private struct FurnishedMachine: PlanEnvironment {
             title: window.isEmpty ? nil : window)
     }
 
-    func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen {
+    func pipeWireScreen(_ node: String, descriptor: Int?) throws(MediaError) -> CapturedScreen {
         CapturedScreen(display: "", width: 800, height: 600, framesPerSecond: 30)
     }
 }

@@ -36,6 +36,7 @@ extension MediaError.Code {
     public static let screenNoWindow = "screen.no-window"
     public static let screenBadRegion = "screen.bad-region"
     public static let screenLost = "screen.lost"
+    public static let screenRefused = "screen.refused"
     public static let rtspBadAddress = "rtsp.bad-address"
     public static let rtspUnreachable = "rtsp.unreachable"
     public static let rtspUnauthorized = "rtsp.unauthorized"

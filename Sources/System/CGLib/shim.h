@@ -1,6 +1,7 @@
 #include <glib.h>
 #include <glib-object.h>
 #include <gio/gio.h>
+#include <gio/gunixfdlist.h>
 #include <sys/prctl.h>
 
 /* prctl takes a variable list of arguments, which Swift cannot call. */

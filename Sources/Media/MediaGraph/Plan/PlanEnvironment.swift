@@ -41,7 +41,7 @@ public protocol PlanEnvironment: Sendable {
     /// whole display. Throws `screen.unavailable` or `screen.no-window`.
     func screen(display: String, window: String) throws(MediaError) -> CapturedScreen
     /// A video node of PipeWire, by its number or name. Throws `screen.unavailable`.
-    func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen
+    func pipeWireScreen(_ node: String, descriptor: Int?) throws(MediaError) -> CapturedScreen
     /// The path of an executable, found as a shell finds it; nil if there is none.
     func program(_ name: String) -> String?
     /// The expected seconds that an element needs for one frame of this format.
@@ -66,7 +66,7 @@ extension PlanEnvironment {
         throw MediaError(code: MediaError.Code.screenUnavailable, message: "The display \(display) does not exist.")
     }
 
-    public func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen {
+    public func pipeWireScreen(_ node: String, descriptor: Int?) throws(MediaError) -> CapturedScreen {
         throw MediaError(code: MediaError.Code.screenUnavailable, message: "PipeWire has no node \(node).")
     }
 }

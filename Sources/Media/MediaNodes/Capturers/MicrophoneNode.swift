@@ -103,7 +103,7 @@ enum MicrophoneNode: NodeType {
     private static func properties(_ device: String?, of system: SoundSystem) -> [String: SettingValue] {
         switch system {
         case .pipewire:
-            return device.map(ScreenSearch.target) ?? ["do-timestamp": true]
+            return device.map { ScreenSearch.target($0) } ?? ["do-timestamp": true]
         case .pulse, .alsa:
             var properties: [String: SettingValue] = [
                 "buffer-time": .integer(Int(memory * 1e6)), "latency-time": .integer(Int(piece * 1e6)),

@@ -36,6 +36,9 @@ struct ScreenNode: NodeType, RunningNode {
             SettingContract(
                 "pipewire-node", .text, default: "",
                 "Number or name of a PipeWire node to capture instead of a display"),
+            SettingContract(
+                "pipewire-descriptor", .integer(0...1_048_576),
+                "Descriptor of a connection to PipeWire, such as a portal's (default: the user's PipeWire)"),
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -79,9 +82,10 @@ struct ScreenNode: NodeType, RunningNode {
 
     private static func planPipeWire(_ node: String, _ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("pipewiresrc")
-        let screen = try request.environment.pipeWireScreen(node)
+        let descriptor = request.optionalInteger("pipewire-descriptor")
+        let screen = try request.environment.pipeWireScreen(node, descriptor: descriptor)
         let region = try Region(request, of: screen)
-        var properties = ScreenSearch.target(node)
+        var properties = ScreenSearch.target(node, descriptor)
         properties["keepalive-time"] = .integer(repetition)
         var plan = NodePlan(request.node)
         let fps = request.number("fps")
@@ -240,5 +244,15 @@ public struct Screen: MediaNode {
     /// - Parameter pipewireNode: the number or name of a PipeWire node.
     public init(pipewireNode: String, framesPerSecond: Double? = nil) {
         handle = NodeHandle(ScreenNode.kind, ["pipewire-node": pipewireNode, "fps": framesPerSecond])
+    }
+
+    /// - Parameter shared: a screen or window that the user has chosen. It is shared until the last node of it has ended.
+    public init(_ shared: SharedScreen, framesPerSecond: Double? = nil) {
+        handle = NodeHandle(
+            ScreenNode.kind,
+            [
+                "pipewire-node": "\(shared.portal.node)", "pipewire-descriptor": Int(shared.portal.descriptor),
+                "fps": framesPerSecond,
+            ], code: .retained(shared))
     }
 }

@@ -61,16 +61,22 @@ enum ScreenSearch {
     }
 
     /// The properties with which pipewiresrc selects a node, by number or by name.
-    static func target(_ node: String) -> [String: SettingValue] {
-        [Int(node) == nil ? "target-object" : "path": .text(node), "do-timestamp": true]
+    ///
+    /// - Parameter descriptor: that of a connection to PipeWire. Nil for the user's PipeWire.
+    static func target(_ node: String, _ descriptor: Int? = nil) -> [String: SettingValue] {
+        var properties: [String: SettingValue] = [
+            Int(node) == nil ? "target-object" : "path": .text(node), "do-timestamp": true,
+        ]
+        properties["fd"] = descriptor.map { .integer($0) }
+        return properties
     }
 
-    static func findPipeWire(_ node: String) throws(MediaError) -> CapturedScreen {
-        guard try Element("pipewiresrc").canOpen() else {
+    static func findPipeWire(_ node: String, _ descriptor: Int?) throws(MediaError) -> CapturedScreen {
+        if descriptor == nil, !(try Element("pipewiresrc").canOpen()) {
             throw ScreenFailure.unavailable("PipeWire does not respond", "Start it, or use an X display")
         }
         let answer = try SourceProbe.ask(
-            "pipewiresrc", target(node), media: "video/x-raw", converters: ["videoconvert"], seconds: firstFrameTimeout)
+            "pipewiresrc", target(node, descriptor), media: "video/x-raw", converters: ["videoconvert"], seconds: firstFrameTimeout)
         guard case .format(let caps) = answer, let format = caps?.structures.first,
             let width = format.integer("width"), let height = format.integer("height")
         else {

@@ -77,6 +77,8 @@ package enum NodeCode: Sendable {
     case frames(@Sendable (VideoFrame) -> Void)
     case audio(@Sendable (AudioChunk) -> Void)
     case frameFunction(@Sendable (inout MutableVideoFrame) -> Void)
+    /// A value that the node uses as long as it exists.
+    case retained(any Sendable)
     /// A kind that the registry may lack.
     case kind(NodeImplementation)
     /// A kind of the application, with its objects. Making it may block.

@@ -250,6 +250,7 @@ extension NodeBindings {
             case .frames(let function): frames[name] = function
             case .audio(let function): audio[name] = function
             case .frameFunction(let function): frameFunctions[name] = function
+            case .retained: break
             case .kind(let implementation):
                 if !registry.isListed(implementation.kind.name) { own[name] = implementation }
             case .own(let make):

@@ -74,8 +74,8 @@ public struct SystemEnvironment: PlanEnvironment {
         try ScreenSearch.find(display: display, window: window)
     }
 
-    public func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen {
-        try ScreenSearch.findPipeWire(node)
+    public func pipeWireScreen(_ node: String, descriptor: Int?) throws(MediaError) -> CapturedScreen {
+        try ScreenSearch.findPipeWire(node, descriptor)
     }
 
     public func soundDevices(of system: SoundSystem?) -> SoundDevices? {

@@ -14,8 +14,7 @@ public enum RPSampleBufferType: Int, Sendable {
     case audioMic = 3
 }
 
-/// A program that captures a screen. A subclass with `@main` is the whole program: it captures the X display of its environment,
-/// and passes each frame to `processSampleBuffer`, which passes it to a `ScreenShare`.
+/// A program that captures a screen. A subclass with `@main` is the whole program: it captures a screen, and passes each frame to `processSampleBuffer`, which passes it to a `ScreenShare`.
 ///
 ///     @main final class ScreenExtension: RPBroadcastSampleHandler { … }
 ///
@@ -31,8 +30,13 @@ open class RPBroadcastSampleHandler: NSObject {
 
     public required override init() {}
 
-    /// The node whose frames are passed on. Override it to capture a window, a region, or something else. (Linux)
-    open var source: any MediaNode { Screen(framesPerSecond: 15) }
+    /// Makes the node whose frames are passed on: the X display of the environment, or without one, and in a Wayland session, a screen
+    /// that the user chooses in a dialog of the desktop. Override it to capture a window, a region, or something else. (Linux)
+    open func makeSource() async throws -> any MediaNode {
+        let environment = ProcessInfo.processInfo.environment
+        let isX = environment["DISPLAY"] != nil && environment["WAYLAND_DISPLAY"] == nil
+        return isX ? Screen(framesPerSecond: 15) : Screen(try await SharedScreen.choose(), framesPerSecond: 15)
+    }
 
     /// Create the `ScreenShare` here, and start it.
     open func broadcastStarted(withSetupInfo setupInfo: [String: NSObject]?) {}
@@ -75,7 +79,7 @@ open class RPBroadcastSampleHandler: NSObject {
             queue.sync { handler.broadcastStarted(withSetupInfo: nil) }
             var problem: String?
             do {
-                let source = queue.sync { handler.source }
+                let source = try await handler.makeSource()
                 let pipeline = try await MediaPipeline { source >>> Frames { [self] frame in pass(frame) } }
                 let hasFailed = handler.state.withLock { state in
                     state.pipeline = pipeline

@@ -2,17 +2,6 @@ internal import PeerLoop
 internal import RoomClient
 internal import RoomProtocol
 
-/// How a screen is shared. (Linux)
-public struct ScreenShareOptions: Sendable, Hashable {
-    /// In pixels, from 16 to 8192. Frames of another shape are scaled to fit, with borders. 1280x720 by default.
-    public var width = 1280
-    public var height = 720
-    /// The most frames a second, from 1 to 240. 15 by default.
-    public var framesPerSecond = 15
-
-    public init() {}
-}
-
 /// Settings of local media and of rooms.
 public struct Config: Sendable {
     /// The media to publish.

@@ -83,7 +83,7 @@ public protocol Room: AnyObject, Sendable {
     ///     ends with this process. Empty if the user starts it.
     ///   - completion: receives each change of the status until `stopScreenShare`. `.broadcastClosed` is the last one; an
     ///     `onError` reports its cause, unless the user has ended the share.
-    /// - Throws: a `ConnectLiveError`: 1905 the request cannot be written, 1906 the folder of the group is unusable, 1907 the room
+    /// - Throws: a `ConnectLiveError`: 1905 its size or rate is out of range, 1906 the folder of the group is unusable, 1907 the room
     ///   is not connected, 2019 there is no such program, 1441 the room shares a screen already.
     func requestScreenShare(
         appGroup: String, extensionName: String,

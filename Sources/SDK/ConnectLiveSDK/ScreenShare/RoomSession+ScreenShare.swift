@@ -17,6 +17,7 @@ extension RoomSession {
         _ appGroup: String, _ extensionName: String, _ completion: @escaping (ScreenShareData.ExtensionStatus) -> Void
     ) throws(RoomError) {
         guard status == .connected else { throw Self.nobodyToShareWith }
+        try screenShareOptions.validate()
         let group = try ShareGroup(appGroup)
         let program = try extensionName.isEmpty ? nil : ShareExtension.find(extensionName)
         let share = ScreenSharing(of: self, in: group, program: program, completion)

@@ -60,7 +60,7 @@ final class ScreenSharing: Sendable {
     private func open(_ room: String) async throws(RoomError) {
         let shape = media.capture.requested.shape(nil)
         group.set(ScreenShareData.ExtensionStatus.notAvailable)
-        try group.set(
+        group.set(
             ShareGroup.Request(
                 room: room, width: shape.width, height: shape.height, framesPerSecond: shape.framesPerSecond))
         group.set(.startScreenShare)

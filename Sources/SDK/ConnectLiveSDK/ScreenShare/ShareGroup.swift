@@ -7,7 +7,7 @@ internal import RoomProtocol
 /// sockets, with the name of the group.
 final class ShareGroup: Sendable {
     /// The request of the application.
-    struct Request: Codable, Equatable {
+    struct Request: Encodable {
         var room: String
         /// In pixels. Larger frames are scaled down.
         var width, height: Int
@@ -84,17 +84,8 @@ final class ShareGroup: Sendable {
 
     func set(_ status: ScreenShareData.ExtensionStatus) { set(.extensionStatus, to: "\(status.rawValue)") }
 
-    func set(_ request: Request) throws(RoomError) {
-        guard let data = try? JSONEncoder().encode(request) else {
-            throw RoomError(.shareDataInvalid, "The request for a screen share cannot be written.")
-        }
-        set(.requestData, to: String(decoding: data, as: UTF8.self))
-    }
-
-    var request: Request? {
-        FileManager.default.contents(atPath: path(.requestData)).flatMap {
-            try? JSONDecoder().decode(Request.self, from: $0)
-        }
+    func set(_ request: Request) {
+        if let data = try? JSONEncoder().encode(request) { set(.requestData, to: String(decoding: data, as: UTF8.self)) }
     }
 
     func removeRequest() { try? FileManager.default.removeItem(atPath: path(.requestData)) }
