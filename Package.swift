@@ -198,7 +198,10 @@ let package = Package(
             name: "TestFixtures",
             dependencies: ["GStreamerKit", "MediaGraph", "CGLib", "CGStreamer", "CGstCheck", "TestSupport"],
             path: "Tests/fixtures",
-            exclude: ["README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "sound_server.py"],
+            exclude: [
+                "README.md", "display.py", "orientation_sensor.py", "pipewire_server.py", "rtsp_server.py",
+                "sound_server.py",
+            ],
             swiftSettings: strict),
         // Clients of the room server, for its tests and the program's.
         .target(
