@@ -205,7 +205,8 @@ let package = Package(
             dependencies: ["GStreamerKit", "MediaGraph", "CGLib", "CGStreamer", "CGstCheck", "TestSupport"],
             path: "Tests/fixtures",
             exclude: [
-                "README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "screen_portal.py", "sound_server.py",
+                "README.md", "display.py", "orientation_sensor.py", "pipewire_server.py", "rtsp_server.py",
+                "screen_portal.py", "sound_server.py",
             ],
             swiftSettings: strict),
         // Clients of the room server, for its tests and the program's.

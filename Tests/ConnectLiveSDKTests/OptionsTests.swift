@@ -23,6 +23,52 @@ import Testing
         #expect(request { _ in }.fileFolders.last == Bundle.main.executableURL?.deletingLastPathComponent().path)
     }
 
+    @Test func `options of bypass, rotation and development become a request`() {
+        #expect(request { $0.source = .bypass }.source == .bypass)
+        #expect(request { $0.rotationType = .deviceOrientation }.rotationType == .device)
+        var options = Config().mediaOptions
+        #expect(options.rotationType == .notAvailable)
+        options.rotationType = .appOrientation
+        options.source = .bypass
+        #expect(options.rotationType == .appOrientation && options.source == .bypass)
+        options.develop(option: .fps, value: 12)
+        options.develop(option: .videoStreamSubType, value: StreamSubType.multiple)
+        #expect(options.videoFPS == 12 && options.videoLayers == 3 && options.request.unusable.isEmpty)
+        options.develop(option: .videoStreamSubType, value: "single")
+        options.develop(option: .screenCast, value: true)
+        #expect(options.videoLayers == 1 && options.videoDegradation == .detail)
+        #expect(options.request.isHighDefinition == true)
+        options.develop(option: .screenCast, value: false)
+        #expect(options.videoDegradation == nil && options.request.isHighDefinition == nil)
+        #expect(
+            LocalMediaOptions.DevelopOption.allCases.map(\.rawValue) == ["fps", "videoStreamSubType", "screenCast"])
+    }
+
+    @Test(
+        arguments: [
+            (LocalMediaOptions.DevelopOption.fps, "twenty"), (.videoStreamSubType, "some"), (.screenCast, "yes"),
+        ])
+    func `a value of another type makes the start fail, until another value is set`(
+        option: LocalMediaOptions.DevelopOption, value: String
+    ) async throws {
+        var config = Config()
+        config.mediaOptions.usesTestPattern = true
+        (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (64, 64)
+        config.mediaOptions.develop(option: option, value: value)
+        let media = try #require(ConnectLive.createLocalMedia(config: config))
+        let error = await #expect(throws: ConnectLiveError.self) { try await media.start() }
+        #expect(error?.code == 2021 && error?.localizedDescription.contains(option.rawValue) == true)
+        try await media.update { options in
+            switch option {
+            case .fps: options.develop(option: option, value: 10)
+            case .videoStreamSubType: options.develop(option: option, value: StreamSubType.none)
+            case .screenCast: options.develop(option: option, value: false)
+            }
+        }
+        try await media.start()
+        await media.stop()
+    }
+
     @Test func `the defaults are video, audio and the front camera`() {
         let options = Config().mediaOptions
         #expect(options.video && options.audio && options.position == .front && !options.usesTestPattern)

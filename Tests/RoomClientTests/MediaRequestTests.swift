@@ -113,6 +113,75 @@ import Testing
         #expect(MediaRequest.camera(nil).graph(silent)?.node("source")?.settings["device"] == "auto")
     }
 
+    @Test func `frames of the program have a node with their largest size, beside a microphone`() {
+        var request = MediaRequest(source: .bypass)
+        (request.width, request.height) = (1280, 720)
+        #expect(
+            links(request, both) == [
+                "source > output.video", "microphone > opus-encoder", "opus-encoder > output.audio",
+            ])
+        let source = request.graph(silent)?.node("source")
+        #expect(source?.kind == "program-frames" && source?.settings == ["width": 1280, "height": 720])
+        request.isVideoActive = false
+        #expect(links(request, both) == ["microphone > opus-encoder", "opus-encoder > output.audio"])
+        #expect(!request.mustHaveCamera(silent))
+    }
+
+    @Test func `frames of the program need no camera, and their audio is that of a microphone`() throws {
+        var request = MediaRequest(source: .bypass)
+        request.position = "front"
+        #expect(try request.inspect(isMicrophoneThere: { true }, isBound: { _ in true }) == both)
+        var alone = silent
+        alone.notice = MediaRequest.noMicrophone
+        #expect(try request.inspect(isMicrophoneThere: { false }) == alone)
+        request.hasAudio = false
+        #expect(try request.inspect(isMicrophoneThere: { true }) == silent)
+    }
+
+    @Test(
+        arguments: [
+            (nil, true, 90, 90), (nil, false, 90, 270), ("back", false, 90, 90), ("back", true, 90, 270),
+            ("front", false, 270, 90), (nil, true, 180, 180), ("back", true, 180, 180), (nil, true, 0, 0),
+        ] as [(String?, Bool, Int, Int)])
+    func `a camera's frames are turned back, by the side that it faces and by a mirror`(
+        camera: String?, isMirrored: Bool, machine: Int, degrees: Int
+    ) {
+        var request = MediaRequest.camera(camera)
+        (request.isMirrored, request.appTurn, request.deviceTurn) = (isMirrored, machine, 90)
+        #expect(request.turn(silent) == 0 && links(request, silent) == ["source > output.video"])
+        request.rotationType = .app
+        #expect(request.turn(silent) == degrees)
+        let isTurned = degrees != 0
+        #expect(
+            links(request, silent)
+                == (isTurned ? ["source > rotation", "rotation > output.video"] : ["source > output.video"]))
+        #expect(
+            request.graph(silent)?.node("rotation")?.settings["degrees"] == (isTurned ? .integer(degrees) : nil))
+        let shape = request.shape(silent)
+        #expect((shape.width, shape.height) == (degrees % 180 == 0 ? (640, 480) : (480, 640)))
+        (request.rotationType, request.appTurn) = (.device, 0)
+        #expect(request.turn(silent) % 180 == 90)
+        request.source = .testPattern
+        #expect(request.turn(silent) == 0)
+    }
+
+    @Test func `the camera of a place faces as its name says`() {
+        var request = MediaRequest.camera(nil)
+        (request.isMirrored, request.rotationType, request.appTurn) = (false, .app, 90)
+        var contents = silent
+        contents.camera = "back"
+        #expect(request.turn(contents) == 90 && request.turn(silent) == 270)
+    }
+
+    @Test func `a blender is in front of the preview and of the encoder, behind the rotation`() {
+        var request = camera
+        (request.isBlended, request.isPreviewed, request.rotationType, request.appTurn) = (true, true, .app, 90)
+        #expect(
+            links(request, silent) == [
+                "source > rotation", "rotation > blend", "blend > preview", "blend > output.video",
+            ])
+    }
+
     @Test func `media that is not active needs no device`() {
         var request = camera
         request.isVideoActive = false

@@ -201,6 +201,19 @@ package final class VideoFormat: @unchecked Sendable {
             return nil
         }
     }
+
+    /// - Parameter pixelFormat: GStreamer's name.
+    init?(pixelFormat: String, width: Int, height: Int) {
+        info = GstVideoInfo()
+        let format = gst_video_format_from_string(pixelFormat)
+        guard format != GST_VIDEO_FORMAT_UNKNOWN, (1...Self.longestSide).contains(width),
+            (1...Self.longestSide).contains(height),
+            gst_video_info_set_format(&info, format, UInt32(width), UInt32(height)) != 0
+        else { return nil }
+    }
+
+    /// Longer sides of frames are refused: their bytes would not be countable.
+    private static let longestSide = 16_384
 }
 
 /// A frame in the memory that GStreamer wrote.

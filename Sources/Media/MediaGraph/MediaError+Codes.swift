@@ -26,6 +26,7 @@ extension MediaError.Code {
     public static let cameraFailed = "camera.failed"
     public static let cameraFixture = "camera.fixture"
     public static let cameraBinding = "camera.binding"
+    public static let bypassSilent = "bypass.silent"
     public static let microphoneAbsent = "microphone.absent"
     public static let microphoneBusy = "microphone.busy"
     public static let microphoneLost = "microphone.lost"

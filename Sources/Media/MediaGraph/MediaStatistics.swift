@@ -171,6 +171,8 @@ public struct MediaStatistics: Sendable, Equatable {
         public var frames = 0
         /// Frames that were copied first, because another consumer held them too.
         public var copies = 0
+        /// Frames that were dropped because the function that replaces frames was busy. 0 for one that changes them in place.
+        public var dropped = 0
 
         public init() {}
     }

@@ -20,6 +20,42 @@ extension IsolatedModel: @MainActor RoomDelegate {
     func onParticipantLeft(remoteParticipant: RemoteParticipant) { events.append("left") }
 }
 
+/// A capturer without a camera, as an application for iOS has one.
+final class Capturer {
+    static var config: Config {
+        var config = Config()
+        config.mediaOptions.source = .bypass
+        config.mediaOptions.hasAudio = false
+        config.mediaOptions.develop(option: .fps, value: 15)
+        config.mediaOptions.develop(option: .videoStreamSubType, value: StreamSubType.single)
+        config.mediaOptions.develop(option: .screenCast, value: true)
+        return config
+    }
+
+    private let source: VideoCapturerSource
+
+    init(_ source: VideoCapturerSource) { self.source = source }
+
+    func capture(at time: CMTime, _ orientation: UIInterfaceOrientation) {
+        guard let frame: CVPixelBuffer = PixelBuffer(width: 640, height: 480, format: .nv12) else { return }
+        source.didCapturePixelBuffer(frame, time: time, orientation: orientation)
+        let sample: CMSampleBuffer = SampleBuffer(imageBuffer: frame, presentationTimeStamp: time)
+        if let image = CMSampleBufferGetImageBuffer(sample) {
+            source.didCapturePixelBuffer(
+                image, time: CMSampleBufferGetPresentationTimeStamp(sample), orientation: .landscapeRight)
+        }
+        source.didCaptureSampleBuffer(sample, orientation: orientation)
+    }
+}
+
+/// Draws into the frames of local media.
+final class Stamp: FrameBlender {
+    func blend(frame: CVPixelBuffer) -> CVPixelBuffer? {
+        frame.draw { $0.draw(barCode: 1) }
+        return frame
+    }
+}
+
 /// The applications of both language modes. No test has a server.
 @MainActor @Suite(.timeLimit(.minutes(1))) struct ClientTests {
     /// Waits on the main actor until a condition holds.
@@ -116,10 +152,33 @@ extension IsolatedModel: @MainActor RoomDelegate {
         guide.s31Disconnect()
     }
 
+    @Test func `a capturer passes frames on a thread of its own, and a blender draws into them`() throws {
+        let blender = Stamp()
+        let media = try #require(ConnectLive.createLocalMedia(config: Capturer.config))
+        media.frameBlender = blender
+        let capturer = Capturer(try #require(media.videoSource))
+        capturer.capture(at: CMTime(value: 1, timescale: 20), .portrait)
+        let frame = try #require(PixelBuffer(width: 64, height: 48))
+        #expect(blender.blend(frame: frame) === frame)
+        #expect(CVPixelBufferGetWidth(frame) == 64 && CVPixelBufferGetHeight(frame) == 48)
+        #expect(media.frameBlender === blender)
+        media.frameBlender = nil
+        #expect(ConnectLive.createLocalMedia(config: Config())?.videoSource == nil)
+    }
+
+    @Test func `times count from their clock`() {
+        #expect(CMTimeGetSeconds(CMTimeMake(value: 3, timescale: 2)) == 1.5)
+        #expect(CMTime(seconds: 0.25, preferredTimescale: 600) == CMTime(value: 150, timescale: 600))
+        #expect(CMTime.zero.isValid && !CMTime.invalid.isValid && CMTime.invalid.seconds.isNaN)
+        #expect(!CMTime(value: 1, timescale: 0).isValid && CMTime(value: -1, timescale: 1) == .zero)
+        #expect(CMTime(seconds: .infinity, preferredTimescale: 1) == .invalid)
+    }
+
     @Test func `a switch over the closed enumerations of iOS is exhaustive`() {
         func name(_ source: CapturerType) -> String {
             switch source {
             case .camera: "camera"
+            case .bypass: "bypass"
             case .file: "file"
             }
         }
@@ -131,7 +190,25 @@ extension IsolatedModel: @MainActor RoomDelegate {
             @unknown default: "another"
             }
         }
+        func name(_ orientation: UIInterfaceOrientation) -> String {
+            switch orientation {
+            case .unknown: "unknown"
+            case .portrait: "portrait"
+            case .portraitUpsideDown: "upside down"
+            case .landscapeLeft: "left"
+            case .landscapeRight: "right"
+            @unknown default: "another"
+            }
+        }
+        func name(_ type: CameraRotationType) -> String {
+            switch type {
+            case .notAvailable: "none"
+            case .deviceOrientation: "device"
+            case .appOrientation: "app"
+            }
+        }
         #expect(name(Config().mediaOptions.source) == "camera" && name(Config().mediaOptions.position) == "front")
+        #expect(name(.portrait) == "portrait" && name(Config().mediaOptions.rotationType) == "none")
     }
 
     @Test func `an application tells errors apart by code, and reads what was wrong with an exchange`() {

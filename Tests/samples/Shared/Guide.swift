@@ -37,6 +37,8 @@ final class Guide: SampleApp {
         self.config = config
     }
 
+    func s10CapturerTypes() -> [CapturerType] { [.camera, .bypass, .file] }
+
     func s12CreateMedia() {
         let media = ConnectLive.createLocalMedia(config: config)
         self.media = media

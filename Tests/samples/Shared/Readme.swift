@@ -31,7 +31,7 @@ final class Readme: SampleApp {
         ]
     }
 
-    /// Without audioType, autoGain and rotationType of sample 8. The names are those of version 2.0.6.
+    /// Without audioType and autoGain of sample 8. The names are those of version 2.0.6.
     @available(*, deprecated)
     func s8Options() -> LocalMediaOptions {
         var options = Config().mediaOptions
@@ -39,6 +39,8 @@ final class Readme: SampleApp {
         options.source = .camera
         (options.hasAudio, options.hasVideo, options.video, options.audio) = (true, true, true, true)
         options.extraValue = "camera"
+        let rotationType: CameraRotationType = .notAvailable
+        options.rotationType = rotationType
         options.position = position
         options.isMirror = true
         options.fileName = "sample.mov"
@@ -46,6 +48,8 @@ final class Readme: SampleApp {
         options.cameraCaptureHeight = 480
         return options
     }
+
+    func s9CapturerTypes() -> [CapturerType] { [.camera, .bypass, .file] }
 
     @available(*, deprecated)
     func s13CreateMedia(_ options: LocalMediaOptions) -> LocalMedia? {

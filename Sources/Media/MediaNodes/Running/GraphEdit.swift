@@ -220,15 +220,16 @@ final class GraphEdit {
     /// A new source may have delivered a stand-in, because its device is away or slow.
     private func requireDevices() throws(MediaError) {
         guard needsDevices else { return }
-        for node in staged.values {
-            guard let running = node.running else { continue }
+        // A program may begin to pass frames at any time.
+        let devices = staged.compactMapValues(\.running).filter { !$0.value.mayStayEmpty }
+        for running in devices.values {
             awaited += 1
             running.whenDecided { [outcome] in outcome.arrived() }
         }
         guard outcome.wait(for: awaited, until: deadline) else {
             throw outcome.failure ?? late("delivered nothing", [])
         }
-        for (name, node) in staged { if let absence = node.running?.absence { throw absence.about(name) } }
+        for (name, running) in devices { if let absence = running.absence { throw absence.about(name) } }
     }
 
     /// All new nodes deliver, and encoded sources are held, so others outside of this process may see the new nodes.

@@ -37,6 +37,11 @@ package final class LocalCapture: Sendable {
 
     /// The captured frames, before encoding. Frames are captured for it while it has sinks.
     package let preview = FrameFanout()
+    /// Where the program passes frames, for a request with `bypass`.
+    package let frames = FrameEntrance()
+    /// The function that blends frames, for a request with `isBlended`.
+    package let blend = FrameBlend()
+    private let sensor = OrientationFollower()
     let streams = OutgoingStreams()
     private let state: Mutex<State>
     private let observers = CaptureObservers()
@@ -51,7 +56,7 @@ package final class LocalCapture: Sendable {
     init(_ request: MediaRequest, on machine: CaptureMachine) {
         state = Mutex(State(changes: CaptureChanges(request)))
         self.machine = machine
-        registry = NodeRegistry.builtIn.adding([PublishNode.feeding(streams)])
+        registry = NodeRegistry.builtIn.adding([PublishNode.feeding(streams), frames.node, blend.node])
         preview.onDemand { [weak self] in self?.previewChanged() }
     }
 
@@ -168,6 +173,9 @@ package final class LocalCapture: Sendable {
     private func fulfil(_ request: MediaRequest, _ attempt: CaptureChanges.Attempt) async -> CaptureChanges.Outcome {
         do throws(RoomError) {
             try checkCodec(of: request)
+            if let problem = request.unusable.min(by: { $0.key < $1.key }) {
+                throw RoomError(.settingInvalid, problem.value)
+            }
         } catch {
             return .refused(error)
         }
@@ -379,6 +387,7 @@ package final class LocalCapture: Sendable {
         }
         streams.dropUnused()
         tellUnfed()
+        followSensor(request, graph)
         if let notice = contents.notice, notice != former?.notice { observers.warning(notice) }
     }
 
@@ -390,6 +399,14 @@ package final class LocalCapture: Sendable {
         }
     }
 
+    /// Follows the sensor while a camera's frames are turned by it.
+    private func followSensor(_ request: MediaRequest?, _ graph: MediaGraph?) {
+        let isWanted =
+            request?.source == .camera && request?.rotationType == .device
+            && graph?.node(MediaRequest.sourceNode) != nil
+        sensor.follow(isWanted) { [weak self] degrees in self?.changeLater { $0.deviceTurn = degrees } }
+    }
+
     private func end(_ pipeline: (any CapturePipeline)?, _ reason: String?) async {
         if let pipeline {
             await pipeline.stop()
@@ -397,6 +414,7 @@ package final class LocalCapture: Sendable {
             state.withLock { ($0.pipeline, $0.running, $0.lastStatistics) = (nil, nil, statistics) }
         }
         guard let reason else { return }
+        followSensor(nil, nil)
         for stream in streams.all { stream.set(.waiting(reason)) }
     }
 

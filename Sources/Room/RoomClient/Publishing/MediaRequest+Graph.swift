@@ -5,6 +5,8 @@ extension MediaRequest {
     package static let sourceNode = "source"
     package static let microphoneNode = "microphone"
     package static let encoder = "encoder"
+    package static let rotation = "rotation"
+    package static let blend = "blend"
     package static let preview = "preview"
     package static let output = "output"
 
@@ -23,7 +25,7 @@ extension MediaRequest {
         let degradation = self.degradation ?? (chosenRate(contents) != nil && isHighDefinition == true ? .detail : nil)
         return MediaGraph {
             if hasVideo { videoChain(contents, codec, preferred) }
-            if !hasVideo, source != .camera {
+            if !hasVideo, !hasMicrophone {
                 Chain {
                     sourceItself(contents)
                     Node.null("unseen")
@@ -42,6 +44,9 @@ extension MediaRequest {
     private func videoChain(_ contents: Contents, _ codec: VideoCodec?, _ preferred: VideoCodec) -> Chain {
         Chain {
             sourceItself(contents)
+            let degrees = turn(contents)
+            if degrees != 0 { Node("rotate", name: Self.rotation, settings: ["degrees": .integer(degrees)]) }
+            if isBlended { Node("frame-blend", name: Self.blend) }
             if isPreviewed { Tee(Self.preview, isOptional: true) { Node.frames(Self.preview) } }
             if let bitrate = bitrate ?? chosenRate(contents) {
                 Node.videoEncoder(Self.encoder, codec: codec ?? preferred, bitrate: bitrate)
@@ -50,9 +55,30 @@ extension MediaRequest {
         }
     }
 
-    /// The size and the rate that the video will have.
+    /// Whether the audio is that of a microphone.
+    private var hasMicrophone: Bool { source == .camera || source == .bypass }
+
+    /// How far the camera's frames are turned clockwise, in degrees.
+    func turn(_ contents: Contents) -> Int {
+        guard source == .camera else { return 0 }
+        let machine =
+            switch rotationType {
+            case .none: 0
+            case .device: deviceTurn
+            case .app: appTurn
+            }
+        // A camera that faces the user sees the machine turn in the other direction, and so does a mirror.
+        let isTurnedBack = ((camera ?? contents.camera) != "back") != isMirrored
+        return isTurnedBack ? (360 - machine) % 360 : machine
+    }
+
+    /// The size and the rate that the video will have. Frames of the program may have another shape.
     package func shape(_ contents: Contents?) -> VideoShape {
-        contents?.shape ?? VideoShape(width: width, height: height, framesPerSecond: framesPerSecond ?? 20)
+        if let shape = contents?.shape { return shape }
+        let isUpended = contents.map { turn($0) % 180 != 0 } ?? false
+        return VideoShape(
+            width: isUpended ? height : width, height: isUpended ? width : height,
+            framesPerSecond: framesPerSecond ?? 20)
     }
 
     /// The bitrate if another definition than that of the size is chosen.
@@ -65,7 +91,7 @@ extension MediaRequest {
     }
 
     private var audioChain: Chain {
-        guard source == .camera else {
+        guard hasMicrophone else {
             return Chain(from: Self.sourceNode, port: "audio") {
                 Node.opusEncoder()
                 Join(Self.output, port: "audio")
@@ -98,6 +124,9 @@ extension MediaRequest {
                     "fps": .number(framesPerSecond ?? 20), "scale": true, "away": "end",
                 ])
         case .file: return .file(Self.sourceNode, path: contents.file ?? file, loop: isLooping)
+        case .bypass:
+            return .programFrames(
+                Self.sourceNode, width: width, height: height, framesPerSecond: framesPerSecond)
         case .testPattern:
             return .testPattern(
                 Self.sourceNode, width: width, height: height, framesPerSecond: framesPerSecond ?? 20,

@@ -14,9 +14,21 @@ package struct MediaRequest: Sendable, Equatable {
         /// Raw frames of another process, of any size, that connects to `feedSocket`. They have no audio, and the source fails
         /// when that process disconnects.
         case feed
+        /// Frames that the program passes to `LocalCapture.frames`.
+        case bypass
     }
 
-    /// The audio source for a camera. Files and the test pattern have their own audio.
+    /// The direction that decides how a camera's frames are turned.
+    package enum RotationType: Sendable, Equatable {
+        /// None: frames stay as the camera gives them.
+        case none
+        /// That of the machine, as its sensor reports it.
+        case device
+        /// That of the program's interface, as the program states it.
+        case app
+    }
+
+    /// The audio source for a camera and for frames of the program. Files and the test pattern have their own audio.
     package enum Microphone: Sendable, Equatable {
         /// The default microphone. Without one, the video alone, with a warning.
         case automatic
@@ -54,13 +66,22 @@ package struct MediaRequest: Sendable, Equatable {
     /// Whether the video is captured at present. Its stream stays published.
     package var isVideoActive = true
     package var isAudioActive = true
-    /// Size for a camera, the test pattern and a feed, whose frames are scaled to it with borders. A file keeps its own.
+    /// Size for a camera, the test pattern and a feed, whose frames are scaled to it with borders, and the largest one for frames of
+    /// the program. A file keeps its own.
     package var width = 640
     package var height = 480
     /// Nil means 20. Then the camera's own encoding may be faster.
     package var framesPerSecond: Double?
     /// Mirrors the camera's frames. Its own encoding then does not pass through.
     package var isMirrored = true
+    /// Whether the camera's frames are turned upright. Those of its own encoding then do not pass through while they are turned.
+    package var rotationType = RotationType.none
+    /// How far the machine is turned clockwise, in degrees, as its sensor and as the program state it: 0, 90, 180 or 270.
+    package var (deviceTurn, appTurn) = (0, 0)
+    /// Whether a function of the program blends the frames.
+    package var isBlended = false
+    /// Options that cannot be fulfilled, by their names: one sentence each.
+    package var unusable: [String: String] = [:]
     /// Nil means the one that costs least: H.264 that the source delivers passes through, everything else becomes H.264 if
     /// hardware encodes it, or else VP8. While a room has the video, it keeps its codec, and a request for another one is
     /// refused.
@@ -172,12 +193,13 @@ extension MediaRequest {
             return contents
         case .testPattern: return Contents(hasVideo: hasVideo, hasAudio: hasAudio)
         case .feed: return Contents(hasVideo: hasVideo, hasAudio: false)
-        case .camera:
+        case .camera, .bypass:
             let isLeftOut = microphone == .automatic && hasAudio && !waitsForMicrophone && !isMicrophoneThere()
             var contents = Contents(hasVideo: hasVideo, hasAudio: hasAudio && microphone != .none && !isLeftOut)
             if hasVideo, isLeftOut {
                 contents.notice = Self.noMicrophone
             }
+            guard source == .camera else { return contents }
             if hasVideo, camera == nil, let position, try isBound(position) { contents.camera = position }
             if hasVideo, mustHaveCamera(contents) {
                 try Devices.checkCamera(camera ?? contents.camera ?? "auto")
@@ -201,5 +223,7 @@ extension MediaRequest {
 
     /// Whether a start without the camera fails. With audio, a camera that is missing costs the video alone, unless it is
     /// needed.
-    func mustHaveCamera(_ contents: Contents) -> Bool { !waitsForDevices && (needsCamera || !contents.hasAudio) }
+    func mustHaveCamera(_ contents: Contents) -> Bool {
+        source == .camera && !waitsForDevices && (needsCamera || !contents.hasAudio)
+    }
 }

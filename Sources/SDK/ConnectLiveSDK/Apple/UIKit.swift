@@ -51,3 +51,5 @@ public import Foundation
 
     public nonisolated func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
+
+public typealias UIInterfaceOrientation = InterfaceOrientation

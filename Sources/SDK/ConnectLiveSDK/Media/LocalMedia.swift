@@ -12,6 +12,11 @@ public protocol LocalMedia: AnyObject, Sendable {
     var position: CameraPosition { get set }
     /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }
+    /// Takes the application's frames if the source is `bypass`. Nil for other sources.
+    var videoSource: (any VideoCapturerSource)? { get }
+    /// Changes the frames before anybody sees them, also in the attached views. May be set and removed while the media runs: its streams
+    /// go on. H.264 of the camera is decoded and encoded for it. Retained. Nil by default.
+    var frameBlender: (any FrameBlender)? { get set }
     /// Starts capturing, and returns after the first frame. Publishing starts it too, and it starts again after a stop. Throws
     /// a `ConnectLiveError` if the file is missing, or the camera of video without audio. With audio, a camera that is missing
     /// costs the video alone: a slate stands in for it until it is plugged in. Later, a camera or microphone may be lost and
@@ -38,6 +43,15 @@ public protocol LocalMedia: AnyObject, Sendable {
 }
 
 extension LocalMedia {
+    /// Nil, for types of applications, such as doubles in tests.
+    public var videoSource: (any VideoCapturerSource)? { nil }
+
+    /// Nil, for types of applications, which ignore another value.
+    public var frameBlender: (any FrameBlender)? {
+        get { nil }
+        set { _ = newValue }
+    }
+
     /// Stops capturing, and returns before the devices are free.
     @available(*, deprecated, message: "Use await stop(), or stop(completion:).")
     public func stop() { stop {} }

@@ -6,6 +6,8 @@ internal import RoomClient
 public enum CapturerType: Sendable, Hashable {
     /// A V4L2 camera. The audio comes from a microphone.
     case camera
+    /// Frames that the application passes to `LocalMedia.videoSource`. The audio comes from a microphone, unless `hasAudio` is false.
+    case bypass
     /// A media file with its own audio, size and frame rate: `LocalMediaOptions.fileName`.
     case file
 }
@@ -73,6 +75,7 @@ public struct LocalMediaOptions: Sendable {
         get {
             switch request.source {
             case .camera: .camera
+            case .bypass: .bypass
             case .file, .testPattern, .feed: .file
             }
         }
@@ -80,6 +83,7 @@ public struct LocalMediaOptions: Sendable {
             request.source =
                 switch newValue {
                 case .camera: .camera
+                case .bypass: .bypass
                 case .file: .file
                 }
         }
@@ -140,6 +144,13 @@ public struct LocalMediaOptions: Sendable {
         set { request.isMirrored = newValue }
     }
 
+    /// The direction that decides how the camera's frames are turned upright. `.notAvailable` by default: they are not. While they are turned,
+    /// H.264 of the camera is decoded and encoded again.
+    public var rotationType: CameraRotationType {
+        get { CameraRotationType(request.rotationType) }
+        set { request.rotationType = newValue.requested }
+    }
+
     /// The file to publish: an absolute path, or a name to look for in the current folder, then in the resources of the
     /// application (`Bundle.main`), then in the folder of the program. `sample.mov` by default.
     public var fileName: String {
@@ -147,7 +158,8 @@ public struct LocalMediaOptions: Sendable {
         set { request.file = newValue }
     }
 
-    /// Frame width in pixels, for a camera and the test pattern. 640 by default. A file keeps its own.
+    /// Frame width in pixels, for a camera and the test pattern. 640 by default. A file keeps its own. Frames of `bypass` keep
+    /// theirs too; here, the larger one of width and height limits their longer side, and the smaller one the other.
     public var videoWidth: Int {
         get { request.width }
         set { request.width = newValue }
@@ -266,6 +278,39 @@ public struct LocalMediaOptions: Sendable {
 }
 
 extension LocalMediaOptions {
+    /// The options that `develop` sets.
+    public enum DevelopOption: String, Sendable, Hashable, CaseIterable {
+        /// An `Int`, for `videoFPS`.
+        case fps
+        /// A `StreamSubType`, or its raw value: `.multiple` sets `videoLayers` to 3, the others to 1.
+        case videoStreamSubType
+        /// A `Bool`: true publishes the video as a screen, with its detail and the bits of high definition.
+        case screenCast
+    }
+
+    /// Sets an option by its name. A value of another type makes `LocalMedia.start` and publishing fail with 2021.
+    public mutating func develop(option: DevelopOption, value: Any) {
+        request.unusable[option.rawValue] = nil
+        switch (option, value) {
+        case (.fps, let rate as Int) where rate > 0: videoFPS = rate
+        case (.videoStreamSubType, let type as StreamSubType): videoLayers = type == .multiple ? 3 : 1
+        case (.videoStreamSubType, let name as String) where StreamSubType(rawValue: name) != nil:
+            videoLayers = name == StreamSubType.multiple.rawValue ? 3 : 1
+        case (.screenCast, let isScreen as Bool):
+            request.degradation = isScreen ? .detail : nil
+            request.isHighDefinition = isScreen ? true : nil
+        default:
+            let expected =
+                switch option {
+                case .fps: "an Int above 0"
+                case .videoStreamSubType: "a StreamSubType"
+                case .screenCast: "a Bool"
+                }
+            request.unusable[option.rawValue] =
+                "The option \(option.rawValue) has the value \(value) of type \(type(of: value)). Give it \(expected)."
+        }
+    }
+
     /// The text beside both streams.
     @available(*, deprecated, message: "Set videoExtraValue and audioExtraValue.")
     public var extraValue: String {

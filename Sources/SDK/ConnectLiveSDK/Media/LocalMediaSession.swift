@@ -1,14 +1,20 @@
+internal import GStreamerKit
+internal import MediaNodes
 package import RoomClient
 internal import RoomProtocol
+internal import Synchronization
 
 final class LocalMediaSession: LocalMedia {
     let capture: LocalCapture
     let localVideo: LocalVideoStream
     let localAudio: LocalAudioStream
+    private let frameSource: LocalFrameSource
+    private let blender = Mutex<CalledBlender?>(nil)
 
     var video: any LocalVideo { localVideo }
     var audio: any LocalAudio { localAudio }
     var isMirror: Bool { capture.requested.isMirrored }
+    var videoSource: (any VideoCapturerSource)? { capture.requested.source == .bypass ? frameSource : nil }
     var position: CameraPosition {
         get { LocalMediaOptions(capture.requested).position }
         set {
@@ -18,8 +24,27 @@ final class LocalMediaSession: LocalMedia {
 
     init(_ options: LocalMediaOptions) {
         capture = LocalCapture(options.request)
+        frameSource = LocalFrameSource(capture.frames)
         localVideo = LocalVideoStream(extraValue: options.videoExtraValue, capture: capture)
         localAudio = LocalAudioStream(extraValue: options.audioExtraValue, capture: capture)
+    }
+
+    var frameBlender: (any FrameBlender)? {
+        get { blender.withLock { $0 }?.blender }
+        set {
+            let called = newValue.map(CalledBlender.init)
+            let former = blender.withLock { blender in
+                defer { blender = called }
+                return blender
+            }
+            if let called {
+                capture.blend.function = { called($0) }
+            } else {
+                capture.blend.function = nil
+            }
+            capture.changeLater { $0.isBlended = called != nil }
+            withExtendedLifetime(former) {}
+        }
     }
 
     struct Attributes {
