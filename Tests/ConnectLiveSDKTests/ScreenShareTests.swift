@@ -4,6 +4,8 @@ import Foundation
 import Glibc
 import MediaNodes
 import RoomProtocol
+import Synchronization
+import TestFixtures
 import Testing
 import TestSupport
 
@@ -199,4 +201,185 @@ extension TemporaryFolder {
     }
 
     fileprivate func text(_ name: String) -> String? { try? String(contentsOfFile: file(name), encoding: .utf8) }
+}
+
+/// The extension's end, in a program that is the application, too.
+@Suite(.timeLimit(.minutes(1))) struct ScreenExtensionTests {
+    private typealias End = (code: ScreenShareData.ExtensionErrorCode, message: String)
+
+    private let scripted = ScriptedRoom()
+    private let group = ScratchGroup()
+    private let statuses = Collected<ScreenShareData.ExtensionStatus>()
+    private let ends = Collected<ScreenShareData.ExtensionErrorCode>()
+
+    private func request() throws {
+        try scripted.room.requestScreenShare(appGroup: group.name, extensionName: "") { [statuses] in
+            statuses.append($0)
+        }
+    }
+
+    private func share() throws -> any ScreenShare {
+        let share = try ConnectLive.createScreenShare(appGroup: group.name)
+        share.start { [ends] code, _ in ends.append(code) }
+        return share
+    }
+
+    private func started() async throws -> any ScreenShare {
+        scripted.join()
+        try request()
+        try await requireEventually("the socket") { access(group.folder.socket, F_OK) == 0 }
+        let share = try share()
+        try await requireEventually("the extension") { !statuses.all.isEmpty }
+        return share
+    }
+
+    private func waitForEnd(_ code: ScreenShareData.ExtensionErrorCode) async throws {
+        try await requireEventually("\(code)") { ends.all == [code] }
+    }
+
+    private func send(_ share: any ScreenShare, _ format: PixelBuffer.Format = .i420) throws {
+        let frame = try #require(PixelBuffer(width: 320, height: 200, format: format))
+        share.sendVideoFrame(sampleBuffer: SampleBuffer(imageBuffer: frame, presentationTimeStamp: .now))
+    }
+
+    @Test func `without a request, a share is invalid data`() async throws {
+        _ = try share()
+        try await waitForEnd(.invalidData)
+    }
+
+    @Test(arguments: [(false, ScreenShareData.ExtensionErrorCode.stopBroadcast), (true, .meetingFinished)])
+    func `the extension learns why the application has ended the share`(
+        isLeftRoom: Bool, code: ScreenShareData.ExtensionErrorCode
+    ) async throws {
+        let share = try await started()
+        scripted.room.stopScreenShare(isLeftRoom: isLeftRoom)
+        try await waitForEnd(code)
+        await withCheckedContinuation { done in share.stop { done.resume() } }
+        #expect(ends.count == 1)
+    }
+
+    @Test func `a second extension is refused, and the first one goes on`() async throws {
+        let share = try await started()
+        _ = try self.share()
+        try await waitForEnd(.broadcastFailed)
+        try await requireEventually("frames") {
+            try send(share)
+            return statuses.all.contains(.broadcastStarted)
+        }
+    }
+
+    @Test func `stop ends the share without an error, and the application learns it`() async throws {
+        let share = try await started()
+        await withCheckedContinuation { done in share.stop { done.resume() } }
+        try await requireEventually("the end") { statuses.all == [.broadcastReady, .broadcastClosed] }
+        await withCheckedContinuation { done in share.stop { done.resume() } }
+        #expect(ends.all.isEmpty)
+        share.start { [ends] code, _ in ends.append(code) }
+        try await waitForEnd(.broadcastFailed)
+    }
+
+    @Test func `frames of each format and another size arrive, and none while the share is paused`() async throws {
+        let share = try await started()
+        let room = try #require(scripted.room as? RoomSession)
+        let feed = try #require(room.state.withLock { $0.share }?.media.capture.feed)
+        for format in PixelBuffer.Format.allCases {
+            let before = feed.state.taken
+            try await requireEventually("\(format)") {
+                try send(share, format)
+                return feed.state.taken > before
+            }
+        }
+        share.pause()
+        try await requireEventually("the pause") { feed.state.isFeederPausing }
+        let paused = feed.state.received
+        for _ in 0..<10 { try send(share) }
+        share.resume()
+        try await requireEventually("more frames") {
+            try send(share)
+            return feed.state.received > paused
+        }
+        #expect(feed.state.received < paused + 10 && !feed.state.isFeederPausing)
+    }
+}
+
+extension SDKTests {
+    /// Screens in a real room.
+    @Suite(.timeLimit(.minutes(1))) struct ScreenShareInRoom {
+        private let group = ScratchGroup()
+        private static let program = BuiltPackage.program("screen-extension").path
+
+        @Test func `participants see the frames of the extension as a video of its application's participant`() async throws {
+            try await onStage { _ in
+                let (host, guest) = (Client(), Client())
+                let me = try await host.join("screens").first
+                _ = try await guest.join("screens")
+                try host.room.requestScreenShare(appGroup: group.name, extensionName: "") { _ in }
+                try await requireEventually("the socket") { access(group.folder.socket, F_OK) == 0 }
+                let share = try ConnectLive.createScreenShare(appGroup: group.name)
+                share.start { code, message in Issue.record("\(code): \(message)") }
+                let number = Collected<UInt32>()
+                func send() throws {
+                    number.append(0)
+                    let frame = try #require(PixelBuffer(width: 1280, height: 720))
+                    frame.draw {
+                        $0.fill(luma: 90)
+                        $0.draw(barCode: UInt32(number.count))
+                    }
+                    share.sendVideoFrame(sampleBuffer: SampleBuffer(imageBuffer: frame, presentationTimeStamp: .now))
+                }
+                let pump = Task {
+                    while !Task.isCancelled {
+                        try send()
+                        try await Task.sleep(for: .milliseconds(60))
+                    }
+                }
+                let video = try await guest.listener.waitForVideo()
+                #expect(video.owner == me && video.extraValue == "screen")
+                let watcher = Watcher()
+                watcher.watch(video)
+                _ = try await guest.room.subscribe(videoId: video.id).get()
+                try await requireEventually("bar codes") {
+                    watcher.sights.compactMap(\.barCode).count >= 5
+                }
+                pump.cancel()
+                let codes = watcher.sights.compactMap(\.barCode)
+                #expect(codes == codes.sorted() && codes.allSatisfy { (1...UInt32(number.count)).contains($0) })
+                #expect(watcher.sights.allSatisfy { $0.width == 1280 })
+                await withCheckedContinuation { done in share.stop { done.resume() } }
+                try await requireEventually("the end") {
+                    guest.listener.names.contains("videoGone")
+                }
+                try await guest.leave()
+                try await host.leave()
+            }
+        }
+
+        @Test func `the example program captures a display, and ends with the share`() async throws {
+            let display = try Fixture.display()
+            let environment = EnvironmentOverride(["DISPLAY": display.answer.display, "WAYLAND_DISPLAY": nil])
+            defer { withExtendedLifetime(environment) {} }
+            let statuses = Collected<ScreenShareData.ExtensionStatus>()
+            try await onStage { _ in
+                let (host, guest) = (Client(), Client())
+                _ = try await host.join("displays")
+                _ = try await guest.join("displays")
+                try host.room.requestScreenShare(
+                    appGroup: group.name, extensionName: Self.program
+                ) { statuses.append($0) }
+                let video = try await guest.listener.waitForVideo()
+                let watcher = Watcher()
+                watcher.watch(video)
+                _ = try await guest.room.subscribe(videoId: video.id).get()
+                try await requireEventually("frames") { watcher.sights.count >= 5 }
+                #expect(statuses.all == [.broadcastReady, .broadcastStarted])
+                let room = try #require(host.room as? RoomSession)
+                let sharing = try #require(room.state.withLock { $0.share })
+                host.room.stopScreenShare(isLeftRoom: false)
+                // By its own will, before SIGTERM.
+                await sharing.waitUntilGone()
+                try await guest.leave()
+                try await host.leave()
+            }
+        }
+    }
 }

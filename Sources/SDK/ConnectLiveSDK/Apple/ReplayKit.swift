@@ -90,7 +90,13 @@ open class RPBroadcastSampleHandler: NSObject {
                 problem = "\(error)"
             }
             queue.sync { handler.broadcastFinished() }
-            return handler.state.withLock { $0.error }.map { ($0 as NSError).localizedDescription } ?? problem
+            return handler.state.withLock { $0.error }.map(Self.words) ?? problem
+        }
+
+        /// The sentence that code for iOS puts into an error, if it does.
+        private static func words(_ error: any Error) -> String {
+            let error = error as NSError
+            return error.localizedFailureReason ?? error.localizedDescription
         }
 
         private func pass(_ frame: VideoFrame) {

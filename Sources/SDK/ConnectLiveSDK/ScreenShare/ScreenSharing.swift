@@ -48,7 +48,7 @@ final class ScreenSharing: Sendable {
     /// - Parameter former: an earlier share, whose socket may still be in use.
     func begin(after former: ScreenSharing?, room: String) {
         Task {
-            await former?.state.withLock { $0.cleanup }?.value
+            await former?.waitUntilGone()
             do throws(RoomError) {
                 try await open(room)
             } catch {
@@ -106,6 +106,9 @@ final class ScreenSharing: Sendable {
         isStopped.value.store(true, ordering: .relaxed)
         end(isLeftRoom ? .finishedMeeting : .finishedScreenShare, nil)
     }
+
+    /// Waits for the end of the program and the capture of a share that has ended.
+    func waitUntilGone() async { await state.withLock { $0.cleanup }?.value }
 
     /// Ends the share if its media, which the room does not take, is this one.
     func fail(_ media: LocalMediaSession) { if media === self.media { end(.finishedScreenShare, nil) } }

@@ -1,0 +1,100 @@
+import ConnectLiveSDK
+import Dispatch
+import Foundation
+
+/// The samples about screen sharing, by their numbers in docs/samples.md: 10 to 13 of the page about media controls, 28 and 41 to
+/// 44 of the README, which print the same.
+@MainActor
+final class ScreenShareSamples: SampleApp {
+    var screenShareStatus: ScreenShareData.ExtensionStatus = .notAvailable
+
+    /// README 28 declares both calls.
+    func s10StartScreenSharing(appGroup: String, extensionBundleId: String) {
+        guard let room = self.room else { return }
+        #if !targetEnvironment(simulator)
+            try? room.requestScreenShare(appGroup: appGroup, extensionName: extensionBundleId) { [weak self] status in
+                print("[startScreenSharing] \(status)")
+                self?.screenShareStatus = status
+            }
+        #endif
+    }
+
+    func s11StopScreenSharing(isLeftRoom: Bool = false) {
+        guard let room = self.room else { return }
+        room.stopScreenShare(isLeftRoom: isLeftRoom)
+        self.screenShareStatus = .notAvailable
+    }
+
+    func s12Statuses() -> [Int] {
+        [
+            ScreenShareData.ExtensionStatus.notAvailable, .broadcastReady, .broadcastStarted, .broadcastClosed,
+        ].map(\.rawValue)
+    }
+}
+
+/// Controls 13 and README 44.
+class ConnectLiveSampleHandler: RPBroadcastSampleHandler {
+    let appGroupName = "group.xxxx"
+    var screenShare: ScreenShare?
+    var disconnectSemaphore: DispatchSemaphore?
+
+    override func broadcastStarted(withSetupInfo setupInfo: [String: NSObject]?) {
+        do {
+            screenShare = try ConnectLive.createScreenShare(appGroup: appGroupName)
+        } catch {
+            finishBroadcastWithError(error)
+        }
+
+        disconnectSemaphore = DispatchSemaphore(value: 0)
+        screenShare?.start { [weak self] error, msg in
+            guard let self = self else { return }
+
+            var key = "default"
+            switch error {
+            case .invalidData: key = "invalidData"
+            case .stopBroadcast: key = "stopBroadcast"
+            case .meetingFinished: key = "meetingFinished"
+            case .broadcastFailed: key = "broadcastFailed"
+            case .broadcastClosed: key = "broadcastClosed"
+            @unknown default: break
+            }
+
+            let message = NSLocalizedString(
+                key, tableName: "Localizable", bundle: Bundle.main, value: "", comment: ""
+            ).appending(msg)
+            let userInfo = [NSLocalizedFailureReasonErrorKey: message]
+            let error = NSError(domain: "app.domain.***", code: -1, userInfo: userInfo)
+            self.finishBroadcastWithError(error)
+        }
+    }
+
+    override func broadcastPaused() {
+        screenShare?.pause()
+    }
+
+    override func broadcastResumed() {
+        screenShare?.resume()
+    }
+
+    override func broadcastFinished() {
+        screenShare?.stop { [weak self] in
+            self?.disconnectSemaphore?.signal()
+        }
+
+        disconnectSemaphore?.wait()
+        screenShare = nil
+    }
+
+    override func processSampleBuffer(_ sampleBuffer: CMSampleBuffer, with sampleBufferType: RPSampleBufferType) {
+        switch sampleBufferType {
+        case RPSampleBufferType.video:
+            screenShare?.sendVideoFrame(sampleBuffer: sampleBuffer)
+        case RPSampleBufferType.audioApp:
+            break
+        case RPSampleBufferType.audioMic:
+            break
+        @unknown default:
+            fatalError("Unknown type of sample buffer")
+        }
+    }
+}
