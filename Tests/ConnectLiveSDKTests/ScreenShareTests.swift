@@ -180,8 +180,11 @@ private final class ScratchGroup: Sendable {
     let folder: ShareGroup
 
     init() {
-        // Its name is valid.
-        folder = try! ShareGroup(name)
+        do {
+            folder = try ShareGroup(name)
+        } catch {
+            preconditionFailure("The folder of a group: \(error)")
+        }
     }
 
     func value(_ key: ScreenShareData.Keys) -> String? {
@@ -308,7 +311,9 @@ extension SDKTests {
         private let group = ScratchGroup()
         private static let program = BuiltPackage.program("screen-extension").path
 
-        @Test func `participants see the frames of the extension as a video of its application's participant`() async throws {
+        @Test func `participants see the frames of the extension as a video of its application's participant`()
+            async throws
+        {
             try await onStage { _ in
                 let (host, guest) = (Client(), Client())
                 let me = try await host.join("screens").first

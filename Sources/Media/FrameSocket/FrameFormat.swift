@@ -96,4 +96,20 @@ public struct FramePlane: Sendable, Hashable {
 
     /// The end of the last row including its padding. Some readers read whole rows.
     var end: Int { offset + stride * rows }
+
+    /// Copies the rows of a plane into this place of a frame. Rows that either memory lacks are left out.
+    ///
+    /// - Parameter sourceStride: bytes from one row of the source to the next.
+    package func copyRows(of source: RawSpan, stride sourceStride: Int, to frame: inout MutableRawSpan) {
+        frame.withUnsafeMutableBytes { frame in
+            source.withUnsafeBytes { source in
+                guard let from = source.baseAddress, let to = frame.baseAddress else { return }
+                for row in 0..<rows {
+                    let (read, written) = (row * sourceStride, offset + row * stride)
+                    guard read + rowBytes <= source.count, written + rowBytes <= frame.count else { return }
+                    (to + written).copyMemory(from: from + read, byteCount: rowBytes)
+                }
+            }
+        }
+    }
 }

@@ -49,7 +49,8 @@ package final class OrientationSensor: Sendable {
     /// The sensor runs while somebody has claimed it.
     private func claim() {
         guard let connection = connection.withLock({ $0 }),
-            connection.call(Self.service, Self.path, Self.service, "ClaimAccelerometer", [], within: Self.patience) != nil,
+            connection.call(Self.service, Self.path, Self.service, "ClaimAccelerometer", [], within: Self.patience)
+                != nil,
             let reply = connection.call(
                 Self.service, Self.path, "\(Self.bus).Properties", "Get", [.text(Self.service), .text(Self.property)],
                 within: Self.patience),

@@ -50,7 +50,8 @@ package final class ScreenPortal: Sendable {
     ) throws(Failure) -> ScreenPortal {
         let responses = Responses()
         guard let connection = BusConnection(bus, receive: { responses.take($0) }) else { throw .absent }
-        connection.match("type='signal',sender='\(service)',interface='org.freedesktop.portal.Request',member='Response'")
+        connection.match(
+            "type='signal',sender='\(service)',interface='org.freedesktop.portal.Request',member='Response'")
         let dialog = Dialog(
             connection: connection, responses: responses, deadline: .now() + seconds, isCancelled: isCancelled)
         let isThere = connection.call(

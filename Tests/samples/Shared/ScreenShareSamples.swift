@@ -32,6 +32,18 @@ final class ScreenShareSamples: SampleApp {
     }
 }
 
+// Of docs/screen-sharing.md.
+
+func shareScreen(in room: Room) throws {
+    try room.requestScreenShare(appGroup: "group.org.example.app", extensionName: "screen-extension") { status in
+        print("the extension:", status)
+    }
+}
+
+func stopSharing(in room: Room) {
+    room.stopScreenShare(isLeftRoom: false)
+}
+
 /// Controls 13 and README 44.
 class ConnectLiveSampleHandler: RPBroadcastSampleHandler {
     let appGroupName = "group.xxxx"

@@ -76,7 +76,8 @@ enum ScreenSearch {
             throw ScreenFailure.unavailable("PipeWire does not respond", "Start it, or use an X display")
         }
         let answer = try SourceProbe.ask(
-            "pipewiresrc", target(node, descriptor), media: "video/x-raw", converters: ["videoconvert"], seconds: firstFrameTimeout)
+            "pipewiresrc", target(node, descriptor), media: "video/x-raw", converters: ["videoconvert"],
+            seconds: firstFrameTimeout)
         guard case .format(let caps) = answer, let format = caps?.structures.first,
             let width = format.integer("width"), let height = format.integer("height")
         else {

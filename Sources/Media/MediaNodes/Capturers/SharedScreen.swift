@@ -45,7 +45,8 @@ public struct SharedScreen: Sendable {
                 message: "No screen was chosen in the dialog of the desktop. Choose one and share it.")
         case .failed(let method):
             ScreenFailure.unavailable(
-                "The desktop's portal failed in \(method)", "Read the log of xdg-desktop-portal, or capture an X display")
+                "The desktop's portal failed in \(method)",
+                "Read the log of xdg-desktop-portal, or capture an X display")
         }
     }
 }

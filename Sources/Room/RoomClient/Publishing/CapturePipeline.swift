@@ -9,7 +9,7 @@ protocol CapturePipeline: AnyObject, Sendable {
     var statistics: MediaStatistics { get }
     /// Why sources show stand-ins, by the name of the node.
     var absences: [String: MediaError] { get }
-    /// The control of the process that feeds the source. Nil if the source is no feed.
+    /// The control of the process that feeds the source. Nil if the source is not a feed.
     var sourceFeed: FrameFeedControl? { get }
     func begin() async throws(MediaError)
     /// Replaces the graph. Throws if that is impossible; the graph then runs unchanged. `stop` ends it early.

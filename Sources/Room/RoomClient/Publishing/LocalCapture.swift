@@ -434,7 +434,7 @@ package final class LocalCapture: Sendable {
     var isSettled: Bool { state.withLock { !$0.changes.isBusy } }
     package var isRunning: Bool { state.withLock { $0.pipeline != nil } }
 
-    /// The control of the process that feeds the source. Nil while nothing is captured, and if the source is no feed.
+    /// The control of the process that feeds the source. Nil while nothing is captured, and if the source is not a feed.
     package var feed: FrameFeedControl? { state.withLock { $0.pipeline }?.sourceFeed }
 
     /// Those of the running pipeline, or of the last one.

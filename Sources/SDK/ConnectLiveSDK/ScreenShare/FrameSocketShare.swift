@@ -32,7 +32,7 @@ final class FrameSocketShare: ScreenShare {
 
     /// Nanoseconds without a frame after which the application is told to expect none.
     private static let quiet: UInt64 = 1_000_000_000
-    /// Seconds between two looks at the time and at `stop`.
+    /// Seconds between two checks of the time and of `stop`.
     private static let interval = 0.1
 
     private let group: ShareGroup
@@ -191,18 +191,7 @@ extension PixelBuffer {
     /// Copies the samples into planes without gaps between rows.
     fileprivate func copy(to memory: inout MutableRawSpan, _ planes: [FramePlane]) {
         for (plane, target) in zip(VideoPlane.allCases, planes) {
-            withPlane(plane) { source, stride in
-                memory.withUnsafeMutableBytes { memory in
-                    source.withUnsafeBytes { source in
-                        for row in 0..<target.rows {
-                            let from = row * stride
-                            guard from + target.rowBytes <= source.count else { return }
-                            memory.baseAddress?.advanced(by: target.offset + row * target.stride).copyMemory(
-                                from: source.baseAddress! + from, byteCount: target.rowBytes)
-                        }
-                    }
-                }
-            }
+            withPlane(plane) { source, stride in target.copyRows(of: source, stride: stride, to: &memory) }
         }
     }
 }

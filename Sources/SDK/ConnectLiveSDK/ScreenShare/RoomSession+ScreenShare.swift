@@ -34,7 +34,9 @@ extension RoomSession {
     }
 
     private static var nobodyToShareWith: RoomError {
-        RoomError(.shareWithoutRoom, "The room is not connected, so there is nobody to share a screen with. Connect it first.")
+        RoomError(
+            .shareWithoutRoom, "The room is not connected, so there is nobody to share a screen with. Connect it first."
+        )
     }
 
     func stopScreenShare(isLeftRoom: Bool) { state.withLock { $0.share }?.stop(isLeftRoom: isLeftRoom) }

@@ -46,7 +46,8 @@ final class ShareExtension: Sendable {
                 descriptors: [nil, STDOUT_FILENO, STDERR_FILENO])
         } catch {
             throw RoomError(
-                .extensionMissing, "The program \(path) cannot be started: \(error.reason). Check that it runs by hand.")
+                .extensionMissing, "The program \(path) cannot be started: \(error.reason). Check that it runs by hand."
+            )
         }
         let watch = ReadSource(child.endDescriptor, of: child, on: queue) { [weak self] in
             guard let self, let ending = finish(child.ended) else { return }

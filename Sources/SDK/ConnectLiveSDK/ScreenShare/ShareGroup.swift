@@ -66,7 +66,8 @@ final class ShareGroup: Sendable {
     private static func unusable(_ folder: String, _ obstacle: String) -> RoomError {
         RoomError(
             .shareGroupUnusable,
-            "The folder \(folder) for screen sharing is unusable: \(obstacle). Set XDG_RUNTIME_DIR to a folder of your own.")
+            "The folder \(folder) for screen sharing is unusable: \(obstacle). Set XDG_RUNTIME_DIR to a folder of your own."
+        )
     }
 
     // MARK: - Values
@@ -85,7 +86,9 @@ final class ShareGroup: Sendable {
     func set(_ status: ScreenShareData.ExtensionStatus) { set(.extensionStatus, to: "\(status.rawValue)") }
 
     func set(_ request: Request) {
-        if let data = try? JSONEncoder().encode(request) { set(.requestData, to: String(decoding: data, as: UTF8.self)) }
+        if let data = try? JSONEncoder().encode(request) {
+            set(.requestData, to: String(decoding: data, as: UTF8.self))
+        }
     }
 
     func removeRequest() { try? FileManager.default.removeItem(atPath: path(.requestData)) }
