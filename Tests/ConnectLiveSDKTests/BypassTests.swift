@@ -4,6 +4,7 @@ import MediaGraph
 import MediaNodes
 import RoomClient
 import Synchronization
+import TestFixtures
 import TestSupport
 import Testing
 
@@ -234,6 +235,35 @@ extension SDKTests {
             #expect(buffer.withPlane(.chromaRed) { bytes, _ in bytes.byteCount } == 0)
             #expect(PixelBuffer(width: 0, height: 48) == nil)
             #expect(SampleBuffer(imageBuffer: buffer, presentationTimeStamp: .zero).imageBuffer === buffer)
+        }
+
+        @Test func `a camera's frames follow the sensor of the machine while they are asked to`() async throws {
+            let sensor = try Fixture.orientationSensor("left-up")
+            let bus = EnvironmentOverride(["DBUS_SYSTEM_BUS_ADDRESS": sensor.answer.bus])
+            let folder = TemporaryFolder()
+            let camera = try CameraFile.write([], to: folder)
+            let media = try media { options in
+                options.source = .camera
+                options.cameraDevice = camera
+                options.rotationType = .deviceOrientation
+                (options.videoWidth, options.videoHeight) = (64, 48)
+            }
+            let (view, mine) = (FrameView(), Sights())
+            view.onFrame = { mine.take($0) }
+            media.video.attach(view)
+            try await media.start()
+            func isUpright() -> Bool? { mine.all.all.last.map { $0.width == 48 && $0.height == 64 } }
+            try await requireEventually("upright frames") { isUpright() == true }
+            sensor.tell("normal")
+            try await requireEventually("wide frames") { isUpright() == false }
+            try await media.update { $0.rotationType = .notAvailable }
+            sensor.tell("right-up")
+            let count = mine.all.count
+            try await requireEventually("more frames") { mine.all.count > count + 10 }
+            #expect(isUpright() == false)
+            media.video.detach()
+            await media.stop()
+            withExtendedLifetime(bus) {}
         }
 
         @Test func `a camera's frames are turned while it goes on`() async throws {
