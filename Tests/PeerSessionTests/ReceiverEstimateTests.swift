@@ -5,7 +5,7 @@ import Testing
 
 /// Sessions whose receiving end estimates what the path carries (REMB), as for aiortc in both directions.
 @Suite struct ReceiverEstimateTests {
-    @Test("A sender without transport-wide numbers is told what the link carries, and follows it both ways")
+    @Test("A sender without transport-wide numbers gets the rate of the link, and follows it down and up")
     func follows() throws {
         let paced = PacedCall(rate: 700_000, feedback: .sendTimes)
         paced.call.secure()

@@ -1,6 +1,6 @@
 public import RTP
 
-/// What the path towards this end carries, by when packets arrive. For a peer that gets an estimate (REMB) in place of reports
+/// The rate that the path towards this end carries, by the arrivals of packets. For a peer that gets an estimate (REMB) in place of reports
 /// about transport-wide numbers.
 ///
 /// With the times of sending in the packets, it follows the delay as the sender of other sessions does. Without them, it

@@ -43,7 +43,7 @@ public final class PeerSession {
     var mostCopies = 2
     /// When packets of the peer with transport-wide numbers arrived. Nil before the first.
     @exclusivity(unchecked) var arrivals: TransportFeedbackRecorder?
-    /// What the path from a peer carries that takes estimates. Nil before its first packet.
+    /// The estimate for a peer that takes some. Nil before its first packet.
     @exclusivity(unchecked) var incoming: ArrivalEstimate?
     /// Media packets to send, which `drain` encrypts.
     @exclusivity(unchecked) private var planned: [(sender: SenderID, packet: SentPacket)] = []

@@ -282,7 +282,6 @@ final class SendingControl {
     var statistics: SendingStatistics {
         SendingStatistics(
             targetBitsPerSecond: target, estimatedBitsPerSecond: Int(min(controller.estimate.bitsPerSecond, 1e12)),
-            acknowledgedBitsPerSecond: controller.acknowledgedRate.map { Int($0.bitsPerSecond) },
             queue: controller.path.queue, roundTrip: controller.path.roundTrip.smoothed, heldBytes: pacer.queuedBytes)
     }
 }
