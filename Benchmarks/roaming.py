@@ -6,6 +6,7 @@ namespace. Needs root, chromium, chromium-driver, python3-selenium, python3-aior
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ CLIENTS = ("Chromium", "aiortc", "ours")
 # Before the fault, and from its end to the end of the measurement.
 SETTLED, AFTER = 4, 25
 INTEROP = os.path.join(ROOT, "Tests", "interop")
+RESTART = "ICE restart"
 
 
 def cut(seconds):
@@ -58,6 +60,11 @@ def restart_server(network, server, client, programs):
     programs["server"] = start_server(server)
 
 
+def restart_ice(network, server, client, programs):
+    """The client restarts ICE of both sessions, although its network is fine."""
+    programs["client"].send_signal(signal.SIGUSR1)
+
+
 def nothing(network, server, client, programs):
     pass
 
@@ -73,6 +80,7 @@ FAULTS = {
     "10 s nothing from the server": (10, one_direction(10, False)),
     "other address": (0, change_address),
     "server killed, back after 3 s": (3, restart_server),
+    RESTART: (0, restart_ice),
 }
 
 
@@ -87,10 +95,11 @@ def start_server(host, turn=None):
     return program
 
 
-def start_client(kind, host, server, seconds, relay):
-    """Returns a function that gives the client's own longest pause in seconds, or None if its frames ended."""
+def start_client(kind, host, server, seconds, relay, restarts):
+    """Returns a process that restarts ICE at SIGUSR1, and a function that gives the client's own longest pause in seconds, or
+    None if its frames ended."""
     address = f"{server.address}:{PORT}"
-    if kind == "ours":
+    if kind == "ours" and not restarts:
         policy = ("--ice-policy", "relay") if relay else ()
         publishing, viewing = publish(host, server, *policy), view(host, server, *policy)
 
@@ -100,16 +109,21 @@ def start_client(kind, host, server, seconds, relay):
                 if program.process.poll() is None:
                     program.interrupt()
             return None if stopped else pauses(host)[0]
-        return finish
-    if kind == "Chromium":
-        command = [os.path.join(INTEROP, "chromium.py"), "--page", f"http://{address}/?room=r&join=1",
+        return None, finish
+    if kind == "ours":
+        command = [os.environ["BENCHMARKS_PROGRAM"], "participant", "--server", f"ws://{address}", "--service-id", SERVICE,
+                   "--service-secret", SECRET, "--room", "r", "--watch", "1", "--size", "320x240", "--fps", "15",
+                   "--seconds", str(seconds)]
+    elif kind == "Chromium":
+        command = [sys.executable, os.path.join(INTEROP, "chromium.py"), "--page", f"http://{address}/?room=r&join=1",
                    "--seconds", "30", "--until-expected", "--expect-video-from-others", "1", "--expect-publishing", "5",
                    "--then-watch", str(seconds), f"--flag=--unsafely-treat-insecure-origin-as-secure=http://{address}"]
     else:
-        command = [os.path.join(ROOT, "Benchmarks", "peers", "aiortc_participant.py"), "--server", f"http://{address}",
-                   "--service-id", SERVICE, "--service-secret", SECRET, "--room", "r", "--seconds", str(seconds)]
+        command = [sys.executable, os.path.join(ROOT, "Benchmarks", "peers", "aiortc_participant.py"), "--server",
+                   f"http://{address}", "--service-id", SERVICE, "--service-secret", SECRET, "--room", "r", "--seconds",
+                   str(seconds)]
     with host:
-        process = subprocess.Popen([sys.executable, *command, *(["--relay"] if relay else [])], stdin=subprocess.DEVNULL,
+        process = subprocess.Popen([*command, *(["--relay"] if relay else [])], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def finish():
@@ -118,12 +132,16 @@ def start_client(kind, host, server, seconds, relay):
         if not lines:
             raise Broken(f"{kind} ended with {process.returncode}: {errors.strip()[-300:]}")
         report = json.loads(lines[-1])
+        if kind == "ours":
+            return report["longestPause"] if report.get("frames") else None
         if kind == "aiortc":
             return None if report.get("ended") or report.get("silent", 0) > 5 else report["longest"]
         if "watched" not in report:
             raise Broken(f"{kind}: {report['sentence']}")
+        if restarts and not report["watched"]["hasRestarted"]:
+            raise Broken("Chromium did not restart ICE.")
         return report["watched"]["longestPause"] if report["watched"]["framesDecoded"] else None
-    return finish
+    return process, finish
 
 
 def pauses(host):
@@ -177,7 +195,8 @@ def measure(network, kind, name):
     programs = {"server": start_server(server, place)}
     publish(other, server)
     seen = watcher(server, "127.0.0.1")
-    finish = start_client(kind, client, server, SETTLED + lasts + AFTER + 4, relay)
+    programs["client"], finish = start_client(
+        kind, client, server, SETTLED + lasts + AFTER + 4, relay, fault is restart_ice)
     seen.wait_for_publisher(0, 60)
     observing = view(observer, server)
     observing.wait_for_line("and 1 more", 40)
@@ -196,6 +215,7 @@ def measure(network, kind, name):
 
 def inside(options):
     os.environ["CONNECTLIVE"] = options.connectlive
+    os.environ["BENCHMARKS_PROGRAM"] = options.benchmarks
     with tempfile.TemporaryDirectory(prefix="roaming-") as folder:
         network = Network(folder, dict(os.environ))
         try:
@@ -210,14 +230,20 @@ def main(arguments, facts):
     options = parser.parse_args(arguments)
     if os.geteuid() != 0:
         raise Failure("This benchmark needs root.")
-    program, before, cells = build("connectlive"), load_average(), {}
+    if options.only not in (None, *FAULTS):
+        raise Failure(f"No fault has the name '{options.only}'. They are: {', '.join(FAULTS)}.")
+    programs, cells = (build("connectlive"), build("benchmarks")), {}
+    before = load_average()
     for name in FAULTS:
         if options.only in (None, name):
             for kind in CLIENTS:
+                if name == RESTART and kind == "aiortc":
+                    cells[name, kind] = {"cannot": True}
+                    continue
                 say(f"roaming: {name}, {kind}")
                 done = subprocess.run(
-                    ["unshare", "--net", sys.executable, __file__, "--connectlive", program, "--client", kind, "--fault",
-                     name], capture_output=True, text=True, timeout=300)
+                    ["unshare", "--net", sys.executable, __file__, "--connectlive", programs[0], "--benchmarks", programs[1],
+                     "--client", kind, "--fault", name], capture_output=True, text=True, timeout=300)
                 lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
                 cells[name, kind] = json.loads(lines[-1]) if done.returncode == 0 and lines else None
                 say(f"   {cells[name, kind] or done.stderr.strip()[-400:]}")
@@ -232,25 +258,28 @@ def page(cells):
         "network namespace of its own. *Sees* is the longest time without a frame at the client, and *is seen* at the "
         f"other one, in seconds; the fault is in them. Each fault begins {SETTLED} s after all videos move, and {AFTER} s "
         "are watched after it. Ours is `connectlive publish` and `view`, Chromium is the room page, and aiortc an example "
-        "client that neither resumes nor restarts ICE.", "",
+        "client that neither resumes nor restarts ICE. An ICE restart is one of both sessions on a network that is fine: by "
+        "`Room.restartIce()` in a program with our SDK, and by the room page, which is told that its connections are lost.", "",
         *head("fault", *(f"{kind}: sees" if index == 0 else "is seen" for kind in CLIENTS for index in (0, 1)),
               "seen to leave")]
     for name in dict.fromkeys(name for name, _ in cells):
         found = [cells[name, kind] for kind in CLIENTS]
         lines.append(row(name, *(text for cell in found for text in words(cell)),
-                         ", ".join(kind for kind, cell in zip(CLIENTS, found) if cell and cell["left"]) or "nobody"))
+                         ", ".join(kind for kind, cell in zip(CLIENTS, found) if cell and cell.get("left")) or "nobody"))
     return lines
 
 
 def words(cell):
     if cell is None:
         return "failed", "failed"
+    if cell.get("cannot"):
+        return "cannot", "cannot"
     own = "ended" if cell["own"] is None else f"{cell['own']:.1f}"
     return own, "ended" if cell["own"] is None else f"{cell['seen']:.1f}"
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    for flag in ("--connectlive", "--client", "--fault"):
+    for flag in ("--connectlive", "--benchmarks", "--client", "--fault"):
         parser.add_argument(flag, required=True)
     inside(parser.parse_args())

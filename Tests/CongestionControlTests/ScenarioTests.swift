@@ -14,7 +14,7 @@ private func judge(_ scenario: Scenario) {
         let value = band.value(call)
         let goal = band.goal.map { "goal \(text($0)) \($0.contains(value) ? "met" : "missed")" } ?? "no goal"
         print("| \(scenario) | \(band.name) | \(text(band.range)) | \(text(value)) | \(goal) |")
-        withKnownIssue(isIntermittent: true) {
+        withKnownIssue {
             #expect(band.range.contains(value), "\(band.name): \(value), not in \(band.range)")
         } when: {
             band.isMissed

@@ -286,15 +286,17 @@ final class Stream {
     private var newest = -1
 
     static func video(
-        _ call: Call, first: UInt16 = 65000, length: Int = 1100, change: (inout SenderConfiguration) -> Void = { _ in }
+        _ call: Call, first: UInt16 = 65000, length: Int = 1100, takesEstimates: Bool = false,
+        change: (inout SenderConfiguration) -> Void = { _ in }
     ) -> Stream {
         var sending = SenderConfiguration(
             ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), clockRate: 90000,
             retransmissionPayloadTypes: [96: 97])
         change(&sending)
-        let receiving = ReceiverConfiguration(
+        var receiving = ReceiverConfiguration(
             ssrc: SSRC(1000), retransmissionSSRC: SSRC(1001), mid: "v", clockRate: 90000,
             payloadTypes: [96], retransmissionPayloadTypes: [96: 97], nack: true)
+        receiving.takesEstimates = takesEstimates
         return Stream(call, sending, receiving, first: first, length: length)
     }
 

@@ -4,9 +4,12 @@ import Testing
 
 @testable import PeerSession
 
-/// A call whose first end sends with transport-wide numbers over a bottleneck.
-private final class PacedCall {
+/// A call whose first end sends over a bottleneck, with transport-wide numbers or to an end that makes estimates.
+final class PacedCall {
     static let numbers = HeaderExtensionIDs(transportNumber: 2)
+    static let sendTimes = HeaderExtensionIDs(sendTime: 3)
+
+    enum Feedback { case numbers, sendTimes, losses, none }
 
     let call: Call
     let video: Stream
@@ -18,16 +21,21 @@ private final class PacedCall {
     private var frames = 0
 
     /// - Parameter rate: of the bottleneck in bits per second
-    init(seed: UInt64 = 1, rate: Int?, delay: TimeInterval = .milliseconds(25), numbers: Bool = true) {
+    init(seed: UInt64 = 1, rate: Int?, delay: TimeInterval = .milliseconds(25), feedback: Feedback = .numbers) {
         call = Call(seed: seed, path: Path(delay: delay))
         call.paths[0].rate = rate
-        video = Stream.video(call)
+        video = Stream.video(call, takesEstimates: [.sendTimes, .losses].contains(feedback))
         audio = Stream.audio(call)
-        if numbers {
+        switch feedback {
+        case .numbers:
             for sender in [video.sender, audio.sender] {
                 call.a.setExtensions(Self.numbers, of: sender, now: call.now)
             }
             for receiver in [video.receiver, audio.receiver] { call.b.setExtensions(Self.numbers, of: receiver) }
+        case .sendTimes:
+            call.a.setExtensions(Self.sendTimes, of: video.sender, now: call.now)
+            call.b.setExtensions(Self.sendTimes, of: video.receiver)
+        case .losses, .none: break
         }
     }
 
@@ -72,7 +80,7 @@ private final class PacedCall {
 @Suite struct SendingControlTests {
     @Test("Without transport-wide numbers, packets leave at once, and nothing is estimated")
     func uncontrolled() {
-        let paced = PacedCall(rate: nil, numbers: false)
+        let paced = PacedCall(rate: nil, feedback: .none)
         paced.call.secure()
         paced.video.send(100)
         #expect(paced.call.a.outgoingCount >= 100)
@@ -84,7 +92,7 @@ private final class PacedCall {
 
     @Test("A peer without transport-wide numbers that estimates the path is sent no more than that, in order")
     func receiverEstimates() throws {
-        let paced = PacedCall(rate: 700_000, numbers: false)
+        let paced = PacedCall(rate: 700_000, feedback: .none)
         paced.call.secure()
         let peer = try Voice(paced.call, to: .a)
         let bitsPerSecond = Mutex<UInt64>(2_000_000)

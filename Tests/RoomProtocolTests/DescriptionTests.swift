@@ -213,6 +213,37 @@ import Testing
         #expect(DownDescription.acceptedExtensions(of: answer.media[0]).transportNumber == nil)
     }
 
+    @Test
+    func `a peer without reports on transport-wide numbers gets estimates, or makes them by the times of sending`()
+        throws
+    {
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [Sender(mid: "0", codec: .vp8, ssrc: SSRC(5), retransmissionSSRC: nil)],
+            transport: transport, cname: "me")
+        offer.media[0].extensions = [HeaderExtension(id: 2, .sendTime), HeaderExtension(id: 3, .transportNumber)]
+        func answer() throws -> MediaDescription {
+            let stream = try UpDescription.stream("0", of: offer)
+            return UpDescription.answer(to: offer, taking: [stream], sessionID: 2, transport: transport).media[0]
+        }
+        #expect(try answer().extensions.map(\.id) == [3])
+        #expect(try !UpDescription.stream("0", of: offer).takesEstimates)
+        offer.media[0].formats[0].feedback = ["goog-remb"]
+        #expect(try answer().extensions.map(\.id) == [2])
+        #expect(try answer().formats[0].feedback.contains("goog-remb"))
+        #expect(try UpDescription.stream("0", of: offer).takesEstimates)
+        #expect(try UpDescription.stream("0", of: offer).extensions.sendTime == 2)
+
+        let down = DownDescription.offer(
+            sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
+        var media = down.media[0]
+        #expect(DownDescription.acceptedExtensions(of: media).sendTime == nil)
+        for index in media.formats.indices { media.formats[index].feedback = ["goog-remb"] }
+        #expect(DownDescription.acceptedExtensions(of: media) == HeaderExtensionIDs(captureTime: 1, sendTime: 3))
+        for index in media.formats.indices { media.formats[index].feedback = [] }
+        #expect(DownDescription.acceptedExtensions(of: media) == HeaderExtensionIDs(captureTime: 1))
+    }
+
     @Test func `an extension counts only for the end that sends it`() throws {
         var offer = UpDescription.offer(
             sessionID: 1, version: 1,
@@ -232,10 +263,9 @@ import Testing
         let offer = DownDescription.offer(
             sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
         var answer = DownDescription.answer(to: offer, sessionID: 2, transport: transport)
-        for media in answer.media {
-            #expect(
-                DownDescription.acceptedExtensions(of: media) == HeaderExtensionIDs(offer.media[0].extensions))
-        }
+        var accepted = HeaderExtensionIDs(offer.media[0].extensions)
+        accepted.sendTime = nil
+        for media in answer.media { #expect(DownDescription.acceptedExtensions(of: media) == accepted) }
         answer.media[1].extensions = []
         #expect(DownDescription.acceptedExtensions(of: answer.media[1]) == HeaderExtensionIDs())
         // Nothing else than the offer has may be accepted.

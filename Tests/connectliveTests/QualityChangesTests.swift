@@ -25,6 +25,17 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 1)
     }
 
+    @Test func `a program has a name, and tells once what two of its rooms say`() {
+        let changes = QualityChanges(folder: folder.path)
+        changes.name("publish in the room lobby as p-1")
+        for _ in 1...2 { changes.note("Back after 2.0 s.", at: Date(timeIntervalSince1970: 0)) }
+        let program = QualityChanges.all(in: folder.path).first
+        #expect(program?.title == "publish in the room lobby as p-1")
+        #expect(program?.changes.split(separator: "\n").count == 1)
+        changes.note("Back after 3.0 s.")
+        #expect(QualityChanges.all(in: folder.path).first?.changes.split(separator: "\n").count == 2)
+    }
+
     @Test func `a change cannot write lines of its own`() {
         let changes = QualityChanges(folder: folder.path)
         changes.note("one\nanother")

@@ -142,7 +142,8 @@ def arguments():
     parser.add_argument("--then-roam", action="store_true",
                         help="lose the WebSocket afterwards, then the way of media, and come back")
     parser.add_argument("--then-watch", type=float, default=0, metavar="SECONDS",
-                        help="report afterwards how evenly the videos of others are decoded")
+                        help="report afterwards how evenly the videos of others are decoded; restart ICE meanwhile at "
+                             "SIGUSR1, and report whether that happened")
     parser.add_argument("--then-resize", metavar="WIDTH:FRAME,...", default="",
                         help="make the only tile of others so wide, one after another, and report the width of its "
                              "frames once it is the second number")
@@ -392,6 +393,9 @@ for (const peer of window.testPeers) {
 }
 """
 
+# Tells the page the real state of its peers again: it restarts no more.
+FIND_WAY = "for (const peer of window.testPeers) peer.onconnectionstatechange();"
+
 RESTARTED = """
 return window.testPeers.every((peer, index) => peer.signalingState === 'stable'
     && peer.currentLocalDescription.sdp.match(/ice-ufrag:(\\S+)/)[1] !== window.testUfrags[index]
@@ -443,9 +447,29 @@ def observe(options, browser, opens=False):
     return result, sentence
 
 
+class Restart:
+    """An ICE restart of the page's sessions, which begins at SIGUSR1."""
+
+    def __init__(self):
+        self.is_wanted = self.has_begun = self.is_over = False
+        signal.signal(signal.SIGUSR1, self.want)
+
+    def want(self, *_):
+        self.is_wanted = True
+
+    def advance(self, browser):
+        if self.is_wanted and not self.has_begun:
+            self.has_begun = True
+            browser.execute_script(LOSE_WAY)
+        elif self.has_begun and not self.is_over and browser.execute_script(RESTARTED):
+            self.is_over = True
+            browser.execute_script(FIND_WAY)
+
+
 def watch(options, browser):
     """The SSRCs of the videos that are decoded, their decoded frames, and the longest time without one."""
     seen, decoded, ssrcs, first = Observation(), None, set(), 0
+    restart = Restart()
     end = time.monotonic() + options.then_watch
     last, longest = time.monotonic(), 0
     while time.monotonic() < end:
@@ -453,6 +477,7 @@ def watch(options, browser):
         if "failed" in look:
             raise WebDriverException(f"looking at the page failed: {look['failed']}")
         seen.add(look)
+        restart.advance(browser)
         reports = [r for r in seen.reports("inbound-rtp", "video") if r.get("framesDecoded")]
         ssrcs |= {r["ssrc"] for r in reports}
         count = sum(r["framesDecoded"] for r in reports)
@@ -463,7 +488,8 @@ def watch(options, browser):
         if count != decoded:
             decoded, last = count, now
         time.sleep(0.1)
-    return {"ssrcs": sorted(ssrcs), "framesDecoded": (decoded or 0) - first, "longestPause": longest}
+    return {"ssrcs": sorted(ssrcs), "framesDecoded": (decoded or 0) - first, "longestPause": longest,
+            "hasRestarted": restart.is_over}
 
 
 # Notes when each flash of the test pattern is shown, and when each beep is played.

@@ -9,13 +9,16 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// A participant of a room of many links; see mixed_room.py.
+/// A participant of a room of many links, or one that restarts ICE; see mixed_room.py and roaming.py.
 struct ParticipantCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "participant",
         abstract: "Publishes and watches videos; prints how they came, a line of JSON for each.",
         discussion:
-            "With --layers, it sends and checks packets without a codec. Otherwise it publishes the test pattern.")
+            """
+            With --layers, it sends and checks packets without a codec. Otherwise it publishes the test pattern, and restarts \
+            ICE at SIGUSR1.
+            """)
 
     @Option(help: "Server, ws://HOST:PORT.") var server: String
     @Option(help: "Service id.") var serviceId: String
@@ -26,6 +29,8 @@ struct ParticipantCommand: AsyncParsableCommand {
     @Option(help: "Videos to watch at most.") var watch: Int
     @Option(help: "From the start to the end.") var seconds: Double
     @Option(help: "From the start until it watches.") var watchAfter = 3.0
+    @Option(help: "Size of the test pattern.") var size = "160x90"
+    @Option(help: "Frames per second of the test pattern.") var fps = 10
 
     func run() async throws {
         endProcess(after: Int(seconds) + 30)
@@ -153,13 +158,20 @@ final class DecodingParticipant: RoomDelegate, Sendable {
         var config = Config()
         config.mediaOptions.usesTestPattern = true
         config.mediaOptions.hasAudio = false
-        (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (160, 90)
-        config.mediaOptions.videoFPS = 10
+        let size = options.size.split(separator: "x").compactMap { Int($0) }
+        guard size.count == 2 else { throw BenchmarkError("The size '\(options.size)' is not WIDTHxHEIGHT.") }
+        (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (size[0], size[1])
+        config.mediaOptions.videoFPS = options.fps
         guard let media = ConnectLive.createLocalMedia(config: config) else {
             throw BenchmarkError("There is no local media.")
         }
         let room = ConnectLive.createRoom(config: config, delegate: self)
         state.withLock { $0.room = room }
+        signal(SIGUSR1, SIG_IGN)
+        let restarts = DispatchSource.makeSignalSource(signal: SIGUSR1)
+        restarts.setEventHandler { room.restartIce() }
+        restarts.resume()
+        defer { restarts.cancel() }
         room.connect(roomId: options.room)
         try await wait(upTo: 15, for: "a connection to the room") { try check().isConnected }
         try room.publish(media)

@@ -21,6 +21,8 @@ struct WatchedReport: Codable, Sendable {
     var sizes: [Change] = []
     /// The times without a frame of more than a quarter of a second: when they ended, and how long they were.
     var freezes: [[Double]] = []
+    /// The longest time between two frames, or from the last one to the end.
+    var longestPause = 0.0
     /// Packets given up.
     var missing = 0
     /// Frames that should be of the recording, and are not.
@@ -53,7 +55,9 @@ struct WatchedReport: Codable, Sendable {
     }
 
     private mutating func noteFreeze(until now: Double) {
-        if let lastFrame, now - lastFrame > Self.freeze { freezes.append([now, now - lastFrame]) }
+        guard let lastFrame else { return }
+        longestPause = max(longestPause, now - lastFrame)
+        if now - lastFrame > Self.freeze { freezes.append([now, now - lastFrame]) }
     }
 }
 

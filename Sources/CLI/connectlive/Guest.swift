@@ -102,17 +102,21 @@ final class Guest: RoomDelegate, Sendable {
     }
 
     func onDisconnected(reason: DisconnectReason) {
+        let cause = state.withLock { $0.room }?.disconnectError
         let failure: Failure? =
             switch reason {
             case .disconnected: nil
+            case .destroyed where cause?.code == RoomError.Code.roomEnded.number:
+                Failure(
+                    code: RoomError.Code.roomEnded.number, "The server's administrator ended the room.", isFinal: true)
             case .destroyed:
                 Failure(
                     code: RoomError.Code.roomReleased.number,
-                    "The room was ended, or its server stopped. Join the room again when it runs.")
+                    "The server stopped. Join the room again when it runs.")
             case .kicked:
                 Failure(
                     code: RoomError.Code.roomReleased.number,
-                    "The server's administrator removed this participant from the room.")
+                    "The server's administrator removed this participant from the room.", isFinal: true)
             }
         state.withLock { state in
             state.hasEnded = true
@@ -150,10 +154,15 @@ final class Guest: RoomDelegate, Sendable {
     }
 
     func onMediaInterrupted(isOutgoing: Bool, seconds: Double) {
-        report(state.withLock { $0.news.interrupted(isOutgoing: isOutgoing, seconds: seconds) })
+        let text = state.withLock { state in
+            state.news.interrupted(isOutgoing: isOutgoing, seconds: seconds, relay: state.room?.lostRelayServer)
+        }
+        report(text)
     }
 
-    func onMediaRestored(seconds: Double) { report(state.withLock { $0.news.restored(after: seconds) }) }
+    func onMediaRestored(seconds: Double) {
+        if let text = state.withLock({ $0.news.restored(after: seconds) }) { report(text) }
+    }
 
     /// Says it, and keeps it for `connectlive why`.
     private func report(_ text: String) {

@@ -6,6 +6,8 @@ internal import Synchronization
 /// Joins a room again after each end of the connection, until its task is cancelled. The service manager learns the state.
 final class LastingStay: Sendable {
     private static let statusInterval = Duration.seconds(5)
+    /// Between the lines of a program that writes to a file, after the first one.
+    private static let plainInterval = Duration.seconds(60)
     private static let newsInterval = Duration.milliseconds(500)
 
     private let manager: ServiceManager?
@@ -22,17 +24,23 @@ final class LastingStay: Sendable {
     /// - Parameters:
     ///   - attempt: joins the room, and returns at its end or at that of the task. Throws the cause if it was an error.
     ///   - finish: called at the end, when the manager knows about it.
-    func run(_ attempt: () async throws -> Void, finish: () async -> Void) async {
+    /// - Returns: why it does not join again, although its task goes on
+    @discardableResult
+    func run(_ attempt: () async throws -> Void, finish: () async -> Void) async -> Failure? {
         await manager?.ready()
         let signsOfLife = Task { await giveSignsOfLife() }
         defer { signsOfLife.cancel() }
         var delay = RejoinDelay()
         var random = SystemRandomNumberGenerator()
+        var verdict: Failure?
         while !Task.isCancelled {
             entered.withLock { $0 = nil }
             var problem = "The room ended."
             do {
                 try await attempt()
+            } catch let failure as Failure where failure.isFinal {
+                verdict = failure
+                break
             } catch {
                 problem = "\(error)"
             }
@@ -45,6 +53,7 @@ final class LastingStay: Sendable {
         }
         await manager?.stopping()
         await finish()
+        return verdict
     }
 
     /// The room has accepted this participant.
@@ -72,8 +81,34 @@ final class LastingStay: Sendable {
 
     private func report(_ status: @escaping @Sendable () async -> String) async {
         if Console.isTerminal { return await StatusLine.run { await status() } }
-        guard let manager else { return }
-        while (try? await Task.sleep(for: Self.statusInterval)) != nil { await manager.status(await status()) }
+        var pause = Self.statusInterval
+        while (try? await Task.sleep(for: pause)) != nil {
+            guard let manager else {
+                Console.line(await status())
+                pause = Self.plainInterval
+                continue
+            }
+            await manager.status(await status())
+        }
+    }
+
+    /// Runs a stay until a signal, the time, or its own end. Throws the reason of its own end.
+    static func until(
+        _ interruption: Interruption, seconds: Double?, _ stay: @escaping @Sendable () async -> Failure?
+    ) async throws {
+        let verdict = await withTaskGroup(of: Failure?.self) { group in
+            group.addTask { await stay() }
+            group.addTask {
+                await interruption.wait(seconds: seconds)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            // The stay finishes its work.
+            for await _ in group {}
+            return first
+        }
+        if let verdict { throw verdict }
     }
 
     /// Notifies the service manager until the task is cancelled, and not while the thread of all transport hangs.

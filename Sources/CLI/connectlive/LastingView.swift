@@ -25,7 +25,8 @@ final class LastingView: Sendable {
     /// The statistics of the last stay.
     var lastStatistics: RoomStatistics { latest.withLock { $0 } }
 
-    func run() async {
+    /// Returns why it does not join again.
+    func run() async -> Failure? {
         await lasting.run {
             try await server.signIn()
             try await stay()
@@ -39,6 +40,7 @@ final class LastingView: Sendable {
             screen: screen, only: participant, .unlimited,
             onConnected: { [roomName, lasting] participant in
                 lasting.hasEntered()
+                QualityChanges.shared.name("view in the room \(roomName) as \(participant)")
                 Console.line("Connected to the room \(roomName) as \(participant).")
             }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)

@@ -64,7 +64,16 @@ struct Report: Encodable {
     var srtpProfile: String?
     /// How media travels: `directly over UDP`, or `via TURN over TCP at HOST:PORT`.
     var path: String?
+    /// The times in which no media arrived, or none of a publisher reached the room.
+    var outages: [Outage]
     var streams: [Stream]
+
+    struct Outage: Encodable {
+        /// From connecting to its beginning.
+        var startMs: Double
+        var lengthMs: Double
+        var isOutgoing: Bool
+    }
 
     init(viewer: RoomStatistics, publisher: RoomStatistics? = nil) {
         let videos = viewer.received.filter(\.isVideo)
@@ -90,6 +99,9 @@ struct Report: Encodable {
         roundTripMs = viewer.roundTripMilliseconds
         srtpProfile = viewer.srtpProfile
         path = viewer.path.map { "\($0)" }
+        outages = ((publisher?.outages ?? []) + viewer.outages).sorted { $0.start < $1.start }.map {
+            Outage(startMs: $0.start * 1000, lengthMs: $0.seconds * 1000, isOutgoing: $0.isOutgoing)
+        }
         streams = viewer.received.map(Stream.init)
     }
 }

@@ -49,8 +49,11 @@ struct ServerFlags: ParsableArguments {
 /// A failure that the SDK reported. Its sentence ends with the code's name, or with the number if the code has no name.
 struct Failure: Error, CustomStringConvertible {
     let description: String
+    /// Whether the administrator wants this program out of the room. It does not join again by itself.
+    let isFinal: Bool
 
-    init(code: Int, _ message: String) {
+    init(code: Int, _ message: String, isFinal: Bool = false) {
+        self.isFinal = isFinal
         description = message.hasSuffix("]") ? message : "\(message) [\(code)]"
     }
 }

@@ -52,7 +52,7 @@ struct StatusLine {
             "publishing \(video.codec) \(sizes(of: video))",
             bitrate(video.bitsPerSecond),
         ] + work + limitation(of: video, statistics) + [
-            "loss \(percent(video.packetsLost, of: video.packetsSent))",
+            "loss \(percent(video.recentLoss))",
             roundTrip(statistics),
         ] + relay(statistics)
     }
@@ -67,7 +67,8 @@ struct StatusLine {
     /// Why nothing flows at present, and since when. Nil if media flows.
     private static func outage(_ statistics: RoomStatistics, ifInterrupted words: String) -> String? {
         if let seconds = statistics.lostSeconds { return "the server has been lost for \(number(seconds, 0)) s" }
-        return statistics.interruptedSeconds.map { "\(words) \(number($0, 0)) s" }
+        let way = statistics.path?.relay.map { ", through the TURN server \($0)" } ?? ""
+        return statistics.interruptedSeconds.map { "\(words) \(number($0, 0)) s\(way)" }
     }
 
     /// Size and rate of the outgoing video, and why they are not better. Nil before its first frame, and for video that is
@@ -126,11 +127,11 @@ struct StatusLine {
         var parts = [
             "\(video.codec) \(video.width)x\(video.height) \(number(video.framesPerSecond, 1)) frames/s",
             bitrate(video.bitsPerSecond),
-            "loss \(percent(video.packetsLost, of: video.packetsReceived + video.packetsLost))",
+            "loss \(percent(video.recentLoss))",
             roundTrip(statistics),
         ]
         if let latency = video.latency {
-            let median = number(latency.medianMilliseconds, 0)
+            let median = number(latency.recentMilliseconds, 0)
             parts.append("capture to render \(latency.isMeasured ? "" : "about ")\(median) ms")
         }
         parts += relay(statistics)
@@ -157,9 +158,7 @@ struct StatusLine {
 
     private static func bitrate(_ bitsPerSecond: Double) -> String { "\(number(bitsPerSecond / 1000, 0)) kbit/s" }
 
-    private static func percent(_ part: Int, of whole: Int) -> String {
-        whole > 0 ? "\(number(100 * Double(part) / Double(whole), 1)) %" : "0 %"
-    }
+    private static func percent(_ share: Double) -> String { share > 0 ? "\(number(100 * share, 1)) %" : "0 %" }
 
     private static func number(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
 }

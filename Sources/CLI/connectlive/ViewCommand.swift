@@ -55,7 +55,9 @@ struct ViewCommand: AsyncParsableCommand {
         if forever { return try await viewForever(interruption) }
         try await server.signIn()
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
-        let audience = Audience(screen: screen, only: participant, .seconds(config.reconnectSeconds))
+        let audience = Audience(
+            screen: screen, only: participant, .seconds(config.reconnectSeconds),
+            onConnected: { [room = room.room] in QualityChanges.shared.name("view in the room \(room) as \($0)") })
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: self.room.room)
         let status = Task {
@@ -116,12 +118,12 @@ struct ViewCommand: AsyncParsableCommand {
         let view = LastingView(
             roomName: room.room, participant: participant, server: server, config: config, screen: screen,
             manager: await ServiceManager.connect())
-        let viewing = Task { await view.run() }
-        await interruption.wait(seconds: length.seconds)
-        viewing.cancel()
-        await viewing.value
+        let end = await Result {
+            try await LastingStay.until(interruption, seconds: length.seconds) { await view.run() }
+        }
         await screen.close()
         try write(view.lastStatistics, screen)
+        try end.get()
         try checkSnapshot(screen)
     }
 

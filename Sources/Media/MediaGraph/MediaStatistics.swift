@@ -22,6 +22,8 @@ public struct MediaStatistics: Sendable, Equatable {
     public var echoCancellers: [String: EchoCanceller] = [:]
     /// By the name of a source, or of a loudspeaker, whose device may come and go.
     public var sources: [String: SourceStatus] = [:]
+    /// Why no media reaches the room of a node at present, or none arrives from there. By the name of the node.
+    public var outages: [String: String] = [:]
     /// By the name of the recorder.
     public var recorders: [String: Recorder] = [:]
 

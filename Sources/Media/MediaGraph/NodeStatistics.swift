@@ -25,6 +25,8 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     public var latency: Double?
     /// The state of a source, or of a loudspeaker, whose device may come and go. Nil for other nodes.
     public var source: SourceStatus?
+    /// Why nothing of the node reaches its room at present, or nothing arrives from there. Nil while media flows.
+    public var outage: String?
     /// The frames of a camera that went wrong. Nil for other nodes.
     public var camera: MediaStatistics.Camera?
     /// Seconds since counting began: at the start of the watch, or when the node was added.

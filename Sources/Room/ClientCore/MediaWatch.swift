@@ -2,12 +2,16 @@ internal import RTP
 
 /// Whether media flows between this client and the server, as the user is told. It is told the time.
 struct MediaWatch {
-    /// A server that gets media reports on it many times a second.
-    static let patience = TimeInterval.seconds(5)
+    /// A server that gets media reports on it many times a second, and one that sends media is heard as often.
+    static let patience = TimeInterval.milliseconds(2500)
+    /// Another way is looked for after this.
+    static let endurance = TimeInterval.seconds(5)
 
     enum Change: Equatable {
         case interrupted(isOutgoing: Bool, TimeInterval)
-        case restored(TimeInterval)
+        /// It has lasted for `endurance`.
+        case lasting(isOutgoing: Bool)
+        case restored(TimeInterval, isOutgoing: Bool)
     }
 
     /// Since when nothing was heard.
@@ -19,11 +23,12 @@ struct MediaWatch {
 
     /// Since when the server reports no arrivals.
     private var blocked: MonotonicTime?
+    private var (isKnownToLast, isOutgoing) = (false, false)
 
     /// - Parameters:
     ///   - up: when the server was heard last on the up session, and the frames sent so far. Nil without such a session
     ///   - isBlocked: whether the server reports no arrivals. It may be heard nevertheless
-    ///   - down: when it was heard last on the down session, if that is silent for long
+    ///   - down: when it was heard last on the down session, if that is silent although there is something to send
     mutating func update(
         up: (heard: MonotonicTime, frames: Int)?, isBlocked: Bool = false, down: MonotonicTime?, now: MonotonicTime
     ) -> Change? {
@@ -42,11 +47,16 @@ struct MediaWatch {
         guard isUpGone || down != nil else {
             guard let since else { return nil }
             self.since = nil
-            return .restored(now - since)
+            isKnownToLast = false
+            return .restored(now - since, isOutgoing: isOutgoing)
         }
-        guard since == nil else { return nil }
+        if let since {
+            guard !isKnownToLast, now - since >= Self.endurance else { return nil }
+            isKnownToLast = true
+            return .lasting(isOutgoing: isUpGone)
+        }
         let heard = isUpGone ? min(up?.heard ?? now, blocked ?? now) : down ?? now
-        since = heard
+        (since, isOutgoing) = (heard, isUpGone)
         return .interrupted(isOutgoing: isUpGone, now - heard)
     }
 }

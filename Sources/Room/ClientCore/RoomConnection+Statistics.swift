@@ -34,16 +34,23 @@ extension RoomConnection {
         else { return }
         let sent = up.map { up in (heard: up.lastReceived, frames: up.tracks.reduce(0) { $0 + $1.framesSent }) }
         let change = mediaWatch.update(
-            up: sent, isBlocked: up?.target == 0, down: down.isSilent && expectsMedia ? down.lastReceived : nil,
-            now: now)
+            up: sent, isBlocked: up?.target == 0,
+            down: (down.isSilent || down.hasStopped(now: now)) && expectsMedia ? down.lastReceived : nil, now: now)
         switch change {
         case .interrupted(let isOutgoing, let time)?:
-            onEvent(.mediaInterrupted(isOutgoing: isOutgoing, seconds: time.seconds))
-            if isOutgoing { restartUnanswered() } else { restartSilent() }
-        case .restored(let time)?: onEvent(.mediaRestored(seconds: time.seconds))
+            let relay = (isOutgoing ? up?.peer.route : down.route)?.relay
+            onEvent(.mediaInterrupted(isOutgoing: isOutgoing, seconds: time.seconds, relay: relay))
+        case .lasting(let isOutgoing)?: if isOutgoing { restartUnanswered() } else { restartSilent() }
+        case .restored(let time, let isOutgoing)?:
+            let start = (now - connectStarted - time).seconds
+            outages.append(.init(start: start, seconds: time.seconds, isOutgoing: isOutgoing))
+            if outages.count > Self.outageLimit { outages.removeFirst() }
+            onEvent(.mediaRestored(seconds: time.seconds))
         case nil: break
         }
     }
+
+    private static let outageLimit = 100
 
     /// How many samples in a row show that the processor is too slow.
     private static let processorPolls = 12
@@ -99,6 +106,7 @@ extension RoomConnection {
         }
         statistics.published = up?.published() ?? []
         statistics.lostSeconds = absence.map { (loop.now - $0.began).seconds }
+        statistics.outages = outages
         statistics.interruptedSeconds = mediaWatch.since.map { (loop.now - $0).seconds }
         // The sessions know theirs after some reports.
         statistics.roundTripMilliseconds =

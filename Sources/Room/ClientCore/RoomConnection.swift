@@ -88,6 +88,7 @@ package final class RoomConnection {
     var pause = TimeInterval.milliseconds(500)
     var returnedAt: MonotonicTime?
     var mediaWatch = MediaWatch()
+    var outages: [RoomStatistics.Outage] = []
     /// From another `join` until media can flow and the tracks are published.
     var (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
     /// The participants that the server has announced since it accepted another `join`, until it has announced all.

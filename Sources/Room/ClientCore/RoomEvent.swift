@@ -28,7 +28,7 @@ package enum RoomEvent: Sendable {
     /// The connection is back. After it joined again, earlier events report the participants and streams that are new or gone.
     case reconnected(Return)
     /// No media has reached the server, or arrived from it, for this many seconds. The connection looks for another way.
-    case mediaInterrupted(isOutgoing: Bool, seconds: Double)
+    case mediaInterrupted(isOutgoing: Bool, seconds: Double, relay: String? = nil)
     /// Media flows again, after this time.
     case mediaRestored(seconds: Double)
     /// Streams of this client have other ids, because it joined again as another participant: the new one of each former one.

@@ -76,7 +76,10 @@ package enum DownDescription {
 
 extension DownDescription {
     /// The header extensions of our offers. An id means the same in each m-line of a bundle (RFC 8843, section 9.1).
-    static let offeredExtensions = [HeaderExtension(id: 1, .captureTime), HeaderExtension(id: 2, .transportNumber)]
+    static let offeredExtensions = [
+        HeaderExtension(id: 1, .captureTime), HeaderExtension(id: 2, .transportNumber),
+        HeaderExtension(id: 3, .sendTime),
+    ]
 
     /// The header extensions of our offer that an m-line of its answer accepts.
     package static func acceptedExtensions(of media: MediaDescription) -> HeaderExtensionIDs {
@@ -91,6 +94,7 @@ extension MediaDescription {
         var ids = HeaderExtensionIDs(
             extensions.received.filter { one in offered.contains { $0.id == one.id && $0.uri == one.uri } })
         if !reportsTransportNumbers { ids.transportNumber = nil }
+        if !needsEstimates { ids.sendTime = nil }
         return ids
     }
 
@@ -99,6 +103,7 @@ extension MediaDescription {
         extensions.acceptable.filter { one in
             switch one.kind {
             case .transportNumber: reportsTransportNumbers
+            case .sendTime: needsEstimates
             case .streamID, .repairedStreamID: simulcast != nil
             case .audioLevel: kind == .audio
             default: true
@@ -110,6 +115,7 @@ extension MediaDescription {
     package var sentExtensions: HeaderExtensionIDs {
         var ids = HeaderExtensionIDs(extensions.sent)
         if !reportsTransportNumbers { ids.transportNumber = nil }
+        if !needsEstimates { ids.sendTime = nil }
         if simulcast == nil { (ids.streamID, ids.repairedStreamID) = (nil, nil) }
         if kind != .audio { ids.audioLevel = nil }
         return ids
@@ -117,6 +123,16 @@ extension MediaDescription {
 
     /// Whether a format of it has the feedback about transport-wide numbers.
     var reportsTransportNumbers: Bool { formats.contains { $0.feedback.contains(TransportSequence.feedback) } }
+
+    /// Whether a format of it has the feedback with estimates (REMB), and none has that about transport-wide numbers.
+    var needsEstimates: Bool {
+        !reportsTransportNumbers && formats.contains { $0.feedback.contains(ReceiverEstimate.feedback) }
+    }
+
+    /// The feedback about the path that the answer to this offered m-line accepts.
+    var acceptableFeedback: String? {
+        reportsTransportNumbers ? TransportSequence.feedback : needsEstimates ? ReceiverEstimate.feedback : nil
+    }
 
     /// This m-line, refused in an answer.
     func rejected(_ transport: TransportDescription) -> MediaDescription {

@@ -34,6 +34,8 @@ package struct OfferedStream: Sendable, Equatable {
     /// The header extensions that the answer accepts. The MID identifies the stream if the offer has no SSRC, and the rids its
     /// layers.
     package var extensions: HeaderExtensionIDs
+    /// Whether its sender follows estimates of the server (REMB), and has no reports about transport-wide numbers.
+    package var takesEstimates = false
 }
 
 extension OfferedStream {
@@ -133,10 +135,12 @@ package enum UpDescription {
         }
         let layers = try layers(of: media)
         // The SSRCs of layers are those of their rids.
-        return OfferedStream(
+        var stream = OfferedStream(
             mid: mid, negotiated: negotiated, ssrc: layers.isEmpty ? media.ssrcs.first : nil,
             retransmissionSSRC: layers.isEmpty ? media.retransmissionSSRC : nil, layers: layers,
             extensions: media.sentExtensions)
+        stream.takesEstimates = media.needsEstimates
+        return stream
     }
 
     /// The most layers of a stream.
@@ -181,7 +185,7 @@ package enum UpDescription {
                 }
                 var answered = MediaDescription(
                     kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,
-                    formats: formats(of: negotiated, reported: media.reportsTransportNumbers),
+                    formats: formats(of: negotiated, feedback: media.acceptableFeedback),
                     extensions: media.acceptableExtensions, transport: transport)
                 // A browser that finds its layers refused keeps one of them, also for a stream that follows on the m-line.
                 let layers = stream.map(\.layers) ?? (try? self.layers(of: media)) ?? []
@@ -192,9 +196,9 @@ package enum UpDescription {
         return answer
     }
 
-    private static func formats(of negotiated: NegotiatedCodec, reported: Bool) -> [PayloadFormat] {
+    private static func formats(of negotiated: NegotiatedCodec, feedback: String?) -> [PayloadFormat] {
         var format = negotiated.codec.format
-        if reported { format.feedback.append(TransportSequence.feedback) }
+        if let feedback { format.feedback.append(feedback) }
         format.payloadType = negotiated.payloadType
         if negotiated.codec == .h264 { format.parameters = negotiated.parameters }
         if negotiated.requestsDTX { format.parameters += ";\(NegotiatedCodec.dtxParameter)=1" }

@@ -74,7 +74,9 @@ extension Consumer {
         -> StreamQuality?
     {
         var quality = StreamQuality(stream: stream.info.id)
-        if target == 0 || lastLeftOut > .zero && now - lastLeftOut < QualityReport.memory {
+        // Once the link carries all again, nothing is left out any longer.
+        let leavesOut = mayLeaveOut && lastLeftOut > .zero && now - lastLeftOut < QualityReport.memory
+        if target == 0 || leavesOut {
             (quality.cause, quality.bitsPerSecond, quality.lacksFrames) = (.link, target, true)
         } else if stream.isSilent(now: now) {
             (quality.cause, quality.lacksFrames) = (.publisher, true)

@@ -43,6 +43,8 @@ final class Consumer {
     @exclusivity(unchecked) private var thinning: Thinning?
     /// When a frame was last left out because the link had no room for it. `.zero` if none was.
     private(set) var lastLeftOut = MonotonicTime.zero
+    /// Whether frames may be left out at present.
+    var mayLeaveOut: Bool { thinning.map { !$0.isEnding } ?? false }
     /// How much of the stream the link carries.
     private(set) var carried = Carried.unknown
     /// Its index among the consumers of the layer and of the stream, which those set.

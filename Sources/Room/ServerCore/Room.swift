@@ -32,6 +32,9 @@ final class Room {
         self.settings = settings
     }
 
+    /// Whether all participants leave. Then nobody gets messages about the others, which would take long in a large room.
+    var isEnding = false
+
     /// Whether this part has no participants.
     var isEmpty: Bool { participants.isEmpty }
 
@@ -209,10 +212,11 @@ final class Room {
             guard stream.hasConsumers else { continue }
             listeners += participants.filter { $0.streamEnded(stream) }
         }
-        if !audio.isEmpty { speakers.fill(listeners) }
+        if !audio.isEmpty, !isEnding { speakers.fill(listeners) }
     }
 
     private func send(_ message: ServerMessage, except id: String) {
+        guard !isEnding else { return }
         let length = message.textLength
         settings.broadcast(
             message, participants.compactMap { $0.id == id ? nil : $0.line.note(message, length: length) })

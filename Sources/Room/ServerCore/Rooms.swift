@@ -142,6 +142,7 @@ package final class Rooms {
     package func end(
         _ room: RoomName, only participant: String? = nil, _ closing: Closing, onRemoval: (String) -> Void
     ) {
+        if participant == nil { rooms[room]?.isEnding = true }
         for member in inOrder where member.room.name == room && participant ?? member.id == member.id {
             onRemoval(member.id)
             end(member, closing)

@@ -199,7 +199,7 @@ final class UpSession {
     private func configuration(of offered: OfferedStream, rid: String?) -> ReceiverConfiguration {
         let negotiated = offered.negotiated
         let before = learned.last { $0.mid == offered.mid && $0.rid == rid }
-        return ReceiverConfiguration(
+        var configuration = ReceiverConfiguration(
             ssrc: offered.ssrc ?? before?.ssrc,
             retransmissionSSRC: offered.retransmissionSSRC ?? before?.retransmissionSSRC, mid: offered.mid, rid: rid,
             extensions: offered.extensions, clockRate: negotiated.codec.clockRate,
@@ -207,6 +207,8 @@ final class UpSession {
             retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }
                 ?? [:],
             redundancyPayloadTypes: negotiated.redundancyPayloadTypes, nack: negotiated.codec.media == .video)
+        configuration.takesEstimates = offered.takesEstimates
+        return configuration
     }
 
     private func handle(_ event: PeerEvent) {

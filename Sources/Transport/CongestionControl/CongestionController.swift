@@ -32,18 +32,6 @@ public final class CongestionController {
         public var isPaused: Bool
     }
 
-    /// Why the target is not higher.
-    public enum Limit: Sendable, Equatable {
-        /// The application sends less than the target, or the maximum is reached.
-        case none
-        case delay
-        case loss
-        /// REMB.
-        case receiver
-        /// Feedback is missing.
-        case feedback
-    }
-
     /// The pacing rate relative to the target, before and after the first feedback.
     static let firstPacing = 2.5
     static let pacing = 1.1
@@ -116,21 +104,10 @@ extension CongestionController {
     /// The estimated rate of the path.
     public var estimate: DataRate { max(settings.minimum, min(current, receiverLimit)) }
 
-    public var limit: Limit {
-        if feedbackTimeout.isExceeded || isPaused { return .feedback }
-        if receiverLimit < current { return .receiver }
-        if estimate >= settings.maximum || application.since != nil { return .none }
-        return lossBased.state == .unlimited ? .delay : .loss
-    }
-
     /// The rate that arrives at the receiver. Nil until enough packets arrived.
     public var acknowledgedRate: DataRate? { acknowledged.rate }
     /// The weighted share of lost bytes in the last seconds.
     public var lossRatio: Double { lossBased.averageLoss }
-    /// Bytes that no feedback covered yet.
-    public var inFlight: Int { history.inFlight }
-    /// The application sends much less than the target.
-    public var isApplicationLimited: Bool { application.since != nil }
 
     /// When to call `handleTimeout`. `.never` while nothing is on its way and no probe is planned.
     public var nextTimeout: MonotonicTime {

@@ -5,6 +5,8 @@ internal import RTP
 struct OwnQueue: Sendable {
     /// The estimate changes at most once for each feedback, and packets are on their way for a few of them.
     static let remembered = 64
+    /// Frames alone wait for less. Beyond it, the estimate is below the sent rate, or packets were lost.
+    static let longest = TimeInterval.seconds(1)
 
     /// The estimates since the newest packet that was reported. The first one is that of its sending.
     private var estimates = Ring<(from: MonotonicTime, rate: DataRate)>(capacity: 8)
@@ -18,12 +20,16 @@ struct OwnQueue: Sendable {
         estimates.append((now, estimate))
     }
 
-    /// The wait of the next packet, in the order of sending. Zero before the first estimate.
+    /// The packets before an outage no longer wait.
+    mutating func clear() { bytes = 0 }
+
+    /// The wait of the next packet, in the order of sending, at most `longest`. Zero before the first estimate.
     mutating func add(_ packet: PacketResult) -> TimeInterval {
         while estimates.count > 1, estimates[1].from <= packet.sent { estimates.removeFirst() }
         guard let rate = estimates.first?.rate else { return .zero }
         if let newest { bytes = max(0, bytes - rate.bytes(in: max(.zero, packet.sent - newest))) }
         newest = packet.sent
+        bytes = min(bytes, rate.bytes(in: Self.longest))
         defer { bytes += Double(packet.bytes) }
         return rate.time(for: bytes)
     }

@@ -54,6 +54,7 @@ public struct PathDelay: Sendable {
     /// Packets arrive again after an outage.
     mutating func returned(now: MonotonicTime) {
         returnedAt = now
+        own.clear()
         forgetSteps()
     }
 

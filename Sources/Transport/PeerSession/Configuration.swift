@@ -126,6 +126,9 @@ public struct ReceiverConfiguration: Sendable {
     public var redundancyPayloadTypes: [UInt8: UInt8]
     /// Whether to request lost packets.
     public var nack: Bool
+    /// Whether the peer follows estimates of how much the path carries (REMB). They count where packets have no transport-wide
+    /// numbers.
+    public var takesEstimates = false
 
     public init(
         ssrc: SSRC? = nil, retransmissionSSRC: SSRC? = nil, mid: String, rid: String? = nil,

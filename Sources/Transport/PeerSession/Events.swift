@@ -241,8 +241,6 @@ public struct SendingStatistics: Sendable, Equatable {
     public var targetBitsPerSecond: Int
     /// That the path carries.
     public var estimatedBitsPerSecond: Int
-    /// That arrives at the peer. Nil until enough packets arrived.
-    public var acknowledgedBitsPerSecond: Int?
     /// The time that packets wait in queues on their way.
     public var queue: TimeInterval
     public var roundTrip: TimeInterval?
@@ -250,12 +248,11 @@ public struct SendingStatistics: Sendable, Equatable {
     public var heldBytes: Int
 
     public init(
-        targetBitsPerSecond: Int, estimatedBitsPerSecond: Int, acknowledgedBitsPerSecond: Int?, queue: TimeInterval,
-        roundTrip: TimeInterval?, heldBytes: Int
+        targetBitsPerSecond: Int, estimatedBitsPerSecond: Int, queue: TimeInterval, roundTrip: TimeInterval?,
+        heldBytes: Int
     ) {
         self.targetBitsPerSecond = targetBitsPerSecond
         self.estimatedBitsPerSecond = estimatedBitsPerSecond
-        self.acknowledgedBitsPerSecond = acknowledgedBitsPerSecond
         self.queue = queue
         self.roundTrip = roundTrip
         self.heldBytes = heldBytes

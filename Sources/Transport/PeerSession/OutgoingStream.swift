@@ -137,12 +137,12 @@ final class OutgoingStream {
     /// Writes the head of a packet into `scratch`: header, extensions, and the bytes of the payload that a patch changes.
     /// Passes the rest of the payload. Nil if the payload is no longer in the store.
     func write<Result>(
-        _ packet: SentPacket, transportNumber: SequenceNumber? = nil, in scratch: inout PacketBuffer,
+        _ packet: SentPacket, stamp: SendingStamp? = nil, in scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
         write(
             packet, type: packet.payloadType, number: packet.number, as: nil, hasMid: !isKnownToPeer,
-            transportNumber: transportNumber, &scratch, body)
+            stamp: stamp, &scratch, body)
     }
 
     /// The length of a planned packet, without SRTP's tag.
@@ -183,7 +183,7 @@ final class OutgoingStream {
 
     /// Writes the head of the RTX packet of a sent packet, likewise.
     func writeRepeat<Result>(
-        of packet: SentPacket, transportNumber: SequenceNumber? = nil, in scratch: inout PacketBuffer,
+        of packet: SentPacket, stamp: SendingStamp? = nil, in scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
         guard let ssrc = configuration.retransmissionSSRC,
@@ -191,7 +191,7 @@ final class OutgoingStream {
         else { return nil }
         // The peer reports only on the original stream, so whether it knows this SSRC is unknown: always send the mid.
         return write(
-            packet, type: type, number: nextRepeatNumber(), as: ssrc, hasMid: true, transportNumber: transportNumber,
+            packet, type: type, number: nextRepeatNumber(), as: ssrc, hasMid: true, stamp: stamp,
             &scratch, body)
     }
 
@@ -202,9 +202,9 @@ final class OutgoingStream {
 
     // MARK: Padding
 
-    /// Whether it may send padding: on its RTX stream, and with a number.
+    /// Whether it may send padding: on its RTX stream, and to a peer that measures the path by it.
     var canPad: Bool {
-        configuration.retransmissionSSRC != nil && extensions.transportNumber != nil
+        configuration.retransmissionSSRC != nil && (extensions.transportNumber ?? extensions.sendTime) != nil
             && !configuration.retransmissionPayloadTypes.isEmpty
     }
 
@@ -236,7 +236,7 @@ final class OutgoingStream {
 
     /// Writes an RTX packet with so many bytes of padding (RFC 3550, section 5.1).
     func writePadding<Result>(
-        _ packet: SentPacket, bytes: UInt8, transportNumber: SequenceNumber?, in scratch: inout PacketBuffer,
+        _ packet: SentPacket, bytes: UInt8, stamp: SendingStamp?, in scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
         guard let ssrc = configuration.retransmissionSSRC, bytes > 0 else { return nil }
@@ -244,7 +244,7 @@ final class OutgoingStream {
             payloadType: packet.payloadType, marker: false, sequenceNumber: nextRepeatNumber(),
             timestamp: packet.timestamp, ssrc: ssrc)
         let offset = writeHead(
-            fields, of: packet, from: nil, hasMid: true, isRepeat: true, transportNumber: transportNumber, to: &scratch)
+            fields, of: packet, from: nil, hasMid: true, isRepeat: true, stamp: stamp, to: &scratch)
         scratch.bytes[0] |= 0x20
         for index in 0..<Int(bytes) { scratch.bytes[offset + index] = 0 }
         scratch.bytes[offset + Int(bytes) - 1] = bytes
@@ -270,6 +270,7 @@ final class OutgoingStream {
             elements += 1 + rid.count
         }
         if extensions.transportNumber != nil { elements += 1 + TransportSequence.length }
+        if extensions.sendTime != nil { elements += 1 + AbsoluteSendTime.length }
         if extensions.captureTime != nil, let payload = packet.payload, let store {
             let length = store.captureTimeLength(of: payload)
             if length > 0 { elements += 1 + length }
@@ -284,7 +285,7 @@ final class OutgoingStream {
     @inline(__always)
     private func writeHead(
         _ fields: RTPFields, of packet: SentPacket, from store: PacketStore?, hasMid: Bool, isRepeat: Bool,
-        transportNumber: SequenceNumber?, to packetBuffer: inout PacketBuffer
+        stamp: SendingStamp?, to packetBuffer: inout PacketBuffer
     ) -> Int {
         var scratch = packetBuffer.bytes.mutableSpan
         fields.write(to: &scratch)
@@ -297,8 +298,9 @@ final class OutgoingStream {
             let place = writer.element(id, length: rid.count, in: &scratch)
             for index in rid.indices { scratch[place + index] = rid[index] }
         }
-        if let number = transportNumber, let id = extensions.transportNumber {
-            writer.write(number, as: id, to: &scratch)
+        if let stamp, let id = extensions.transportNumber { writer.write(stamp.number, as: id, to: &scratch) }
+        if let stamp, let id = extensions.sendTime {
+            writer.write(AbsoluteSendTime(stamp.time), as: id, to: &scratch)
         }
         if let id = extensions.captureTime, let payload = packet.payload, let time = store?.captureTime(of: payload) {
             writer.write(time, as: id, to: &scratch)
@@ -313,7 +315,7 @@ final class OutgoingStream {
     /// already in `scratch`.
     private func write<Result>(
         _ packet: SentPacket, type: UInt8, number: SequenceNumber, as repeated: SSRC?, hasMid: Bool,
-        transportNumber: SequenceNumber?, _ scratch: inout PacketBuffer,
+        stamp: SendingStamp?, _ scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
         guard hasPayload(of: packet), let store = store(of: packet) else { return nil }
@@ -322,7 +324,7 @@ final class OutgoingStream {
             ssrc: repeated ?? configuration.ssrc)
         var offset = writeHead(
             fields, of: packet, from: store, hasMid: hasMid, isRepeat: repeated != nil,
-            transportNumber: transportNumber, to: &scratch)
+            stamp: stamp, to: &scratch)
         if repeated != nil {
             scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2
@@ -465,6 +467,12 @@ final class OutgoingStream {
         defer { lastCommand = command }
         return lastCommand != command
     }
+}
+
+/// The values of a packet's header extensions that its sending decides.
+struct SendingStamp {
+    var number: SequenceNumber
+    var time: MonotonicTime
 }
 
 /// The RTP header fields that are written for each packet.

@@ -25,10 +25,18 @@ extension PeerSession {
     public var isCongested: Bool { control?.isCongested ?? false }
 
     func beginControl(now: MonotonicTime) {
-        if control == nil { control = SendingControl(.init(), burst: streams.configuration.pacingBurst) }
+        if control == nil { control = SendingControl(startSettings, burst: streams.configuration.pacingBurst) }
         guard phase == .secured else { return }
-        control?.begin(canPad: streams.paddingSender != nil, now: now)
+        let canPad = streams.paddingSender?.extensions.transportNumber != nil
+        control?.begin(hasNumbers: streams.hasNumbers, canPad: canPad, now: now)
         pace(now: now)
+    }
+
+    /// Before the first estimate of a peer that gets no numbers, nothing limits the rate.
+    private var startSettings: CongestionController.Settings {
+        let settings = CongestionController.Settings()
+        return streams.hasNumbers || !streams.hasSendTimes
+            ? settings : .init(minimum: settings.minimum, start: settings.maximum, maximum: settings.maximum)
     }
 
     /// When the control or the reports of arrivals are due.
@@ -101,22 +109,22 @@ extension PeerSession {
     /// Encrypts the granted packets, each with its transport-wide number. So numbers are in the order of sending.
     func sealGranted(by control: SendingControl, into batch: inout DatagramBatch) {
         guard !control.granted.isEmpty, let srtp else { return }
-        control.drain { granted, number in
+        control.drain { granted, stamp in
             guard let stream = streams.sender(granted.sender) else { return nil }
             let before = batch.used
             let isSealed =
                 switch granted.role {
                 case .media:
-                    stream.write(granted.packet, transportNumber: number, in: &scratch.head) { head, rest in
+                    stream.write(granted.packet, stamp: stamp, in: &scratch.head) { head, rest in
                         srtp.protectRTP(&head, rest, into: &batch)
                     }
                 case .repeated:
-                    stream.writeRepeat(of: granted.packet, transportNumber: number, in: &scratch.head) { head, rest in
+                    stream.writeRepeat(of: granted.packet, stamp: stamp, in: &scratch.head) { head, rest in
                         srtp.protectRTP(&head, rest, into: &batch)
                     }
                 case .padding(let bytes):
                     stream.writePadding(
-                        granted.packet, bytes: bytes, transportNumber: number, in: &scratch.head
+                        granted.packet, bytes: bytes, stamp: stamp, in: &scratch.head
                     ) { head, rest in srtp.protectRTP(&head, rest, into: &batch) }
                 }
             guard isSealed == true else {
@@ -153,6 +161,34 @@ extension PeerSession {
         guard let number = TransportSequence.read(id: id, header, in: packet) else { return }
         if arrivals == nil { arrivals = TransportFeedbackRecorder(sender: streams.ownSSRC) }
         arrivals?.received(number, media: header.ssrc, at: now)
+    }
+
+    /// Notes the arrival of a packet whose sender takes estimates, and sends one if it is due.
+    func estimate(
+        _ header: RTPHeader, _ packet: borrowing PacketBuffer, of route: StreamTable.Route, now: MonotonicTime
+    ) {
+        if incoming == nil { incoming = ArrivalEstimate() }
+        let sent = streams.sendTime(of: route).flatMap { AbsoluteSendTime.read(id: $0, header, in: packet) }
+        guard let rate = incoming?.received(bytes: packet.count + Self.datagramOverhead, sent: sent, at: now) else {
+            return
+        }
+        let estimate = ReceiverEstimate(
+            sender: streams.ownSSRC, bitsPerSecond: UInt64(min(rate.bitsPerSecond, 1e12)),
+            sources: streams.estimatedSources)
+        sendControl(streams.preamble + [.receiverEstimate(estimate)])
+    }
+
+    /// The headers of UDP and IPv4.
+    private static let datagramOverhead = 28
+
+    /// The worst of the losses in reports about streams whose sender takes estimates.
+    func noteLosses(_ reports: [RTCPPacket]) {
+        guard incoming != nil else { return }
+        for case .receiverReport(_, let blocks) in reports {
+            let lost = blocks.filter { streams.receiver($0.ssrc)?.configuration.takesEstimates == true }.map(
+                \.fractionLost)
+            if let worst = lost.max() { incoming?.reported(loss: Double(worst) / 256) }
+        }
     }
 
     private func reportArrivals(now: MonotonicTime) {

@@ -1,3 +1,4 @@
+internal import CongestionControl
 public import RTP
 
 /// One peer as a state machine: demultiplexing, DTLS, SRTP, streams, reports and repair.
@@ -42,6 +43,8 @@ public final class PeerSession {
     var mostCopies = 2
     /// When packets of the peer with transport-wide numbers arrived. Nil before the first.
     @exclusivity(unchecked) var arrivals: TransportFeedbackRecorder?
+    /// The estimate for a peer that takes some. Nil before its first packet.
+    @exclusivity(unchecked) var incoming: ArrivalEstimate?
     /// Media packets to send, which `drain` encrypts.
     @exclusivity(unchecked) private var planned: [(sender: SenderID, packet: SentPacket)] = []
     /// Handshake, reports and retransmissions to send, and media of senders that have ended or changed to another store.
@@ -235,6 +238,8 @@ public final class PeerSession {
         countMedia(now: now)
         if header.hasExtension, let id = streams.transportNumber(of: route) {
             noteArrival(header, packet, id: id, now: now)
+        } else if streams.takesEstimates(route) {
+            estimate(header, packet, of: route, now: now)
         }
         guard header.resolvePadding(in: packet) else {
             streams.dropped.malformed += 1
@@ -325,11 +330,12 @@ public final class PeerSession {
 
     /// Sets the header extensions that the peer accepts for the sender. The others are not written.
     ///
-    /// With transport-wide numbers, the session estimates how much the path carries, and spreads its packets over time.
+    /// With transport-wide numbers, the session estimates how much the path carries, and spreads its packets over time. With
+    /// the times of sending, the peer estimates it.
     public func setExtensions(_ extensions: HeaderExtensionIDs, of id: SenderID, now: MonotonicTime) {
         guard let stream = streams.sender(id) else { return }
         stream.extensions = extensions
-        if extensions.transportNumber != nil { beginControl(now: now) }
+        if (extensions.transportNumber ?? extensions.sendTime) != nil { beginControl(now: now) }
     }
 
     /// Sets the header extensions that the peer sends to the receiver.
@@ -487,7 +493,11 @@ public final class PeerSession {
             nextReport = now + reportDelay
             if isIdle { nextReport = (now + reportDelay * PeerSessionConfiguration.idleReportIntervals).idleTick }
             latestReport = nextReport
-            if streams.hasStreams { sendControl(streams.reports(now: now) + streams.feedback(now: now)) }
+            if streams.hasStreams {
+                let reports = streams.reports(now: now)
+                noteLosses(reports)
+                sendControl(reports + streams.feedback(now: now))
+            }
         } else {
             sendFeedback(now: now)
         }

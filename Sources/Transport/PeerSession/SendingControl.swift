@@ -20,8 +20,8 @@ struct PacedPacket {
 
 /// How fast one session sends: the congestion controller, the pacer, and the packets that the pacer holds.
 ///
-/// A session has one from the first stream whose peer accepts transport-wide numbers. Then all its media passes through
-/// here. Audio is never held, and no packet longer than `Pacer.longestHold`.
+/// A session has one from the first stream whose peer accepts transport-wide numbers or the times of sending, and from the
+/// first estimate of another peer. Then all its media passes through here. Audio is never held, and no packet longer than `Pacer.longestHold`.
 final class SendingControl {
     /// The headers of UDP and IPv4, and the tag of SRTP.
     private static let overhead = 28 + 16
@@ -43,6 +43,10 @@ final class SendingControl {
     /// Packets that may leave now, in the order of sending.
     @exclusivity(unchecked) private(set) var granted: [PacedPacket] = []
     @exclusivity(unchecked) private var (hasBegun, hasProbed) = (false, false)
+    /// Whether packets have transport-wide numbers. Probes measure nothing without.
+    @exclusivity(unchecked) private var hasNumbers = false
+    @exclusivity(unchecked) private var search = EstimateSearch()
+    private var estimates = ReceiverEstimates()
     @exclusivity(unchecked) private var demand = DataRate.zero
     @exclusivity(unchecked) private var lastSent = MonotonicTime.zero
     /// When the pacer was last asked.
@@ -111,7 +115,9 @@ final class SendingControl {
                 packet.probe = probe
                 granted.append(packet)
             case .padding(let bytes, let probe):
-                guard var (packet, length) = padding(bytes - Self.overhead) else {
+                guard hasNumbers || search.allowsPadding(now: now),
+                    var (packet, length) = padding(bytes - Self.overhead)
+                else {
                     pacer.paddingSent(bytes: 0, now: now)
                     continue
                 }
@@ -148,11 +154,12 @@ final class SendingControl {
         return held[handle]
     }
 
-    /// Passes the granted packets to `write`, each with its transport-wide number. The closure returns the length of the
+    /// Passes the granted packets to `write`, each with its transport-wide number and time. The closure returns the length of the
     /// datagram, and nil if nothing was written.
-    func drain(_ write: (PacedPacket, SequenceNumber) -> (length: Int, hasNumber: Bool)?) {
+    func drain(_ write: (PacedPacket, SendingStamp) -> (length: Int, hasNumber: Bool)?) {
         for packet in granted {
-            guard let (length, hasNumber) = write(packet, controller.nextNumber), hasNumber else { continue }
+            let stamp = SendingStamp(number: controller.nextNumber, time: asked)
+            guard let (length, hasNumber) = write(packet, stamp), hasNumber else { continue }
             controller.sent(bytes: length + Self.datagramOverhead, probe: packet.probe, now: asked)
             lastSent = asked
         }
@@ -163,11 +170,14 @@ final class SendingControl {
 
     /// The path can carry packets. The first probes begin when a stream can have padding, because without it they would
     /// end without a result.
-    func begin(canPad: Bool, now: MonotonicTime) {
+    ///
+    /// - Parameter hasNumbers: whether the peer accepts transport-wide numbers
+    func begin(hasNumbers: Bool, canPad: Bool, now: MonotonicTime) {
         if !hasBegun { asked = now }
         hasBegun = true
         isStale = true
-        guard canPad, !hasProbed else { return }
+        if hasNumbers { self.hasNumbers = true }
+        guard hasNumbers, canPad, !hasProbed else { return }
         hasProbed = true
         controller.begin(now: now)
     }
@@ -187,7 +197,9 @@ final class SendingControl {
 
     func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
         hasEstimate = true
-        controller.received(estimate, now: now)
+        let whole = estimates.joined(estimate, now: now)
+        controller.received(whole, now: now)
+        search.heard(Double(whole.bitsPerSecond), demand: demand.bitsPerSecond, now: now)
         isStale = true
     }
 
@@ -262,14 +274,14 @@ final class SendingControl {
         isStale = false
         let control = controller.control
         // More than the streams can use need not be tested for as long as losses limit the rate.
-        pacer.setRates(pacing: control.pacing, padding: min(control.padding, demand))
-        while let probe = controller.takeProbe() { pacer.add(probe) }
+        let padding = hasNumbers ? control.padding : search.isPadding ? control.target : .zero
+        pacer.setRates(pacing: control.pacing, padding: min(padding, demand))
+        while let probe = controller.takeProbe() { if hasNumbers { pacer.add(probe) } }
     }
 
     var statistics: SendingStatistics {
         SendingStatistics(
             targetBitsPerSecond: target, estimatedBitsPerSecond: Int(min(controller.estimate.bitsPerSecond, 1e12)),
-            acknowledgedBitsPerSecond: controller.acknowledgedRate.map { Int($0.bitsPerSecond) },
             queue: controller.path.queue, roundTrip: controller.path.roundTrip.smoothed, heldBytes: pacer.queuedBytes)
     }
 }

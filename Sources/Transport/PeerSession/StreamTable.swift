@@ -163,6 +163,20 @@ final class StreamTable {
     /// The id of transport-wide numbers in packets of the route. Nil if its stream has none.
     func transportNumber(of route: Route) -> UInt8? { receivers[route.slot]?.extensions.transportNumber }
 
+    /// Likewise of the time of sending.
+    func sendTime(of route: Route) -> UInt8? { receivers[route.slot]?.extensions.sendTime }
+
+    func takesEstimates(_ route: Route) -> Bool { receivers[route.slot]?.configuration.takesEstimates ?? false }
+
+    /// The known SSRCs of the streams whose sender takes estimates.
+    var estimatedSources: [SSRC] {
+        receivers.compactMap { $0.flatMap { $0.configuration.takesEstimates ? $0.ssrc : nil } }
+    }
+
+    /// Whether a stream is sent with transport-wide numbers, and whether one is with the times of sending.
+    var hasNumbers: Bool { senders.contains { $0?.extensions.transportNumber != nil } }
+    var hasSendTimes: Bool { senders.contains { $0?.extensions.sendTime != nil } }
+
     /// The first stream that can send padding, of those that have packets to repeat if there are any.
     var paddingSender: OutgoingStream? {
         var first: OutgoingStream?

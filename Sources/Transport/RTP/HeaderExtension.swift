@@ -14,6 +14,8 @@ public struct HeaderExtension: Sendable, Hashable {
         case captureTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
         /// See `AudioLevel`.
         case audioLevel = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
+        /// See `AbsoluteSendTime`.
+        case sendTime = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"
         /// See `TransportSequence`.
         case transportNumber = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
     }
@@ -67,10 +69,11 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
     public var captureTime: UInt8?
     public var transportNumber: UInt8?
     public var audioLevel: UInt8?
+    public var sendTime: UInt8?
 
     public init(
         mid: UInt8? = nil, streamID: UInt8? = nil, repairedStreamID: UInt8? = nil, captureTime: UInt8? = nil,
-        transportNumber: UInt8? = nil, audioLevel: UInt8? = nil
+        transportNumber: UInt8? = nil, audioLevel: UInt8? = nil, sendTime: UInt8? = nil
     ) {
         self.mid = mid
         self.streamID = streamID
@@ -78,6 +81,7 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
         self.captureTime = captureTime
         self.transportNumber = transportNumber
         self.audioLevel = audioLevel
+        self.sendTime = sendTime
     }
 
     public init(_ extensions: [HeaderExtension]) {
@@ -88,6 +92,7 @@ public struct HeaderExtensionIDs: Sendable, Hashable {
             case .repairedStreamID: repairedStreamID = one.id
             case .captureTime: captureTime = one.id
             case .transportNumber: transportNumber = one.id
+            case .sendTime: sendTime = one.id
             case .audioLevel: audioLevel = one.id
             case nil: break
             }
@@ -123,6 +128,12 @@ public struct HeaderExtensionWriter {
 
     public mutating func write(_ level: AudioLevel, as id: UInt8, to packet: inout MutableSpan<UInt8>) {
         packet[element(id, length: AudioLevel.length, in: &packet)] = level.byte
+    }
+
+    public mutating func write(_ time: AbsoluteSendTime, as id: UInt8, to packet: inout MutableSpan<UInt8>) {
+        let place = element(id, length: AbsoluteSendTime.length, in: &packet)
+        packet[place] = UInt8(truncatingIfNeeded: time.ticks >> 16)
+        packet.setUInt16(UInt16(truncatingIfNeeded: time.ticks), at: place + 1)
     }
 
     @inlinable

@@ -20,7 +20,6 @@ import Testing
         var probes: [Double] = []
         while let probe = controller.takeProbe() { probes.append(probe.rate.kilobits) }
         #expect(probes == [1200, 2400])
-        #expect(controller.limit == .delay)
     }
 
     @Test("Settings in the wrong order are put in order")
@@ -50,7 +49,6 @@ import Testing
         #expect(controller.control.target == .kilobits(800))
         controller.received(ReceiverEstimate(sender: SSRC(1), bitsPerSecond: 200_000, sources: []), now: at(100))
         #expect(controller.control.target == .kilobits(200))
-        #expect(controller.limit == .receiver)
         controller.received(ReceiverEstimate(sender: SSRC(1), bitsPerSecond: 0, sources: []), now: at(200))
         #expect(controller.control.target == .kilobits(800))
     }

@@ -16,10 +16,10 @@ struct LastingPublication: Sendable {
         lasting = LastingStay(manager)
     }
 
-    /// Publishes media that has started, and stops it at the end.
-    func run(_ started: any LocalMedia) async {
+    /// Publishes media that has started, and stops it at the end. Returns why it does not join again.
+    func run(_ started: any LocalMedia) async -> Failure? {
         var media: (any LocalMedia)? = started
-        await lasting.run {
+        return await lasting.run {
             let running = if let media { media } else { try await LocalSource.start(config, adaptingTo: choice) }
             media = running
             do {
@@ -41,6 +41,7 @@ struct LastingPublication: Sendable {
             .unlimited, endsOnProblem: true,
             onConnected: { [roomName, lasting] participant in
                 lasting.hasEntered()
+                QualityChanges.shared.name("publish in the room \(roomName) as \(participant)")
                 Console.line("Connected to the room \(roomName) as \(participant).")
             }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: guest)

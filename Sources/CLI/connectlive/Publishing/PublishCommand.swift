@@ -112,15 +112,13 @@ struct PublishCommand: AsyncParsableCommand {
         guard let media = try await LocalSource.start(config, adaptingTo: choice, until: interruption) else { return }
         let publication = LastingPublication(
             roomName: room.room, server: server, config: config, choice: choice, manager: manager)
-        let publishing = Task { await publication.run(media) }
-        await interruption.wait(seconds: length.seconds)
-        publishing.cancel()
-        await publishing.value
+        try await LastingStay.until(interruption, seconds: length.seconds) { await publication.run(media) }
     }
 
     private func publish(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
         let roomName = room.room
         let guest = Guest(.seconds(config.reconnectSeconds), endsOnProblem: true) {
+            QualityChanges.shared.name("publish in the room \(roomName) as \($0)")
             Console.line("Connected to the room \(roomName) as \($0).")
         }
         let room = ConnectLive.createRoom(config: config, delegate: guest)

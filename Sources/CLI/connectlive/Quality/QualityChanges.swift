@@ -13,29 +13,48 @@ final class QualityChanges: Sendable {
         .year().month().day().time(includingFractionalSeconds: false)
 
     private let folder: String
-    private let lines = Mutex<[String]>([])
+    private let memory = Mutex(Memory())
+
+    private struct Memory {
+        /// Such as `publish in the room lobby as p-1`.
+        var title: String?
+        var lines: [String] = []
+    }
 
     init(folder: String) { self.folder = folder }
 
-    /// Adds a change, and forgets the oldest beyond ten. Without a folder to write to, it does nothing.
+    /// Names the program for `connectlive why`.
+    func name(_ title: String) {
+        memory.withLock { $0.title = title.printable.replacing("\n", with: " ") }
+    }
+
+    /// Adds a change, and forgets the oldest beyond ten. Once, if two rooms of the program tell the same. Without a folder to
+    /// write to, it does nothing.
     func note(_ change: String, at date: Date = Date()) {
-        let text = lines.withLock { lines in
-            lines.append("\(date.formatted(Self.times))  \(change.printable.replacing("\n", with: " "))\n")
-            lines.removeFirst(max(0, lines.count - Self.maximumCount))
-            return lines.joined()
+        let text = memory.withLock { memory -> String? in
+            let line = "\(date.formatted(Self.times))  \(change.printable.replacing("\n", with: " "))\n"
+            guard line != memory.lines.last else { return nil }
+            memory.lines.append(line)
+            memory.lines.removeFirst(max(0, memory.lines.count - Self.maximumCount))
+            return (memory.title.map { "\(Self.titleMark)\($0)\n" } ?? "") + memory.lines.joined()
         }
+        guard let text else { return }
         guard folder != RuntimeFolder.path || RuntimeFolder.make() == nil else { return }
         Self.removeStale(in: folder)
         try? Data(text.utf8).write(to: URL(filePath: Self.path(of: Int(getpid()), in: folder)), options: .atomic)
     }
 
     /// The changes of all programs of this user that run, by process number.
-    static func all(in folder: String = RuntimeFolder.path) -> [(pid: Int, changes: String)] {
+    static func all(in folder: String = RuntimeFolder.path) -> [(pid: Int, title: String?, changes: String)] {
         removeStale(in: folder)
         return programs(in: folder).compactMap { pid in
-            (try? String(contentsOfFile: path(of: pid, in: folder), encoding: .utf8)).map { (pid, $0) }
+            guard let text = try? String(contentsOfFile: path(of: pid, in: folder), encoding: .utf8) else { return nil }
+            guard text.hasPrefix(titleMark), let end = text.firstIndex(of: "\n") else { return (pid, nil, text) }
+            return (pid, String(text[..<end].dropFirst(titleMark.count)), String(text[text.index(after: end)...]))
         }
     }
+
+    private static let titleMark = "# "
 
     private static let prefix = "why-"
 

@@ -21,7 +21,8 @@ struct WhyCommand: ParsableCommand {
                     ?? "Nothing has changed the video of a program of yours that runs.")
         }
         for (number, program) in programs.enumerated() {
-            if pid == nil { Console.say((number > 0 ? "\n" : "") + "Process \(program.pid):") }
+            let title = program.title.map { "\($0), process \(program.pid):" } ?? "Process \(program.pid):"
+            if pid == nil { Console.say((number > 0 ? "\n" : "") + title) }
             Console.say(program.changes.trimmingCharacters(in: .newlines))
         }
     }

@@ -50,6 +50,7 @@ struct RunCommand: AsyncParsableCommand {
         let interruption = Interruption()
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
         Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
+        QualityChanges.shared.name("run \(graph.shownPath)")
         for left in plan.omitted { Console.line("Running without \(left.node): \(left.reason) [\(left.code)]") }
         for warning in plan.sharedCameras + plan.unknownFailovers { Console.line("warning: \(warning)") }
         for node in plan.nodes where node.node.kind == "feed" {

@@ -3,7 +3,8 @@ internal import MediaGraph
 /// One line for each output of a running pipeline, and for each source that is without its device.
 enum RunStatus {
     static func lines(_ outputs: [OutputFigures], _ nodes: [NodeStatistics], _ style: Style) -> [String] {
-        lines(outputs, style)
+        lines(outputs.filter { output in nodes.allSatisfy { $0.node != output.name || $0.outage == nil } }, style)
+            + nodes.compactMap { node in node.outage.map { style.warning("\(node.node)  \($0)") } }
             + nodes.compactMap { node in
                 guard let source = node.source, source.isAway else { return nil }
                 return style.warning("\(node.node)  \(source.words)")

@@ -185,6 +185,7 @@ final class NodeProbe: Sendable {
         statistics.levels = measured.levels[node.name] ?? []
         statistics.source = measured.sources[node.name]
         statistics.camera = measured.cameras[node.name]
+        statistics.outage = measured.outages[node.name]
         // A stopped pad has no caps any more.
         let now = exits.first?.end.pad.settledCaps?.structures.first.flatMap(MediaFormat.init)
         statistics.format = state.withLock { state in

@@ -34,6 +34,7 @@ extension UpSession {
                 entry.packetsSent += sender.packets
                 entry.packetsRetransmitted += sender.retransmittedPackets
                 entry.packetsLost += sender.remoteLost
+                entry.recentLoss = max(entry.recentLoss, sender.remoteFractionLost)
             }
             if track.isLayered, let lowest = track.encodings.first?.layer,
                 let encoder = source.encoderStatistics(of: lowest)

@@ -17,6 +17,8 @@ final class Assignment {
     let before: ReceiverStatistics?
     let sink: any IncomingSink
     private var bitRate = RateWindow()
+    private var arrivals = RateWindow(over: RoomStatistics.lossTime)
+    private var losses = RateWindow(over: RoomStatistics.lossTime)
     private var clock: StreamClock
 
     init(_ stream: IncomingStream, to sink: any IncomingSink, before: ReceiverStatistics?) {
@@ -42,8 +44,10 @@ final class Assignment {
     }
 
     /// Called about twice a second, with the bytes of the receiver so far.
-    func sample(bytes: Int, now: MonotonicTime) {
-        bitRate.sample(bytes * 8, now: now)
+    func sample(_ statistics: ReceiverStatistics, now: MonotonicTime) {
+        bitRate.sample(statistics.bytes * 8, now: now)
+        arrivals.sample(statistics.packets, now: now)
+        losses.sample(statistics.lost, now: now)
         sink.sample(now: now)
     }
 
@@ -52,6 +56,8 @@ final class Assignment {
             streamId: stream.id, participantId: stream.participant, isVideo: stream.codec.media == .video)
         entry.codec = stream.codec.rawValue
         entry.bitsPerSecond = bitRate.rate
+        let (arrived, lost) = (arrivals.rate, max(0, losses.rate))
+        entry.recentLoss = arrived + lost > 0 ? lost / (arrived + lost) : 0
         sink.fill(&entry)
         return entry
     }

@@ -27,6 +27,8 @@ final class DownSession {
     private var restartPace = RestartPace()
     /// Whether nothing authentic has arrived for some time.
     private(set) var isSilent = false
+    /// How many packets of streams had arrived at the last sample, and the last sample with new ones.
+    private var arrived = (packets: 0, at: MonotonicTime.zero)
     private(set) var revision = 0
     /// Whether the offer of that revision had more receivers than the one before.
     private(set) var hasGrown = false
@@ -214,11 +216,21 @@ final class DownSession {
 
     /// Called about twice a second.
     func sample(now: MonotonicTime) {
+        var packets = 0
         for slot in slots {
             slot.sample(now: now)
-            guard let assignment = slot.assignment, let statistics = peer.statistics(of: slot.id) else { continue }
-            assignment.sample(bytes: statistics.bytes, now: now)
+            guard let statistics = peer.statistics(of: slot.id) else { continue }
+            packets += statistics.packets
+            slot.assignment?.sample(statistics, now: now)
         }
+        if packets != arrived.packets { arrived = (packets, now) }
+    }
+
+    /// Whether nothing has arrived for a while, although media was the last to arrive. After the end of all streams, reports
+    /// are.
+    func hasStopped(now: MonotonicTime) -> Bool {
+        let heard = lastReceived
+        return heard > .zero && arrived.at >= heard && now - heard >= MediaWatch.patience
     }
 
     /// The figures of the stream of each slot. Collecting them takes long for a pipeline.

@@ -1,4 +1,5 @@
 package import MediaGraph
+internal import RTP
 
 /// Statistics of a room connection, for a status line or a report. Counters only grow; rates are means over about the
 /// last two seconds.
@@ -29,18 +30,21 @@ public struct RoomStatistics: Sendable {
         public var isMeasured: Bool
         public var samples: Int
         public var medianMilliseconds: Double
+        /// The median of the last frames, about five seconds of most videos.
+        public var recentMilliseconds: Double
         /// 95 of 100 frames were this fast or faster.
         public var p95Milliseconds: Double
         public var maximumMilliseconds: Double
 
         package init(
             method: LatencyMethod, isMeasured: Bool, samples: Int, medianMilliseconds: Double,
-            p95Milliseconds: Double, maximumMilliseconds: Double
+            recentMilliseconds: Double, p95Milliseconds: Double, maximumMilliseconds: Double
         ) {
             self.method = method
             self.isMeasured = isMeasured
             self.samples = samples
             self.medianMilliseconds = medianMilliseconds
+            self.recentMilliseconds = recentMilliseconds
             self.p95Milliseconds = p95Milliseconds
             self.maximumMilliseconds = maximumMilliseconds
         }
@@ -71,6 +75,8 @@ public struct RoomStatistics: Sendable {
         public var packetsReceived = 0
         /// Packets lost on the way from the server, before repair.
         public var packetsLost = 0
+        /// The share of packets that were lost in the last seconds, 0...1, before repair.
+        public var recentLoss = 0.0
         /// Lost packets that arrived after all.
         public var packetsRecovered = 0
         /// Packets that arrived after the decoder had continued without them.
@@ -142,6 +148,8 @@ public struct RoomStatistics: Sendable {
         public var packetsRetransmitted = 0
         /// Packets lost on the way to the server, as it reports.
         public var packetsLost = 0
+        /// The share of lost packets in the server's last report, 0...1. Of several layers, the highest one.
+        public var recentLoss = 0.0
         public var keyframesRequested = 0
         /// Bits of encoded video per second: what the encoder would send without a limit, and the limit of the network. Nil
         /// if they are unknown, as for video that passes through.
@@ -182,6 +190,18 @@ public struct RoomStatistics: Sendable {
         }
     }
 
+    /// A time in which no media reached the server, or none arrived from it.
+    public struct Outage: Sendable, Hashable {
+        /// From `connect` to its beginning, in seconds.
+        public var start: Double
+        /// Its length in seconds.
+        public var seconds: Double
+        public var isOutgoing: Bool
+    }
+
+    /// The time of `recentLoss` of received streams.
+    static let lossTime = TimeInterval.seconds(3)
+
     /// The way of media between this machine and the server.
     public struct Path: Sendable, Hashable, CustomStringConvertible {
         /// The type of an ICE candidate (RFC 8445, section 5.1.1).
@@ -220,6 +240,8 @@ public struct RoomStatistics: Sendable {
     public var lostSeconds: Double?
     /// For how long media has not reached the server, or none has arrived from it, in seconds. Nil while it flows.
     public var interruptedSeconds: Double?
+    /// The times without media that are over, the last hundred.
+    public var outages: [Outage] = []
     /// When they were taken, in seconds since 1970.
     package var time = 0.0
     /// The up session, once there is one, and the down session.

@@ -116,6 +116,9 @@ final class RoomStay: Sendable {
         self.onEvent = onEvent
     }
 
+    /// Why nothing flows at present. Nil if media flows.
+    var outage: String? { state.withLock { $0.isInside && !$0.hasEnded ? $0.news.outage() : nil } }
+
     var isLeaving: Bool { state.withLock { $0.isLeaving } }
 
     /// Signs in and joins the room, unless that has happened or is in progress. Returns when media can flow.

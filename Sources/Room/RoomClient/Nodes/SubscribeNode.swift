@@ -137,6 +137,7 @@ final class SubscribeNode: NodeType, RunningNode {
     }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
+        statistics.outages[name] = stay.withLock { $0 }?.outage
         for (output, part) in parts.withLock({ $0 }) { part.report(into: &statistics, as: "\(name).\(output)") }
     }
 

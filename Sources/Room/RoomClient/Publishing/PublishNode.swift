@@ -254,6 +254,7 @@ final class PublishNode: NodeType, PublishingNode {
     var stalled: MediaError? { room?.stalled(currentStreams) }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
+        statistics.outages[name] = room?.outage
         for (input, part) in inputs.withLock({ $0 }) {
             part.output?.report(into: &statistics, as: "\(name).\(input)")
         }

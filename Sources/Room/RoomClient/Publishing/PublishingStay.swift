@@ -59,6 +59,9 @@ final class PublishingStay: Sendable {
         }
     }
 
+    /// See `RoomStay.outage`.
+    var outage: String? { stay.outage }
+
     /// Enters the room if necessary, and publishes those of the streams that do not last yet. Calls `done` once, on any
     /// thread. A publication may outlive its edit. It waits for the first frames of its own streams alone: those of
     /// another edit may never come.

@@ -8,6 +8,8 @@ internal import Synchronization
 /// `rendered` is called on a GStreamer thread, everything else on the loop.
 final class StreamMonitor: Sendable {
     private static let latencyCapacity = 4096
+    /// Frames of `RoomStatistics.Latency.recentMilliseconds`.
+    private static let recentLatencies = 150
 
     /// How latencies are measured. Values of two bases are not mixed.
     private struct Basis: Equatable {
@@ -96,12 +98,19 @@ final class StreamMonitor: Sendable {
         }
     }
 
+    private func recentMedian(of state: State) -> Double {
+        let (all, count) = (state.latencies, state.latencies.count)
+        let recent = (1...min(count, Self.recentLatencies)).map { all[(state.nextLatency - $0 + count) % count] }
+            .sorted()
+        return recent[recent.count / 2]
+    }
+
     private func latency(of state: State) -> RoomStatistics.Latency? {
         guard !state.latencies.isEmpty else { return nil }
         let sorted = state.latencies.sorted()
         return RoomStatistics.Latency(
             method: state.basis.method, isMeasured: state.basis.comparison == .roundTrips, samples: sorted.count,
-            medianMilliseconds: sorted[sorted.count / 2],
+            medianMilliseconds: sorted[sorted.count / 2], recentMilliseconds: recentMedian(of: state),
             p95Milliseconds: sorted[min(sorted.count - 1, sorted.count * 95 / 100)],
             maximumMilliseconds: sorted[sorted.count - 1])
     }

@@ -95,10 +95,25 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         headers.add(name: "connection", value: keepAlive ? "keep-alive" : "close")
         let responseHead = HTTPResponseHead(version: .http1_1, status: response.status, headers: headers)
         context.write(wrapOutboundOut(.head(responseHead)), promise: nil)
-        if !response.body.isEmpty, !omitsBody {
-            let buffer = context.channel.allocator.buffer(bytes: response.body)
-            context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: nil)
+        write(omitsBody ? [] : response.body[...], keepAlive: keepAlive, context)
+    }
+
+    /// Far below the high-water mark: a client that reads may have a body of any length, such as a list of many rooms.
+    private static let partLength = HTTPListener.maximumUnsent / 4
+
+    /// Writes the rest of a body, each part when the one before has left.
+    private func write(_ rest: ArraySlice<UInt8>, keepAlive: Bool, _ context: ChannelHandlerContext) {
+        let part = rest.prefix(Self.partLength)
+        let later = rest.dropFirst(Self.partLength)
+        let body = part.isEmpty ? nil : context.channel.allocator.buffer(bytes: part)
+        guard later.isEmpty else {
+            guard let body else { return }
+            let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+            return context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(body)))).whenSuccess {
+                bound.value.handler.write(later, keepAlive: keepAlive, bound.value.context)
+            }
         }
+        if let body { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
         let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
         if !keepAlive {
             let channel = context.channel

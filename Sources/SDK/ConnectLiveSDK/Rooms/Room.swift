@@ -13,10 +13,14 @@ public enum RoomStatus: Sendable, Hashable {
 public enum DisconnectReason: Sendable, Hashable {
     /// The application left, or an error ended the connection. In the second case, `onError` comes directly before.
     case disconnected
-    /// The server ended the room, or stopped. `onError` is not called.
+    /// The server ended the room, or stopped; see `Room.disconnectError`. `onError` is not called.
     case destroyed
     /// The server removed this participant. `onError` is not called.
     case kicked
+}
+
+extension Room {
+    public var disconnectError: ConnectLiveError? { nil }
 }
 
 /// A connection to a room, created by `ConnectLive.createRoom`. Retain it: releasing it leaves the room. All calls are
@@ -25,6 +29,9 @@ public protocol Room: AnyObject, Sendable {
     var isConnected: Bool { get }
     var status: RoomStatus { get }
     var localParticipant: any LocalParticipant { get }
+    /// Why the connection ended, from `onDisconnected` on: 2007 if the administrator ended the room, 1302 if the server stopped
+    /// or removed this participant, or the error of `onError`. Nil before the end, and if the application left.
+    var disconnectError: ConnectLiveError? { get }
     /// The other participants, by id. After `onConnected`, they and their streams change with their callbacks.
     var remoteParticipants: [String: any RemoteParticipant] { get }
 

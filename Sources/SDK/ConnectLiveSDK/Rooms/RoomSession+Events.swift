@@ -33,15 +33,15 @@ extension RoomSession {
         case .reconnecting(let attempt, let error):
             let error = ConnectLiveError(error)
             tell { $0?.onReconnecting(attempt: attempt, error: error) }
-        case .mediaInterrupted(let isOutgoing, let seconds):
+        case .mediaInterrupted(let isOutgoing, let seconds, let relay):
+            lostRelay.withLock { $0 = relay }
             tell { $0?.onMediaInterrupted(isOutgoing: isOutgoing, seconds: seconds) }
         case .mediaRestored(let seconds): tell { $0?.onMediaRestored(seconds: seconds) }
         case .republished(let participant, let streams): republished(streams, by: participant)
         case .reconnected(let back): reconnected(back)
         case .statistics(let statistics): tell(statistics)
         case .problem(let error): problem(error)
-        // Only a failure is an error. The end of a room and the removal of a participant are not.
-        case .ended(let reason, let error): end(.init(reason), reason == .disconnected ? error : nil)
+        case .ended(let reason, let error): end(.init(reason), error)
         }
     }
 

@@ -13,10 +13,14 @@ final class RoomSession: Room {
         /// The stream and the participant of each audio slot in use.
         var heard: [(stream: Int, participant: String)] = []
         var publications: [Publication] = []
+<<<<<<< HEAD
         /// The name of the room, once `connect` was called.
         var name = ""
         /// The newest screen share, which may have ended.
         var share: ScreenSharing?
+=======
+        var disconnectError: ConnectLiveError?
+>>>>>>> b00b0ea97b6d22095233d3b477b2437eb84974e3
     }
 
     let own = OwnParticipant()
@@ -24,7 +28,12 @@ final class RoomSession: Room {
     let remotes = RemoteParticipants()
     let delegate: DelegateQueue
     let quality = QualityMonitor()
+<<<<<<< HEAD
     let screenShareOptions: ScreenShareOptions
+=======
+    /// The TURN server through which media ceased to flow.
+    let lostRelay = Mutex<String?>(nil)
+>>>>>>> b00b0ea97b6d22095233d3b477b2437eb84974e3
     private let token: RoomEngine.TokenSource
     let authentication: Authentication
     /// Set once, at the end of `init`.
@@ -144,11 +153,14 @@ final class RoomSession: Room {
 
     // MARK: - The end
 
-    func end(_ reason: DisconnectReason, _ error: RoomError?) {
+    /// - Parameter cause: why the server or a failure ended the connection. Only a failure is an error for the delegate.
+    func end(_ reason: DisconnectReason, _ cause: RoomError?) {
+        let error = reason == .disconnected ? cause : nil
         let isFirst = state.withLock { state in
             guard state.status != .disconnected else { return false }
             state.status = .disconnected
             state.heard = []
+            state.disconnectError = cause.map { ConnectLiveError($0) }
             return true
         }
         guard isFirst else { return }
@@ -163,6 +175,15 @@ final class RoomSession: Room {
             for participant in remotes.all.values { participant.detachViews() }
         }
     }
+}
+
+extension RoomSession {
+    var disconnectError: ConnectLiveError? { state.withLock { $0.disconnectError } }
+}
+
+extension Room {
+    /// The TURN server through which media ceased to flow at the last interruption. Nil if it was a direct way.
+    package var lostRelayServer: String? { (self as? RoomSession)?.lostRelay.withLock { $0 } }
 }
 
 extension DisconnectReason {
