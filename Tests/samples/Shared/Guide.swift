@@ -37,6 +37,14 @@ final class Guide: SampleApp {
         self.config = config
     }
 
+    func s11AudioType() -> String {
+        LocalMediaOptions.audioType = .music
+        LocalMediaOptions.audioType = .voice
+        LocalMediaOptions.autoGain = false
+        let type: AudioProcessingType = LocalMediaOptions.audioType
+        return type.rawValue
+    }
+
     func s12CreateMedia() {
         let media = ConnectLive.createLocalMedia(config: config)
         self.media = media

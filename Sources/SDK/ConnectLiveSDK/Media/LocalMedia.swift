@@ -12,6 +12,9 @@ public protocol LocalMedia: AnyObject, Sendable {
     var position: CameraPosition { get set }
     /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }
+    /// How loud the captured audio is, after processing: 0 for silence, 50 to 70 for comfortable speech, 100 at most. 0 while none is
+    /// captured. Ask a few times a second.
+    var audioLevel: Int { get }
     /// Starts capturing, and returns after the first frame. Publishing starts it too, and it starts again after a stop. Throws
     /// a `ConnectLiveError` if the file is missing, or the camera of video without audio. With audio, a camera that is missing
     /// costs the video alone: a slate stands in for it until it is plugged in. Later, a camera or microphone may be lost and

@@ -1,3 +1,4 @@
+internal import MediaGraph
 package import RoomClient
 internal import RoomProtocol
 
@@ -9,6 +10,7 @@ final class LocalMediaSession: LocalMedia {
     var video: any LocalVideo { localVideo }
     var audio: any LocalAudio { localAudio }
     var isMirror: Bool { capture.requested.isMirrored }
+    var audioLevel: Int { capture.audioLevel.map(LevelScale.value) ?? 0 }
     var position: CameraPosition {
         get { LocalMediaOptions(capture.requested).position }
         set {
