@@ -171,6 +171,7 @@ private final class MediaDouble: LocalMedia {
         set {}
     }
     var isMirror: Bool { false }
+    var audioLevel: Int { 0 }
     func start() async throws {}
     func start(completion: @escaping ((any Error)?) -> Void) {}
     func stop() async {}

@@ -19,6 +19,8 @@ final class ScriptedLink: RoomLink {
         case unsubscribe(Int)
         case send(SendMessage)
         case restartICE
+        case setMuted(Bool)
+        case setVolume(Double, isMuted: Bool, Int)
     }
 
     enum Answer: Sendable {
@@ -128,6 +130,12 @@ final class ScriptedLink: RoomLink {
     }
 
     func restartICE() { add(.restartICE) }
+
+    func setMuted(_ isMuted: Bool) { add(.setMuted(isMuted)) }
+
+    func setVolume(_ factor: Double, isMuted: Bool, of stream: Int) {
+        add(.setVolume(factor, isMuted: isMuted, stream))
+    }
 
     /// Events of this link are over when `send` returns.
     func afterEvents(_ body: @escaping @Sendable () -> Void) { body() }

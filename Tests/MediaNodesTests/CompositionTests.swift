@@ -214,10 +214,11 @@ import Testing
                 .pictureInPicture, width: 640, height: 480, framesPerSecond: 30, main: 1, corner: .topLeft, inset: 0.5,
                 margin: 1),
             FrameFunction { _ in }, Volume(1, isMuted: true), Level(interval: .milliseconds(100)),
-            AudioMixer(latency: .milliseconds(20)),
+            AudioMixer(latency: .milliseconds(20), waiting: .milliseconds(200)),
             EchoCancel(
                 suppression: .high, noiseSuppression: .veryHigh, gainControl: true, targetLevel: -3,
-                delay: .milliseconds(80)),
+                delay: .milliseconds(80), heard: "a"),
+            EchoProbe(label: "a"),
             OpusEncoder(bitrate: .kilobitsPerSecond(64), expectedLossPercent: 1, dtx: true),
             AACEncoder(bitrate: .kilobitsPerSecond(128)), VideoDecoder(), AudioDecoder(), Frames { _ in },
             Sound { _ in },

@@ -255,6 +255,39 @@ extension MediaNodesTests {
             #expect(watched.sound().map(\.seconds).reduce(0, +) > 0.8)
         }
 
+        @Test("A microphone hears either its own graph or another one")
+        func heardTwice() async throws {
+            func graph(_ settings: [String: SettingValue], isPlayed: Bool) -> MediaGraph {
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120, frames: 10)
+                        Node.null("watched")
+                    }
+                    Chain(from: "pattern", port: "audio") {
+                        Node("echo-cancel", name: "echo", settings: settings)
+                        Node.sound("ear")
+                    }
+                    if isPlayed {
+                        Chain {
+                            Node.testPattern("other", width: 160, height: 120)
+                            Node.null("unseen")
+                        }
+                        Chain(from: "other", port: "audio") { Join("echo", port: "played") }
+                    }
+                }
+            }
+            let error = await #expect(throws: MediaError.self) {
+                try await MediaPipeline.plan(graph(["heard": "nobody"], isPlayed: true))
+            }
+            #expect(error?.code == MediaError.Code.graphInvalid && error?.node == "echo")
+            // Nobody plays, and the graph ends with its microphone.
+            let watched = try await Watched(graph(["heard": "nobody"], isPlayed: false))
+            try await watched.pipeline.start()
+            await eventually("the end") { watched.hasEnded }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil && !watched.sound().isEmpty)
+        }
+
         @Test("Playback that nothing feeds is refused with its reader, or left out with it if that is optional")
         func unfedPlayback() async throws {
             func graph(_ reader: Node, missing: Bool) -> MediaGraph {
@@ -310,7 +343,8 @@ extension MediaNodesTests {
             let both: Double
         }
 
-        private func throughServer() async throws -> ThroughServer {
+        /// - Parameter isApart: whether one pipeline plays, and another one, which begins later, records.
+        private func throughServer(isApart: Bool) async throws -> ThroughServer {
             // The room: played audio returns at -6 dB after 40 ms, and the near end speaks.
             let server = try Fixture.soundServer("--microphone", "--room", "40")
             let environment = EnvironmentOverride(server.answer.environment.mapValues { $0 })
@@ -332,30 +366,40 @@ extension MediaNodesTests {
                 }
                 Chain(from: "talk", port: "left") { Node.null() }
             }
-            let caller = MediaGraph {
+            let player = MediaGraph {
                 Chain { talk }
-                Chain(from: "talk", port: "left") { Join("echo", port: "played") }
+                Chain(from: "talk", port: "left") {
+                    if isApart { Node.echoProbe(label: "far end") } else { Join("echo", port: "played") }
+                    if isApart { Node.speaker() }
+                }
+                Chain(from: "talk", port: "right") { Node.null() }
+            }
+            let recorder = MediaGraph {
                 Chain {
                     Node.microphone()
                     Tee { Node.sound("raw") }
-                    Node("echo-cancel", name: "echo")
+                    Node("echo-cancel", name: "echo", settings: isApart ? ["heard": "far end"] : [:])
                     Node.sound("ear")
                 }
-                Chain(from: "echo", port: "played-out") { Node.speaker() }
-                Chain(from: "talk", port: "right") { Node.null() }
+                if !isApart { Chain(from: "echo", port: "played-out") { Node.speaker() } }
             }
             let registry = NodeRegistry.builtIn.adding([HalvesNode.self])
             let mouth = try await Watched(nearEnd, registry: registry)
+            let far = isApart ? try await Watched(player, registry: registry) : nil
+            let caller = isApart ? recorder : MediaGraph(
+                nodes: player.nodes + recorder.nodes, links: player.links + recorder.links)
             let watched = try await Watched(caller, registry: registry)
             try await mouth.pipeline.start()
+            try await far?.pipeline.start()
             try await watched.pipeline.start()
             let start = MediaTime(nanoseconds: UInt64(DispatchTime.now().uptimeNanoseconds))
             await eventually(within: 40, "the conversation to end") {
                 watched.sound().last.map { $0.captureTime.seconds(since: start) > more + 15.6 } == true
             }
             await watched.pipeline.stop()
+            await far?.pipeline.stop()
             await mouth.pipeline.stop()
-            #expect(watched.failure == nil)
+            #expect(watched.failure == nil && far?.failure == nil)
             #expect(mouth.failure == nil)
             let (raw, ear) = (watched.sound("raw"), watched.sound("ear"))
             // While the machine is frozen, nothing is recorded, and afterwards the echo has another delay until the
@@ -373,10 +417,10 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "Audio from a loudspeaker is removed from a microphone, through a sound server and a room of 40 ms"
-        )
-        func soundServer() async throws {
-            let heard = try await throughServer()
+            "Audio from a loudspeaker is removed from a microphone, through a sound server and a room of 40 ms",
+            arguments: [false, true])
+        func soundServer(ofAnotherPipeline isApart: Bool) async throws {
+            let heard = try await throughServer(isApart: isApart)
             // The quarter of the blocks with the least echo: a machine that stands still twice spoils more than half.
             let gone = try #require(heard.gone.sorted().dropFirst(heard.gone.count * 3 / 4).first, "the echo is heard")
             let kept = try #require(heard.kept.median, "the near end is heard")

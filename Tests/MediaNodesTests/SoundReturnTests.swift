@@ -332,8 +332,8 @@ extension MediaNodesTests {
             try await player.start()
             await eventually("sound") { (player.statistics.audioRenderers["speaker"]?.secondsPlayed ?? 0) > 0.5 }
             let speaker = try #require(player.find(KeptSpeaker.self, "speaker"))
-            await eventually("a delay for lip-sync") { speaker.played != nil }
-            let (told, asked) = try (#require(speaker.played).delay, #require(speaker.secondsUntilHeard))
+            await eventually("a delay for lip-sync") { speaker.heardAfter != nil }
+            let (told, asked) = try (#require(speaker.heardAfter), #require(speaker.secondsUntilHeard))
             #expect(abs(told - asked) < 0.1)
             kill(room.process, SIGSTOP)
             await eventually("the loss") { seen.deviceEvents == ["lost speaker.lost"] }

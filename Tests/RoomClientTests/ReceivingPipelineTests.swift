@@ -28,17 +28,11 @@ private final class FakePipeline: Decoding, DecodingTask {
 
     /// How often all figures were taken.
     let takings = Mutex(0)
-    /// Of the sound. Nil without any.
-    let secondsSinceChunk = Mutex<Double?>(nil)
     var framesDecoded: Int { received.count }
 
     var statistics: MediaStatistics {
         takings.withLock { $0 += 1 }
         var statistics = MediaStatistics()
-        var sound = MediaStatistics.AudioRenderer()
-        (sound.level, sound.secondsRendered) = (-20, 3)
-        sound.secondsSinceChunk = secondsSinceChunk.withLock { $0 }
-        statistics.audioRenderers[ReceivingGraph.speaker] = sound
         var input = MediaStatistics.RTPInput()
         input.framesDecoded = received.count
         input.playoutDelay = 0.12
@@ -95,7 +89,6 @@ private final class Bench {
 
     var framesDecoded: Int { entry.framesDecoded }
     var playoutDelayMilliseconds: Double? { entry.playoutDelayMilliseconds }
-    var audioLevel: Double? { entry.audioLevel }
 }
 
 @Test func `the playout delay is that of the running pipeline`() throws {
@@ -105,16 +98,6 @@ private final class Bench {
     #expect(bench.playoutDelayMilliseconds == 120)
     _ = bench.fails(at: 2)
     #expect(bench.playoutDelayMilliseconds == nil)
-}
-
-@Test func `the level of sound is that of its last chunk for 200 ms`() throws {
-    let bench = try Bench()
-    _ = bench.runs(at: 1)
-    let levels = [nil, 0.02, 0.19, 0.21, 60].map { (seconds: Double?) in
-        bench.newest.secondsSinceChunk.withLock { $0 = seconds }
-        return bench.audioLevel
-    }
-    #expect(levels == [nil, 0.1, 0.1, nil, nil])
 }
 
 @Test func `decoded frames are counted without the other figures of a pipeline`() throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoomClient
 
-/// The loudspeaker of a room, which each audio stream opens for itself.
+/// The loudspeaker of the process, as the application of one room hears of it.
 @Suite struct RoomLoudspeakerTests {
     private final class Told {
         var events: [String] = []
@@ -29,30 +29,25 @@ import Testing
         node: "speaker", cause: MediaError(code: MediaError.Code.speakerAbsent, message: "It is not there."))
     private static let back = MediaEvent.deviceReturned(node: "speaker")
 
-    @Test func `the loss and the return for all streams are told once each`() {
+    @Test func `the loss and the return are told once each`() {
         let speaker = loudspeaker()
-        for stream in 1...3 { speaker.handle(Self.gone, of: stream) }
+        speaker.handle(Self.back)
+        speaker.handle(Self.gone)
+        speaker.handle(Self.absent)
         #expect(told.events == ["lost It is gone."])
-        for stream in 1...3 {
-            #expect(told.events.count == 1)
-            speaker.handle(Self.back, of: stream)
-        }
+        speaker.handle(Self.back)
+        speaker.handle(Self.back)
         #expect(told.events == ["lost It is gone.", "returned"])
-        speaker.handle(Self.absent, of: 1)
+        speaker.handle(Self.absent)
         #expect(told.events.last == "waiting It is not there.")
     }
 
-    @Test func `the end of the streams is no return, and the next one that plays is`() {
+    @Test func `a loudspeaker that plays without an event has returned`() {
         let speaker = loudspeaker()
-        speaker.handle(Self.absent, of: 1)
-        speaker.end(1)
-        #expect(speaker.isAway)
-        speaker.handle(Self.absent, of: 2)
-        #expect(told.events.count == 1)
-        speaker.end(2)
-        speaker.play(3)
+        speaker.plays()
+        speaker.handle(Self.absent)
+        speaker.plays()
+        speaker.plays()
         #expect(told.events == ["waiting It is not there.", "returned"])
-        speaker.play(3)
-        #expect(told.events.count == 2)
     }
 }

@@ -14,6 +14,8 @@ final class StubMachine: Sendable {
     let streams = Mutex<OutgoingStreams?>(nil)
     /// Whether the streams get a frame.
     let delivers = Mutex(true)
+    /// Whether the machine can process voices.
+    let processesVoice = Mutex<Bool?>(nil)
     private let random: Mutex<Seeded>
 
     init(_ seed: UInt64 = 1) { random = Mutex(Seeded(seed)) }
@@ -31,7 +33,7 @@ final class StubMachine: Sendable {
                 self.pipelines.append(pipeline)
                 return pipeline
             },
-            plan: { _, _ in throw Self.error })
+            plan: { _, _ in throw Self.error }, processesVoice: { self.processesVoice.withLock { $0 } })
     }
 
     static let error = MediaError(code: "camera.absent", message: "There is no such camera.")

@@ -22,8 +22,8 @@ package enum PadEvent: Sendable {
     case expectedLoss(source: UInt64, percent: Int)
     /// Upstream: an element may take another format.
     case reconfigure
-    /// Upstream: how long after its timestamp a sink renders media.
-    case latency
+    /// Upstream: how long after its timestamp a sink renders media, in seconds.
+    case latency(Double)
     case other
 }
 
@@ -266,7 +266,10 @@ extension PadEvent {
         case GST_EVENT_EOS: self = .endOfStream
         case GST_EVENT_FLUSH_START: self = .flushStart
         case GST_EVENT_FLUSH_STOP: self = .flushStop
-        case GST_EVENT_LATENCY: self = .latency
+        case GST_EVENT_LATENCY:
+            var latency: GstClockTime = 0
+            gst_event_parse_latency(event, &latency)
+            self = .latency(Double(latency) / 1e9)
         case GST_EVENT_CUSTOM_UPSTREAM, GST_EVENT_CUSTOM_DOWNSTREAM:
             self =
                 gst_video_event_is_force_key_unit(event) != 0

@@ -169,6 +169,24 @@ package struct PassingBuffer: ~Copyable {
         makeWritable()?.pointee.duration = duration.map { UInt($0) } ?? UInt.max
     }
 
+    /// The bytes as signed 16-bit samples.
+    package var samples: [Int16] {
+        read { bytes in
+            (0..<bytes.byteCount / 2).map { bytes.unsafeLoadUnaligned(fromByteOffset: $0 * 2, as: Int16.self) }
+        } ?? []
+    }
+
+    /// Replaces the buffer by one with these samples and the same timestamp. Does nothing inside a list.
+    package func replace(with samples: [Int16], lasting duration: UInt64) {
+        guard let slot, let made = gst_buffer_new_allocate(nil, gsize(samples.count * 2), nil) else { return }
+        samples.withUnsafeBytes { bytes in _ = gst_buffer_fill(made, 0, bytes.baseAddress, gsize(bytes.count)) }
+        let former = current
+        (made.pointee.pts, made.pointee.duration) = (former.pointee.pts, UInt(duration))
+        made.pointee.mini_object.flags |= former.pointee.mini_object.flags & GST_BUFFER_FLAG_DISCONT.rawValue
+        slot.pointee.data = UnsafeMutableRawPointer(made)
+        gst_buffer_unref(former)
+    }
+
     func makeWritable() -> UnsafeMutablePointer<GstBuffer>? {
         guard let slot else { return nil }
         let object = slot.pointee.data.assumingMemoryBound(to: GstMiniObject.self)

@@ -22,6 +22,18 @@ final class Controls: SampleApp {
         }
     }
 
+    func s4LocalLevel(_ localMedia: LocalMedia) -> Int {
+        let level = localMedia.audioLevel
+        return level
+    }
+
+    func s5RemoteLevels(_ room: Room) {
+        room.getAudioLevels { levels in
+            let levels: [String: Int] = levels
+            self.lines.append("\(levels.count) levels")
+        }
+    }
+
     func s6LocalVideo(_ video: LocalVideo) -> String {
         let id = video.id
         let owner = video.owner

@@ -38,6 +38,13 @@ final class Guide: SampleApp {
     }
 
     func s10CapturerTypes() -> [CapturerType] { [.camera, .bypass, .file] }
+    func s11AudioType() -> String {
+        LocalMediaOptions.audioType = .music
+        LocalMediaOptions.audioType = .voice
+        LocalMediaOptions.autoGain = false
+        let type: AudioProcessingType = LocalMediaOptions.audioType
+        return type.rawValue
+    }
 
     func s12CreateMedia() {
         let media = ConnectLive.createLocalMedia(config: config)

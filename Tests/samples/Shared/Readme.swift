@@ -31,7 +31,7 @@ final class Readme: SampleApp {
         ]
     }
 
-    /// Without audioType and autoGain of sample 8. The names are those of version 2.0.6.
+    /// The names are those of version 2.0.6.
     @available(*, deprecated)
     func s8Options() -> LocalMediaOptions {
         var options = Config().mediaOptions
@@ -42,6 +42,8 @@ final class Readme: SampleApp {
         let rotationType: CameraRotationType = .notAvailable
         options.rotationType = rotationType
         options.position = position
+        options.audioType = .voice
+        options.autoGain = false
         options.isMirror = true
         options.fileName = "sample.mov"
         options.cameraCapturewWidth = 640
@@ -109,7 +111,16 @@ final class Readme: SampleApp {
         return [await room.subscribe(videoId: videoId), await room.unsubscribe(videoId: videoId)]
     }
 
-    /// The forms of all versions. Without getAudioLevels of sample 29.
+    func s29Levels(_ room: Room) async -> [String: Int] {
+        let answer: ([String: Int]) -> Void = { [weak self] levels in
+            self?.lines.append("\(levels.count) levels")
+        }
+        room.getAudioLevels(completion: answer)
+        room.setMuted(true)
+        return await room.getAudioLevels()
+    }
+
+    /// The forms of all versions.
     @available(*, deprecated)
     func s30Statistics(_ room: Room) async -> [Int] {
         let answer: ([String: Statistics]) -> Void = { [weak self] results in

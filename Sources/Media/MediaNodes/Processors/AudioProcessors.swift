@@ -119,7 +119,10 @@ package enum AudioMixerNode: NodeType {
         settings: [
             SettingContract(
                 "latency", .integer(0...1000), default: 20, unit: "ms",
-                "Longest delay of an input after the first one; at least the longest buffer")
+                "Longest delay of an input after the first one; at least the longest buffer"),
+            SettingContract(
+                "waiting", .integer(50...5000), default: 200, unit: "ms",
+                "Audio of an input that may wait because it is ahead of the others; older audio is dropped"),
         ])
 
     /// The length of an output buffer, in seconds.
@@ -135,7 +138,8 @@ package enum AudioMixerNode: NodeType {
                 "latency": .integer(wait * 1_000_000), "start-time-selection": "first",
                 "output-buffer-duration": .integer(Int(block * 1e9)),
             ])
-        plan.mix(request.inputs, .rawSound, to: .rawAudio, RawFormat.audio)
+        let waiting = QueuePlan.Limits(seconds: Double(request.integer("waiting")) / 1000, rule: .dropOldest)
+        plan.mix(request.inputs, waiting, to: .rawAudio, RawFormat.audio)
         plan.latency = block
         plan.allowances["out"] = Double(wait) / 1000 + block
         plan.notes.append(
@@ -180,11 +184,21 @@ public struct Volume: MediaNode {
 public struct AudioMixer: MediaNode {
     public var handle: NodeHandle
 
-    /// - Parameter latency: the longest delay of an input after the first one.
-    public init(latency: Duration? = nil) {
-        handle = NodeHandle(AudioMixerNode.kind, ["latency": latency?.inMilliseconds])
+    /// - Parameters:
+    ///   - latency: the longest delay of an input after the first one.
+    ///   - waiting: the audio of an input that may wait because it is ahead of the others.
+    public init(latency: Duration? = nil, waiting: Duration? = nil) {
+        handle = NodeHandle(
+            AudioMixerNode.kind, ["latency": latency?.inMilliseconds, "waiting": waiting?.inMilliseconds])
     }
 
     /// An input by its number, from 1. Inputs without a number are filled in the order of the links.
     public func input(_ number: Int) -> NodeInput { input(named: "in\(number)") }
+}
+
+extension Node {
+    /// Mixes audio. `waiting` is in milliseconds.
+    package static func audioMixer(_ name: String = "audio-mixer", waiting: Int? = nil) -> Node {
+        Node(AudioMixerNode.kind, name, ["waiting": waiting])
+    }
 }

@@ -7,6 +7,10 @@ import Synchronization
 /// Played audio passes a tee: to a probe that the canceller reads, and then to the loudspeaker. Both happen on one
 /// thread, one after the other, so the canceller knows audio before it can be heard, however busy the machine is.
 ///
+/// Audio that another pipeline plays passes an `echo-probe` there, and comes here by its label (`PlayedAudio`). It enters the
+/// node's probe at the times of this pipeline, so the two need not have begun together. It is 70 ms early at least, which are the
+/// loudspeaker's buffers.
+///
 /// The canceller finds echo only from 6 ms before to 34 ms after the time at which the probe states that audio is heard
 /// (measured: 50 dB inside, 17 dB at 42 ms). But sound servers and loudspeakers add unreported delays. So the node
 /// measures the echo's delay itself (`EchoDelay`) and informs the probe.
@@ -31,6 +35,10 @@ package final class EchoCancelNode: NodeType, RunningNode {
             SettingContract(
                 "delay", .integer(0...2000), unit: "ms",
                 "Time from playing audio until the microphone records it (default: measured)"),
+            SettingContract(
+                "heard", .text, default: "",
+                "Label of an echo-probe of another graph of this process, whose audio the microphone hears, instead of the "
+                    + "input played"),
         ])
 
     /// How long after the probe's stated time the echo should arrive, in seconds. Well inside of the window: a room's
@@ -41,15 +49,23 @@ package final class EchoCancelNode: NodeType, RunningNode {
         var delay = EchoDelay()
         /// The delay that the probe was told, in seconds. The probe then ignores the pipeline's latency.
         var told: Double?
+        /// The delay that the pipeline which plays the audio states, in seconds, as the probe was told.
+        var stated: Double?
+        var listener: Int?
     }
 
     private let probe: Element
     private let given: Double?
+    /// The audio of another pipeline, and the source that it enters by.
+    private let heard: (audio: PlayedAudio, source: PushSource)?
+    private let pipeline: WeakBox<Pipeline>
     private let state = Mutex(State())
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("webrtcdsp")
-        let hasPlayed = request.input("played") != nil
+        let isHeard = !request.text("heard").isEmpty
+        if isHeard, request.input("played") != nil { throw twoEchoes(request.name) }
+        let hasPlayed = request.input("played") != nil || isHeard
         var plan = NodePlan(request.node)
         let noise = request.text("noise-suppression")
         plan.addFilter(RawFormat.audio, as: "microphone")
@@ -67,7 +83,9 @@ package final class EchoCancelNode: NodeType, RunningNode {
         plan.chain(to: .rawAudio)
         plan.latency = filterDelay(takesEcho: hasPlayed, suppressesNoise: noise != "off")
         plan.allowances["out"] = plan.latency
-        if hasPlayed {
+        if isHeard {
+            planHeard(request, &plan)
+        } else if hasPlayed {
             planPlayed(request, &plan)
         } else {
             plan.notes.append(
@@ -80,6 +98,29 @@ package final class EchoCancelNode: NodeType, RunningNode {
     /// output: at least 0.9 ms, 7 more with the echo's filters and 6 more with those against noise.
     private static func filterDelay(takesEcho: Bool, suppressesNoise: Bool) -> Double {
         0.0009 + (takesEcho ? 0.007 : 0) + (suppressesNoise ? 0.006 : 0)
+    }
+
+    private static func twoEchoes(_ name: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.graphInvalid,
+            message: "\"\(name)\" has both audio at played and the setting heard. Remove one of them.", node: name)
+    }
+
+    /// How much audio of another pipeline may wait for this one.
+    private static let waiting = QueuePlan.Limits(seconds: 0.5, rule: .dropOldest)
+
+    private static func planHeard(_ request: NodeRequest, _ plan: inout NodePlan) {
+        PushQueue.plan(&plan, caps: RawFormat.audio, waiting, holding: .rawAudio, as: "heard")
+        plan.add("webrtcechoprobe", as: "probe")
+        plan.addSink(as: "end")
+        plan.link("heard", "probe", "end")
+        plan.notes.append(
+            "the microphone hears the audio labelled \"\(request.text("heard"))\"; \(delayNote(request))")
+    }
+
+    private static func delayNote(_ request: NodeRequest) -> String {
+        request.optionalInteger("delay").map { "the echo is expected \($0) ms after the audio's timestamp" }
+            ?? "the delay of the echo is measured within about 1 s of speech"
     }
 
     private static func planPlayed(_ request: NodeRequest, _ plan: inout NodePlan) {
@@ -97,9 +138,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
             plan.outputs["played-out"] = ElementPad("played-out")
         }
         plan.formats["played-out"] = .rawAudio
-        plan.notes.append(
-            request.optionalInteger("delay").map { "the echo is expected \($0) ms after the audio's timestamp" }
-                ?? "the delay of the echo is measured within about 1 s of speech")
+        plan.notes.append(delayNote(request))
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
@@ -119,7 +158,13 @@ package final class EchoCancelNode: NodeType, RunningNode {
         instance.element("end").sink.onUpstreamEvent { [weak node] event in
             // Until an echo is detected, the pipeline's latency states when audio is heard.
             guard case .latency = event, let node else { return .pass }
-            return node.state.withLock { $0.told != nil } ? .drop : .pass
+            return node.heard != nil || node.state.withLock({ $0.told != nil }) ? .drop : .pass
+        }
+        if let source = node.heard?.source {
+            // Otherwise a graph whose microphone ends would wait for the loudspeaker.
+            instance.element("microphone").sink.watchEvents { event in
+                if case .endOfStream = event { source.endOfStream() }
+            }
         }
         return node
     }
@@ -127,6 +172,10 @@ package final class EchoCancelNode: NodeType, RunningNode {
     private init(_ instance: NodeInstance) {
         probe = instance.element("probe")
         given = instance.optionalInteger("delay").map { Double($0) / 1000 }
+        heard =
+            instance.has("heard")
+            ? (PlayedAudio.labelled(instance.text("heard")), PushSource(instance.element("heard"))) : nil
+        pipeline = WeakBox(instance.pipeline)
     }
 
     private static let serial = Atomic<Int>(0)
@@ -146,6 +195,37 @@ package final class EchoCancelNode: NodeType, RunningNode {
 
     package func prepare() throws(MediaError) {
         if let given { tell(given) }
+        guard let heard else { return }
+        let listener = heard.audio.listen { [weak self] audio, time, delay in self?.enter(audio, at: time, delay) }
+        state.withLock { $0.listener = listener }
+    }
+
+    package func finish() { stopListening() }
+    package func stopped() { stopListening() }
+
+    deinit { stopListening() }
+
+    private func stopListening() {
+        let listener = state.withLock { state in
+            defer { state.listener = nil }
+            return state.listener
+        }
+        if let listener { heard?.audio.ignore(listener) }
+    }
+
+    /// Audio of another pipeline, at the time of its timestamp on the clock.
+    private func enter(_ audio: MediaBuffer, at time: MediaTime, _ delay: Double?) {
+        guard let heard, let pipeline = pipeline.value, let timestamp = pipeline.runningTime(at: time.nanoseconds),
+            timestamp > 0
+        else { return }
+        let stated = state.withLock { state -> Double? in
+            guard state.told == nil, let delay, delay != state.stated else { return nil }
+            state.stated = delay
+            return delay
+        }
+        // Until an echo is detected.
+        if let stated { probe.source.sendLatency(seconds: stated) }
+        _ = heard.source.push(audio, timestamp: timestamp)
     }
 
     private func hear(_ buffer: borrowing PassingBuffer, isPlayed: Bool) {
@@ -177,6 +257,8 @@ package final class EchoCancelNode: NodeType, RunningNode {
 /// received >>> echo.played
 /// echo.playedOut >>> Speaker()
 /// ```
+///
+/// If another pipeline of the process plays the audio, an ``EchoProbe`` there and `heard` here have one label.
 public struct EchoCancel: MediaNode {
     public enum Suppression: String, SettingChoice {
         case low, moderate, high
@@ -194,15 +276,17 @@ public struct EchoCancel: MediaNode {
     ///   - gainControl: whether to raise or lower the voice to the target level.
     ///   - targetLevel: the peak level that the gain control aims at, in dBFS.
     ///   - delay: the time from playing audio until the microphone records it; nil to measure it.
+    ///   - heard: the label of the `EchoProbe` of another pipeline, instead of `played`.
     public init(
         suppression: Suppression? = nil, noiseSuppression: NoiseSuppression? = nil, gainControl: Bool? = nil,
-        targetLevel: Int? = nil, delay: Duration? = nil
+        targetLevel: Int? = nil, delay: Duration? = nil, heard: String? = nil
     ) {
         handle = NodeHandle(
             EchoCancelNode.kind,
             [
                 "suppression": suppression, "noise-suppression": noiseSuppression, "gain-control": gainControl,
                 "target-level": targetLevel, "delay": delay?.inMilliseconds,
+                "heard": heard,
             ])
     }
 
@@ -213,5 +297,12 @@ public struct EchoCancel: MediaNode {
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.EchoCanceller {
         get throws(MediaError) { try figures(\.echoCancellers) ?? MediaStatistics.EchoCanceller() }
+    }
+}
+
+extension Node {
+    /// Removes the audio of an echo probe from that of a microphone, and suppresses noise.
+    package static func echoCancel(_ name: String = "echo-cancel", heard: String, controlsGain: Bool) -> Node {
+        Node(EchoCancelNode.kind, name, ["heard": heard, "gain-control": controlsGain])
     }
 }

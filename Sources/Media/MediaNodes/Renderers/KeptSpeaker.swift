@@ -45,13 +45,16 @@ final class KeptSpeaker: HeadedNode {
 
     var secondsUntilHeard: Double? { device.secondsUntilHeard }
 
-    func hold(seconds: Double) { device.hold(seconds) }
-
-    /// How long after its timestamp audio is heard, in seconds, and the part of that which is for lip-sync. Nil while it is
-    /// dropped.
-    var played: (delay: Double, hold: Double)? {
+    /// How long after its timestamp audio is heard, in seconds. Nil while it is dropped.
+    var heardAfter: Double? {
         guard let status = head?.status, status.cause == nil else { return nil }
-        return device.played
+        return device.heardAfter
+    }
+
+    /// Whether a device plays, or would.
+    var isAudible: Bool {
+        guard let status = head?.status else { return false }
+        return status.cause == nil && device.isIdle || status.state == .streaming || status.state == .silent
     }
 
     func report(into statistics: inout MediaStatistics, as name: String) {
@@ -91,10 +94,7 @@ private final class SpeakerDevice: SourceDevice {
         var secondsPlayed = 0.0
         /// The audio that was passed on last: its capture time and length.
         var newest: (time: MediaTime, seconds: Double)?
-        /// For lip-sync: how many samples of a channel the audio is longer by, and is to be.
-        var held = (now: 0, goal: 0)
-        var stretched = StretchedSound()
-        /// From its timestamp until audio is heard, without that hold, in seconds. Nil before the device was asked.
+        /// From its timestamp until audio is heard, in seconds. Nil before the device was asked.
         var heardAfter: Double?
         var isAsked = false
     }
@@ -154,7 +154,7 @@ private final class SpeakerDevice: SourceDevice {
     private static func delay(_ chain: DeviceChain, by seconds: Double) {
         chain.pipeline.setLatency(seconds: seconds)
         // Audio waits here until it is due.
-        let capacity = (SpeakerNode.waiting.seconds ?? 0) + seconds + LipSync.maximum
+        let capacity = (SpeakerNode.waiting.seconds ?? 0) + seconds
         try? chain.element("source").set("max-time", .integer(Int(capacity * 1e9)))
     }
 
@@ -190,61 +190,21 @@ private final class SpeakerDevice: SourceDevice {
         }
     }
 
-    private static let sampleRate = 48_000
-    /// After a pause of so many seconds, audio may begin with another hold.
-    private static let pause = 0.1
-
     private static func push(_ audio: MediaBuffer, at time: MediaTime, _ state: inout State) {
-        guard let chain = state.chain else { return }
-        let seconds = Double(audio.duration ?? 0) / 1e9
-        if state.newest.map({ time.seconds(since: $0.time) > $0.seconds + pause }) ?? true {
-            state.held.now = state.held.goal
-            state.stretched.restart()
-        }
-        state.newest = (time, seconds)
-        let held = state.held.now
-        guard let timestamp = chain.pipeline.runningTime(at: time.nanoseconds) else { return }
-        let start = timestamp + samplesLength(held)
-        if let changed = stretch(audio, &state) {
-            _ = state.source?.push(
-                changed.span.bytes, timestamp: start, duration: samplesLength(changed.count / 2))
-        } else {
-            _ = state.source?.push(audio, timestamp: start)
-        }
-    }
-
-    /// In nanoseconds.
-    private static func samplesLength(_ samples: Int) -> UInt64 {
-        UInt64(samples) * 1_000_000_000 / UInt64(sampleRate)
-    }
-
-    /// The audio of a buffer, longer or shorter. Nil if nothing changes.
-    private static func stretch(_ audio: MediaBuffer, _ state: inout State) -> [Int16]? {
-        let wanted = state.held.goal - state.held.now
-        guard abs(wanted) >= StretchedSound.shortest else { return nil }
-        let bytes = audio.bytes
-        let samples = Swift.stride(from: 0, to: bytes.count - 1, by: 2).map {
-            Int16(bitPattern: UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8)
-        }
-        guard let changed = state.stretched.change(samples, by: wanted) else { return nil }
-        state.held.now += (changed.count - samples.count) / 2
-        return changed
-    }
-
-    func hold(_ seconds: Double) {
-        state.withLock { $0.held.goal = Int(seconds * Double(Self.sampleRate)) }
+        guard let chain = state.chain, let timestamp = chain.pipeline.runningTime(at: time.nanoseconds) else { return }
+        state.newest = (time, Double(audio.duration ?? 0) / 1e9)
+        _ = state.source?.push(audio, timestamp: timestamp)
     }
 
     /// Nil while the device is closed. Never waits for the device's driver: it has what that said after the last call.
-    var played: (delay: Double, hold: Double)? {
-        let (played, isDue) = state.withLock { state -> ((delay: Double, hold: Double)?, Bool) in
+    var heardAfter: Double? {
+        let (heardAfter, isDue) = state.withLock { state -> (Double?, Bool) in
             guard state.source != nil else { return (nil, false) }
             defer { state.isAsked = true }
-            let hold = Double(state.held.now) / Double(Self.sampleRate)
-            return (state.heardAfter.map { ($0 + hold, hold) }, !state.isAsked)
+            return (state.heardAfter, !state.isAsked)
         }
         if isDue { changes.async { [weak self] in self?.ask() } }
-        return played
+        return heardAfter
     }
 
     private func ask() {
@@ -266,8 +226,8 @@ private final class SpeakerDevice: SourceDevice {
     }
 
     var secondsUntilHeard: Double? {
-        let (chain, delay, held) = state.withLock { ($0.source == nil ? nil : $0.chain, $0.delay, $0.held.now) }
-        return (chain?.element("sink").secondsUntilHeard ?? delay) + Double(held) / Double(Self.sampleRate)
+        let (chain, delay) = state.withLock { ($0.source == nil ? nil : $0.chain, $0.delay) }
+        return chain?.element("sink").secondsUntilHeard ?? delay
     }
 
     var secondsPlayed: Double { state.withLock { $0.secondsPlayed } }
@@ -278,7 +238,7 @@ private final class SpeakerDevice: SourceDevice {
             guard let source = state.source, let newest = state.newest else { return state.source != nil }
             let waiting = source.waiting
             let age = GStreamer.now.seconds(since: newest.time) + Double(waiting) * newest.seconds
-            return waiting == 0 || age < state.delay + Double(state.held.now) / Double(Self.sampleRate)
+            return waiting == 0 || age < state.delay
         }
     }
 

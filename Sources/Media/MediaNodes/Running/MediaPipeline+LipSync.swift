@@ -13,21 +13,40 @@ package struct PlayedMedia: Sendable {
 }
 
 extension MediaPipeline {
-    /// The newest media of an RTP input. The time for decoding does not count. Nil before the first media, without such
-    /// nodes, and while the loudspeaker does not play.
-    ///
-    /// - Parameter speaker: the loudspeaker that plays it. Nil for video, which is shown when its playout is due.
-    package func playing(_ input: String, on speaker: String? = nil) -> PlayedMedia? {
-        guard var media = find(RTPInputNode.self, input)?.playing else { return nil }
-        guard let speaker else { return media }
-        guard let played = find(KeptSpeaker.self, speaker)?.played else { return nil }
-        media.time = media.time + .nanoseconds(Int64(played.delay * 1e9))
-        media.hold = played.hold
+    /// The newest media of an RTP input for video, and when its playout is due. The time for decoding does not count. Nil before
+    /// the first media, and without such a node.
+    package func playing(_ input: String) -> PlayedMedia? { find(RTPInputNode.self, input)?.playing }
+
+    /// The newest media of an RTP input for audio, which a slot passes on, and when a loudspeaker plays it. Nil before the first
+    /// media, without such nodes, and while the loudspeaker does not play.
+    package func playing(_ input: String, through slot: String, on speaker: String) -> PlayedMedia? {
+        guard var media = find(RTPInputNode.self, input)?.playing, let slot = find(SoundSlotNode.self, slot),
+            let delay = find(KeptSpeaker.self, speaker)?.heardAfter
+        else { return nil }
+        media.hold = slot.held
+        media.time = media.time + .nanoseconds(Int64((delay + media.hold) * 1e9))
         return media
     }
 
-    /// Delays the media of an RTP input for video, or of a loudspeaker, for lip-sync. The delay changes slowly.
+    /// Delays the media of an RTP input for video, or of a slot for audio, for lip-sync. The delay changes slowly.
     package func hold(_ node: String, seconds: Double) {
         graph.node(node)?.running?.hold(seconds: seconds)
+    }
+
+    /// Sets the volume of a slot. Does nothing without a slot of that name.
+    ///
+    /// - Parameter factor: for samples: 0 is silence, 1 is unchanged.
+    package func setVolume(_ factor: Double, isMuted: Bool, of slot: String) {
+        find(SoundSlotNode.self, slot)?.setVolume(factor, isMuted: isMuted)
+    }
+
+    /// Whether a loudspeaker has a device that plays, or would play.
+    package func isAudible(_ speaker: String) -> Bool { find(KeptSpeaker.self, speaker)?.isAudible ?? false }
+
+    /// The figures of some nodes alone.
+    package func statistics(of nodes: [String]) -> MediaStatistics {
+        var statistics = MediaStatistics()
+        for name in nodes { graph.node(name)?.running?.report(into: &statistics, as: name) }
+        return statistics
     }
 }

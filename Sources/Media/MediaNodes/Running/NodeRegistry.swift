@@ -21,7 +21,7 @@ public struct NodeRegistry: PlanningCatalogue {
         ScaleNode.self, ConvertNode.self, RateNode.self, CropNode.self, MirrorNode.self, RotateNode.self,
         OverlayNode.self,
         MixerNode.self, FrameFunctionNode.self, VolumeNode.self, LevelNode.self, AudioMixerNode.self,
-        EchoCancelNode.self,
+        EchoCancelNode.self, EchoProbeNode.self,
     ]).adding(EncodedVideo.all.map(\.encoder)).adding([
         // Codecs
         OpusEncoderNode.self, AACEncoderNode.self, VideoDecoderNode.self, AudioDecoderNode.self,

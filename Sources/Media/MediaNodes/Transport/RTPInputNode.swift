@@ -260,6 +260,19 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     package func hold(seconds: Double) { state.withLock { $0.lipSync.goal = seconds } }
 
+    /// The RTP timestamp of audio that arrives now, if it is to leave the jitter buffer at once behind the audio before. Nil
+    /// before the first audio.
+    fileprivate var nextTimestamp: UInt32? {
+        guard let newest = timestamps.newest, let pipeline = pipeline.value,
+            let now = pipeline.runningTime(at: pipeline.clock.now.nanoseconds)
+        else { return nil }
+        let elapsed = max((Int64(now) - Int64(newest.time)) * 48 / 1_000_000, Self.packetTicks)
+        return newest.rtp &+ UInt32(truncatingIfNeeded: elapsed)
+    }
+
+    /// The usual length of an Opus packet, in ticks of 48 kHz.
+    private static let packetTicks: Int64 = 960
+
     var framesDecoded: Int { state.withLock { $0.counts.framesDecoded } }
 
     /// The first packet is pushed as that of the stream if it begins a keyframe, or audio.
@@ -295,6 +308,10 @@ public struct PacketInput: Sendable {
 
     /// As `MediaStatistics.RTPInput.framesDecoded`, without the cost of the other figures.
     package var framesDecoded: Int { node.framesDecoded }
+
+    /// For audio: the RTP timestamp of a packet that arrives now, if it is to leave the jitter buffer at once behind the audio
+    /// before. Nil before the first audio, and while the pipeline is paused.
+    package var nextTimestamp: UInt32? { node.nextTimestamp }
 
     /// Pushes one packet, which is copied.
     public func push(_ packet: RawSpan) {

@@ -10,7 +10,7 @@ internal import RoomProtocol
 final class SinkMaker {
     private let loop: EventLoop
     private let report: @Sendable (RoomEvent) -> Void
-    private let loudspeaker: RoomLoudspeaker
+    let room: SoundRoom
     private let lipSync = RoomLipSync()
     /// Set before the first stream.
     weak var connection: RoomConnection?
@@ -19,27 +19,36 @@ final class SinkMaker {
     init(loop: EventLoop, report: @escaping @Sendable (RoomEvent) -> Void) {
         self.loop = loop
         self.report = report
-        loudspeaker = RoomLoudspeaker { report(.loudspeaker($0)) }
+        room = SoundRoom(loudspeaker: RoomLoudspeaker { report(.loudspeaker($0)) }) { report(.problem($0)) }
+    }
+
+    /// The room has ended.
+    func close() {
+        for isAudible in [true, false] { SoundOutput.shared(isAudible: isAudible).close(room) }
     }
 
     func sinks(to destination: StreamDestination) -> SinkSource {
-        if case .packets(let sink) = destination { return { _ in sink } }
-        return { [self] stream in
-            DecodingSink(
-                stream, to: destination, loudspeaker, lipSync, loop: loop,
-                requestKeyframe: { [self] in connection?.requestKeyframe(of: stream.id) },
-                report: { [self] error in report(.problem(error)) })
+        switch destination {
+        case .packets(let sink): return { _ in sink }
+        case .sound(let isAudible):
+            return { [self] stream in SlotSink(stream, in: SoundOutput.shared(isAudible: isAudible), room, lipSync) }
+        case .frames(let fanout):
+            return { [self] stream in
+                DecodingSink(
+                    stream, to: fanout, lipSync, loop: loop,
+                    requestKeyframe: { [self] in connection?.requestKeyframe(of: stream.id) },
+                    report: { [self] error in report(.problem(error)) })
+            }
         }
     }
 }
 
-/// Decodes one stream to frames or audio with a `ReceivingPipeline`, and restarts it after failures. On the loop only.
+/// Decodes one video to frames with a `ReceivingPipeline`, and restarts it after failures. On the loop only.
 final class DecodingSink: IncomingSink {
     /// A notice from another thread.
     private enum Notice: Sendable {
         case keyframeNeeded
         case pipeline(Int, ReceivingPipeline.Notice)
-        case device(MediaEvent)
     }
 
     /// Late notices do not keep the sink alive.
@@ -52,52 +61,45 @@ final class DecodingSink: IncomingSink {
     private let connectStarted: MonotonicTime
     private let pipeline: ReceivingPipeline
     private let stream: IncomingStream
-    private let loudspeaker: RoomLoudspeaker
     private let lipSync: RoomLipSync
     private var clock: StreamClock?
     private let requestKeyframe: () -> Void
     private let report: (RoomError) -> Void
-    /// Late notices say nothing about the loudspeaker.
-    private var hasEnded = false
 
     init(
-        _ stream: IncomingStream, to destination: StreamDestination, _ loudspeaker: RoomLoudspeaker,
-        _ lipSync: RoomLipSync, loop: EventLoop, requestKeyframe: @escaping () -> Void,
-        report: @escaping (RoomError) -> Void
+        _ stream: IncomingStream, to fanout: FrameFanout, _ lipSync: RoomLipSync, loop: EventLoop,
+        requestKeyframe: @escaping () -> Void, report: @escaping (RoomError) -> Void
     ) {
         self.loop = loop
-        (self.stream, self.loudspeaker, self.lipSync) = (stream, loudspeaker, lipSync)
+        (self.stream, self.lipSync) = (stream, lipSync)
         connectStarted = stream.connectStarted
         self.requestKeyframe = requestKeyframe
         self.report = report
         monitor = StreamMonitor(key: StreamKey(server: stream.server, stream: stream.id))
         let door = LoopBound(Door(), loop: loop)
-        pipeline = Self.pipeline(stream, destination, monitor) { notice in
+        pipeline = Self.pipeline(stream, fanout, monitor) { notice in
             loop.execute { door.value.sink?.handle(notice) }
         }
         door.value.sink = self
     }
 
     private static func pipeline(
-        _ stream: IncomingStream, _ destination: StreamDestination, _ monitor: StreamMonitor,
+        _ stream: IncomingStream, _ fanout: FrameFanout, _ monitor: StreamMonitor,
         _ tell: @escaping @Sendable (Notice) -> Void
     ) -> ReceivingPipeline {
-        let isAudible = if case .sound(true) = destination { true } else { false }
-        let graph = ReceivingGraph.make(stream.codec, payloadType: stream.payloadType, isAudible: isAudible)
+        let codec = VideoCodec(stream.codec) ?? .vp8
+        let graph = ReceivingGraph.make(codec, payloadType: stream.payloadType)
         return ReceivingPipeline(monitor: monitor) { previous, post in
             var bindings = NodeBindings()
-            if case .frames(let fanout) = destination {
-                bindings.frames[ReceivingGraph.view] = { frame in
-                    monitor.rendered(frame)
-                    fanout.deliver(frame)
-                }
+            bindings.frames[ReceivingGraph.view] = { frame in
+                monitor.rendered(frame)
+                fanout.deliver(frame)
             }
             bindings.events = { event in
                 switch event {
                 case .keyframeNeeded: tell(.keyframeNeeded)
                 case .failed(let error): post(.failed(error))
-                case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver: tell(.device(event))
-                case .ended, .firstFrame, .partFailed, .warning, .qualityChanged: break
+                case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver, .ended, .firstFrame, .partFailed, .warning, .qualityChanged: break
                 }
             }
             return PipelineRunner(graph, bindings: bindings, after: previous) { result in
@@ -125,7 +127,6 @@ final class DecodingSink: IncomingSink {
         if let playing = pipeline.playing, let hold = lipSync.note(playing, of: stream, clock, now: now) {
             pipeline.hold(seconds: hold)
         }
-        if loudspeaker.isAway, pipeline.isAudible { loudspeaker.play(stream.id) }
     }
 
     var framesDecoded: Int { pipeline.framesDecoded }
@@ -137,15 +138,12 @@ final class DecodingSink: IncomingSink {
 
     func end() {
         pipeline.end()
-        loudspeaker.end(stream.id)
         lipSync.end(stream)
-        hasEnded = true
     }
 
     private func handle(_ notice: Notice) {
         switch notice {
         case .keyframeNeeded: requestKeyframe()
-        case .device(let event): if !hasEnded { loudspeaker.handle(event, of: stream.id) }
         case .pipeline(let number, let told):
             switch pipeline.handle(told, of: number, now: loop.now) {
             case .requestKeyframe: requestKeyframe()

@@ -7,25 +7,19 @@ final class PipelineRunner: DecodingTask {
     private struct RunningPipeline: Decoding {
         let pipeline: MediaPipeline
         let input: PacketInput
-        let isSound: Bool
 
         func push(_ packet: RawSpan) { input.push(packet) }
         var statistics: MediaStatistics { pipeline.statistics }
         var framesDecoded: Int { input.framesDecoded }
 
-        var playing: PlayedMedia? {
-            pipeline.playing(ReceivingGraph.input, on: isSound ? ReceivingGraph.speaker : nil)
-        }
+        var playing: PlayedMedia? { pipeline.playing(ReceivingGraph.input) }
 
-        func hold(seconds: Double) {
-            pipeline.hold(isSound ? ReceivingGraph.speaker : ReceivingGraph.input, seconds: seconds)
-        }
+        func hold(seconds: Double) { pipeline.hold(ReceivingGraph.input, seconds: seconds) }
     }
 
     private let task: Task<MediaPipeline?, Never>
 
-    /// Calls `finished` once, on any thread. `previous` stops first: two pipelines of one stream would compete for its
-    /// device.
+    /// Calls `finished` once, on any thread. `previous` stops first.
     init(
         _ graph: MediaGraph, bindings: NodeBindings, after previous: (any DecodingTask)? = nil,
         finished: @escaping @Sendable (Result<any Decoding, MediaError>) -> Void
@@ -38,8 +32,7 @@ final class PipelineRunner: DecodingTask {
                 guard let input = pipeline.rtpInput(ReceivingGraph.input) else {
                     preconditionFailure("a receiving graph has no input")
                 }
-                let isSound = graph.nodes.contains { $0.name == ReceivingGraph.speaker }
-                finished(.success(RunningPipeline(pipeline: pipeline, input: input, isSound: isSound)))
+                finished(.success(RunningPipeline(pipeline: pipeline, input: input)))
                 return pipeline
             } catch {
                 finished(.failure(error))

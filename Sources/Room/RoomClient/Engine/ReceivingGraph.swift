@@ -2,28 +2,18 @@ internal import MediaGraph
 internal import MediaNodes
 internal import RoomProtocol
 
-/// The graph that decodes the packets of one stream to frames or audio.
+/// The graph that decodes the packets of one video to frames.
 enum ReceivingGraph {
     /// Node names.
     static let input = "in"
     static let view = "view"
-    static let speaker = "speaker"
 
-    static func make(_ codec: Codec, payloadType: UInt8, isAudible: Bool) -> MediaGraph {
+    static func make(_ codec: VideoCodec, payloadType: UInt8) -> MediaGraph {
         MediaGraph {
-            switch codec {
-            case .vp8, .h264, .vp9:
-                Chain {
-                    Node.rtpInput(input, codec: VideoCodec(codec) ?? .vp8, payloadType: payloadType)
-                    Node.videoDecoder()
-                    Node.frames(view)
-                }
-            case .opus:
-                Chain {
-                    Node.rtpInput(input, codec: AudioCodec.opus, payloadType: payloadType)
-                    Node.audioDecoder()
-                    if isAudible { Node.speaker(speaker) } else { Node.null(speaker) }
-                }
+            Chain {
+                Node.rtpInput(input, codec: codec, payloadType: payloadType)
+                Node.videoDecoder()
+                Node.frames(view)
             }
         }
     }
@@ -34,12 +24,14 @@ enum ReceivingGraph {
     static func warmUp() { _ = warmth }
 
     private static let warmth = Task.detached(priority: .userInitiated) {
+        // A missing element is reported when a stream needs it.
         for codec in Codec.allCases {
+            guard let video = VideoCodec(codec) else { continue }
             var bindings = NodeBindings()
-            if codec.media == .video { bindings.frames[view] = { _ in } }
-            // A missing element is reported when a stream needs it.
-            _ = try? await MediaPipeline(
-                make(codec, payloadType: codec.payloadType, isAudible: false), bindings: bindings)
+            bindings.frames[view] = { _ in }
+            _ = try? await MediaPipeline(make(video, payloadType: codec.payloadType), bindings: bindings)
         }
+        _ = try? await MediaPipeline(
+            SoundGraph.make(slots: 1, isAudible: false), bindings: NodeBindings(), registry: SoundGraph.registry)
     }
 }

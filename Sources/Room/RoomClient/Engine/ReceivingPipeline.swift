@@ -11,7 +11,7 @@ protocol Decoding: Sendable {
     var statistics: MediaStatistics { get }
     /// Counts them alone.
     var framesDecoded: Int { get }
-    /// The newest media and when it is played. Nil before the first, and for sound that nobody hears.
+    /// The newest media and when it is played. Nil before the first.
     var playing: PlayedMedia? { get }
     /// Delays the playout for lip-sync.
     func hold(seconds: Double)
@@ -19,13 +19,13 @@ protocol Decoding: Sendable {
 
 /// A requested decoding pipeline, running or starting.
 protocol DecodingTask: Sendable {
-    /// Returns when the pipeline has stopped and its devices are free.
+    /// Returns when the pipeline has stopped, and its devices are free.
     func stop() async
 }
 
-/// Decodes one stream's packets to frames or audio, and decides when to start a failed pipeline again. On the loop only.
+/// Decodes one video's packets to frames, and decides when to start a failed pipeline again. On the loop only.
 ///
-/// A pipeline that fails is created again while the stream lasts. One that lacks its loudspeaker does not fail.
+/// A pipeline that fails is created again while the stream lasts.
 final class ReceivingPipeline {
     /// A pipeline's report to the loop.
     enum Notice: Sendable {
@@ -138,12 +138,6 @@ final class ReceivingPipeline {
         Task.detached { await task.stop() }
     }
 
-    /// Whether its loudspeaker plays.
-    var isAudible: Bool {
-        guard case .running(let decoding) = phase else { return false }
-        return decoding.statistics.audioRenderers[ReceivingGraph.speaker]?.isAudible ?? false
-    }
-
     /// Nil while it does not run.
     var playing: PlayedMedia? {
         guard case .running(let decoding) = phase else { return nil }
@@ -164,32 +158,17 @@ final class ReceivingPipeline {
         statistics.framesReceived += past.framesReceived
         statistics.framesDecoded += past.framesDecoded
         statistics.packetsLate += past.packetsLate
-        statistics.audioSecondsRendered += past.audioSecondsRendered
-        statistics.audioSecondsAboveSilence += past.audioSecondsAboveSilence
-        statistics.audioEnergy += past.audioEnergy
         if case .running(let decoding) = phase { statistics.add(decoding.statistics) }
     }
 }
 
 extension RoomStatistics.Received {
-    /// How long the level of the last chunk counts, in seconds. After it, the publisher is muted or gone.
-    private static let levelLife = 0.2
-
     fileprivate mutating func add(_ counted: MediaStatistics) {
         if let input = counted.rtpInputs[ReceivingGraph.input] {
             framesReceived += input.framesReceived
             framesDecoded += input.framesDecoded
             packetsLate += input.packetsLate
             playoutDelayMilliseconds = input.playoutDelay.map { $0 * 1000 }
-        }
-        if let sound = counted.audioRenderers[ReceivingGraph.speaker] {
-            audioSecondsRendered += sound.secondsRendered
-            audioSecondsAboveSilence += sound.secondsAboveSilence
-            isAudible = sound.isAudible
-            audioEnergy += sound.energy
-            audioLevel = sound.secondsSinceChunk.flatMap {
-                $0 < Self.levelLife ? amplitude(ofDecibels: sound.level) : nil
-            }
         }
     }
 }

@@ -11,7 +11,7 @@ package import RoomProtocol
 package actor RoomEngine {
     package nonisolated let loop: EventLoop
     let connection: RoomConnection
-    private let sinks: SinkMaker
+    let sinks: SinkMaker
     /// Why this engine can never connect.
     private let refusal: RoomError?
     private let opener: Opener
@@ -40,7 +40,10 @@ package actor RoomEngine {
                 wallClock: { WallClock.shared.time(at: $0) },
                 sound: { participant, stream in options.sound(participant, stream).map { sinks.sinks(to: $0) } },
                 captures: CaptureLedger.shared, openLink: { refused, then in opener.open(refused, then) }),
-            onEvent: onEvent)
+            onEvent: { event in
+                onEvent(event)
+                if case .ended = event { sinks.close() }
+            })
         sinks.connection = connection
         self.loop = loop
         self.sinks = sinks
@@ -55,6 +58,7 @@ package actor RoomEngine {
     isolated deinit {
         addresses?.close()
         connection.drop()
+        sinks.close()
     }
 
     /// Runs `body` on the loop. Returns false if the loop refuses it.

@@ -38,6 +38,13 @@ package protocol RoomLink: AnyObject, Sendable {
     /// - Parameter then: called when the server has replied, or the connection has ended.
     func send(_ message: SendMessage, then: @escaping @Sendable (Result<Void, RoomError>) -> Void)
 
+    /// Plays nothing of the room, or plays it again.
+    func setMuted(_ isMuted: Bool)
+    /// Sets how loud an audio stream is played, also before it has a slot.
+    ///
+    /// - Parameter factor: for samples; 1 plays it as it comes
+    func setVolume(_ factor: Double, isMuted: Bool, of stream: Int)
+
     /// Restarts ICE of both sessions, at most once in 5 s.
     func restartICE()
 
@@ -53,6 +60,12 @@ extension RoomEngine: RoomLink {
     ) {
         let isTaken = post { $0.connection.send(message, then: then) }
         if !isTaken { then(.failure(Self.overloaded)) }
+    }
+
+    package nonisolated func setMuted(_ isMuted: Bool) { post { $0.sinks.room.isMuted = isMuted } }
+
+    package nonisolated func setVolume(_ factor: Double, isMuted: Bool, of stream: Int) {
+        post { $0.sinks.room.set(SoundRoom.Volume(factor: factor, isMuted: isMuted), of: stream) }
     }
 
     package nonisolated func restartICE() { post { $0.connection.restartICE() } }

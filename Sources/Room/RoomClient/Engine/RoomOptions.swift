@@ -40,7 +40,7 @@ package struct RoomOptions: Sendable {
 package enum StreamDestination: Sendable {
     /// Video frames, decoded by the engine.
     case frames(FrameFanout)
-    /// Audio, decoded by the engine and either played or only measured.
+    /// Audio, decoded in the process's one output and either played or only measured.
     case sound(isAudible: Bool)
     /// Encoded packets.
     case packets(any IncomingSink & Sendable)

@@ -40,8 +40,18 @@ struct CaptureMachine: Sendable {
     /// Plans a graph without running it, and without capturing from its camera.
     var plan: @Sendable (MediaGraph, NodeRegistry) async throws -> GraphPlan
 
+    /// Whether the machine can process the audio of a microphone. Nil if that does not matter.
+    var processesVoice: @Sendable () async -> Bool? = { nil }
+
     /// The codec of video that has to be encoded if nobody has asked for one.
     var preferredCodec: @Sendable () async -> VideoCodec = { .vp8 }
+
+    private static let hasVoiceProcessor = Task.detached {
+        let found = try? await offPoolInTime("The search for webrtcdsp") { () throws(MediaError) in
+            SystemEnvironment().hasElement("webrtcdsp")
+        }
+        return found ?? false
+    }
 
     static let this = CaptureMachine(
         inspect: { request throws(MediaError) in
@@ -57,6 +67,7 @@ struct CaptureMachine: Sendable {
                 try Planner(registry, environment).plan(graph)
             }
         },
+        processesVoice: { await hasVoiceProcessor.value },
         preferredCodec: {
             let found = try? await offPoolInTime("The choice of a codec") { () throws(MediaError) in
                 VideoCodec.preferred(on: SystemEnvironment())

@@ -29,6 +29,7 @@ package final class LocalCapture: Sendable {
         var endWait: (@Sendable () -> Void)?
         var pipeline: (any CapturePipeline)?
         var running: Running?
+        var lacksVoiceProcessor = false
         /// How often an optional part of a graph has failed.
         var partsLost = 0
         /// The statistics of the last pipeline that has stopped.
@@ -57,8 +58,11 @@ package final class LocalCapture: Sendable {
         state = Mutex(State(changes: CaptureChanges(request)))
         self.machine = machine
         registry = NodeRegistry.builtIn.adding([PublishNode.feeding(streams), frames.node, blend.node])
-        preview.onDemand { [weak self] in self?.previewChanged() }
+        preview.onDemand { [weak self] in self?.refresh() }
+        VoiceProcessing.Choice.shared.observe(as: self) { [weak self] in self?.refresh() }
     }
+
+    deinit { VoiceProcessing.Choice.shared.stopObserving(as: self) }
 
     // MARK: - Changes
 
@@ -127,7 +131,8 @@ package final class LocalCapture: Sendable {
         add(Change(purpose: .edit, edit: edit, done: done))
     }
 
-    private func previewChanged() { add(Change(purpose: .refresh, done: reportFailure)) }
+    /// Something else has changed that the graph depends on.
+    private func refresh() { add(Change(purpose: .refresh, done: reportFailure)) }
 
     private var reportFailure: @Sendable (Result<Void, RoomError>) -> Void {
         { [observers] result in if case .failure(let error) = result { observers.problem(error) } }
@@ -162,6 +167,7 @@ package final class LocalCapture: Sendable {
             var request = evaluate(attempt.edits, on: attempt.base)
             // Sinks come and go on any thread; each of them adds a change.
             request.isPreviewed = !preview.isEmpty
+            request.voice = await voice()
             let outcome = await fulfil(request, attempt)
             if case .refused = outcome { tellUnfed() }
             if case .fulfilled = outcome, attempt.publishes { await addMissingStreams(request) }
@@ -169,6 +175,17 @@ package final class LocalCapture: Sendable {
             for (change, result) in done { change.done(result) }
         }
     }
+
+    /// How the audio of a microphone is processed, as chosen and as far as the machine can.
+    private func voice() async -> VoiceProcessing? {
+        let isPossible = await machine.processesVoice()
+        state.withLock { $0.lacksVoiceProcessor = isPossible == false }
+        return isPossible == true ? VoiceProcessing.Choice.shared.processing : nil
+    }
+
+    private static let unprocessed =
+        "The audio of the microphone is not processed: the GStreamer element webrtcdsp is not installed. Install "
+        + "gstreamer1.0-plugins-bad."
 
     private func fulfil(_ request: MediaRequest, _ attempt: CaptureChanges.Attempt) async -> CaptureChanges.Outcome {
         do throws(RoomError) {
@@ -389,6 +406,11 @@ package final class LocalCapture: Sendable {
         tellUnfed()
         followSensor(request, graph)
         if let notice = contents.notice, notice != former?.notice { observers.warning(notice) }
+        let hasMicrophone = graph?.node(MediaRequest.microphoneNode) != nil
+        let isUnprocessed = state.withLock { $0.lacksVoiceProcessor } && VoiceProcessing.Choice.shared.processing.isOn
+        if former == nil, hasMicrophone, isUnprocessed {
+            observers.warning(Self.unprocessed)
+        }
     }
 
     /// A stream without an input is not live.
@@ -446,6 +468,11 @@ package final class LocalCapture: Sendable {
     /// Counters of the video encoder. Zero without one.
     package var encoderStatistics: MediaStatistics.VideoEncoder {
         statistics.encoders.values.max { $0.width < $1.width } ?? MediaStatistics.VideoEncoder()
+    }
+
+    /// The level of the captured audio in decibels below full scale, after processing. Nil while none is captured.
+    package var audioLevel: Double? {
+        state.withLock { $0.pipeline }?.statistics.audioEncoders.values.map(\.level).max()
     }
 
     /// The running plan. Nil while nothing is captured.

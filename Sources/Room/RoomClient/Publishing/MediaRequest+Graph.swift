@@ -4,6 +4,7 @@ internal import MediaNodes
 extension MediaRequest {
     package static let sourceNode = "source"
     package static let microphoneNode = "microphone"
+    package static let voiceNode = "voice"
     package static let encoder = "encoder"
     package static let rotation = "rotation"
     package static let blend = "blend"
@@ -101,6 +102,10 @@ extension MediaRequest {
             switch microphone {
             case .device(let device): Node.microphone(Self.microphoneNode, device: device)
             case .automatic, .none: Node.microphone(Self.microphoneNode)
+            }
+            if let voice, voice.isOn {
+                // It hears all that the rooms of the process play.
+                Node.echoCancel(Self.voiceNode, heard: SoundGraph.label, controlsGain: voice.controlsGain)
             }
             Node.opusEncoder()
             Join(Self.output, port: "audio")

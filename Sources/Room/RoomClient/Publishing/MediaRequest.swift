@@ -97,6 +97,8 @@ package struct MediaRequest: Sendable, Equatable {
     package var layers = 1
     /// Whether somebody looks at the captured frames.
     package var isPreviewed = false
+    /// How the audio of the microphone is processed. Nil if the machine lacks the means. `LocalCapture` sets it.
+    package var voice: VoiceProcessing?
 
     package init(source: Source) { self.source = source }
 

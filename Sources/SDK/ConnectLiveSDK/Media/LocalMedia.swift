@@ -17,6 +17,9 @@ public protocol LocalMedia: AnyObject, Sendable {
     /// Changes the frames before anybody sees them, also in the attached views. May be set and removed while the media runs: its streams
     /// go on. H.264 of the camera is decoded and encoded for it. Retained. Nil by default.
     var frameBlender: (any FrameBlender)? { get set }
+    /// How loud the captured audio is, after processing: 0 for silence, 50 to 70 for comfortable speech, 100 at most. 0 while none is
+    /// captured. Ask a few times a second.
+    var audioLevel: Int { get }
     /// Starts capturing, and returns after the first frame. Publishing starts it too, and it starts again after a stop. Throws
     /// a `ConnectLiveError` if the file is missing, or the camera of video without audio. With audio, a camera that is missing
     /// costs the video alone: a slate stands in for it until it is plugged in. Later, a camera or microphone may be lost and

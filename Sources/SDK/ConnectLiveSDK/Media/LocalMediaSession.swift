@@ -1,4 +1,5 @@
 internal import GStreamerKit
+internal import MediaGraph
 internal import MediaNodes
 package import RoomClient
 internal import RoomProtocol
@@ -15,6 +16,7 @@ final class LocalMediaSession: LocalMedia {
     var audio: any LocalAudio { localAudio }
     var isMirror: Bool { capture.requested.isMirrored }
     var videoSource: (any VideoCapturerSource)? { capture.requested.source == .bypass ? frameSource : nil }
+    var audioLevel: Int { capture.audioLevel.map(LevelScale.value) ?? 0 }
     var position: CameraPosition {
         get { LocalMediaOptions(capture.requested).position }
         set {

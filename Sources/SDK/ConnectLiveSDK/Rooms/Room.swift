@@ -110,6 +110,14 @@ public protocol Room: AnyObject, Sendable {
     /// The ids of the participants that are heard: those in one of the four audio slots.
     func getAudioOccupants() -> [String]
 
+    /// Plays nothing of this room, or plays it again. `RemoteAudio.isMuted` of each audio stays as it is.
+    func setMuted(_ isMuted: Bool)
+    /// How loud the participants are that are heard, by their ids: 0 for silence, 50 to 70 for comfortable speech, 100 at most.
+    /// Levels of the last 0.2 s, before volumes and muting.
+    func getAudioLevels() async -> [String: Int]
+    /// - Parameter completion: receives them, on the callback queue. Empty after the end of the room
+    func getAudioLevels(completion: @escaping ([String: Int]) -> Void)
+
     /// The statistics of the session that sends, as W3C webrtc-stats names them: `media-source`, `outbound-rtp`,
     /// `remote-inbound-rtp`, `codec`, `transport`, `candidate-pair` and its candidates. Empty before something is published.
     /// After the end of the room, the last ones. Takes milliseconds; call it every few seconds, or when needed.

@@ -61,7 +61,11 @@ extension RoomSession {
     }
 
     private func makeParticipant(_ info: ParticipantInfo) -> OtherParticipant {
-        OtherParticipant(info) { [weak self] error in self?.problem(error) }
+        OtherParticipant(info) { [weak self] error in
+            self?.problem(error)
+        } setVolume: { [weak self] stream, volume in
+            self?.link.setVolume(volume.factor, isMuted: volume.isMuted, of: stream)
+        }
     }
 
     private func reconnected(_ back: Return) {

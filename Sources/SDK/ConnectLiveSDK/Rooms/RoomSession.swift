@@ -13,14 +13,11 @@ final class RoomSession: Room {
         /// The stream and the participant of each audio slot in use.
         var heard: [(stream: Int, participant: String)] = []
         var publications: [Publication] = []
-<<<<<<< HEAD
         /// The name of the room, once `connect` was called.
         var name = ""
         /// The newest screen share, which may have ended.
         var share: ScreenSharing?
-=======
         var disconnectError: ConnectLiveError?
->>>>>>> b00b0ea97b6d22095233d3b477b2437eb84974e3
     }
 
     let own = OwnParticipant()
@@ -28,12 +25,9 @@ final class RoomSession: Room {
     let remotes = RemoteParticipants()
     let delegate: DelegateQueue
     let quality = QualityMonitor()
-<<<<<<< HEAD
     let screenShareOptions: ScreenShareOptions
-=======
     /// The TURN server through which media ceased to flow.
     let lostRelay = Mutex<String?>(nil)
->>>>>>> b00b0ea97b6d22095233d3b477b2437eb84974e3
     private let token: RoomEngine.TokenSource
     let authentication: Authentication
     /// Set once, at the end of `init`.

@@ -20,11 +20,18 @@ final class OtherParticipant: RemoteParticipant {
     private let state = Mutex(State())
 
     private let report: @Sendable (RoomError) -> Void
+    private let setVolume: @Sendable (Int, RemoteAudioStream.Volume) -> Void
 
-    /// - Parameter report: called with errors of calls that do not throw
-    init(_ info: ParticipantInfo, report: @escaping @Sendable (RoomError) -> Void) {
+    /// - Parameters:
+    ///   - report: called with errors of calls that do not throw
+    ///   - setVolume: called with an audio stream and how loud to play it
+    init(
+        _ info: ParticipantInfo, report: @escaping @Sendable (RoomError) -> Void,
+        setVolume: @escaping @Sendable (Int, RemoteAudioStream.Volume) -> Void
+    ) {
         id = info.id
         self.report = report
+        self.setVolume = setVolume
         for stream in info.streams { _ = add(stream) }
     }
 
@@ -51,7 +58,7 @@ final class OtherParticipant: RemoteParticipant {
             state.withLock { $0.videos[info.id] = video }
             return .video(video)
         case .audio:
-            let audio = RemoteAudioStream(info, owner: id)
+            let audio = RemoteAudioStream(info, owner: id, setVolume: setVolume)
             state.withLock { $0.audios[info.id] = audio }
             return .audio(audio)
         }

@@ -1,0 +1,49 @@
+import MediaGraph
+
+/// The audio of one stream, which is played later than its timestamps state, so that it is in step with the stream's video.
+///
+/// The delay approaches its goal while the audio plays (`StretchedSound`), and at once after a pause.
+struct HeldSound: Sendable {
+    private static let sampleRate = 48_000
+    /// After a pause of so many nanoseconds, audio may begin with another delay.
+    private static let pause: UInt64 = 100_000_000
+
+    /// By how many samples of a channel the audio is later, and is to be.
+    private var now = 0
+    private var goal = 0
+    private var stretched = StretchedSound()
+    /// The end of the newest audio, without the delay.
+    private var end: UInt64?
+
+    /// The present delay.
+    var seconds: Double { Double(now) / Double(Self.sampleRate) }
+
+    mutating func hold(seconds: Double) { goal = Int(seconds * Double(Self.sampleRate)) }
+
+    /// Takes the next audio.
+    ///
+    /// - Parameters:
+    ///   - samples: 48 kHz, two channels, interleaved. Asked for only if they may have to change.
+    ///   - time: of the first sample, in nanoseconds.
+    ///   - duration: in nanoseconds.
+    /// - Returns: the time to play it at, and other samples to play instead. Nil if they stay.
+    mutating func take(
+        _ samples: () -> [Int16], at time: UInt64, lasting duration: UInt64
+    ) -> (time: UInt64, samples: [Int16]?) {
+        if end.map({ time > $0 + Self.pause }) ?? true {
+            now = goal
+            stretched.restart()
+        }
+        end = time + duration
+        let start = time + Self.nanoseconds(now)
+        let wanted = goal - now
+        guard abs(wanted) >= StretchedSound.shortest else { return (start, nil) }
+        let before = samples()
+        guard let changed = stretched.change(before, by: wanted) else { return (start, nil) }
+        now += (changed.count - before.count) / 2
+        return (start, changed)
+    }
+
+    /// The length of so many samples of a channel.
+    static func nanoseconds(_ samples: Int) -> UInt64 { UInt64(samples) * 1_000_000_000 / UInt64(sampleRate) }
+}
