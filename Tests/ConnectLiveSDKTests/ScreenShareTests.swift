@@ -103,8 +103,9 @@ import TestSupport
         // Another share needs no wait.
         try request()
         try await requireEventually("another share") { group.value(.requestData) != nil }
-        _ = try await connect()
+        let next = try await connect()
         try await waitFor([.broadcastReady, .broadcastReady])
+        next.finish()
     }
 
     @Test func `the end of a room ends its share`() async throws {
