@@ -1,5 +1,4 @@
 import ConnectLiveSDK
-import FrameSocket
 import Foundation
 import Glibc
 import MediaNodes
@@ -10,6 +9,7 @@ import Testing
 import TestSupport
 
 @testable import ConnectLiveSDK
+@testable import FrameSocket
 @testable import RoomClient
 
 /// Sharing a screen in a room on a scripted link. The test is the extension, unless it names a program.
@@ -99,7 +99,8 @@ import TestSupport
         room.stopScreenShare(isLeftRoom: isLeftRoom)
         #expect(try await waitForStop(feed) == (isLeftRoom ? .meetingFinished : .finished))
         #expect(told == [.broadcastReady])
-        #expect(group.value(.appStatus) == (isLeftRoom ? "3" : "2") && group.value(.requestData) == nil)
+        try await requireEventually("the group") { group.value(.appStatus) == (isLeftRoom ? "3" : "2") }
+        #expect(group.value(.requestData) == nil)
         // Another share needs no wait.
         try request()
         try await requireEventually("another share") { group.value(.requestData) != nil }
@@ -115,6 +116,7 @@ import TestSupport
         try await waitFor([.broadcastReady])
         link.send(.ended(.destroyed, nil))
         #expect(try await waitForStop(feed) == .meetingFinished)
+        #expect(told == [.broadcastReady, .broadcastClosed])
         #expect(code { try request() } == 1907)
     }
 
@@ -127,6 +129,37 @@ import TestSupport
         try await waitFor([.broadcastReady, .broadcastStarted, .broadcastClosed])
         #expect(scripted.errors == [1441])
         #expect(try await waitForStop(feed) == .finished)
+    }
+
+    @Test func `a share that is stopped before it begins opens nothing, and a connection without a greeting ends none`()
+        async throws
+    {
+        scripted.join()
+        let room = try #require(self.room as? RoomSession)
+        try request()
+        room.stopScreenShare(isLeftRoom: false)
+        let stopped = try #require(room.state.withLock { $0.share })
+        await stopped.waitUntilGone()
+        #expect(!stopped.media.capture.isRunning && group.value(.requestData) == nil)
+        await #expect(throws: RoomError.self) { try await stopped.media.capture.start() }
+        try request()
+        try await requireEventually("the socket") { access(group.folder.socket, F_OK) == 0 }
+        try await requireEventually("the request") { group.value(.requestData) != nil }
+        // Another graph checks in this way whether somebody listens.
+        #expect(throws: FrameSocketError.self) { try MessageListener(path: group.folder.socket) }
+        let feed = try await connect()
+        try await waitFor([.broadcastReady])
+        feed.finish()
+    }
+
+    @Test func `an extension that falls silent ends the share with an error`() async throws {
+        scripted.join()
+        try request()
+        let feed = try await connect()
+        try await share(feed)
+        try await waitFor([.broadcastReady, .broadcastStarted, .broadcastClosed])
+        #expect(scripted.errors == [2031])
+        #expect(try await waitForStop(feed) != nil)
     }
 
     @Test func `each obstacle to a share is an error`() throws {
@@ -280,6 +313,14 @@ extension TemporaryFolder {
         #expect(ends.all.isEmpty)
         share.start { [ends] code, _ in ends.append(code) }
         try await waitForEnd(.broadcastFailed)
+    }
+
+    @Test func `a frame that cannot be sent ends the share`() async throws {
+        let share = try await started()
+        let frame = try #require(PixelBuffer(width: 8, height: 8))
+        share.sendVideoFrame(sampleBuffer: SampleBuffer(imageBuffer: frame, presentationTimeStamp: .now))
+        try await waitForEnd(.broadcastFailed)
+        try await requireEventually("the end") { statuses.all == [.broadcastReady, .broadcastClosed] }
     }
 
     @Test func `frames of each format and another size arrive, and none while the share is paused`() async throws {

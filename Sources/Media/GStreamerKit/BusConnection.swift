@@ -5,9 +5,17 @@ import Synchronization
 /// A connection to a D-Bus, which needs no main loop.
 // @unchecked: GIO's connections are thread-safe.
 package final class BusConnection: @unchecked Sendable {
-    package struct Signal: Sendable {
+    /// The origin of a signal. The bus states the sender; the others are the sender's.
+    package struct Origin: Sendable {
+        /// The unique name of the sender, or `org.freedesktop.DBus` for the bus.
+        package let sender: String
         package let path: String
+        package let interface: String
         package let member: String
+    }
+
+    package struct Signal: Sendable {
+        package let origin: Origin
         package let body: [BusValue]
     }
 
@@ -24,14 +32,26 @@ package final class BusConnection: @unchecked Sendable {
         package let descriptors: [Int32]
     }
 
-    private typealias Receiver = Box<@Sendable (Signal) -> Void>
+    private struct Listener: Sendable {
+        let wants: @Sendable (Origin) -> Bool
+        let receive: @Sendable (Signal) -> Void
+    }
+
+    private static let bus = "org.freedesktop.DBus"
 
     private let pointer: OpaquePointer
 
     /// Nil without such a bus. Blocks.
     ///
-    /// - Parameter receive: gets the signals of `match`, on a thread of GIO. It must not call.
-    package init?(_ bus: Bus, receive: @escaping @Sendable (Signal) -> Void) {
+    /// Both functions are called on a thread of GIO, and must not call.
+    ///
+    /// - Parameters:
+    ///   - wants: whether a signal is for this program. Others may come, too, also without a `match`: everybody on the bus may send
+    ///     some.
+    ///   - receive: gets the wanted ones.
+    package init?(
+        _ bus: Bus, wants: @escaping @Sendable (Origin) -> Bool, receive: @escaping @Sendable (Signal) -> Void
+    ) {
         register_socket_types()
         let flags = GDBusConnectionFlags(
             rawValue: G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT.rawValue
@@ -44,11 +64,13 @@ package final class BusConnection: @unchecked Sendable {
         _ = g_dbus_connection_add_filter(
             pointer,
             { _, message, isIncoming, data in
-                if isIncoming != 0, let message, let signal = BusConnection.signal(message) {
-                    Receiver.value(at: data)?(signal)
-                }
+                guard isIncoming != 0, let message, let listener = Box<Listener>.value(at: data),
+                    let origin = BusConnection.origin(of: message), listener.wants(origin)
+                else { return message }
+                let body = g_dbus_message_get_body(message).map { BusValue($0).list ?? [] } ?? []
+                listener.receive(Signal(origin: origin, body: body))
                 return message
-            }, Receiver(receive).retained, releaseBox)
+            }, Box(Listener(wants: wants, receive: receive)).retained, releaseBox)
     }
 
     private static func address(of bus: Bus) -> String? {
@@ -72,8 +94,7 @@ package final class BusConnection: @unchecked Sendable {
 
     /// Asks the bus for signals.
     package func match(_ rule: String) {
-        let bus = "org.freedesktop.DBus"
-        _ = call(bus, "/org/freedesktop/DBus", bus, "AddMatch", [.text(rule)], within: 1000)
+        _ = call(Self.bus, "/org/freedesktop/DBus", Self.bus, "AddMatch", [.text(rule)], within: 1000)
     }
 
     /// Calls a method. Nil if it fails, or takes longer. Blocks.
@@ -101,11 +122,19 @@ package final class BusConnection: @unchecked Sendable {
         return Reply(values: BusValue(reply).list ?? [], descriptors: descriptors)
     }
 
-    private static func signal(_ message: OpaquePointer) -> Signal? {
+    /// The unique name of the connection that offers a service. Nil if there is none.
+    package func owner(of service: String) -> String? {
+        call(Self.bus, "/org/freedesktop/DBus", Self.bus, "GetNameOwner", [.text(service)], within: 1000)?
+            .values.first?.text
+    }
+
+    private static func origin(of message: OpaquePointer) -> Origin? {
         guard g_dbus_message_get_message_type(message) == G_DBUS_MESSAGE_TYPE_SIGNAL,
-            let path = g_dbus_message_get_path(message), let member = g_dbus_message_get_member(message)
+            let sender = g_dbus_message_get_sender(message), let path = g_dbus_message_get_path(message),
+            let interface = g_dbus_message_get_interface(message), let member = g_dbus_message_get_member(message)
         else { return nil }
-        let body = g_dbus_message_get_body(message).map { BusValue($0).list ?? [] } ?? []
-        return Signal(path: String(cString: path), member: String(cString: member), body: body)
+        return Origin(
+            sender: String(cString: sender), path: String(cString: path), interface: String(cString: interface),
+            member: String(cString: member))
     }
 }

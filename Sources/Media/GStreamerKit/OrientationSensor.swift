@@ -15,6 +15,12 @@ package final class OrientationSensor: Sendable {
     private let queue = DispatchQueue(label: "media.orientation")
     private let connection = Mutex<BusConnection?>(nil)
     private let changed: @Sendable (String) -> Void
+    private let owner = Owner()
+
+    /// The name of the service's connection.
+    private final class Owner: Sendable {
+        let value = Mutex<String?>(nil)
+    }
 
     /// Follows the sensor until the value is released.
     ///
@@ -36,6 +42,13 @@ package final class OrientationSensor: Sendable {
         guard
             let made = BusConnection(
                 address.map { .address($0) } ?? .system,
+                wants: { [owner] origin in
+                    switch origin.member {
+                    case "NameOwnerChanged": origin.sender == Self.bus
+                    case "PropertiesChanged": origin.sender == owner.value.withLock { $0 } && origin.path == Self.path
+                    default: false
+                    }
+                },
                 receive: { [weak self, queue] signal in
                     queue.async { [weak self] in self?.take(signal) }
                 })
@@ -50,7 +63,12 @@ package final class OrientationSensor: Sendable {
     private func claim() {
         guard let connection = connection.withLock({ $0 }),
             connection.call(Self.service, Self.path, Self.service, "ClaimAccelerometer", [], within: Self.patience)
-                != nil,
+                != nil
+        else { return }
+        // Everybody may send signals that look like the sensor's.
+        let name = connection.owner(of: Self.service)
+        owner.value.withLock { $0 = name }
+        guard
             let reply = connection.call(
                 Self.service, Self.path, "\(Self.bus).Properties", "Get", [.text(Self.service), .text(Self.property)],
                 within: Self.patience),
@@ -60,9 +78,10 @@ package final class OrientationSensor: Sendable {
     }
 
     private func take(_ signal: BusConnection.Signal) {
-        switch (signal.member, signal.body.count) {
+        switch (signal.origin.member, signal.body.count) {
         // The service has begun to run, if it has an owner now.
-        case ("NameOwnerChanged", 3): if signal.body[2].text?.isEmpty == false { claim() }
+        case ("NameOwnerChanged", 3):
+            if signal.body[0].text == Self.service, signal.body[2].text?.isEmpty == false { claim() }
         case ("PropertiesChanged", 3):
             if let side = signal.body[1].table?[Self.property]?.text { changed(side) }
         default: break

@@ -228,8 +228,9 @@ private final class PictureStore: Sendable {
     // @unchecked: nobody else has it.
     private struct Piece: @unchecked Sendable { let start: UnsafeMutableRawPointer }
 
-    /// How many unused frames are kept.
+    /// How many unused frames are kept, of so many bytes together.
     private static let kept = 8
+    private static let keptBytes = 64 << 20
     /// The formats whose memory is kept while no frame has it: a program rarely changes between more.
     private static let recent = Mutex<[PictureStore]>([])
     private static let most = 4
@@ -284,7 +285,9 @@ private final class PictureStore: Sendable {
     func giveBack(_ start: UnsafeMutableRawPointer) {
         let piece = Piece(start: start)
         let isKept = free.withLock { pieces in
-            guard pieces.count < Self.kept else { return false }
+            guard pieces.count < Self.kept, (pieces.count + 1) * Int(format.info.size) <= Self.keptBytes else {
+                return false
+            }
             pieces.append(piece)
             return true
         }

@@ -49,7 +49,10 @@ package final class ScreenPortal: Sendable {
         isCancelled: @escaping () -> Bool = { false }
     ) throws(Failure) -> ScreenPortal {
         let responses = Responses()
-        guard let connection = BusConnection(bus, receive: { responses.take($0) }) else { throw .absent }
+        guard
+            let connection = BusConnection(
+                bus, wants: { responses.wants($0) }, receive: { responses.take($0) })
+        else { throw .absent }
         connection.match(
             "type='signal',sender='\(service)',interface='org.freedesktop.portal.Request',member='Response'")
         let dialog = Dialog(
@@ -57,7 +60,8 @@ package final class ScreenPortal: Sendable {
         let isThere = connection.call(
             service, object, "org.freedesktop.DBus.Properties", "Get", [.text(interface), .text("version")],
             within: patience)
-        guard isThere != nil else { throw .absent }
+        guard isThere != nil, let owner = connection.owner(of: service) else { throw .absent }
+        responses.expect(from: owner)
         let session = try dialog.request("CreateSession", [], ["session_handle_token": .text("connectlive")])
         guard let handle = session["session_handle"]?.text else { throw .failed("CreateSession") }
         // Monitors and windows (1 | 2); the pointer in the frames (2), or not (1).
@@ -82,9 +86,18 @@ package final class ScreenPortal: Sendable {
         private let arrived = Mutex<[String: [BusValue]]>([:])
         let news = DispatchSemaphore(value: 0)
 
+        /// The portal's name on the bus.
+        private let sender = Mutex("")
+
+        func expect(from name: String) { sender.withLock { $0 = name } }
+
+        func wants(_ origin: BusConnection.Origin) -> Bool {
+            origin.member == "Response" && origin.interface == "org.freedesktop.portal.Request"
+                && origin.sender == sender.withLock { $0 }
+        }
+
         func take(_ signal: BusConnection.Signal) {
-            guard signal.member == "Response" else { return }
-            arrived.withLock { $0[signal.path] = signal.body }
+            arrived.withLock { $0[signal.origin.path] = signal.body }
             news.signal()
         }
 

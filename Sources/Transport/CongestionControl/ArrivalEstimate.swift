@@ -118,7 +118,9 @@ private struct SendTimeClock {
     mutating func advance(to time: AbsoluteSendTime, at now: MonotonicTime) -> MonotonicTime? {
         guard now - arrived < Self.reach else { return nil }
         let ticks = ticks + Int64(time.ticks(since: last))
-        let interval = TimeInterval(nanoseconds: ticks * 1_000_000_000 >> 18)
+        // Whole seconds apart, because the product of a day would not fit.
+        let (seconds, rest) = (ticks >> 18, ticks & 0x3ffff)
+        let interval = TimeInterval(nanoseconds: seconds * 1_000_000_000 + ((rest * 1_000_000_000) >> 18))
         let ahead = origin + interval - now
         guard max(ahead, .zero - ahead) < Self.reach else { return nil }
         (last, arrived, self.ticks) = (time, now, ticks)

@@ -162,10 +162,10 @@ final class ProgramFramesNode: NodeType, SelfHeadedNode {
     }
 
     /// Passes a frame on. Returns whether it was taken.
-    fileprivate func deliver(_ picture: Picture, at time: MediaTime) -> Bool {
+    fileprivate func deliver(_ picture: Picture, at time: MediaTime, to first: SourceOutput? = nil) -> Bool {
         let (sink, caps, pace) = state.withLock { state -> (SourceOutput?, Caps, Double?) in
             let format = format(of: picture, &state)
-            return (state.sink, format, state.meter.frame(at: time.nanoseconds))
+            return (first ?? state.sink, format, state.meter.frame(at: time.nanoseconds))
         }
         guard let sink, let frame = MediaBuffer(picture, format: caps) else { return false }
         let isTaken = sink.deliver(frame, time, 0)
@@ -192,11 +192,10 @@ extension ProgramFramesNode: SourceDevice {
 
     func open(_ candidate: Int, for output: SourceOutput) throws(MediaError) {
         guard let latest = entrance.latest(within: Self.patience) else { throw error(for: .silent, candidate) }
-        state.withLock { state in
-            state.sink = output
-            state.pace = FramePace(framesPerSecond: rate)
-        }
-        _ = deliver(latest, at: GStreamer.now)
+        state.withLock { $0.pace = FramePace(framesPerSecond: rate) }
+        // Before any newer frame.
+        _ = deliver(latest, at: GStreamer.now, to: output)
+        state.withLock { $0.sink = output }
     }
 
     func close() { state.withLock { $0.sink = nil } }

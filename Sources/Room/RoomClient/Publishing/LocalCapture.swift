@@ -28,6 +28,7 @@ package final class LocalCapture: Sendable {
         /// Ends the wait for an answer of the machine, whose driver may hang.
         var endWait: (@Sendable () -> Void)?
         var pipeline: (any CapturePipeline)?
+        var isFinished = false
         var running: Running?
         var lacksVoiceProcessor = false
         /// How often an optional part of a graph has failed.
@@ -154,7 +155,14 @@ package final class LocalCapture: Sendable {
         }
     }
 
+    /// Stops capturing for good: whatever would start it again fails.
+    package func finish() async {
+        state.withLock { $0.isFinished = true }
+        await stop()
+    }
+
     private func add(_ change: Change) {
+        if state.withLock({ $0.isFinished }) { return change.done(.failure(CaptureChanges.stopped)) }
         if state.withLock({ $0.changes.add(change) }) {
             Task.detached(priority: .userInitiated) { await self.work() }
         }

@@ -23,7 +23,8 @@ public enum RPSampleBufferType: Int, Sendable {
 open class RPBroadcastSampleHandler: NSObject {
     private struct State {
         var error: (any Error)?
-        var pipeline: MediaPipeline?
+        /// The choice of the source, and its capture.
+        var work: Task<Void, any Error>?
     }
 
     private let state = Mutex(State())
@@ -49,11 +50,11 @@ open class RPBroadcastSampleHandler: NSObject {
 
     /// Prints the error, and ends the program with status 1. Callable on any thread.
     open func finishBroadcastWithError(_ error: any Error) {
-        let pipeline = state.withLock { state in
-            state.error = error
-            return state.pipeline
+        let work = state.withLock { state in
+            if state.error == nil { state.error = error }
+            return state.work
         }
-        if let pipeline { Task { await pipeline.stop() } }
+        work?.cancel()
     }
 
     /// The program.
@@ -77,20 +78,36 @@ open class RPBroadcastSampleHandler: NSObject {
         /// Runs until a signal, the end of the source, or an error, which it returns.
         func run() async -> String? {
             queue.sync { handler.broadcastStarted(withSetupInfo: nil) }
-            var problem: String?
-            do {
+            let work = Task { [self] in
                 let source = try await handler.makeSource()
                 let pipeline = try await MediaPipeline { source >>> Frames { [self] frame in pass(frame) } }
-                let hasFailed = handler.state.withLock { state in
-                    state.pipeline = pipeline
-                    return state.error != nil
-                }
-                if !hasFailed { try await pipeline.run() }
-            } catch {
-                problem = "\(error)"
+                try await pipeline.run(handlesSignals: false)
             }
+            let hasEnded = handler.state.withLock { state in
+                state.work = work
+                return state.error != nil
+            }
+            if hasEnded { work.cancel() }
+            let signals = TerminationSignals()
+            let listening = Task {
+                await signals.wait()
+                work.cancel()
+            }
+            let problem = await Self.problem(of: work)
+            listening.cancel()
             queue.sync { handler.broadcastFinished() }
             return handler.state.withLock { $0.error }.map(Self.words) ?? problem
+        }
+
+        /// The sentence about a failure. Nil for an end that somebody wanted, also in the dialog of the desktop.
+        private static func problem(of work: Task<Void, any Error>) async -> String? {
+            do {
+                try await work.value
+                return nil
+            } catch {
+                let isWanted = work.isCancelled || (error as? MediaError)?.code == MediaError.Code.screenRefused
+                return isWanted ? nil : "\(error)"
+            }
         }
 
         /// The sentence that code for iOS puts into an error, if it does.

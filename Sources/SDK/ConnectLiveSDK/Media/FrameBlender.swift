@@ -1,5 +1,6 @@
 internal import GStreamerKit
 internal import MediaNodes
+internal import Synchronization
 
 /// Changes the frames of local media before anybody sees them, such as to add a logo or to blur the background:
 /// `LocalMedia.frameBlender`.
@@ -14,12 +15,16 @@ public protocol FrameBlender: AnyObject {
     func blend(frame: PixelBuffer) -> PixelBuffer?
 }
 
-/// A blender of the application that is called on a thread of the media.
+/// A blender of the application that is called on threads of the media.
 // @unchecked: its calls do not overlap, and the protocol states their thread.
-struct CalledBlender: @unchecked Sendable {
+final class CalledBlender: @unchecked Sendable {
     let blender: any FrameBlender
+    /// While a change of the graph is prepared, its blending node runs beside the former one.
+    private let turn = Mutex(())
+
+    init(_ blender: any FrameBlender) { self.blender = blender }
 
     func callAsFunction(_ picture: Picture) -> Picture? {
-        PixelBuffer(picture).flatMap { blender.blend(frame: $0) }?.picture
+        PixelBuffer(picture).flatMap { frame in turn.withLock { _ in blender.blend(frame: frame) } }?.picture
     }
 }

@@ -35,16 +35,17 @@ final class LocalMediaSession: LocalMedia {
         get { blender.withLock { $0 }?.blender }
         set {
             let called = newValue.map(CalledBlender.init)
+            // Under one lock, so that the function and the request are those of the same blender.
             let former = blender.withLock { blender in
                 defer { blender = called }
+                if let called {
+                    capture.blend.function = { called($0) }
+                } else {
+                    capture.blend.function = nil
+                }
+                capture.changeLater { $0.isBlended = called != nil }
                 return blender
             }
-            if let called {
-                capture.blend.function = { called($0) }
-            } else {
-                capture.blend.function = nil
-            }
-            capture.changeLater { $0.isBlended = called != nil }
             withExtendedLifetime(former) {}
         }
     }

@@ -194,6 +194,8 @@ extension RoomSession {
         case .published(let streams): if let found { unpublishNow(found, streams) }
         // It ends when the server has replied, or before it is announced.
         case .publishing: break
+        // The media of a screen share that was not published yet, or that the room has ended already.
+        case nil where (media as? LocalMediaSession)?.isScreenShare == true: break
         case .cancelled, nil:
             problem(RoomError(.mediaMissing, "This room does not publish this local media. Publish it first."))
         }
@@ -235,6 +237,8 @@ extension RoomSession {
     private func keep(_ publication: Publication) -> Bool {
         state.withLock { state in
             guard state.status == .connected else { return false }
+            // Nobody could end the media of a screen share.
+            guard !publication.media.isScreenShare else { return true }
             // It may be published again already.
             guard !state.publications.contains(where: { $0.media === publication.media }) else { return true }
             state.publications.append(publication)
@@ -248,7 +252,7 @@ extension RoomSession {
             defer { state.publications = [] }
             return (state.publications.map(\.media), state.share)
         }
-        share?.stop(isLeftRoom: true)
+        share?.leave()
         for media in media { leave(media) }
     }
 

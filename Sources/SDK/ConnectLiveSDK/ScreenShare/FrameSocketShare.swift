@@ -12,11 +12,9 @@ final class FrameSocketShare: ScreenShare {
         var feed: FrameFeed?
         /// Whether the extension has paused the share.
         var isPaused = false
-        /// Whether the application knows that no frames come.
-        var isResting = true
-        /// When the last frame was sent, in nanoseconds.
-        var lastFrame: UInt64 = 0
         var isStopped = false
+        /// Why a frame could not be sent.
+        var failure: FrameSocketError?
         var isOver = false
         /// The completions of `stop`.
         var waiting: [Ending] = []
@@ -39,6 +37,15 @@ final class FrameSocketShare: ScreenShare {
     /// Callbacks.
     private let queue = DispatchQueue(label: "sdk.screen-share")
     private let state = Mutex(State())
+    private let flow = Mutex(Flow())
+
+    /// What the application knows of the frames. Its lock is held while it is told, so that the last word is true.
+    private struct Flow {
+        /// Whether it expects no frames.
+        var isResting = true
+        /// When the last frame was sent, in nanoseconds.
+        var lastFrame: UInt64 = 0
+    }
 
     init(_ group: ShareGroup) { self.group = group }
 
@@ -102,7 +109,9 @@ final class FrameSocketShare: ScreenShare {
         do throws(FrameSocketError) {
             while true {
                 for case .stop(let reason) in try feed.events(waiting: Self.interval) { return Self.end(reason) }
-                if state.withLock({ $0.isStopped }) { return nil }
+                let (isStopped, failure) = state.withLock { ($0.isStopped, $0.failure) }
+                if isStopped { return nil }
+                if let failure { throw failure }
                 try rest(feed)
             }
         } catch {
@@ -136,12 +145,12 @@ final class FrameSocketShare: ScreenShare {
 
     /// Tells the application when no frames come: it would take a screen that does not change for a lost one.
     private func rest(_ feed: FrameFeed) throws(FrameSocketError) {
-        let isNews = state.withLock { state in
-            guard !state.isResting, state.isPaused || FrameFeed.now > state.lastFrame + Self.quiet else { return false }
-            state.isResting = true
-            return true
+        let isPaused = state.withLock { $0.isPaused }
+        try flow.withLock { (flow) throws(FrameSocketError) in
+            guard !flow.isResting, isPaused || FrameFeed.now > flow.lastFrame + Self.quiet else { return }
+            flow.isResting = true
+            try feed.pause()
         }
-        if isNews { try feed.pause() }
     }
 
     // MARK: - Frames
@@ -152,28 +161,28 @@ final class FrameSocketShare: ScreenShare {
 
     func sendVideoFrame(sampleBuffer: SampleBuffer) {
         guard let frame = sampleBuffer.imageBuffer else { return }
-        let (feed, wasResting) = state.withLock { state -> (FrameFeed?, Bool) in
-            guard let feed = state.feed, !state.isPaused, !state.isStopped else { return (nil, false) }
-            state.lastFrame = FrameFeed.now
-            defer { state.isResting = false }
-            return (feed, state.isResting)
-        }
+        let feed = state.withLock { $0.isPaused || $0.isStopped ? nil : $0.feed }
         guard let feed else { return }
         do throws(FrameSocketError) {
-            let format = frame.feedFormat
-            if (format.encoding, format.width, format.height)
-                != (feed.format.encoding, feed.format.width, feed.format.height)
-            {
-                try feed.change(to: format)
-            }
-            if wasResting { try feed.resume() }
-            let time = sampleBuffer.presentationTimeStamp
-            try feed.send(at: time.isValid ? time.nanoseconds : nil) { memory in
-                frame.copy(to: &memory, format.planes)
+            try flow.withLock { (flow) throws(FrameSocketError) in
+                try send(frame, at: sampleBuffer.presentationTimeStamp, to: feed)
+                flow.lastFrame = FrameFeed.now
+                guard flow.isResting else { return }
+                flow.isResting = false
+                try feed.resume()
             }
         } catch {
-            // The thread that listens gets the same error, and reports it.
+            // The thread that listens reports it.
+            state.withLock { $0.failure = error }
         }
+    }
+
+    private func send(_ frame: PixelBuffer, at time: MediaTime, to feed: FrameFeed) throws(FrameSocketError) {
+        let (format, present) = (frame.feedFormat, feed.format)
+        if (format.encoding, format.width, format.height) != (present.encoding, present.width, present.height) {
+            try feed.change(to: format)
+        }
+        try feed.send(at: time.isValid ? time.nanoseconds : nil) { frame.copy(to: &$0, format.planes) }
     }
 }
 

@@ -51,10 +51,5 @@ extension RoomSession {
         if isWanted { publishNow(share.media) }
     }
 
-    /// - Parameter error: why the share has ended. Nil if somebody ended it.
-    func ended(_ share: ScreenSharing, _ error: RoomError?) {
-        let isPublished = state.withLock { state in state.publications.contains { $0.media === share.media } }
-        if isPublished { unpublish(share.media) }
-        if let error { problem(error) }
-    }
+    func ended(_ share: ScreenSharing) { unpublish(share.media) }
 }

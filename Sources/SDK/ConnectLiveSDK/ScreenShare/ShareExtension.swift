@@ -12,7 +12,7 @@ final class ShareExtension: Sendable {
         var watch: ReadSource?
         var ending: ChildProcess.Ending?
         /// Called once the program has ended.
-        var waiting: [@Sendable () -> Void] = []
+        var waiting: [@Sendable (ChildProcess.Ending) -> Void] = []
     }
 
     private let queue = DispatchQueue(label: "sdk.screen-extension")
@@ -49,42 +49,44 @@ final class ShareExtension: Sendable {
                 .extensionMissing, "The program \(path) cannot be started: \(error.reason). Check that it runs by hand."
             )
         }
-        let watch = ReadSource(child.endDescriptor, of: child, on: queue) { [weak self] in
-            guard let self, let ending = finish(child.ended) else { return }
-            ended(ending)
+        // Under the lock, so that a program that ends at once is not finished before.
+        state.withLock { state in
+            state.child = child
+            state.watch = ReadSource(child.endDescriptor, of: child, on: queue) { [weak self] in
+                guard let self, let ending = finish(child.ended) else { return }
+                ended(ending)
+            }
         }
-        state.withLock { ($0.child, $0.watch) = (child, watch) }
     }
 
     /// Returns how the program has ended, the first time.
     private func finish(_ ending: ChildProcess.Ending?) -> ChildProcess.Ending? {
-        let (waiting, watch) = state.withLock { state -> ([@Sendable () -> Void]?, ReadSource?) in
-            guard let ending, state.ending == nil else { return (nil, nil) }
-            state.ending = ending
-            defer { (state.waiting, state.watch, state.child) = ([], nil, nil) }
-            return (state.waiting, state.watch)
+        guard let ending else { return nil }
+        let former = state.withLock { state -> State? in
+            guard state.ending == nil else { return nil }
+            defer { state = State(ending: ending) }
+            return state
         }
-        watch?.cancel()
-        guard let waiting else { return nil }
-        for done in waiting { done() }
+        guard let former else { return nil }
+        former.watch?.cancel()
+        for done in former.waiting { done(ending) }
         return ending
     }
 
-    /// Waits until the program has ended: by itself within the time for its cleanup, then by SIGTERM and SIGKILL.
-    func end(grace: Double = 3, patience: Double = 2) async {
-        let timers = [(grace, false), (grace + patience, true)]
-        for (seconds, kills) in timers {
+    /// Waits until the program has ended: by itself within the time for its cleanup, then by SIGTERM and SIGKILL. Returns how.
+    func end(grace: Double = 3, patience: Double = 2) async -> ChildProcess.Ending {
+        for (seconds, kills) in [(grace, false), (grace + patience, true)] {
             queue.asyncAfter(deadline: .now() + seconds) { [weak self] in
                 let child = self?.state.withLock { $0.child }
                 if kills { child?.kill() } else { child?.askToEnd() }
             }
         }
-        await withCheckedContinuation { continuation in
-            let hasEnded = state.withLock { state in
-                if state.ending == nil { state.waiting.append { continuation.resume() } }
-                return state.ending != nil
+        return await withCheckedContinuation { continuation in
+            let ending = state.withLock { state in
+                if state.ending == nil { state.waiting.append { continuation.resume(returning: $0) } }
+                return state.ending
             }
-            if hasEnded { continuation.resume() }
+            if let ending { continuation.resume(returning: ending) }
         }
     }
 }

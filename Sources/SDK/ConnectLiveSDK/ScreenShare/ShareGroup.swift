@@ -2,6 +2,7 @@ internal import Foundation
 internal import FrameSocket
 internal import MediaNodes
 internal import RoomProtocol
+internal import Synchronization
 
 /// The folder that an application and its extension for screen sharing have in common: one of this user, in the folder of
 /// sockets, with the name of the group.
@@ -22,6 +23,7 @@ final class ShareGroup: Sendable {
 
     let name: String
     let folder: String
+    private let opened = Atomic(false)
 
     /// The path of the socket on which the application waits for frames.
     var socket: String { "\(folder)/frames.sock" }
@@ -73,25 +75,37 @@ final class ShareGroup: Sendable {
     // MARK: - Values
 
     /// Writes a value. A folder that is gone takes none: the frames do not depend on it.
-    func set(_ key: ScreenShareData.Keys, to value: String) {
+    private func set(_ key: ScreenShareData.Keys, to value: String) {
         write(key, value)
         write(.updateFlag, "\(FrameFeed.now)")
     }
 
-    func set(_ status: ScreenShareData.AppStatus) {
+    func set(_ status: ScreenShareData.ExtensionStatus) {
+        if isOpen { set(.extensionStatus, to: "\(status.rawValue)") }
+    }
+
+    /// Whether this application's share uses the group.
+    var isOpen: Bool { opened.load(ordering: .relaxed) }
+
+    /// The application requests frames, and has the socket.
+    func open(_ request: Request) {
+        opened.store(true, ordering: .relaxed)
+        set(ScreenShareData.ExtensionStatus.notAvailable)
+        if let data = try? JSONEncoder().encode(request) { set(.requestData, to: String(decoding: data, as: UTF8.self)) }
+        set(.startScreenShare)
+    }
+
+    /// The application requests no frames any longer.
+    func close(_ status: ScreenShareData.AppStatus) {
+        try? FileManager.default.removeItem(atPath: path(.requestData))
+        set(status)
+        set(.broadcastClosed)
+    }
+
+    private func set(_ status: ScreenShareData.AppStatus) {
         set(.appStatus, to: "\(status.rawValue)")
         set(.appTimestamp, to: "\(Date().timeIntervalSince1970)")
     }
-
-    func set(_ status: ScreenShareData.ExtensionStatus) { set(.extensionStatus, to: "\(status.rawValue)") }
-
-    func set(_ request: Request) {
-        if let data = try? JSONEncoder().encode(request) {
-            set(.requestData, to: String(decoding: data, as: UTF8.self))
-        }
-    }
-
-    func removeRequest() { try? FileManager.default.removeItem(atPath: path(.requestData)) }
 
     private func write(_ key: ScreenShareData.Keys, _ value: String) {
         // Atomically: by another file, and its new name.
