@@ -61,6 +61,11 @@ public struct ArrivalEstimate: Sendable {
 
     private var estimate: DataRate? { delayBased.map { min($0.estimate, lossLimit) } }
 
+    /// Lower while a queue drains, which may last without growing.
+    private var drained: DataRate? {
+        estimate.map { max(minimum, QueueDrain.lowered($0, queue: path.queue, foreign: path.foreignQueue)) }
+    }
+
     /// The time of sending by this end's clock, without the least delay. Nil for a packet without it, if others have it.
     private mutating func time(of sent: AbsoluteSendTime?, at now: MonotonicTime) -> MonotonicTime? {
         guard let sent else { return clock == nil ? now : nil }
@@ -93,7 +98,7 @@ public struct ArrivalEstimate: Sendable {
     }
 
     private mutating func news(now: MonotonicTime) -> DataRate? {
-        guard let estimate else { return nil }
+        guard let estimate = drained else { return nil }
         if let told, now - told.at < Self.interval, estimate > told.rate * Self.fall { return nil }
         told = (estimate, now)
         return estimate

@@ -3,14 +3,19 @@ import RTP
 /// When to fill a path with padding whose receiver estimates by what arrives (REMB): its estimate grows to little more than
 /// that. So padding goes on for as long as the estimate rises, and begins again after a rest.
 struct EstimateSearch {
-    /// Without a higher estimate for so long, the path carries no more.
+    /// Without a higher estimate for so long, the path carries no more. Neither does it if an estimate is below this share of the
+    /// one before.
     static let patience = TimeInterval.seconds(5)
+    static let fall = 0.97
     static let rest = TimeInterval.seconds(30)
-    /// A peer without an estimate for so long gets no padding.
+    /// A peer makes no estimate while it gets nothing. So after this, padding begins in a rest, too.
     static let silence = TimeInterval.seconds(3)
 
+    /// Whether the estimate is below the demand.
+    private(set) var isWanting = false
     private(set) var isPadding = false
     private var heard = MonotonicTime.zero
+    private var newest = 0.0
     private var best = 0.0
     private var rose: MonotonicTime?
     private var restsUntil = MonotonicTime.zero
@@ -19,19 +24,22 @@ struct EstimateSearch {
     ///   - estimate: the newest one in bits per second
     ///   - demand: what the streams can use
     mutating func heard(_ estimate: Double, demand: Double, now: MonotonicTime) {
-        heard = now
-        isPadding = false
-        guard estimate < demand else { return rose = nil }
+        let before = newest
+        (heard, newest) = (now, estimate)
+        (isPadding, isWanting) = (false, estimate < demand)
+        guard isWanting else { return rose = nil }
         guard now >= restsUntil else { return }
+        let hasFallen = rose != nil && estimate < before * Self.fall
         if rose == nil || estimate > best { (best, rose) = (estimate, now) }
-        guard let rose, now - rose < Self.patience else {
+        guard !hasFallen, let rose, now - rose < Self.patience else {
             (self.rose, restsUntil) = (nil, now + Self.rest)
             return
         }
         isPadding = true
     }
 
-    func allowsPadding(now: MonotonicTime) -> Bool { isPadding && now - heard < Self.silence }
+    /// Whether to send padding now.
+    func allowsPadding(now: MonotonicTime) -> Bool { isPadding || isWanting && now - heard >= Self.silence }
 }
 
 /// The newest estimates of a peer that makes one for each of its streams, as aiortc does. The path carries all of them together.
@@ -41,6 +49,9 @@ struct ReceiverEstimates {
     static let capacity = 64
 
     private var newest: [(estimate: ReceiverEstimate, at: MonotonicTime)] = []
+
+    /// An estimate is about payloads; headers and tags need this much more.
+    static let headers = 1.05
 
     /// Adds an estimate, which replaces those about any of its streams. Returns that of all streams.
     mutating func joined(_ estimate: ReceiverEstimate, now: MonotonicTime) -> ReceiverEstimate {

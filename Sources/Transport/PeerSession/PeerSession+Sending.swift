@@ -148,7 +148,8 @@ extension PeerSession {
         for packet in packets {
             switch packet {
             case .transportFeedback(let feedback): control.received(feedback, now: now)
-            case .receiverEstimate(let estimate): control.received(estimate, now: now)
+            case .receiverEstimate(let estimate):
+                control.received(estimate, others: streams.audioRate(without: estimate.sources), now: now)
             default: continue
             }
         }

@@ -35,6 +35,8 @@ final class SendingControl {
     private static let keepAlive = TimeInterval.milliseconds(500)
     /// The highest estimate, relative to what the streams can use.
     private static let headroom = 1.5
+    /// The rate with padding, relative to an estimate that should rise, and the least one.
+    private static let (lead, least) = (1.25, DataRate.kilobits(50))
 
     let controller: CongestionController
     private let pacer: Pacer
@@ -195,9 +197,14 @@ final class SendingControl {
         isQueueLasting = queuedSince.map { now - $0 >= Self.congestedTime } ?? false
     }
 
-    func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
+    /// - Parameter others: the rate of the streams that the peer makes no estimate for, in bits per second
+    func received(_ estimate: ReceiverEstimate, others: Double, now: MonotonicTime) {
         hasEstimate = true
-        let whole = estimates.joined(estimate, now: now)
+        var whole = estimates.joined(estimate, now: now)
+        if !estimate.sources.isEmpty, whole.bitsPerSecond > 0 {
+            let rate = Double(whole.bitsPerSecond) * ReceiverEstimates.headers + others
+            whole.bitsPerSecond = UInt64(min(rate, 1e12))
+        }
         controller.received(whole, now: now)
         search.heard(Double(whole.bitsPerSecond), demand: demand.bitsPerSecond, now: now)
         isStale = true
@@ -274,8 +281,13 @@ final class SendingControl {
         isStale = false
         let control = controller.control
         // More than the streams can use need not be tested for as long as losses limit the rate.
-        let padding = hasNumbers ? control.padding : search.isPadding ? control.target : .zero
-        pacer.setRates(pacing: control.pacing, padding: min(padding, demand))
+        var padding = min(control.padding, demand)
+        // An estimate of payloads is lower than the rate that makes it.
+        if !hasNumbers {
+            let rate = min(max(control.target * Self.lead, Self.least), demand * Self.headroom)
+            padding = search.isWanting ? rate : .zero
+        }
+        pacer.setRates(pacing: control.pacing, padding: padding)
         while let probe = controller.takeProbe() { if hasNumbers { pacer.add(probe) } }
     }
 

@@ -173,6 +173,15 @@ final class StreamTable {
         receivers.compactMap { $0.flatMap { $0.configuration.takesEstimates ? $0.ssrc : nil } }
     }
 
+    /// The rate of audio in bits per second, if there is some that is not of these sources.
+    func audioRate(without sources: [SSRC]) -> Double {
+        let isOther = senders.contains { sender in
+            guard let sender, sender.configuration.isAudio, sender.hasSent else { return false }
+            return !sources.contains(sender.configuration.ssrc)
+        }
+        return isOther ? 64_000 : 0
+    }
+
     /// Whether a stream is sent with transport-wide numbers, and whether one is with the times of sending.
     var hasNumbers: Bool { senders.contains { $0?.extensions.transportNumber != nil } }
     var hasSendTimes: Bool { senders.contains { $0?.extensions.sendTime != nil } }
