@@ -262,12 +262,18 @@ import Testing
         let made = MadeCertificate(certificate: used.certificate, key: used.key, authority: authorities)
         try await withServer(made) { server, authority in
             let address = try ServerAddress(server.url)
-            let closed = Flag()
-            let open = try await SignallingPipe.open(to: address, trusting: authority) { event in
-                if case .closed = event { closed.set() }
-                return true
-            }
             let location = location(address, authority)
+            // Another connection of the same server, which has no time limit once it has joined.
+            let (joined, lost) = (Flag(), Flag())
+            let engine = RoomEngine { event in
+                switch event {
+                case .connected: joined.set()
+                case .reconnecting, .ended: lost.set()
+                default: break
+                }
+            }
+            engine.connect(to: try RoomName("room"), with: try await AccessToken.signIn(at: location).token)
+            try await requireEventually(within: 20, "the room") { joined.isSet }
             let ended = Flag()
             let connecting = (0..<3).map { _ in
                 Task {
@@ -289,8 +295,9 @@ import Testing
             ended.set()
             for task in connecting { #expect(try await task.value > 0) }
             #expect(Set(seen.compactMap { $0?.pem }).count == 3)
-            #expect(!closed.isSet)
-            open.close()
+            #expect(!lost.isSet)
+            engine.disconnect()
+            try await requireEventually(within: 20, "the end") { lost.isSet }
         }
     }
 }
