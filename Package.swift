@@ -16,6 +16,9 @@ let nio: [Target.Dependency] = [
     .product(name: "NIOHTTP1", package: "swift-nio"),
     .product(name: "NIOWebSocket", package: "swift-nio"),
 ]
+let tls: [Target.Dependency] = [
+    "RoomTLS", .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
+]
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
 /// Set by scripts/fuzz, which builds one statically linked program around libFuzzer.
@@ -77,6 +80,7 @@ let package = Package(
     ],
     dependencies: (isFetched ? [] : [.package(path: "Sources/Media")]) + [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
@@ -121,10 +125,12 @@ let package = Package(
         // Room
         target("RoomProtocol", on: "Room", ["RTP"]),
         target("EmbeddedFiles", on: "Room", ["CEmbeddedFiles"]),
+        target("RoomTLS", on: "Room", [.product(name: "NIOSSL", package: "swift-nio-ssl")]),
         target("ServerCore", on: "Room", ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop"]),
         target(
             "RoomServer", on: "Room",
-            ["EmbeddedFiles", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO", log] + nio,
+            ["EmbeddedFiles", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO", log] + nio
+                + tls,
             exclude: ["Web"]),
         target(
             "ClientCore", on: "Room",
@@ -132,7 +138,7 @@ let package = Package(
         target(
             "RoomClient", on: "Room",
             ["ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph", "MediaNodes", log]
-                + nio),
+                + nio + tls),
         target(
             "RoomSimulation", on: "Room",
             ["ServerCore", "ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerLoop", "ICELite", "MediaGraph"]),
@@ -144,7 +150,7 @@ let package = Package(
         .executableTarget(
             name: "connectlive",
             dependencies: [
-                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "ClientCore", "RoomProtocol",
+                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomTLS", "ClientCore", "RoomProtocol",
                 "MediaGraph",
                 "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", "PeerIO", "PeerLoop", "ICELite",
                 "RTP", log,
@@ -254,13 +260,14 @@ let package = Package(
         tests(of: "RoomProtocol", with: ["RTP"]),
         tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop"]),
         tests(of: "EmbeddedFiles"),
+        tests(of: "RoomTLS"),
         tests(
             of: "RoomServer",
             with: [
                 "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO", "RoomFixtures",
                 "TestFixtures", log,
             ]
-                + nio
+                + nio + tls
                 + [.product(name: "NIOEmbedded", package: "swift-nio")]),
         tests(
             of: "ClientCore",
@@ -277,7 +284,8 @@ let package = Package(
             exclude: ["scoreboard.txt"]),
         tests(
             of: "RoomClient",
-            with: ["Cameras", "ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
+            with: ["Cameras", "ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures", log] + nio
+                + tls),
         tests(
             of: "ConnectLiveSDK",
             with: ["Cameras", "ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
@@ -291,7 +299,7 @@ let package = Package(
             of: "connectlive",
             with: [
                 "Cameras", "ICELite", "PeerIO", "PeerLoop", "RTP", "MediaGraph", "MediaNodes", "TestFixtures",
-                "RoomFixtures", "RoomProtocol",
+                "RoomFixtures", "RoomProtocol", "RoomTLS",
             ]),
     ]
 )

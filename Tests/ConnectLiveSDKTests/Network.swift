@@ -36,6 +36,8 @@ final class Relay: Sendable {
     }
 
     var url: String { "ws://127.0.0.1:\(port)" }
+    /// For a server with TLS, of which the relay sees the encrypted bytes.
+    var tlsURL: String { "https://127.0.0.1:\(port)" }
 
     /// From now on, bytes wait in both directions.
     func freeze() { state.withLock { $0.isFrozen = true } }

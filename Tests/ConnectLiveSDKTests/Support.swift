@@ -182,13 +182,16 @@ struct Stage {
     let server: RoomServer
     let key: ServiceKey
 
-    /// - Parameter port: 0 means a free one.
-    init(isSignedIn: Bool = true, port: Int = 0) async throws {
+    /// - Parameters:
+    ///   - port: 0 means a free one.
+    ///   - tls: the server's certificate. Nil without TLS.
+    init(isSignedIn: Bool = true, port: Int = 0, tls: TLSFiles? = nil) async throws {
         CameraNames.isolate()
         key = ServiceKey(id: "test", secret: "a secret for tests")
         var configuration = RoomServer.Configuration(
             service: key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
         configuration.port = port
+        configuration.tls = tls
         server = try await RoomServer.start(configuration)
         if isSignedIn { try await signIn() }
     }

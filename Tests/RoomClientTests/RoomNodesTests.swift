@@ -277,7 +277,7 @@ struct RoomNodesTests {
             MediaGraph {
                 Chain {
                     Node.testPattern("source")
-                    Node("publish", settings: ["room": "room", "server": "wss://x"])
+                    Node("publish", settings: ["room": "room", "server": "ftp://x/"])
                 }
             })
         #expect(badServer?.code == MediaError.Code.graphInvalid)

@@ -123,6 +123,13 @@ import Testing
         #expect(loopback.place(of: ["host": "127.0.0.1", "x-forwarded-host": "a"], peerIsLoopback: true) == .elsewhere)
     }
 
+    @Test func `the pages of a server with TLS are those of https`() {
+        let policy = OriginPolicy(isLoopbackOnly: false, isOpen: true, isEncrypted: true)
+        #expect(policy.admits(["host": "rooms.example:7880", "origin": "https://rooms.example:7880"]))
+        #expect(!policy.admits(["host": "rooms.example:7880", "origin": "http://rooms.example:7880"]))
+        #expect(policy.admits(["host": "rooms.example:7880"]))
+    }
+
     @Test func `a refusal names its cause`() {
         func refusal(_ policy: OriginPolicy, _ headers: HTTPHeaders) -> String {
             do throws(RoomError) {

@@ -39,14 +39,14 @@ final class TestServer {
         folder = TemporaryFolder()
         tool = try CommandLineTool(
             ["serve", "--listen", "127.0.0.1:0"] + arguments, folder: folder, environment: environment)
-        let line = try tool.waitForText("Serving rooms at ws://")
+        let line = try tool.waitForText("Serving rooms at ")
         url = String(line.split(separator: " ").last ?? "")
         _ = try tool.waitForText("In a browser")
     }
 
     var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
     /// The web page's address, with a slash at its end.
-    var page: String { "http://127.0.0.1:\(port)/" }
+    var page: String { "\(url.hasPrefix("https") ? "https" : "http")://127.0.0.1:\(port)/" }
 }
 
 /// The bundled clip.

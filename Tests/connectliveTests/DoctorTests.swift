@@ -4,6 +4,7 @@ import Foundation
 import ICELite
 import MediaGraph
 import MediaNodes
+import RoomTLS
 import TestSupport
 import Testing
 
@@ -265,6 +266,28 @@ import Testing
         #expect(refused.last?.fix == "Pass --service-id and --service-secret of that server.")
         server.health = { 404 }
         #expect(await findings(server).map(\.level) == [.failure])
+    }
+
+    @Test func `a server's certificate is reported, with a warning two weeks before its end`() async throws {
+        let folder = TemporaryFolder()
+        let made = try MadeCertificate.chain(in: folder.path, days: (from: "20200101000000Z", to: "20300101000000Z"))
+        let certificate = ServerCertificate(try #require(try PEMFile.certificates(made.certificate).first))
+        let end = certificate.expires
+        func level(_ now: Double) -> Finding.Level { ServerUnderTest.finding(of: certificate, now: now).level }
+        #expect(level(end - 15 * 86400) == .ok && level(end - 13 * 86400) == .warning && level(end + 1) == .failure)
+        #expect(
+            ServerUnderTest.finding(of: certificate, now: end - 86400 * 1.5)
+                == .warning(
+                    "its certificate expires on 2030-01-01, in 1 day",
+                    fix: "Renew it. The server reads the new file by itself."))
+        var server = ServerUnderTest(name: "https://a", health: { 200 }, signIn: {}, join: { "media connected" })
+        server.certificate = { certificate }
+        #expect(await findings(server).count == 4)
+        // The steps that have succeeded choose the fix.
+        server.signIn = { throw Refusal(description: "The secret is not the server's. [-11003]") }
+        #expect(await findings(server).last?.fix == "Pass --service-id and --service-secret of that server.")
+        server.health = { throw Refusal(description: "The certificate has expired. [server.certificate]") }
+        #expect(await findings(server).last?.fix?.contains("--ca") == true)
     }
 
     @Test func `the public address of a STUN server shows whether this machine is behind address translation`()

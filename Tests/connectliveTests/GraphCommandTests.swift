@@ -96,7 +96,7 @@ import TestSupport
         let plugin = try run(["validate", "graph.yaml"], "chains: [[my-thing, 'null']]")
         #expect(
             plugin.error.contains(
-                "no kind of node \"my-thing\". A plugin's node needs --plugin PATH, also where the graph runs."),
+                "no kind of node \"my-thing\". A plugin's node needs its plugin, also where the graph runs."),
             "\(plugin.error)")
         for kind in ["publish", "subscribe", "rtp-output"] {
             #expect(kinds.contains(kind) && plugin.error.contains(" \(kind)"), "\(plugin.error)")

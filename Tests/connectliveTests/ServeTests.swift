@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import RoomFixtures
+import RoomProtocol
 import Testing
 import TestSupport
 
@@ -38,6 +39,46 @@ import TestSupport
         let sentence = "Only browsers of this machine can join: the server listens on loopback."
         #expect(try lines(["--listen", "127.0.0.1:0", "--open"]).output.contains(sentence))
         #expect(try !lines(["--listen", "127.0.0.1:0"]).output.contains(sentence))
+    }
+
+    @Test func `a certificate without its key, and files that are none, end the command with a sentence`() throws {
+        let half = try lines(["--tls-key", "a.key"], starts: false).error
+        #expect(half.contains("--tls-certificate and --tls-key need each other."), "\(half)")
+        let none = try lines(["--tls-certificate", "a.pem", "--tls-key", "a.key"], starts: false).error
+        #expect(none.hasPrefix("connectlive: The certificate file a.pem does not exist."), "\(none)")
+        #expect(none.hasSuffix("[server.certificate-unreadable]\n"), "\(none)")
+    }
+
+    @Test func `this user's commands find a server with TLS, also after its certificate was replaced`() async throws {
+        let made = TemporaryFolder()
+        let first = try MadeCertificate.chain(in: made.path, name: "first", names: "DNS:first.example,IP:192.0.2.9")
+        let second = try MadeCertificate.chain(in: made.path, name: "second", names: "DNS:second.example")
+        let (certificate, key) = (made.file("used.pem"), made.file("used.key"))
+        func copy(_ one: MadeCertificate) throws {
+            for (from, to) in [(one.certificate, certificate), (one.key, key)] {
+                try Data(contentsOf: URL(fileURLWithPath: from)).write(to: URL(fileURLWithPath: to))
+            }
+        }
+        try copy(first)
+        let server = try TestServer(["--tls-certificate", certificate, "--tls-key", key])
+        #expect(server.url.hasPrefix("https://127.0.0.1:"))
+        let line = try server.tool.waitForText("The certificate is for")
+        #expect(line == "The certificate is for first.example, 192.0.2.9, and expires on 2120-01-01.")
+        func rooms(_ arguments: [String] = []) throws -> (status: Int32, output: String, error: String) {
+            let result = try CommandLineTool(["rooms"] + arguments, folder: server.folder).finish(seconds: 20)
+            return (result.status, result.output, result.error)
+        }
+        #expect(try rooms().output == "Nobody is in a room.\n")
+        #expect(try rooms(["--server", server.url]).status == 0)
+        let other = try rooms(["--server", server.url, "--ca", first.authority])
+        #expect(other.status == 1 && other.error.contains("is not for 127.0.0.1 but for first.example"), "\(other)")
+        try copy(second)
+        let written = try String(contentsOfFile: made.file("second-leaf.pem"), encoding: .utf8)
+        let file = server.folder.file("connectlive/server.json")
+        try await requireEventually(within: 40, "the server file has the other certificate") {
+            (try? ServerFile.read(from: file))?.certificate == written
+        }
+        #expect(try rooms().output == "Nobody is in a room.\n")
     }
 
     @Test(arguments: [10, 15, 25])

@@ -4,6 +4,7 @@ internal import Logging
 internal import RoomClient
 internal import RoomProtocol
 internal import RoomServer
+internal import Synchronization
 
 extension RoomServer.ICE: ExpressibleByArgument {}
 
@@ -20,6 +21,16 @@ struct ServeCommand: AsyncParsableCommand {
             valueName: "host:port"),
         transform: { try ListenAddress($0) })
     var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
+
+    @Option(
+        help: ArgumentHelp(
+            "PEM file with the server's certificate and those between it and its authority: the page and signalling then use "
+                + "TLS, and browsers on other machines may use their cameras. A file that changes is read again.",
+            valueName: "file"))
+    var tlsCertificate: String?
+
+    @Option(help: ArgumentHelp("PEM file with the private key of --tls-certificate.", valueName: "file"))
+    var tlsKey: String?
 
     @Flag(help: "Let browsers on other machines join through the web page without a key.")
     var open = false
@@ -98,6 +109,9 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError(
                 "--tcp-port \(listen.port) is the port of signalling. Choose another one, such as 7881.")
         }
+        guard (tlsCertificate == nil) == (tlsKey == nil) else {
+            throw ValidationError("--tls-certificate and --tls-key need each other.")
+        }
         guard (1...RoomServer.threadLimit).contains(threads) else {
             throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
         }
@@ -149,6 +163,11 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.threads = threads
         configuration.roomLoopSize = roomLoopSize
         configuration.graceSeconds = resumeSeconds
+        if let tlsCertificate, let tlsKey {
+            configuration.tls = TLSFiles(certificate: tlsCertificate, key: tlsKey)
+        }
+        let present = Mutex<ServerAnnouncement?>(nil)
+        configuration.onCertificate = { certificate in present.withLock { $0 }?.replace(certificate) }
         let server = try await RoomServer.start(configuration)
         let announcement: ServerAnnouncement
         do throws(RoomError) {
@@ -157,10 +176,17 @@ struct ServeCommand: AsyncParsableCommand {
             await server.stop()
             throw error
         }
+        present.withLock { $0 = announcement }
         Console.say("Serving rooms at \(server.url)")
-        if let other = Self.address(publicAddresses, listen) {
+        let names = server.certificate.map(Serving.publicNames)
+        if let other = names?.first ?? Self.address(publicAddresses, listen), !listen.isLoopback {
+            let scheme = names == nil ? "ws" : "https"
             Console.say(
-                "Commands on other machines need --server ws://\(other):\(server.port), and the service id and secret.")
+                "Commands on other machines need --server \(scheme)://\(other):\(server.port), and the service id and "
+                    + "secret.")
+        }
+        for line in Serving.certificateLines(server.certificate, now: Date().timeIntervalSince1970) {
+            Console.say(line)
         }
         for line in announcement.lines { Console.say(line) }
         for line in Serving.mediaLines(server) { Console.say(line) }
@@ -174,7 +200,9 @@ struct ServeCommand: AsyncParsableCommand {
                     + "\(server.configuration.maximumParticipants), raise it: ulimit -n \(RoomServer.usualDescriptorLimit)"
             )
         }
-        for line in Serving.pageLines(listen, publicAddresses, port: server.port, isOpen: open, query: "") {
+        for line in Serving.pageLines(
+            listen, publicAddresses, port: server.port, isOpen: open, names: names, query: "")
+        {
             Console.say(line)
         }
         await interruption.wait(seconds: nil)

@@ -1,10 +1,12 @@
 internal import Foundation
 internal import RoomProtocol
 internal import RoomServer
+internal import RoomTLS
+internal import Synchronization
 
 /// The file through which other commands of this user find a server while it runs.
-struct ServerAnnouncement {
-    private let file: ServerFile
+final class ServerAnnouncement: Sendable {
+    private let file: Mutex<ServerFile>
     private let path = ServerFile.defaultPath()
     /// The server that the file named before, if it still runs.
     private let previous: ServerFile?
@@ -12,10 +14,23 @@ struct ServerAnnouncement {
     /// Writes the file.
     init(of server: RoomServer) throws(RoomError) {
         let key = server.configuration.service
-        file = ServerFile(server: server.url, serviceId: key.id, serviceSecret: key.secret, process: getpid())
+        let content = ServerFile(
+            server: server.url, serviceId: key.id, serviceSecret: key.secret, process: getpid(),
+            certificate: server.certificate?.pem)
         // In a container, an earlier server that was killed had the same process number.
         previous = (try? ServerFile.read(from: path)).flatMap { $0.isRunning && $0.process != getpid() ? $0 : nil }
-        try file.write(to: path)
+        try content.write(to: path)
+        file = Mutex(content)
+    }
+
+    /// Writes the file with another certificate, unless another server has replaced it. Blocks.
+    func replace(_ certificate: ServerCertificate) {
+        file.withLock { file in
+            let former = file
+            file.certificate = certificate.pem
+            guard (try? ServerFile.read(from: path)) == former else { return }
+            try? file.write(to: path)
+        }
     }
 
     var lines: [String] {
@@ -25,5 +40,5 @@ struct ServerAnnouncement {
     }
 
     /// Removes the file, or names the previous server in it again.
-    func end() { file.remove(from: path, restoring: previous) }
+    func end() { file.withLock { $0.remove(from: path, restoring: previous) } }
 }

@@ -5,10 +5,26 @@ internal import Foundation
 internal import RoomClient
 internal import RoomProtocol
 
+/// The authorities of the server's certificate.
+struct AuthoritiesFlag: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "File with the certificates of the authorities that sign that of an https server (default: CONNECTLIVE_CA, else "
+                + "those of the system).",
+            valueName: "pem"))
+    var ca: String?
+}
+
 /// How a command finds its server: by flag, by environment, or by the file that `serve` writes.
 struct ServerFlags: ParsableArguments {
-    @Option(help: "Server address, ws://HOST:PORT (default: CONNECTLIVE_SERVER, else the server of 'serve').")
+    @Option(
+        help: ArgumentHelp(
+            "Server address, such as https://rooms.example.org or ws://10.0.0.1:7880 (default: CONNECTLIVE_SERVER, else the "
+                + "server of 'serve').",
+            valueName: "url"))
     var server: String?
+
+    @OptionGroup var authorities: AuthoritiesFlag
 
     @Option(help: "Service id (default: CONNECTLIVE_SERVICE_ID, else that of 'serve').") var serviceId: String?
 
@@ -35,13 +51,20 @@ struct ServerFlags: ParsableArguments {
 
     /// The server and its secret. Throws if nothing names them.
     func location() throws(RoomError) -> ServerLocation {
-        try ServerLocator(server: server, serviceId: serviceId, serviceSecret: serviceSecret).locate()
+        try locator.locate()
+    }
+
+    /// Finds the server that these flags lead to.
+    var locator: ServerLocator {
+        ServerLocator(
+            server: server, serviceId: serviceId, serviceSecret: serviceSecret, authorities: authorities.ca)
     }
 
     /// Signs in. The SDK finds missing values.
     func signIn() async throws {
         let (code, message) = await ConnectLive.signIn(
-            serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "", namer: .command)
+            serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "",
+            authorities: authorities.ca, namer: .command)
         guard code == 0 else { throw Failure(code: code, message) }
     }
 }

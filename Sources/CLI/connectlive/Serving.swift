@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import Logging
 internal import RoomServer
+internal import RoomTLS
 
 /// Where a server listens.
 struct ListenAddress: CustomStringConvertible {
@@ -69,7 +70,7 @@ struct ListenAddress: CustomStringConvertible {
     func serves(_ address: String) -> Bool { host == "::" || host.contains(":") == address.contains(":") }
 
     /// The host as a part of a URL.
-    static func inURL(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
+    static func inURL(_ host: String) -> String { host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host }
 }
 
 /// Shared by `serve` and `demo`: the server's configuration, and the lines about its page.
@@ -135,11 +136,34 @@ enum Serving {
         "sysctl -w net.core.rmem_max=\(bytes) net.core.wmem_max=\(bytes)"
     }
 
+    /// The names and addresses of a certificate by which other machines can reach the server, as parts of a URL.
+    static func publicNames(_ certificate: ServerCertificate) -> [String] {
+        certificate.names.filter { !$0.hasPrefix("*") && $0 != "localhost" && !RoomServer.isLoopback($0) }
+            .map(ListenAddress.inURL)
+    }
+
+    /// The names and the end of the server's certificate.
+    static func certificateLines(_ certificate: ServerCertificate?, now: Double) -> [String] {
+        guard let certificate else { return [] }
+        let names = certificate.names.isEmpty ? "no name" : certificate.names.prefix(5).joined(separator: ", ")
+        let day = ServerCertificate.day(certificate.expires)
+        guard certificate.expires > now else {
+            return ["The certificate, for \(names), has expired on \(day): renew it. Clients do not accept it."]
+        }
+        let days = certificate.daysLeft(now: now)
+        let left = days < RoomServer.certificateWarningDays ? "in \(Figures.count(days, "day")): renew it" : "on \(day)"
+        return ["The certificate is for \(names), and expires \(left)."]
+    }
+
     /// Each address that a browser can open, and the browser's limits there.
+    ///
+    /// - Parameter names: those of the certificate. Nil without TLS.
     static func pageLines(
-        _ listen: ListenAddress, _ publicAddresses: [String], port: Int, isOpen: Bool, query: String
+        _ listen: ListenAddress, _ publicAddresses: [String], port: Int, isOpen: Bool, names: [String]? = nil,
+        query: String
     ) -> [String] {
-        func url(_ host: String) -> String { "http://\(ListenAddress.inURL(host)):\(port)/\(query)" }
+        let scheme = names == nil ? "http" : "https"
+        func url(_ host: String) -> String { "\(scheme)://\(ListenAddress.inURL(host)):\(port)/\(query)" }
         guard !listen.isLoopback else {
             let page = "In a browser: \(url(listen.host))"
             guard isOpen else { return [page] }
@@ -154,15 +178,16 @@ enum Serving {
             let who = listen.isEverywhere ? "Browsers on other machines" : "Browsers"
             return lines + ["\(who) cannot join. Start with --open to let them in."]
         }
-        let addresses =
-            publicAddresses.filter(listen.serves) + listen.reachable.filter { !publicAddresses.contains($0) }
+        let all = publicAddresses.filter(listen.serves) + listen.reachable.filter { !publicAddresses.contains($0) }
+        let addresses = names.flatMap { $0.isEmpty ? nil : $0 } ?? all
         lines += addresses.map { "In a browser on another machine: \(url($0))" }
         if addresses.isEmpty {
             lines.append("This machine has no address that another machine could open.")
-        } else {
+        } else if names == nil {
             lines.append(
                 "There the page shows and plays the room but cannot use a camera or microphone: browsers allow those "
-                    + "only over HTTPS or on the machine itself. To allow them, put a TLS proxy in front of this port.")
+                    + "only over HTTPS or on the machine itself. To allow them, start with --tls-certificate and --tls-key, "
+                    + "or put a TLS proxy in front of this port.")
         }
         return lines
     }

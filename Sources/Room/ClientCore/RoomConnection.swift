@@ -186,8 +186,8 @@ package final class RoomConnection {
         guard !participant.isEmpty else {
             return RoomError(
                 .serverUnreachable,
-                "The server \(address) accepts connections but did not reply to 'join' in time. Check that it is a "
-                    + "connectlive server and that it works.")
+                "The server \(address) accepts connections but did not reply to 'join' in time. Check that it is a room "
+                    + "server and that it works.")
         }
         return RoomError(
             .mediaConnectionFailed,

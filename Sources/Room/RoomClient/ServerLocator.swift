@@ -19,6 +19,14 @@ package enum ServerNamer: Sendable {
         var variable: String { rawValue.uppercased().replacing("-", with: "_") }
     }
 
+    /// How to start a server, at the beginning of a sentence.
+    fileprivate var start: String {
+        switch self {
+        case .application: "Run a room server as this user"
+        case .command, .node: "Start 'connectlive serve'"
+        }
+    }
+
     /// The remedy in an error message.
     fileprivate func remedy(for item: Item) -> String {
         switch self {
@@ -39,6 +47,8 @@ package enum ServerNamer: Sendable {
 /// A server, and the service to sign in to.
 package struct ServerLocation: Sendable, Equatable {
     package var address: ServerAddress
+    /// How the server's certificate is checked.
+    package var trust = ServerTrust.system
     package var serviceId: String
     /// Nil if it was not requested.
     package var serviceSecret: String?
@@ -51,6 +61,8 @@ package struct ServerLocator: Sendable {
     package var server: String?
     package var serviceId: String?
     package var serviceSecret: String?
+    /// A PEM file with the authorities of the server's certificate.
+    package var authorities: String?
     package var environment: [String: String]
     package var filePath: String
     package var namer: ServerNamer
@@ -58,12 +70,14 @@ package struct ServerLocator: Sendable {
     /// Empty text means the same as nil.
     package init(
         server: String? = nil, serviceId: String? = nil, serviceSecret: String? = nil,
-        environment: [String: String] = ProcessInfo.processInfo.environment, filePath: String? = nil,
+        authorities: String? = nil, environment: [String: String] = ProcessInfo.processInfo.environment,
+        filePath: String? = nil,
         namer: ServerNamer = .command
     ) {
         self.server = server
         self.serviceId = serviceId
         self.serviceSecret = serviceSecret
+        self.authorities = authorities
         self.environment = environment
         self.filePath = filePath ?? ServerFile.defaultPath(environment: environment)
         self.namer = namer
@@ -81,16 +95,31 @@ package struct ServerLocator: Sendable {
         guard let server = given.server ?? file?.server else {
             throw RoomError(
                 .serviceMissing,
-                "No server is named. Start 'connectlive serve', which writes its address to \(filePath), "
+                "No server is named. \(namer.start), which writes its address to \(filePath), "
                     + "\(namer.remedy(for: .server)), or set CONNECTLIVE_SERVER.")
         }
         let address = try ServerAddress(server)
+        let trust = trust(in: address, file)
         guard let id = given.id ?? file?.serviceId else { throw missing("service id", .serviceId, server) }
         guard let secret = given.secret ?? file?.serviceSecret else {
-            guard needsSecret else { return ServerLocation(address: address, serviceId: id) }
+            guard needsSecret else { return ServerLocation(address: address, trust: trust, serviceId: id) }
             throw missing("service secret", .serviceSecret, server)
         }
-        return ServerLocation(address: address, serviceId: id, serviceSecret: needsSecret ? secret : nil)
+        return ServerLocation(
+            address: address, trust: trust, serviceId: id, serviceSecret: needsSecret ? secret : nil)
+    }
+
+    /// The caller's or the environment's authorities, else the certificate in the file if it is of this server, else the
+    /// authorities of the system.
+    private func trust(in address: ServerAddress, _ file: ServerFile?) -> ServerTrust {
+        if let chosen = ServerTrust.chosen(authorities, environment) { return chosen }
+        guard let file, file.certificate != nil, address == (try? ServerAddress(file.server)) else { return .system }
+        return .serverFile(filePath)
+    }
+
+    /// How the certificate of a server is checked.
+    package func trust(in address: ServerAddress) -> ServerTrust {
+        trust(in: address, try? ServerFile.read(from: filePath))
     }
 
     private func first(_ given: String?, _ variable: String) -> String? {
@@ -103,7 +132,7 @@ package struct ServerLocator: Sendable {
         RoomError(
             .serviceMissing,
             "The \(name) for the server \(server) is not known. On the server's machine, run as the user who started "
-                + "'connectlive serve', which writes its key to \(filePath). Elsewhere, \(namer.remedy(for: item)), "
+                + "it: it writes its key to \(filePath). Elsewhere, \(namer.remedy(for: item)), "
                 + "or set CONNECTLIVE_\(item.variable).")
     }
 }

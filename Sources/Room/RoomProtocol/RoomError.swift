@@ -140,6 +140,8 @@ extension RoomError.Code {
     public static let portInUse = Self(name: "server.port-in-use", number: 2012)
     public static let serverFull = Self(name: "server.full", number: 2013)
     public static let tooManyRequests = Self(name: "server.too-many-requests", number: 2014)
+    public static let serverCertificate = Self(name: "server.certificate", number: 2015)
+    public static let certificateUnreadable = Self(name: "server.certificate-unreadable", number: 2017)
     public static let userMessageTooLong = Self(name: "message.too-long", number: 2016)
     public static let streamRefused = Self(name: "stream.refused", number: 2005)
     public static let extensionMissing = Self(name: "extension.missing", number: 2019)
@@ -163,7 +165,8 @@ extension RoomError.Code {
                 .noSuchRoom,
                 .noSuchParticipant, .listenFailed,
                 .portInUse,
-                .serverFull, .tooManyRequests, .userMessageTooLong, .streamRefused, .settingInvalid, .media,
+                .serverFull, .tooManyRequests, .serverCertificate, .certificateUnreadable, .userMessageTooLong,
+                .streamRefused, .settingInvalid, .media,
                 .packetTooLong,
                 .turnUnauthorized, .turnUnreachable, .turnCertificate, .turnRefused, .turnMissing,
             ]

@@ -7,15 +7,20 @@ internal import Glibc
 /// The file contains a secret. It has mode 0600. A file of another user, or one that others may read or write, is
 /// refused.
 public struct ServerFile: Codable, Sendable, Equatable {
-    /// `ws://host:port`
+    /// `ws://host:port`, or `https://host:port`.
     public var server: String
+    /// The certificate of a server with TLS, in PEM. Its clients here accept it alone, whatever names it has.
+    public var certificate: String?
     public var serviceId: String
     public var serviceSecret: String
     /// The server's process. Nil in a file of an earlier version.
     public var process: Int32?
 
-    public init(server: String, serviceId: String, serviceSecret: String, process: Int32? = nil) {
+    public init(
+        server: String, serviceId: String, serviceSecret: String, process: Int32? = nil, certificate: String? = nil
+    ) {
         self.server = server
+        self.certificate = certificate
         self.serviceId = serviceId
         self.serviceSecret = serviceSecret
         self.process = process
@@ -116,8 +121,8 @@ public struct ServerFile: Codable, Sendable, Equatable {
     private static func refusal(_ path: String, _ problem: String) -> RoomError {
         RoomError(
             .serviceMissing,
-            "The server file \(path) \(problem), so it is ignored. Start 'connectlive serve' again, or pass the "
-                + "server and its service by flags or environment.")
+            "The server file \(path) \(problem), so it is ignored. Start the room server again, or name the "
+                + "server and its service in another way.")
     }
 
     private static func unwritable(_ path: String, _ problem: String) -> RoomError {

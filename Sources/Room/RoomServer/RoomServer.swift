@@ -6,6 +6,7 @@ package import PeerIO
 package import PeerLoop
 package import RTP
 package import RoomProtocol
+package import RoomTLS
 internal import ServerCore
 
 /// A room server: sign-in, rooms, forwarding and the web page, in this process.
@@ -26,6 +27,10 @@ package final class RoomServer: Sendable {
         package var host = "127.0.0.1"
         /// 0 means any free port.
         package var port = 7880
+        /// The certificate for the page and signalling. Nil means no TLS.
+        package var tls: TLSFiles?
+        /// Called when another certificate replaces that of `tls`, on any thread.
+        package var onCertificate: @Sendable (ServerCertificate) -> Void = { _ in }
         /// How many ports to try, beginning at `port`.
         package var portsTried = 1
         /// The UDP port of all media, or more of them: one for each of the `threads`. 0 means any free port. Nil means the
@@ -82,11 +87,12 @@ package final class RoomServer: Sendable {
     /// One for each thread.
     private let hosts: [RoomHost]
     private let listener: HTTPListener
+    let tls: TLSIdentity?
     private let log: LogQueue
 
     private init(
         configuration: Configuration, hosts: [RoomHost], directory: RoomDirectory, listener: HTTPListener,
-        media: MediaAddresses?, log: LogQueue
+        tls: TLSIdentity?, media: MediaAddresses?, log: LogQueue
     ) {
         self.configuration = configuration
         self.media = media
@@ -94,8 +100,16 @@ package final class RoomServer: Sendable {
         self.directory = directory
         self.log = log
         self.listener = listener
+        self.tls = tls
         port = listener.port
+        tls?.watch()
     }
+
+    /// So many days before its expiry, a certificate should have been renewed.
+    package static let certificateWarningDays = TLSIdentity.warningDays
+
+    /// The certificate of new connections. Nil without TLS.
+    package var certificate: ServerCertificate? { tls?.certificate }
 
     /// How many further participants the limit on open files allows, each with one connection. Nil with `ICE.full`, where
     /// the addresses of the machine count too.
@@ -105,10 +119,11 @@ package final class RoomServer: Sendable {
 
     /// The address for clients on this machine.
     package var url: String {
-        switch configuration.host {
-        case "0.0.0.0", "::": "ws://127.0.0.1:\(port)"
-        case let host where host.contains(":"): "ws://[\(host)]:\(port)"
-        case let host: "ws://\(host):\(port)"
+        let scheme = tls == nil ? "ws" : "https"
+        return switch configuration.host {
+        case "0.0.0.0", "::": "\(scheme)://127.0.0.1:\(port)"
+        case let host where host.contains(":"): "\(scheme)://[\(host)]:\(port)"
+        case let host: "\(scheme)://\(host):\(port)"
         }
     }
 
@@ -134,6 +149,13 @@ package final class RoomServer: Sendable {
                     + "\(configuration.threads) threads. Give one port, or one for each thread.")
         }
         Descriptors.raiseLimit()
+        let log = LogQueue(configuration.log)
+        let tls: TLSIdentity?
+        if let files = configuration.tls {
+            tls = try TLSIdentity(files, log: log, replaced: configuration.onCertificate)
+        } else {
+            tls = nil
+        }
         let certificate: Certificate
         do throws(TransportError) {
             certificate = try Certificate()
@@ -151,7 +173,6 @@ package final class RoomServer: Sendable {
             EventLoop(name: $0 == 0 ? "rooms" : "rooms \($0 + 1)", turnClock: configuration.turnClock)
         }
         let media = try await openMediaPorts(configuration, at: address?.ipAddress ?? configuration.host, on: loops)
-        let log = LogQueue(configuration.log)
         let seats = Seats(
             loops: loops.count, maximum: configuration.maximumParticipants, roomLoopSize: configuration.roomLoopSize)
         let numbers = StreamNumbers()
@@ -173,7 +194,8 @@ package final class RoomServer: Sendable {
             hosts: hosts, seats: seats, tokens: tokens, limits: limits, removals: administration.removals)
         let routes = Routes(
             service: configuration.service, tokens: tokens,
-            origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen), limits: limits,
+            origins: OriginPolicy(
+                isLoopbackOnly: isLoopback, isOpen: configuration.isOpen, isEncrypted: tls != nil), limits: limits,
             refusals: RefusalLog(log),
             revoked: { token in directory.revoked(token) },
             statistics: { [started = EventLoop.now] in await statistics(of: hosts, since: started) },
@@ -185,11 +207,11 @@ package final class RoomServer: Sendable {
                 interval: .seconds(1) / Int64(WebSocketHandler.messagesPerSecond))
             let ports = first == 0 ? 0...0 : first...min(first + configuration.portsTried - 1, 65535)
             let listener = try await HTTPListener.start(
-                host: configuration.host, ports: ports, routes: routes, messagePace: messagePace,
+                host: configuration.host, ports: ports, routes: routes, messagePace: messagePace, tls: tls,
                 delegate: directory)
             return RoomServer(
                 configuration: configuration, hosts: hosts, directory: directory, listener: listener,
-                media: media?.addresses, log: log)
+                tls: tls, media: media?.addresses, log: log)
         } catch {
             await end(hosts)
             throw error
@@ -231,6 +253,7 @@ package final class RoomServer: Sendable {
 
     /// Notifies every participant, closes every connection and ends the threads.
     package func stop() async {
+        tls?.stop()
         for host in hosts { await host.close() }
         log.drain()
         await listener.stop()

@@ -17,7 +17,7 @@ struct TopCommand: AsyncParsableCommand {
         defaultAsFlag: "", parsing: .next,
         help: ArgumentHelp(
             "Show a room server instead of a pipeline (default: CONNECTLIVE_SERVER, else the server of 'serve').",
-            valueName: "ws://HOST:PORT"))
+            valueName: "url"))
     var server: String?
 
     @Option(help: "Service id, for --server (default: CONNECTLIVE_SERVICE_ID, else that of 'serve').")
@@ -25,6 +25,8 @@ struct TopCommand: AsyncParsableCommand {
 
     @Option(help: "Service secret, for --server (default: CONNECTLIVE_SERVICE_SECRET, else that of 'serve').")
     var serviceSecret: String?
+
+    @OptionGroup var authorities: AuthoritiesFlag
 
     @Option(help: "Refresh interval in seconds, 0.1 to 3600.") var every = ControlProtocol.defaultInterval
 
@@ -39,8 +41,8 @@ struct TopCommand: AsyncParsableCommand {
         guard server == nil || pipeline == nil else {
             throw ValidationError("top shows a pipeline or, with --server, a server. Name one of them.")
         }
-        guard server != nil || serviceId == nil && serviceSecret == nil else {
-            throw ValidationError("--service-id and --service-secret need --server.")
+        guard server != nil || serviceId == nil && serviceSecret == nil && authorities.ca == nil else {
+            throw ValidationError("--service-id, --service-secret and --ca need --server.")
         }
     }
 
@@ -97,7 +99,9 @@ struct TopCommand: AsyncParsableCommand {
     }
 
     private func watchServer(_ server: String) async throws {
-        let location = try ServerLocator(server: server, serviceId: serviceId, serviceSecret: serviceSecret).locate()
+        let location = try ServerLocator(
+            server: server, serviceId: serviceId, serviceSecret: serviceSecret, authorities: authorities.ca
+        ).locate()
         let screen = Screenful(.standardOutput)
         var before: ServerStatistics?
         var left = samples

@@ -7,6 +7,7 @@ internal import NIOCore
 internal import RTP
 internal import RoomClient
 internal import RoomProtocol
+internal import RoomTLS
 
 /// A room server as the doctor asks it. The functions throw an error whose text is one sentence with the fix.
 struct ServerUnderTest: Sendable {
@@ -14,6 +15,8 @@ struct ServerUnderTest: Sendable {
     var name: String
     /// The HTTP status of its health page.
     var health: @Sendable () async throws -> Int
+    /// Its certificate. Nil without TLS.
+    var certificate: @Sendable () async throws -> ServerCertificate? = { nil }
     /// Signs in with the service's secret.
     var signIn: @Sendable () async throws -> Void
     /// Joins a room of its own, and leaves it. Returns facts about the media connections.
@@ -23,7 +26,12 @@ struct ServerUnderTest: Sendable {
     init(_ flags: ServerFlags, address: String, config: Config = Config()) throws {
         let place = try ServerAddress(address)
         name = "\(place)"
-        health = { try await HTTPExchange(.get, Signalling.healthPath).run(at: place).status }
+        let trust = flags.locator.trust(in: place)
+        health = { try await HTTPExchange(.get, Signalling.healthPath).run(at: place, trusting: trust).status }
+        certificate = {
+            guard place.isEncrypted else { return nil }
+            return try await HTTPExchange(.get, Signalling.healthPath).run(at: place, trusting: trust).certificate
+        }
         signIn = { try await flags.signIn() }
         join = { try await Self.joinAndLeave(config) }
     }
@@ -39,6 +47,7 @@ struct ServerUnderTest: Sendable {
         // Each request has a limit of its own, whose message is more exact.
         Check("server", limit: .seconds(45), fixIfSilent: "Restart the server, or use another one.") {
             var findings: [Finding] = []
+            var stepsDone = 0
             do {
                 let status = try await health()
                 guard status == 200 else {
@@ -49,13 +58,20 @@ struct ServerUnderTest: Sendable {
                     ]
                 }
                 findings.append(.ok("\(name) is reachable"))
+                stepsDone = 1
+                if let certificate = try await certificate() {
+                    findings.append(Self.finding(of: certificate, now: Date().timeIntervalSince1970))
+                }
                 try await signIn()
                 findings.append(.ok("\(name) accepts the service id and secret"))
+                stepsDone = 2
                 findings.append(.ok("\(name): \(try await join())"))
                 return findings
             } catch {
                 let fix =
-                    switch findings.count {
+                    switch stepsDone {
+                    case _ where "\(error)".hasSuffix("[server.certificate]"):
+                        "Correct the server's certificate, or name its authority with --ca."
                     case 0: "Start it (connectlive serve), or correct the address in --server, or open its TCP port."
                     case 1: "Pass --service-id and --service-secret of that server."
                     case _ where "\(error)".hasSuffix("[turn.missing]"):
@@ -69,6 +85,20 @@ struct ServerUnderTest: Sendable {
                 return findings + [.failure("\(error)", fix: fix)]
             }
         }
+    }
+
+    /// So many days before its expiry, a certificate should have been renewed: most are renewed a month before.
+    private static let warningDays = 14
+
+    static func finding(of certificate: ServerCertificate, now: Double) -> Finding {
+        let (days, day) = (certificate.daysLeft(now: now), ServerCertificate.day(certificate.expires))
+        let text = "its certificate expires on \(day), in \(Figures.count(days, "day"))"
+        if certificate.expires <= now {
+            return .failure(
+                "its certificate has expired on \(day).", fix: "Renew it. The server reads the new file by itself.")
+        }
+        return days < warningDays
+            ? .warning(text, fix: "Renew it. The server reads the new file by itself.") : .ok(text)
     }
 
     private static func joinAndLeave(_ config: Config) async throws -> String {

@@ -89,8 +89,8 @@ extension CameraFixture {
         return MediaError(
             code: MediaError.Code.cameraSilent,
             message:
-                "The camera \(name) delivered \(kept) of \(count) frames\(cause). \(advice), or record its description alone with "
-                + "--frames 0.")
+                "The camera \(name) delivered \(kept) of \(count) frames\(cause). \(advice), or record its description alone, "
+                + "without frames.")
     }
 
     /// Adds a mode that a driver chose and does not list.

@@ -101,7 +101,7 @@ private struct Validation {
             node.name == node.kind
             ? "There is no kind of node \"\(node.kind)\"" : "\"\(node.name)\" is of the unknown kind \"\(node.kind)\""
         let end = node.kind.suggestion(
-            among: names, else: ". A plugin's node needs --plugin PATH, also where the graph runs.")
+            among: names, else: ". A plugin's node needs its plugin, also where the graph runs.")
         add(.unknownKind, node.name, start + end, accepted: names)
     }
 

@@ -93,16 +93,16 @@ package actor RoomEngine {
         do throws(RoomError) {
             let token = try await token(nil)
             guard connection.signIn(to: token.address) else { return }
-            connection.join(room, token: token.token, over: try await open(token.address))
+            connection.join(room, token: token.token, over: try await open(token))
         } catch {
             connection.fail(error)
         }
     }
 
-    private func open(_ address: ServerAddress) async throws(RoomError) -> SignallingLink {
+    private func open(_ token: AccessToken) async throws(RoomError) -> SignallingLink {
         pipes += 1
         let number = pipes
-        let pipe = try await SignallingPipe.open(to: address) { [weak self] input in
+        let pipe = try await SignallingPipe.open(to: token.address, trusting: token.trust) { [weak self] input in
             self?.post { engine in
                 if number == engine.pipes { engine.connection.receive(input) }
             } ?? false
@@ -122,7 +122,7 @@ package actor RoomEngine {
         guard let token else { return }
         do throws(RoomError) {
             let token = try await token(refused)
-            let link = try await open(token.address)
+            let link = try await open(token)
             opener.finish(.success(OpenedLink(link: link, token: token.token, address: token.address)))
         } catch {
             opener.finish(.failure(error))

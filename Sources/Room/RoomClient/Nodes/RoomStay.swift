@@ -20,7 +20,8 @@ struct RoomAccess: Sendable {
             "server", .text, default: "",
             "Server (default: CONNECTLIVE_SERVER, else the server of 'connectlive serve')"
         ).written(
-            #"(?:(?:[Ww][Ss]|[Hh][Tt][Tt][Pp])://)?[^\s/@?#]+/?"#, "ws://HOST:PORT; TLS (wss://) is not supported"),
+            #"(?:(?:[Ww][Ss]|[Hh][Tt][Tt][Pp])[Ss]?://)?[^\s/@?#]+(?:/[^\s@?#]*)?"#,
+            "https://HOST, https://HOST/PATH or ws://HOST:PORT"),
         SettingContract(
             "service-id", .text, default: "",
             "Service id (default: CONNECTLIVE_SERVICE_ID, else that of 'connectlive serve')"),
@@ -47,7 +48,7 @@ struct RoomAccess: Sendable {
 
     func signIn() async throws(RoomError) -> AccessToken {
         let location = try locator.locate(needsSecret: token == nil)
-        if let token { return AccessToken(address: location.address, token: token) }
+        if let token { return AccessToken(address: location.address, trust: location.trust, token: token) }
         return try await AccessToken.signIn(at: location).token
     }
 

@@ -4,10 +4,13 @@ package import RoomProtocol
 /// A token for the rooms of one service on one server.
 package struct AccessToken: Sendable, Equatable {
     package var address: ServerAddress
+    /// How the server's certificate is checked.
+    package var trust: ServerTrust
     package var token: String
 
-    package init(address: ServerAddress, token: String) {
+    package init(address: ServerAddress, trust: ServerTrust = .system, token: String) {
         self.address = address
+        self.trust = trust
         self.token = token
     }
 
@@ -19,7 +22,7 @@ package struct AccessToken: Sendable, Equatable {
         let request = SignInRequest(serviceId: location.serviceId, serviceSecret: secret)
         guard let body = try? JSONEncoder().encode(request) else { preconditionFailure("two strings did not encode") }
         let answer = try await HTTPExchange(.post, Signalling.signInPath, body: String(decoding: body, as: UTF8.self))
-            .run(at: location.address)
+            .run(at: location.address, trusting: location.trust)
         guard answer.status == 200 else { throw refusal(answer, at: location.address) }
         guard !answer.body.isEmpty else {
             throw RoomError(
@@ -29,13 +32,15 @@ package struct AccessToken: Sendable, Equatable {
         guard let grant = try? JSONDecoder().decode(AccessGrant.self, from: Data(answer.body.utf8)),
             !grant.accessToken.isEmpty
         else { throw unreadable(location.address) }
-        return (AccessToken(address: location.address, token: grant.accessToken), grant.expiresIn)
+        return (
+            AccessToken(address: location.address, trust: location.trust, token: grant.accessToken), grant.expiresIn
+        )
     }
 
     /// Revokes the token, which removes every participant that joined with it.
     package func signOut() async throws(RoomError) {
         let answer = try await HTTPExchange(.post, Signalling.signOutPath, authorization: "Bearer \(token)").run(
-            at: address)
+            at: address, trusting: trust)
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer, at: address) }
     }
 

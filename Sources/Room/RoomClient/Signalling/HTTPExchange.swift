@@ -2,8 +2,10 @@ internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import NIOSSL
 internal import RTP
 package import RoomProtocol
+package import RoomTLS
 
 /// One HTTP/1.1 request and its response on a separate connection. For small JSON bodies only.
 package struct HTTPExchange: Sendable {
@@ -16,6 +18,8 @@ package struct HTTPExchange: Sendable {
     package struct Answer: Sendable, Equatable {
         package var status: Int
         package var body: String
+        /// That of the server. Nil without TLS.
+        package var certificate: ServerCertificate?
     }
 
     package var method: Method
@@ -35,9 +39,12 @@ package struct HTTPExchange: Sendable {
     static let maximumAnswerLength = 256 * 1024
 
     /// Sends the request and waits for the response, 8 s in all. Throws 1305 if the server is unreachable or does not
-    /// respond.
-    package func run(at address: ServerAddress) async throws(RoomError) -> Answer {
+    /// respond, and `server.certificate` if its certificate is not accepted.
+    package func run(
+        at address: ServerAddress, trusting trust: ServerTrust = .system
+    ) async throws(RoomError) -> Answer {
         var isConnected = false
+        let tls = address.isEncrypted ? try TLSClient(to: address, trusting: trust) : nil
         do {
             let group = MultiThreadedEventLoopGroup.singleton
             let deadline = NIODeadline.now() + SignallingDeadlines.exchange.amount
@@ -47,11 +54,14 @@ package struct HTTPExchange: Sendable {
             do {
                 channel = try await ClientBootstrap(group: group)
                     .connectTimeout(SignallingDeadlines.connect.amount)
+                    // The request follows the end of a TLS handshake at once.
+                    .channelOption(.tcpOption(.tcp_nodelay), value: 1)
                     .channelInitializer { channel in
                         channel.eventLoop.makeCompletedFuture {
                             try channel.pipeline.syncOperations.addHTTPClientHandlers()
                             try channel.pipeline.syncOperations.addHandler(
-                                HTTPExchangeHandler(request: request, authority: address.authority, promise: promise))
+                                HTTPExchangeHandler(request: request, address: address, promise: promise))
+                            try tls?.addHandler(to: channel)
                         }
                     }
                     .connect(host: address.host, port: address.port).get()
@@ -69,7 +79,7 @@ package struct HTTPExchange: Sendable {
             }
             return try await promise.futureResult.get()
         } catch {
-            throw unreachable(address, error, isConnected ? Self.fault(error) : nil)
+            throw await unreachable(address, trust, error, isConnected ? Self.fault(error) : nil)
         }
     }
 
@@ -77,8 +87,20 @@ package struct HTTPExchange: Sendable {
         switch error {
         case is HTTPParserError, is AnswerTooLong: .malformed
         case ChannelError.connectTimeout: nil
+        case _ where TLSFault(error) != nil: nil
         default: .broken
         }
+    }
+}
+
+/// The error for a failed connection.
+func unreachable(
+    _ address: ServerAddress, _ trust: ServerTrust, _ error: any Error, _ fault: HTTPExchangeFault? = nil
+) async -> RoomError {
+    switch TLSFault(error) {
+    case .certificate: await CertificateExamination.error(for: address, trust, isForAnotherName: false)
+    case .name: await CertificateExamination.error(for: address, trust, isForAnotherName: true)
+    default: unreachable(address, error, fault)
     }
 }
 
@@ -87,8 +109,8 @@ func unreachable(_ address: ServerAddress, _ error: any Error, _ fault: HTTPExch
     if let error = error as? RoomError { return error }
     return RoomError(
         .serverUnreachable,
-        "The server \(address) is unreachable: \(explain(error)). Start one with 'connectlive serve', or use another "
-            + "address.", fault)
+        "The server \(address) is unreachable: \(explain(error)). Check the address, and that a room server runs there.",
+        fault)
 }
 
 /// The plain reason for a failed connection.
@@ -102,7 +124,13 @@ func explain(_ error: any Error) -> String {
     case let error as IOError: return String(cString: strerror(error.errnoCode)).lowercased()
     case is HTTPParserError, is ConnectionClosedEarly, is AnswerTooLong:
         return "the response is not that of a room server"
-    default: return "\(error)"
+    default: break
+    }
+    switch TLSFault(error) {
+    case .noTLS: return "it does not use TLS at this port, so the address begins with ws:// or http://"
+    case .handshake: return "the TLS handshake failed"
+    case .certificate, .name: return "its certificate is not accepted"
+    case nil: return "\(error)"
     }
 }
 
@@ -138,19 +166,19 @@ private final class HTTPExchangeHandler: ChannelInboundHandler {
     typealias OutboundOut = HTTPClientRequestPart
 
     private let request: HTTPExchange
-    private let authority: String
+    private let address: ServerAddress
     private let promise: EventLoopPromise<HTTPExchange.Answer>
     private var answer = AnswerAssembly()
     private var isAnswered = false
 
-    init(request: HTTPExchange, authority: String, promise: EventLoopPromise<HTTPExchange.Answer>) {
+    init(request: HTTPExchange, address: ServerAddress, promise: EventLoopPromise<HTTPExchange.Answer>) {
         self.request = request
-        self.authority = authority
+        self.address = address
         self.promise = promise
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        var fields = HTTPHeaders([("Host", authority), ("Connection", "close")])
+        var fields = HTTPHeaders([("Host", address.authority), ("Connection", "close")])
         if let authorization = request.authorization { fields.add(name: "Authorization", value: authorization) }
         let body = request.body.map { context.channel.allocator.buffer(string: $0) }
         if body != nil { fields.add(name: "Content-Type", value: "application/json") }
@@ -158,8 +186,8 @@ private final class HTTPExchangeHandler: ChannelInboundHandler {
             fields.add(name: "Content-Length", value: String(body?.readableBytes ?? 0))
         }
         let head = HTTPRequestHead(
-            version: .http1_1, method: HTTPMethod(rawValue: request.method.rawValue), uri: request.path, headers: fields
-        )
+            version: .http1_1, method: HTTPMethod(rawValue: request.method.rawValue), uri: address.path + request.path,
+            headers: fields)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         if let body { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
@@ -167,8 +195,12 @@ private final class HTTPExchangeHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         do {
-            guard let answer = try answer.take(unwrapInboundIn(data)) else { return }
+            guard var answer = try answer.take(unwrapInboundIn(data)) else { return }
             isAnswered = true
+            if address.isEncrypted {
+                let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate()
+                answer.certificate = certificate.map(ServerCertificate.init)
+            }
             promise.succeed(answer)
         } catch {
             fail(error, context)

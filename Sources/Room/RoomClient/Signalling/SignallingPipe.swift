@@ -2,6 +2,7 @@ internal import ClientCore
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import NIOSSL
 internal import NIOWebSocket
 internal import RTP
 internal import RoomProtocol
@@ -17,8 +18,10 @@ struct SignallingPipe: Sendable {
     /// Connects and upgrades, 8 s in all. Calls `onEvent` on a NIO thread, in order, possibly before `open` returns. If
     /// it returns false, the receiver cannot accept the message and the connection closes.
     static func open(
-        to address: ServerAddress, onEvent: @escaping @Sendable (SignallingInput) -> Bool
+        to address: ServerAddress, trusting trust: ServerTrust = .system,
+        onEvent: @escaping @Sendable (SignallingInput) -> Bool
     ) async throws(RoomError) -> SignallingPipe {
+        let tls = address.isEncrypted ? try TLSClient(to: address, trusting: trust) : nil
         do {
             let group = MultiThreadedEventLoopGroup.singleton
             let deadline = NIODeadline.now() + SignallingDeadlines.exchange.amount
@@ -31,6 +34,7 @@ struct SignallingPipe: Sendable {
                     .channelInitializer { channel in
                         channel.eventLoop.makeCompletedFuture {
                             try addHandlers(to: channel, address: address, upgraded: upgraded, onEvent: onEvent)
+                            try tls?.addHandler(to: channel)
                         }
                     }
                     .connect(host: address.host, port: address.port).get()
@@ -52,7 +56,7 @@ struct SignallingPipe: Sendable {
                 channel: channel, remoteAddress: channel.remoteAddress?.ipAddress,
                 localAddress: channel.localAddress?.ipAddress)
         } catch {
-            throw unreachable(address, error)
+            throw await unreachable(address, trust, error)
         }
     }
 
@@ -124,7 +128,7 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
     func channelActive(context: ChannelHandlerContext) {
         let fields = HTTPHeaders([("Host", address.authority), ("Content-Length", "0")])
         let head = HTTPRequestHead(
-            version: .http1_1, method: .GET, uri: Signalling.webSocketPath, headers: fields)
+            version: .http1_1, method: .GET, uri: address.path + Signalling.webSocketPath, headers: fields)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
@@ -135,8 +139,8 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
         upgraded.fail(
             RoomError(
                 .serverUnreachable,
-                "The server \(address) refused the connection with HTTP status \(head.status.code): is it a room "
-                    + "server?"))
+                "The server \(address) refused the connection with HTTP status \(head.status.code). Check that it is a room "
+                    + "server\(address.isEncrypted ? "" : ", and whether it needs https://")."))
         context.close(promise: nil)
     }
 
@@ -183,6 +187,8 @@ private final class SignallingHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // TCP ended without the farewell of TLS: the same as without TLS, which has none.
+        if case NIOSSLError.uncleanShutdown = error { return }
         finish(
             RoomError(
                 .connectionLost,

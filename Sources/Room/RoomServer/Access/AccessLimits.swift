@@ -10,6 +10,9 @@ final class AccessLimits: Sendable {
     /// Page tokens for one address, which an office may share.
     static let pageTokens = Pace(burst: 200, interval: .milliseconds(500))
 
+    /// TLS handshakes of one address. One takes up to a millisecond of the thread that carries the signalling of all.
+    static let handshakes = Pace(burst: 500, interval: .milliseconds(20))
+
     /// A participant, and an address from which somebody wants to be it.
     private struct Guess: Hashable {
         let participant: String
@@ -18,6 +21,7 @@ final class AccessLimits: Sendable {
 
     private let secrets = Mutex(PaceTable<ClientAddress>(wrongSecrets))
     private let guesses = Mutex(PaceTable<Guess>(wrongSecrets))
+    private let greetings = Mutex(PaceTable<ClientAddress>(handshakes))
     private let tokens = Mutex(PaceTable<ClientAddress>(pageTokens))
 
     /// Throws before the secret is compared, so that a right guess among too many is not found either.
@@ -43,6 +47,16 @@ final class AccessLimits: Sendable {
     func countWrongSecret(from address: ClientAddress, now: MonotonicTime) {
         guard !address.isLoopback else { return }
         secrets.withLock { $0.count(address, now: now) }
+    }
+
+    /// Counts a TLS handshake. False if the address makes too many.
+    func admitHandshake(from address: ClientAddress, now: MonotonicTime) -> Bool {
+        guard !address.isLoopback else { return true }
+        return greetings.withLock { greetings in
+            guard greetings.delay(of: address, now: now) == nil else { return false }
+            greetings.count(address, now: now)
+            return true
+        }
     }
 
     func admitPageToken(for address: ClientAddress, now: MonotonicTime) throws(RoomError) {

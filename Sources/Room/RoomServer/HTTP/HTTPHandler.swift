@@ -14,7 +14,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     private static let securityHeaders: [(String, String)] = [
         (
             "content-security-policy",
-            "default-src 'self'; connect-src 'self' ws:; media-src 'self' blob: mediastream:; "
+            "default-src 'self'; connect-src 'self' ws: wss:; media-src 'self' blob: mediastream:; "
                 + "img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
         ),
         ("x-content-type-options", "nosniff"),

@@ -1,6 +1,7 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import NIOSSL
 internal import NIOWebSocket
 internal import RoomProtocol
 internal import ServerCore
@@ -24,11 +25,15 @@ final class HTTPListener: Sendable {
     }
 
     /// Listens on the first free port of `ports`.
+    ///
+    /// - Parameter tls: the certificate for all connections. Nil without TLS.
     static func start(
-        host: String, ports: ClosedRange<Int>, routes: Routes, messagePace: Pace, delegate: any SignallingDelegate
+        host: String, ports: ClosedRange<Int>, routes: Routes, messagePace: Pace, tls: TLSIdentity? = nil,
+        delegate: any SignallingDelegate
     ) async throws(RoomError) -> HTTPListener {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let connections = Connections(messagePace: messagePace, refusals: routes.refusals)
+        let connections = Connections(
+            messagePace: messagePace, tls: tls, limits: routes.limits, refusals: routes.refusals)
         var failure: (any Error)?
         for port in ports {
             do {
@@ -102,12 +107,12 @@ final class HTTPListener: Sendable {
                 .writeBufferWaterMark, value: .init(low: maximumUnsent / 2, high: maximumUnsent)
             )
             .childChannelInitializer { channel in
-                guard connections.admit(channel) else {
-                    return channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.addHandler(RefusingHandler())
-                    }
-                }
+                let isAdmitted = connections.admit(channel)
                 return channel.eventLoop.makeCompletedFuture {
+                    try connections.addTLS(to: channel)
+                    guard isAdmitted else {
+                        return try channel.pipeline.syncOperations.addHandler(RefusingHandler())
+                    }
                     try configure(channel, routes, delegate, connections)
                 }
             }
@@ -121,7 +126,8 @@ final class HTTPListener: Sendable {
             shouldUpgrade: { channel, head in
                 let peer = ClientAddress(channel.remoteAddress?.ipAddress)
                 let admitted =
-                    head.uri == Signalling.webSocketPath && routes.origins.admitsOrigin(head.headers, peer)
+                    Routes.path(of: head.uri) == Signalling.webSocketPath
+                    && routes.origins.admitsOrigin(head.headers, peer)
                 return channel.eventLoop.makeSucceededFuture(admitted ? HTTPHeaders() : nil)
             },
             upgradePipelineHandler: { channel, head in
@@ -159,12 +165,16 @@ final class HTTPListener: Sendable {
 /// Limits the open connections, and numbers the WebSockets.
 private final class Connections: Sendable {
     let messagePace: Pace
+    private let tls: TLSIdentity?
+    private let limits: AccessLimits
     private let quota = ConnectionQuota()
     private let refusals: RefusalLog
     private let issued = Atomic<UInt64>(0)
 
-    init(messagePace: Pace, refusals: RefusalLog) {
+    init(messagePace: Pace, tls: TLSIdentity?, limits: AccessLimits, refusals: RefusalLog) {
         self.messagePace = messagePace
+        self.tls = tls
+        self.limits = limits
         self.refusals = refusals
     }
 
@@ -177,6 +187,23 @@ private final class Connections: Sendable {
         channel.closeFuture.whenComplete { _ in self.quota.release(address) }
         return true
     }
+
+    /// Adds TLS with the present certificate, if the server has one.
+    func addTLS(to channel: any Channel) throws {
+        guard let tls else { return }
+        let client = ClientAddress(channel.remoteAddress?.ipAddress)
+        guard limits.admitHandshake(from: client, now: .current) else {
+            refusals.write("TLS handshake refused", Self.tooManyHandshakes, client, now: .current)
+            throw Self.tooManyHandshakes
+        }
+        try channel.pipeline.syncOperations.addHandlers([
+            PlainRequestHandler(), NIOSSLServerHandler(context: tls.context),
+            HandshakeHandler(client: client, refusals: refusals),
+        ])
+    }
+
+    private static let tooManyHandshakes = RoomError(
+        .tooManyRequests, "This address begins too many connections with TLS. Keep connections open.")
 
     func next() -> UInt64 { issued.add(1, ordering: .relaxed).newValue }
 }

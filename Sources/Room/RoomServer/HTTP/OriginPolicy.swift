@@ -11,6 +11,8 @@ struct OriginPolicy: Sendable {
     var isLoopbackOnly: Bool
     /// Whether pages beyond loopback get tokens (`--open`).
     var isOpen: Bool
+    /// Whether the server's own connections use TLS.
+    var isEncrypted = false
 
     /// Throws unless the request comes from a page of this server. Clients other than browsers send no `Origin`.
     func checkOrigin(_ headers: HTTPHeaders, peerIsLoopback: Bool) throws(RoomError) {
@@ -19,15 +21,16 @@ struct OriginPolicy: Sendable {
             throw RoomError(
                 .forbidden,
                 "The server listens on loopback, so it admits pages of its own machine only, by 127.0.0.1, [::1] or "
-                    + "localhost and not by '\(host.prefix(100))'. Start it with --listen and an address that other "
-                    + "machines reach.")
+                    + "localhost and not by '\(host.prefix(100))'. Its administrator can let it listen on an address that "
+                    + "other machines reach.")
         }
         guard let origin = headers.first(name: "origin") else { return }
         // A page of another origin cannot set this header without our consent (CORS). Beside an Origin that differs from
         // Host, it comes from a proxy on this machine.
         let hosts = [host] + (peerIsLoopback ? headers["x-forwarded-host"] : [])
         // Behind a TLS proxy, the page is https and our connection is not.
-        let own = hosts.filter { !$0.isEmpty }.flatMap { ["http://\($0)", "https://\($0)"] }
+        let schemes = isEncrypted ? ["https"] : ["http", "https"]
+        let own = hosts.filter { !$0.isEmpty }.flatMap { host in schemes.map { "\($0)://\(host)" } }
         guard own.contains(where: { $0.lowercased() == origin.lowercased() }) else {
             throw RoomError(
                 .forbidden,

@@ -32,9 +32,29 @@ struct Routes: Sendable {
     var statistics: @Sendable () async -> ServerStatistics
     var administration: Administration
 
+    private static let known = [
+        Signalling.signInPath, Signalling.signOutPath, Signalling.pageTokenPath, Signalling.statisticsPath,
+        Signalling.roomsPath, Signalling.healthPath, Signalling.webSocketPath,
+    ]
+
+    /// The path of a request without the prefix that a client or a proxy puts before it, and without the query: `/v1/room` for
+    /// `/any/prefix/v1/room`, and `/main.js` for `/any/prefix/main.js`.
+    static func path(of uri: String) -> String {
+        let path = uri.prefix { $0 != "?" }
+        var rest = path
+        while let place = rest.firstRange(of: "/v1/") {
+            let route = path[place.lowerBound...]
+            if known.contains(where: { route == $0 }) || route.hasPrefix(Signalling.roomsPath + "/") {
+                return String(route)
+            }
+            rest = path[path.index(after: place.lowerBound)...]
+        }
+        return path.lastIndex(of: "/").map { String(path[$0...]) } ?? String(path)
+    }
+
     /// - Parameter peer: the other end of the connection, which may be a proxy.
     func answer(_ head: HTTPRequestHead, body: [UInt8], from peer: ClientAddress, now: MonotonicTime) -> Response {
-        let path = String(head.uri.prefix { $0 != "?" })
+        let path = Self.path(of: head.uri)
         let client = ClientAddress(of: peer, head.headers)
         do throws(RoomError) {
             // A response to HEAD is that to GET without its body (RFC 9110, section 9.3.2).
@@ -59,7 +79,7 @@ struct Routes: Sendable {
             // The page posts to read why its WebSocket failed: its GET would have no Origin.
             case (.GET, Signalling.webSocketPath), (.POST, Signalling.webSocketPath):
                 try check(head, peer)
-                throw RoomError(.messageMalformed, "This path is a WebSocket. Connect with ws://.")
+                throw RoomError(.messageMalformed, "This path is a WebSocket. Connect with ws:// or wss://.")
             case (.GET, _):
                 guard let file = WebPage.file(at: path) else { return notFound(path) }
                 return Response(status: .ok, contentType: file.contentType, body: file.bytes)

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NIOCore
+internal import NIOSSL
 internal import NIOWebSocket
 internal import RTP
 internal import RoomProtocol
@@ -112,8 +113,10 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        connection.willEnd(because: error is IOError ? "connection closed" : "protocol error")
-        if !(error is IOError) { connection.willLeave() }
+        // A connection that breaks under TLS, or in which another machine interferes, is lost: its client may resume.
+        let isLost = error is IOError || error is NIOSSLError || error is BoringSSLError
+        connection.willEnd(because: isLost ? "connection closed" : "protocol error")
+        if !isLost { connection.willLeave() }
         connection.end(.protocolError)
     }
 

@@ -286,7 +286,7 @@ $("sound").addEventListener("click", () => {
     for (const speaker of speakers.values()) play(speaker);
 });
 $("copy").addEventListener("click", async () => {
-    const link = `${location.origin}/?room=${encodeURIComponent(roomName)}`;
+    const link = `${location.origin}${location.pathname}?room=${encodeURIComponent(roomName)}`;
     try {
         await navigator.clipboard.writeText(link);
         say("Link copied.");

@@ -23,7 +23,7 @@ const acknowledgeAfterCharacters = 64 * 1024;
 
 /** Asks for the token that opens one room for some minutes; the page never holds the service's secret. */
 export async function pageToken(room) {
-    const url = new URL("/v1/page-token", location.href);
+    const url = new URL("v1/page-token", location.href);
     url.searchParams.set("room", room);
     let response;
     try {
@@ -102,7 +102,7 @@ export class Signalling {
     }
 
     static #connect() {
-        const url = new URL("/v1/room", location.href);
+        const url = new URL("v1/room", location.href);
         url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
         return new Promise((resolve, reject) => {
             const socket = new WebSocket(url);

@@ -11,6 +11,8 @@ final class Authentication: Sendable {
         /// The application's own token. It is not renewed, and a sign-out does not revoke it.
         var token: String?
         var endpoint: String
+        /// A PEM file with the authorities of the server's certificate.
+        var authorities = ConnectLive.certificateAuthorities
         /// How the caller passes the server and its key, for error messages.
         var namer = ServerNamer.application
     }
@@ -240,13 +242,13 @@ extension Authentication {
         obtain: { credentials async throws(RoomError) in
             let locator = ServerLocator(
                 server: credentials.endpoint, serviceId: credentials.serviceId, serviceSecret: credentials.secret,
-                namer: credentials.namer)
+                authorities: credentials.authorities, namer: credentials.namer)
             let location = try locator.locate(needsSecret: credentials.token == nil)
             if let token = credentials.token {
                 guard !token.isEmpty else {
                     throw RoomError(.serviceMissing, "The token is empty. Request one from your service.")
                 }
-                return Grant(token: AccessToken(address: location.address, token: token))
+                return Grant(token: AccessToken(address: location.address, trust: location.trust, token: token))
             }
             let granted = try await AccessToken.signIn(at: location)
             return Grant(token: granted.token, issuedFor: granted.seconds)

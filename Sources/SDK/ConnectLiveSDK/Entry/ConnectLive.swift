@@ -1,6 +1,7 @@
 public import Dispatch
 package import RoomClient
 internal import RoomProtocol
+internal import Synchronization
 
 /// The entry point: signs in, and creates local media and rooms.
 ///
@@ -23,6 +24,17 @@ public final class ConnectLive: Sendable {
         set { CallbackQueue.shared.chosen = newValue }
     }
 
+    /// A PEM file with the authorities that sign the certificates of room servers, instead of those that the system knows. For
+    /// an `https://` endpoint with an authority of your own, or with a certificate that is its own authority. Nil, the default,
+    /// means the file of the environment (`CONNECTLIVE_CA`), else the system. A sign-in uses the present value, and so do the rooms
+    /// that are entered with it. (Linux)
+    public static var certificateAuthorities: String? {
+        get { authorities.withLock { $0 } }
+        set { authorities.withLock { $0 = newValue } }
+    }
+
+    private static let authorities = Mutex<String?>(nil)
+
     // MARK: - Signing in
 
     /// Signs in to a service with its secret.
@@ -31,9 +43,12 @@ public final class ConnectLive: Sendable {
     ///   - serviceId: the service. Empty means CONNECTLIVE_SERVICE_ID, else the file that `connectlive serve` wrote for
     ///     this user.
     ///   - serviceSecret: the service's secret. Empty means CONNECTLIVE_SERVICE_SECRET, else that file.
-    ///   - endpoint: the server as `ws://host:port`. Empty means CONNECTLIVE_SERVER, else that file.
+    ///   - endpoint: the server as `https://host` or `ws://host:port`, with the prefix of its paths, if it has one
+    ///     (`https://host/rooms`). Port 443 with TLS and 7880 without, unless named. Empty means CONNECTLIVE_SERVER, else that
+    ///     file.
     ///   - callback: also receives the result, on the callback queue, before or after the call returns
-    /// - Returns: code and message. 0 means success, 1105 that the server was not reached, 1102 that `signOut` or a later
+    /// - Returns: code and message. 0 means success, 1105 that the server was not reached, or its certificate
+    ///   not accepted, 1102 that `signOut` or a later
     ///   sign-in was called meanwhile.
     @discardableResult
     public static func signIn(
@@ -74,10 +89,13 @@ public final class ConnectLive: Sendable {
 
     /// Signs in for a caller whose user names the server by other means than the parameters of `signIn`.
     package static func signIn(
-        serviceId: String, serviceSecret: String, endpoint: String, namer: ServerNamer
+        serviceId: String, serviceSecret: String, endpoint: String, authorities: String? = nil, namer: ServerNamer
     ) async -> ProvisionResult {
         await finish(
-            begin(.init(serviceId: serviceId, secret: serviceSecret, endpoint: endpoint, namer: namer)), nil)
+            begin(
+                .init(
+                    serviceId: serviceId, secret: serviceSecret, endpoint: endpoint, authorities: authorities,
+                    namer: namer)), nil)
     }
 
     private static func begin(_ credentials: Authentication.Credentials) -> Authentication.Attempt {

@@ -21,7 +21,10 @@ extension RoomError {
     private static func code(of error: RoomError, in operation: SDKOperation) -> Code {
         switch operation {
         case .signIn:
-            error.code == .serverUnreachable ? exchange(error) ?? .signInFailed : exchange(error) ?? error.code
+            switch error.code {
+            case .serverUnreachable, .serverCertificate: exchange(error) ?? .signInFailed
+            default: exchange(error) ?? error.code
+            }
         case .renewal: exchange(error) ?? error.code
         case .publish:
             switch error.code {

@@ -71,7 +71,7 @@ final class StreamListener {
             throw TransportError(
                 code: problem == EADDRINUSE ? "transport.port-busy" : "transport.no-address",
                 message: problem == EADDRINUSE
-                    ? "Another program uses TCP port \(wanted.port) of \(wanted.host). Choose another with --tcp-port."
+                    ? "Another program uses TCP port \(wanted.port) of \(wanted.host). Choose another port."
                     : "The TCP address \(wanted) cannot be opened: \(String(cString: strerror(problem))). Use an address of "
                         + "this machine, and a port from 1024.")
         }
