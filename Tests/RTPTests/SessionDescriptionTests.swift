@@ -38,7 +38,8 @@ import TestSupport
         #expect(opus.parameter("useinbandfec") == "1")
         #expect(audio.direction == .sendonly)
         #expect(
-            HeaderExtensionIDs(audio.extensions) == HeaderExtensionIDs(mid: 4, transportNumber: 3, audioLevel: 1))
+            HeaderExtensionIDs(audio.extensions)
+                == HeaderExtensionIDs(mid: 4, transportNumber: 3, audioLevel: 1, sendTime: 2))
         #expect(audio.ssrcs == [SSRC(3_510_681_183)])
         #expect(audio.retransmissionSSRC == nil)
 
