@@ -144,6 +144,8 @@ final class ScreenSharing: Sendable {
                 state.status.rawValue < status.rawValue
             else { return (false, false) }
             guard status != .broadcastClosed else { return (false, true) }
+            // The first frame may have come before this share followed the status.
+            if state.status == .notAvailable, status == .broadcastStarted { tell(.broadcastReady) }
             state.status = status
             tell(status)
             return (status == .broadcastStarted, false)
