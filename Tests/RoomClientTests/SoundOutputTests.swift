@@ -46,16 +46,12 @@ private final class FakeSound: PlayingSound, DecodingTask {
         var made: [FakeSound] = []
         var waiting: [(delay: TimeInterval, body: () -> Void)] = []
         var told: [String] = []
-        var output: SoundOutput!
-
-        init() {
-            output = SoundOutput(
-                launch: { [unowned self] slots, _, _ in
-                    made.append(FakeSound(slots: slots))
-                    return made[made.count - 1]
-                }, post: { _, _ in }, now: { MonotonicTime(nanoseconds: 5) },
-                schedule: { [unowned self] delay, body in waiting.append((delay, body)) })
-        }
+        private(set) lazy var output = SoundOutput(
+            launch: { [unowned self] slots, _, _ in
+                made.append(FakeSound(slots: slots))
+                return made[made.count - 1]
+            }, post: { _, _ in }, now: { MonotonicTime(nanoseconds: 5) },
+            schedule: { [unowned self] delay, body in waiting.append((delay, body)) })
 
         func room() -> SoundRoom {
             SoundRoom(
@@ -123,7 +119,7 @@ private final class FakeSound: PlayingSound, DecodingTask {
         stage.output.close(rooms[1])
         more.receive(Self.packet.span)
         #expect(stage.made.count == 2 && seconds(more) == 2)
-        // Another room begins anew.
+        // Another room begins with a new graph.
         _ = try stage.sink(6, in: stage.room())
         #expect(stage.made.map(\.slots) == [4, 8, 4])
     }

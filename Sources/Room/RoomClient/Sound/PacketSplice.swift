@@ -2,13 +2,13 @@ internal import RTP
 
 /// Makes the RTP packets of one audio stream after another look like one stream, for an input that stays.
 ///
-/// The jitter buffer of an input takes a jump of timestamps by less than a second for jitter, and delays the audio by as much. So
-/// the first packet of a stream gets the timestamp at which audio that arrives now is due, and the others keep their distance.
+/// The first packet of a stream gets the next number, and the timestamp at which audio that arrives now is due. The others keep
+/// their distance. So the jitter buffer sees neither a loss nor a jump, whatever it would do about them.
 struct PacketSplice {
     private static let headerLength = 12
 
     private var newest: UInt16?
-    /// What is added to numbers and timestamps.
+    /// The sums by which numbers and timestamps differ from those of the stream.
     private var numbers: UInt16 = 0
     private var timestamps: UInt32 = 0
     private var isBeginning = true

@@ -82,10 +82,10 @@ final class SoundRunner: DecodingTask {
 
     /// Calls `post` on any thread. `previous` stops first, because two graphs would compete for the loudspeaker.
     init(
-        slots: Int, isAudible: Bool, after previous: (any DecodingTask)?,
+        _ graph: MediaGraph, slots: Int, bindings: NodeBindings = NodeBindings(), after previous: (any DecodingTask)?,
         post: @escaping @Sendable (SoundOutput.Notice) -> Void
     ) {
-        var bindings = NodeBindings()
+        var bindings = bindings
         bindings.events = { event in
             switch event {
             case .failed(let error): post(.failed(error))
@@ -96,9 +96,7 @@ final class SoundRunner: DecodingTask {
         task = Task.detached(priority: .userInitiated) { [bindings] in
             await previous?.stop()
             do throws(MediaError) {
-                let pipeline = try await MediaPipeline(
-                    SoundGraph.make(slots: slots, isAudible: isAudible), bindings: bindings,
-                    registry: SoundGraph.registry)
+                let pipeline = try await MediaPipeline(graph, bindings: bindings, registry: SoundGraph.registry)
                 try await pipeline.begin()
                 let inputs = (0..<slots).compactMap { pipeline.rtpInput(SoundGraph.input($0)) }
                 precondition(inputs.count == slots, "a slot has no input")

@@ -20,8 +20,10 @@ enum SoundGraph {
 
     static let registry = NodeRegistry.builtIn.adding([SoundSlotNode.self])
 
-    /// - Parameter isAudible: whether a loudspeaker plays the audio. It is decoded and measured either way.
-    static func make(slots: Int, isAudible: Bool) -> MediaGraph {
+    /// - Parameters:
+    ///   - isAudible: whether a loudspeaker plays the audio. It is decoded and measured either way.
+    ///   - end: the loudspeaker, which a test replaces.
+    static func make(slots: Int, isAudible: Bool, end: Node = .speaker(speaker)) -> MediaGraph {
         MediaGraph {
             for slot in 0..<slots {
                 Chain {
@@ -36,7 +38,7 @@ enum SoundGraph {
                     // Audio that waits for its video is ahead of the others' by as much.
                     Node.audioMixer(mixer, waiting: 200 + Int(LipSync.maximum * 1000))
                     Node.echoProbe(probe, label: label)
-                    Node.speaker(speaker)
+                    end
                 }
             }
         }

@@ -232,7 +232,8 @@ extension SoundOutput {
         let door = LoopBound(Door(), loop: loop)
         let output = SoundOutput(
             launch: { slots, previous, post in
-                SoundRunner(slots: slots, isAudible: isAudible, after: previous, post: post)
+                SoundRunner(
+                    SoundGraph.make(slots: slots, isAudible: isAudible), slots: slots, after: previous, post: post)
             },
             post: { number, notice in loop.execute { door.value.output?.handle(notice, of: number) } },
             now: { loop.now }, schedule: { delay, body in loop.schedule(after: delay, body) })

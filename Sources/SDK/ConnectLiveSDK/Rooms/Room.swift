@@ -110,7 +110,7 @@ public protocol Room: AnyObject, Sendable {
     /// The ids of the participants that are heard: those in one of the four audio slots.
     func getAudioOccupants() -> [String]
 
-    /// Plays nothing of this room, or plays it again. `RemoteAudio.isMuted` of each audio stays as it is.
+    /// Plays nothing of this room, or plays it again. `RemoteAudio.isMuted` of each audio does not change.
     func setMuted(_ isMuted: Bool)
     /// How loud the participants are that are heard, by their ids: 0 for silence, 50 to 70 for comfortable speech, 100 at most.
     /// Levels of the last 0.2 s, before volumes and muting.

@@ -1,0 +1,40 @@
+import Testing
+
+@testable import MediaNodes
+
+@Suite struct HeldSoundTests {
+    private static let piece: UInt64 = 10_000_000
+
+    /// Half a period more in each piece would be heard.
+    private func tone(_ index: Int) -> [Int16] {
+        (0..<480).flatMap { sample -> [Int16] in
+            let place = (index * 480 + sample) % 240
+            return [Int16(place < 120 ? 8000 : -8000), Int16(place < 120 ? 8000 : -8000)]
+        }
+    }
+
+    @Test func `audio that is to be later is longer, without a gap`() {
+        var held = HeldSound()
+        held.hold(seconds: 0)
+        var end: UInt64?
+        for index in 0..<300 {
+            if index == 10 { held.hold(seconds: 0.1) }
+            if index == 200 { held.hold(seconds: 0.05) }
+            let (time, samples) = held.take({ tone(index) }, at: UInt64(index) * Self.piece, lasting: Self.piece)
+            // Nothing is missing, and nothing twice, but for the rounding of a sample.
+            if let end { #expect(time + 25_000 > end && time < end + 25_000, "\(index)") }
+            end = time + (samples.map { HeldSound.nanoseconds($0.count / 2) } ?? Self.piece)
+            if index == 9 { #expect(held.seconds == 0) }
+            if index == 199 { #expect(abs(held.seconds - 0.1) < 0.006) }
+        }
+        #expect(abs(held.seconds - 0.05) < 0.006)
+    }
+
+    @Test func `after a pause, audio begins with its hold at once`() {
+        var held = HeldSound()
+        _ = held.take({ tone(0) }, at: 0, lasting: Self.piece)
+        held.hold(seconds: 0.2)
+        let next = held.take({ tone(1) }, at: 120_000_000, lasting: Self.piece)
+        #expect(next.time == 320_000_000 && next.samples == nil && held.seconds == 0.2)
+    }
+}
