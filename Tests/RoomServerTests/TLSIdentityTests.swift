@@ -137,6 +137,7 @@ import Testing
         ("/a/v1/rooms/kitchen", "/v1/rooms/kitchen"),
         ("/", "/"), ("/p/", "/"), ("/p/main.js?1", "/main.js"), ("/p/v1/unknown", "/unknown"), ("", ""), ("*", "*"),
         ("/v1/sign-in/x", "/x"), ("/v1/roomsx", "/roomsx"),
+        (String(repeating: "/v1", count: 20_000) + "/v1/sign-in", ""),
     ])
     func `a route is found after any prefix`(uri: String, path: String) {
         #expect(Routes.path(of: uri) == path)
@@ -176,6 +177,16 @@ import Testing
         }
         channel.embeddedEventLoop.advanceTime(by: .seconds(2))
         #expect(channel.isActive == completes)
+    }
+
+    @Test func `a flood of bytes that are no text is answered once`() throws {
+        let channel = EmbeddedChannel(handler: PlainRequestHandler())
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        for _ in 0..<20 { _ = try? channel.writeInbound(ByteBuffer(repeating: 0xff, count: 2048)) }
+        #expect(try channel.readInbound(as: ByteBuffer.self) == nil)
+        #expect(try channel.readOutbound(as: ByteBuffer.self) != nil)
+        #expect(try channel.readOutbound(as: ByteBuffer.self) == nil)
+        #expect(!channel.isActive)
     }
 
     @Test(arguments: [[0x47, 0x45], [22, 3, 1]] as [[UInt8]])

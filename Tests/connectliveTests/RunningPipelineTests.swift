@@ -187,7 +187,7 @@ extension TemporaryFolder {
         #expect(result.status == 1)
         #expect(result.error.contains("\"stage\": The server ws://127.0.0.1:1"), "\(result.error)")
         #expect(result.error.contains("[1305]"))
-        #expect(result.error.contains("or use another address."), "\(result.error)")
+        #expect(result.error.contains("Check the address, and that a room server runs there."), "\(result.error)")
     }
 
     @Test func `a node without a server or a key is reported with the missing setting`() throws {

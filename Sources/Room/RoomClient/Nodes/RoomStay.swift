@@ -20,7 +20,7 @@ struct RoomAccess: Sendable {
             "server", .text, default: "",
             "Server (default: CONNECTLIVE_SERVER, else the server of 'connectlive serve')"
         ).written(
-            #"(?:(?:[Ww][Ss]|[Hh][Tt][Tt][Pp])[Ss]?://)?[^\s/@?#]+(?:/[^\s@?#]*)?"#,
+            #"(?:(?:[Ww][Ss]|[Hh][Tt][Tt][Pp])[Ss]?://)?[^\s/@?#]*[^\s/@?#:](?:/[^\s@?#]*)?"#,
             "https://HOST, https://HOST/PATH or ws://HOST:PORT"),
         SettingContract(
             "service-id", .text, default: "",

@@ -32,6 +32,8 @@ struct Routes: Sendable {
     var statistics: @Sendable () async -> ServerStatistics
     var administration: Administration
 
+    /// In bytes. No client of ours has one of 2000, and to read a longer one takes the time of others.
+    private static let longestURI = 4096
     private static let known = [
         Signalling.signInPath, Signalling.signOutPath, Signalling.pageTokenPath, Signalling.statisticsPath,
         Signalling.roomsPath, Signalling.healthPath, Signalling.webSocketPath,
@@ -40,6 +42,7 @@ struct Routes: Sendable {
     /// The path of a request without the prefix that a client or a proxy puts before it, and without the query: `/v1/room` for
     /// `/any/prefix/v1/room`, and `/main.js` for `/any/prefix/main.js`.
     static func path(of uri: String) -> String {
+        guard uri.utf8.count <= longestURI else { return "" }
         let path = uri.prefix { $0 != "?" }
         var rest = path
         while let place = rest.firstRange(of: "/v1/") {

@@ -52,7 +52,7 @@ export const words = {
     insecure: () =>
         new Problem("browser.insecure", `Browsers hide camera and microphone from pages that come over plain HTTP from `
             + `another machine, as this one does from ${location.host}. You can watch and listen. To be seen, open the `
-            + "page on the server's own machine (http://localhost…), or put HTTPS in front of the server."),
+            + "page on the server's own machine (http://localhost…), or start the server with --tls-certificate."),
     muted: () => "muted",
     cameraOff: () => "Their camera is off",
     waiting: (text) => text ? `${text}, waiting` : "Waiting for the source",
