@@ -166,7 +166,7 @@ extension SDKTests {
                 let other = try media(change)
                 let before = other.localCapture?.requested
                 other.position = .back
-                // The processing of voice is no wish of the application: it is found out with the first change.
+                // The processing of voice is not requested by the application: it is found out with the first change.
                 var after = other.localCapture?.requested
                 after?.voice = before?.voice
                 #expect(after == before)

@@ -39,7 +39,7 @@ final class FrameSocketShare: ScreenShare {
     private let state = Mutex(State())
     private let flow = Mutex(Flow())
 
-    /// What the application knows of the frames. Its lock is held while it is told, so that the last word is true.
+    /// The state of the frames, as the application was told. Its lock is held while the application is told, so that the last message is true.
     private struct Flow {
         /// Whether it expects no frames.
         var isResting = true

@@ -139,7 +139,7 @@ final class ScreenSharing: Sendable {
             return
         }
         let (isStarted, isClosed) = state.withLock { state in
-            // A connection that was never ready, such as that of a program that only looks for a listener, is no end.
+            // A connection that was never ready, such as that of a program that only looks for a listener, ends nothing.
             guard state.end == nil, state.status != .notAvailable || status != .broadcastClosed,
                 state.status.rawValue < status.rawValue
             else { return (false, false) }
