@@ -147,9 +147,14 @@ import TestSupport
         try await requireEventually("the request") { group.value(.requestData) != nil }
         // Another graph checks in this way whether somebody listens.
         #expect(throws: FrameSocketError.self) { try MessageListener(path: group.folder.socket) }
-        let feed = try await connect()
+        // The listener needs a moment to see that this connection is gone.
+        var feed: FrameFeed?
+        try await requireEventually("the extension") {
+            feed = try? FrameFeed(socket: group.folder.socket, name: "screen")
+            return feed != nil
+        }
         try await waitFor([.broadcastReady])
-        feed.finish()
+        feed?.finish()
     }
 
     @Test func `an extension that falls silent ends the share with an error`() async throws {
