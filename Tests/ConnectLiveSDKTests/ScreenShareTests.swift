@@ -36,8 +36,12 @@ import TestSupport
 
     /// Connects as the extension, once the application listens.
     private func connect() async throws -> FrameFeed {
-        try await requireEventually("the socket") { access(group.folder.socket, F_OK) == 0 }
-        return try FrameFeed(socket: group.folder.socket, name: "screen")
+        var feed: FrameFeed?
+        try await requireEventually("the connection") {
+            feed = try? FrameFeed(socket: group.folder.socket, name: "screen")
+            return feed != nil
+        }
+        return try #require(feed)
     }
 
     /// Sends frames until the room has the video.
@@ -147,14 +151,9 @@ import TestSupport
         try await requireEventually("the request") { group.value(.requestData) != nil }
         // Another graph checks in this way whether somebody listens.
         #expect(throws: FrameSocketError.self) { try MessageListener(path: group.folder.socket) }
-        // The listener needs a moment to see that this connection is gone.
-        var feed: FrameFeed?
-        try await requireEventually("the extension") {
-            feed = try? FrameFeed(socket: group.folder.socket, name: "screen")
-            return feed != nil
-        }
+        let feed = try await connect()
         try await waitFor([.broadcastReady])
-        feed?.finish()
+        feed.finish()
     }
 
     @Test func `an extension that falls silent ends the share with an error`() async throws {
@@ -270,6 +269,8 @@ extension TemporaryFolder {
         scripted.join()
         try request()
         try await requireEventually("the socket") { access(group.folder.socket, F_OK) == 0 }
+        // It listens a moment later.
+        try await requireEventually("the request") { group.value(.requestData) != nil }
         let share = try share()
         try await requireEventually("the extension") { !statuses.all.isEmpty }
         return share
@@ -366,7 +367,7 @@ extension SDKTests {
                 let me = try await host.join("screens").first
                 _ = try await guest.join("screens")
                 try host.room.requestScreenShare(appGroup: group.name, extensionName: "") { _ in }
-                try await requireEventually("the socket") { access(group.folder.socket, F_OK) == 0 }
+                try await requireEventually("the request") { group.value(.requestData) != nil }
                 let share = try ConnectLive.createScreenShare(appGroup: group.name)
                 share.start { code, message in Issue.record("\(code): \(message)") }
                 let number = Collected<UInt32>()

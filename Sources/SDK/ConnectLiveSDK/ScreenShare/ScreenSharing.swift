@@ -154,7 +154,7 @@ final class ScreenSharing: Sendable {
         if isStarted { room?.started(self) }
     }
 
-    /// Under the lock, so that statuses keep their order. The callback is only queued.
+    /// Under the lock before the end, so that statuses keep their order. The callback is only queued.
     private func tell(_ status: ScreenShareData.ExtensionStatus) {
         group.set(status)
         callback(status)
@@ -178,17 +178,18 @@ final class ScreenSharing: Sendable {
         let (isFirst, resume) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
             guard state.end == nil else { return (false, nil) }
             state.end = end
-            tell(.broadcastClosed)
             defer { state.resume = nil }
             return (true, state.resume)
         }
         guard isFirst else { return }
-        room?.ended(self)
         switch end {
         case .failed(let error): room?.problem(error)
         case .exited(let ending): report(ending)
         case .stopped, .left, .closed: break
         }
+        // No other status follows.
+        tell(.broadcastClosed)
+        room?.ended(self)
         resume?()
     }
 
