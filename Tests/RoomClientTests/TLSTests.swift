@@ -165,9 +165,82 @@ import Testing
             }
             #expect(try trust("https://rooms.example", [:]) == .system)
             #expect(try trust(server.url, [:]) == .serverFile(path))
-            #expect(try trust(nil, ["CONNECTLIVE_CA": "a.pem"]) == .authorities("a.pem"))
-            #expect(try trust(nil, ["CONNECTLIVE_CA": "a.pem"], "b.pem") == .authorities("b.pem"))
+            #expect(try trust(nil, [:], "b.pem") == .authorities("b.pem"))
+            // Those of the environment may be meant for another server.
+            let environment = ["CONNECTLIVE_CA": "a.pem"]
+            #expect(try trust(nil, environment) == .serverFile(path))
+            #expect(try trust("https://rooms.example", environment) == .authorities("a.pem"))
+            #expect(try trust(nil, environment, "b.pem") == .authorities("b.pem"))
+            // Also if the caller has the key, and needs nothing else of the file.
+            let complete = ServerLocator(
+                server: server.url, serviceId: "a", serviceSecret: "b", environment: [:], filePath: path)
+            #expect(try complete.locate().trust == .serverFile(path))
         }
+    }
+
+    @Test func `while the server file names another server, clients of the first use its last certificate`()
+        async throws
+    {
+        let made = try MadeCertificate.chain(in: folder.path, names: "DNS:rooms.example")
+        try await withServer(made) { server, _ in
+            let path = folder.file("run/server.json")
+            let first = ServerFile(
+                server: server.url, serviceId: Self.key.id, serviceSecret: Self.key.secret,
+                certificate: server.certificate?.pem)
+            var second = first
+            second.server = "https://127.0.0.1:1"
+            let other = try MadeCertificate.chain(in: folder.path, name: "other")
+            second.certificate = try String(contentsOfFile: other.certificate, encoding: .utf8)
+            try second.write(to: path)
+            // The file has never named this server.
+            #expect(try await refusal(at: server.url, .serverFile(path))?.code == .serverUnreachable)
+            try first.write(to: path)
+            #expect(try await refusal(at: server.url, .serverFile(path)) == nil)
+            try second.write(to: path)
+            #expect(try await refusal(at: server.url, .serverFile(path)) == nil)
+        }
+    }
+
+    @Test(arguments: [
+        ("IP:127.0.0.1", false), ("IP:127.0.0.1,DNS:rooms.example", false), ("DNS:localhost", true),
+        ("DNS:LocalHost,IP:192.0.2.1", true), ("", false),
+    ])
+    func `a host name has to be in the certificate, where its address and a common name do not count`(
+        names: String, isAccepted: Bool
+    ) async throws {
+        let (certificate, key) = (folder.file("own.pem"), folder.file("own.key"))
+        try MadeCertificate.openssl(
+            ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost"]
+                + ["-out", certificate, "-keyout", key]
+                + (names.isEmpty ? [] : ["-addext", "subjectAltName=\(names)"]), in: folder.path)
+        try await withServer(MadeCertificate(certificate: certificate, key: key, authority: certificate)) {
+            server, authority in
+            let url = "https://localhost:\(server.port)"
+            let error = try await refusal(at: url, authority)
+            #expect((error == nil) == isAccepted, "\(error as Any)")
+            guard !isAccepted else { return }
+            #expect(error?.code == .serverCertificate)
+            #expect(error?.message.contains("is not for localhost") == true, "\(error as Any)")
+            // Without leaving the check to another kind of connection.
+            do throws(RoomError) {
+                _ = try await SignallingPipe.open(to: try ServerAddress(url), trusting: authority) { _ in true }
+                Issue.record("The connection opened.")
+            } catch {
+                #expect(error.code == .serverCertificate)
+            }
+        }
+    }
+
+    @Test func `the names of a certificate that is not accepted are shown if they are names`() throws {
+        let names = [
+            "a\u{1b}[2J", "rooms.example", "b c", String(repeating: "d", count: 254), "*.rooms.example", "::1",
+        ]
+        let made = try MadeCertificate.chain(in: folder.path)
+        let certificate = try PEMFile.certificates(made.certificate)[0]
+        let error = CertificateExamination.error(
+            try ServerAddress("https://h"), .system, true,
+            ServerCertificate(certificate, names: names), now: 1_700_000_000)
+        #expect(error.message.contains("is not for h but for rooms.example, *.rooms.example, ::1."), "\(error)")
     }
 
     // MARK: - The wrong door
@@ -178,7 +251,9 @@ import Testing
         try await withServer(nil) { server, _ in
             let error = try await refusal(at: "https://127.0.0.1:\(server.port)", .system)
             #expect(error?.code == .serverUnreachable)
-            #expect(error?.message.contains("it does not use TLS at this port") == true, "\(error as Any)")
+            #expect(error?.message.contains("it answers without TLS") == true, "\(error as Any)")
+            // An attacker can make this error, and no text may talk users into sending the secret in clear.
+            for scheme in ["ws:", "http:"] { #expect(error?.message.contains(scheme) == false, "\(error as Any)") }
         }
         try await withServer(try .chain(in: folder.path)) { server, _ in
             let error = try await refusal(at: "ws://127.0.0.1:\(server.port)", .system)

@@ -112,6 +112,32 @@ import Testing
         #expect("\(ClientAddress("192.0.2.1")) \(ClientAddress("2001:db8::5"))" == "192.0.2.1 2001:db8:0:0::/64")
     }
 
+    @Test func `refused paths that strangers invent are one kind in the log, and its kinds are bounded`() {
+        let lines = LogLines()
+        let queue = LogQueue(lines.logger)
+        var routes = routes
+        routes.refusals = RefusalLog(queue)
+        for number in 0..<300 {
+            let head = HTTPRequestHead(
+                version: .http1_1, method: .DELETE, uri: "\(Signalling.roomsPath)/room-\(number)")
+            _ = routes.answer(head, body: [], from: ClientAddress("192.0.2.1"), now: start)
+        }
+        queue.drain()
+        #expect(lines.all.count == 1)
+        #expect(lines.all.first?.hasPrefix("info DELETE /v1/rooms/… refused") == true, "\(lines.all)")
+        // Kinds of a second that has passed make place for others.
+        let error = RoomError(.unauthorized, "Test.")
+        for second in 1...2 {
+            for number in 0..<300 {
+                routes.refusals.write(
+                    "event \(second) \(number)", error, ClientAddress("192.0.2.1"), now: start + .seconds(Int64(second))
+                )
+            }
+            queue.drain()
+            #expect(lines.all.count == 1 + second * RefusalLog.maximumKinds)
+        }
+    }
+
     @Test func `statistics ask for a password, HEAD is answered like GET, and a monitor sees the server's health`() {
         func answer(_ method: HTTPMethod, _ uri: String, _ headers: HTTPHeaders = [:]) -> Routes.Response {
             routes.answer(

@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOEmbedded
+import NIOSSL
 import NIOTLS
 import RTP
 import RoomProtocol
@@ -84,6 +85,45 @@ import Testing
                 #expect(error.code == .certificateUnreadable && error.message.contains(reason), "\(error)")
             }
         }
+    }
+
+    @Test func `files that were refused are read again when their mode has changed`() async throws {
+        let made = try MadeCertificate.chain(in: folder.path, name: "made")
+        let other = try MadeCertificate.chain(in: folder.path, name: "other")
+        let log = LogQueue(lines.logger)
+        let (identity, files) = try identity(of: made, log: log)
+        // An unreadable file is as good as a wrong one, which the superuser cannot read either.
+        try Data(contentsOf: URL(fileURLWithPath: other.key)).write(to: URL(fileURLWithPath: files.key))
+        for _ in 0..<4 { identity.check() }
+        log.drain()
+        #expect(lines.all.count == 1, "\(lines.all)")
+        let refused = TLSFiles.Stamp(of: files)
+        var mode = 0o600
+        // Times of files may be as coarse as a tick of the kernel.
+        try await requireEventually("a time of the change") {
+            mode ^= 0o040
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: files.key)
+            return TLSFiles.Stamp(of: files) != refused
+        }
+        for _ in 0..<4 { identity.check() }
+        log.drain()
+        #expect(lines.all.count == 2, "\(lines.all)")
+        #expect(lines.all.allSatisfy { $0.hasPrefix("warning TLS certificate not replaced") }, "\(lines.all)")
+    }
+
+    @Test func `a server that warned of the end of its certificate reports the end too`() throws {
+        let made = try MadeCertificate.chain(
+            in: folder.path, days: (from: "20200101000000Z", to: "20300101000000Z"))
+        let end = 1_893_456_000.0
+        let time = Mutex(end - 86400)
+        let files = TLSFiles(certificate: made.certificate, key: made.key)
+        let log = LogQueue(lines.logger)
+        let identity = try TLSIdentity(files, log: log, now: { time.withLock { $0 } })
+        identity.check()
+        time.withLock { $0 = end + 1 }
+        for _ in 0..<3 { identity.check() }
+        log.drain()
+        #expect(lines.all == ["warning TLS certificate expires soon", "warning TLS certificate has expired"])
     }
 
     @Test func `a certificate that ends within a week is reported once`() throws {
@@ -187,6 +227,20 @@ import Testing
         #expect(try channel.readOutbound(as: ByteBuffer.self) != nil)
         #expect(try channel.readOutbound(as: ByteBuffer.self) == nil)
         #expect(!channel.isActive)
+    }
+
+    @Test func `a connection that ends within its handshake is not logged, and another failure is`() throws {
+        let lines = LogLines()
+        let log = LogQueue(lines.logger)
+        let channel = EmbeddedChannel()
+        try channel.pipeline.syncOperations.addHandler(
+            HandshakeHandler(client: ClientAddress("192.0.2.1"), refusals: RefusalLog(log)))
+        channel.pipeline.fireErrorCaught(NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake])))
+        log.drain()
+        #expect(lines.all.isEmpty)
+        channel.pipeline.fireErrorCaught(NIOSSLError.handshakeFailed(.sslError([])))
+        log.drain()
+        #expect(lines.all.count == 1)
     }
 
     @Test(arguments: [[0x47, 0x45], [22, 3, 1]] as [[UInt8]])

@@ -16,6 +16,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("rooms.example", true), ("ROOMS.example.", true), ("a.rooms.example", true), ("A.Rooms.Example", true),
+        ("a.b.rooms.example", false), (".rooms.example", false), ("xrooms.example", false), ("example", false),
+        ("127.0.0.1", false), ("server", false), ("", false), (".", false),
+    ])
+    func `a certificate is for its names, and for those with one label before the rest of a wildcard`(
+        host: String, isFor: Bool
+    ) throws {
+        let made = try MadeCertificate.chain(in: folder.path)
+        #expect(ServerCertificate.isFor(host, try PEMFile.certificates(made.certificate)[0]) == isFor)
+    }
+
     @Test func `a chain has its certificates in their order, and the facts of the first`() throws {
         let made = try MadeCertificate.chain(in: folder.path)
         let chain = try PEMFile.certificates(made.certificate)

@@ -135,7 +135,7 @@ import TestSupport
         #expect(result.status == 1)
         #expect(
             result.error.contains(
-                "The room was ended, or its server stopped. Join the room again when it runs. [1302]"),
+                "The server stopped. Join the room again when it runs. [1302]"),
             "\(result.error)"
         )
     }

@@ -9,8 +9,8 @@ internal import RoomProtocol
 struct AuthoritiesFlag: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "File with the certificates of the authorities that sign that of an https server (default: CONNECTLIVE_CA, else "
-                + "those of the system).",
+            "File with the certificates of the authorities that sign that of an https server (default: the certificate of "
+                + "this user's 'serve' for that server, else CONNECTLIVE_CA, else those of the system).",
             valueName: "pem"))
     var ca: String?
 }

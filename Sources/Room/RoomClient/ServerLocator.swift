@@ -89,7 +89,7 @@ package struct ServerLocator: Sendable {
             server: first(server, "CONNECTLIVE_SERVER"), id: first(serviceId, "CONNECTLIVE_SERVICE_ID"),
             secret: first(serviceSecret, "CONNECTLIVE_SERVICE_SECRET")
         )
-        // The file is read only for missing values, so a broken file does not disturb a caller that passes all of them.
+        // A broken file does not disturb a caller that passes all values. It may still have the server's certificate.
         let isComplete = given.server != nil && given.id != nil && (given.secret != nil || !needsSecret)
         let file = isComplete ? nil : try ServerFile.read(from: filePath)
         guard let server = given.server ?? file?.server else {
@@ -99,7 +99,7 @@ package struct ServerLocator: Sendable {
                     + "\(namer.remedy(for: .server)), or set CONNECTLIVE_SERVER.")
         }
         let address = try ServerAddress(server)
-        let trust = trust(in: address, file)
+        let trust = isComplete ? trust(in: address) : trust(in: address, file)
         guard let id = given.id ?? file?.serviceId else { throw missing("service id", .serviceId, server) }
         guard let secret = given.secret ?? file?.serviceSecret else {
             guard needsSecret else { return ServerLocation(address: address, trust: trust, serviceId: id) }
@@ -109,17 +109,19 @@ package struct ServerLocator: Sendable {
             address: address, trust: trust, serviceId: id, serviceSecret: needsSecret ? secret : nil)
     }
 
-    /// The caller's or the environment's authorities, else the certificate in the file if it is of this server, else the
-    /// authorities of the system.
+    /// The caller's authorities, else the certificate in the file if it is of this server, else the authorities of the
+    /// environment, which may be meant for other servers, else those of the system.
     private func trust(in address: ServerAddress, _ file: ServerFile?) -> ServerTrust {
-        if let chosen = ServerTrust.chosen(authorities, environment) { return chosen }
-        guard let file, file.certificate != nil, address == (try? ServerAddress(file.server)) else { return .system }
-        return .serverFile(filePath)
+        if let chosen = ServerTrust.of(authorities: authorities) { return chosen }
+        if let file, file.certificate != nil, address == (try? ServerAddress(file.server)) {
+            return .serverFile(filePath)
+        }
+        return ServerTrust.of(authorities: environment[ServerTrust.variable]) ?? .system
     }
 
     /// How the certificate of a server is checked.
     package func trust(in address: ServerAddress) -> ServerTrust {
-        trust(in: address, try? ServerFile.read(from: filePath))
+        trust(in: address, address.isEncrypted ? try? ServerFile.read(from: filePath) : nil)
     }
 
     private func first(_ given: String?, _ variable: String) -> String? {

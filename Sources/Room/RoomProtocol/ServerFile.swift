@@ -92,11 +92,14 @@ public struct ServerFile: Codable, Sendable, Equatable {
         }
     }
 
-    /// Removes the file if it still contains `self`. Another server may have replaced it.
+    /// Whether both are of one server, maybe with different certificates.
+    public func isOfSameServer(as other: ServerFile) -> Bool { server == other.server && process == other.process }
+
+    /// Removes the file if it still names the server of `self`. Another server may have replaced it.
     ///
     /// - Parameter previous: the server that `self` replaced. If it still runs, the file contains it again.
     public func remove(from path: String, restoring previous: ServerFile? = nil) {
-        guard (try? Self.read(from: path)) == self else { return }
+        guard let written = try? Self.read(from: path), written.isOfSameServer(as: self) else { return }
         if let previous, previous.isRunning, (try? previous.write(to: path)) != nil { return }
         unlink(path)
     }

@@ -7,6 +7,8 @@ internal import Synchronization
 /// Callable on any thread.
 final class RefusalLog: Sendable {
     private static let interval = TimeInterval.seconds(1)
+    /// The most kinds that are kept. Further ones of the same second are not logged.
+    static let maximumKinds = 100
 
     private struct Kind: Hashable {
         var event: String
@@ -25,7 +27,7 @@ final class RefusalLog: Sendable {
     /// - Parameter log: nil logs nothing.
     init(_ log: LogQueue? = nil) { self.log = log }
 
-    /// - Parameter event: one of a few fixed texts, since it is kept.
+    /// - Parameter event: one of a few fixed texts with nothing of the client in it, since each has lines of its own
     func write(_ event: String, _ error: RoomError, _ client: ClientAddress, now: MonotonicTime) {
         guard let log, let unlogged = count(Kind(event: event, code: error.code.name), now) else { return }
         var metadata: Logger.Metadata = ["client": "\(client)", "error": "\(error)"]
@@ -39,6 +41,10 @@ final class RefusalLog: Sendable {
             if let last = records[kind], now - last.time < Self.interval {
                 records[kind]?.unlogged += 1
                 return nil
+            }
+            if records[kind] == nil, records.count >= Self.maximumKinds {
+                records = records.filter { now - $0.value.time < Self.interval }
+                guard records.count < Self.maximumKinds else { return nil }
             }
             let unlogged = records[kind]?.unlogged ?? 0
             records[kind] = Record(time: now)

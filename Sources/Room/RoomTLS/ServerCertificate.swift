@@ -14,10 +14,38 @@ package struct ServerCertificate: Sendable, Equatable {
     package let expires: Double
 
     package init(_ certificate: NIOSSLCertificate) {
+        self.init(certificate, names: certificate._subjectAlternativeNames().compactMap(Self.text))
+    }
+
+    /// For tests: with other names.
+    package init(_ certificate: NIOSSLCertificate, names: [String]) {
         pem = (try? certificate.toDERBytes()).map(Self.pem) ?? ""
-        names = certificate._subjectAlternativeNames().compactMap(Self.text)
+        self.names = names
         begins = Double(certificate.notValidBefore)
         expires = Double(certificate.notValidAfter)
+    }
+
+    /// Whether a certificate is for a host name (RFC 9525, section 6.3): by one of its alternative names alone, not by an
+    /// address or its common name. A name `*.rest` is for all names that have one label before the rest.
+    package static func isFor(_ host: String, _ certificate: NIOSSLCertificate) -> Bool {
+        let host = plain(Array(host.utf8))
+        guard !host.isEmpty else { return false }
+        let rest = host.firstIndex(of: period).flatMap { $0 > host.startIndex ? host[$0...] : nil }
+        return certificate._subjectAlternativeNames().contains { name in
+            guard name.nameType == .dnsName else { return false }
+            let name = plain(Array(name.contents))
+            if name.first == asterisk { return rest.map { name.dropFirst() == $0 } ?? false }
+            return name == host
+        }
+    }
+
+    private static let period = UInt8(ascii: ".")
+    private static let asterisk = UInt8(ascii: "*")
+
+    /// A name in small letters, without the period of the root.
+    private static func plain(_ name: [UInt8]) -> ArraySlice<UInt8> {
+        let small = name.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 32 : $0 }
+        return small.last == period ? small.dropLast() : small[...]
     }
 
     /// Whole days until it expires. Negative after that.

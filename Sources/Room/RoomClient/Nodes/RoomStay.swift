@@ -47,6 +47,8 @@ struct RoomAccess: Sendable {
     }
 
     func signIn() async throws(RoomError) -> AccessToken {
+        var locator = locator
+        locator.authorities = ApplicationAuthorities.path
         let location = try locator.locate(needsSecret: token == nil)
         if let token { return AccessToken(address: location.address, trust: location.trust, token: token) }
         return try await AccessToken.signIn(at: location).token

@@ -127,7 +127,8 @@ func explain(_ error: any Error) -> String {
     default: break
     }
     switch TLSFault(error) {
-    case .noTLS: return "it does not use TLS at this port, so the address begins with ws:// or http://"
+    // An attacker on the way can cause this, so the text must not suggest an address without TLS.
+    case .noTLS: return "it answers without TLS, because the port is wrong or something on the way interferes"
     case .handshake: return "the TLS handshake failed"
     case .certificate, .name: return "its certificate is not accepted"
     case nil: return "\(error)"

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// Which certificates of a server with TLS a client accepts.
 package enum ServerTrust: Sendable, Hashable {
     /// Those for the server's name, of an authority that the system knows.
@@ -11,8 +13,19 @@ package enum ServerTrust: Sendable, Hashable {
     /// The PEM file with authorities of room servers, for callers that name none.
     package static let variable = "CONNECTLIVE_CA"
 
-    /// The trust that the caller or the environment chooses. Nil if neither does.
-    static func chosen(_ authorities: String?, _ environment: [String: String]) -> ServerTrust? {
-        [authorities, environment[variable]].compactMap(\.self).first { !$0.isEmpty }.map { .authorities($0) }
+    /// The trust in the authorities of a file. Nil without a file; empty text means the same as nil.
+    static func of(authorities path: String?) -> ServerTrust? {
+        path.flatMap { $0.isEmpty ? nil : .authorities($0) }
+    }
+}
+
+/// The authorities that an application chooses for its sign-ins and for the nodes of its graphs.
+package enum ApplicationAuthorities {
+    private static let chosen = Mutex<String?>(nil)
+
+    /// A PEM file. Nil if the application names none. Usable on any thread.
+    package static var path: String? {
+        get { chosen.withLock { $0 } }
+        set { chosen.withLock { $0 = newValue } }
     }
 }

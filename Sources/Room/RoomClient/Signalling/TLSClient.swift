@@ -12,6 +12,8 @@ struct TLSClient: Sendable {
     /// with the addresses in the certificate.
     private let name: String?
     private let pinned: NIOSSLCertificate?
+    /// Whether the certificate has to be for the name.
+    private let checksName: Bool
 
     /// How long the end of a connection waits for the server's farewell.
     private static let shutdownTimeout = SignallingDeadlines.leave.amount
@@ -22,21 +24,21 @@ struct TLSClient: Sendable {
         name = Self.isNumeric(address.host) ? nil : address.host
         switch trust {
         case .system:
-            pinned = nil
+            (pinned, checksName) = (nil, true)
             context = try SystemTrust.shared.context(configuration)
             return
         case .authorities(let path):
-            pinned = nil
+            (pinned, checksName) = (nil, true)
             configuration.trustRoots = .certificates(try Self.authorities(in: path))
         case .serverFile(let path):
-            let pem = try ServerFile.read(from: path)?.certificate ?? ""
-            guard let certificate = try? NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)).first else {
+            let pem = try PinnedCertificates.shared.pem(of: address, in: path)
+            guard let certificate = try? NIOSSLCertificate.fromPEMBytes(Array((pem ?? "").utf8)).first else {
                 throw RoomError(
                     .serverUnreachable,
                     "The server \(address) has ended: its file \(path) is gone, or names another server. Start it again."
                 )
             }
-            pinned = certificate
+            (pinned, checksName) = (certificate, false)
             // The pinned certificate is compared instead of these.
             configuration.trustRoots = .certificates([certificate])
             configuration.certificateVerification = .noHostnameVerification
@@ -49,7 +51,7 @@ struct TLSClient: Sendable {
         var configuration = Self.configuration
         configuration.certificateVerification = .none
         name = Self.isNumeric(address.host) ? nil : address.host
-        pinned = nil
+        (pinned, checksName) = (nil, false)
         context = try Self.context(configuration)
     }
 
@@ -85,7 +87,11 @@ struct TLSClient: Sendable {
         }
     }
 
-    private static func isNumeric(_ host: String) -> Bool { (try? SocketAddress(ipAddress: host, port: 0)) != nil }
+    private static func isNumeric(_ host: String) -> Bool {
+        // The zone of a link-local address (RFC 4007) is not part of it.
+        let address = host.contains(":") ? host.prefix { $0 != "%" } : host[...]
+        return (try? SocketAddress(ipAddress: String(address), port: 0)) != nil
+    }
 
     /// Adds TLS as the first handler of a connection. Called on its event loop.
     func addHandler(to channel: any Channel) throws {
@@ -96,10 +102,43 @@ struct TLSClient: Sendable {
                 customVerificationCallback: { certificates, promise in
                     promise.succeed(certificates.first == pinned ? .certificateVerified : .failed)
                 })
+        } else if let name, checksName {
+            // NIO alone would also accept a certificate for the address to which the name leads, and an attacker who forges
+            // the reply of a name server has one for his own. Nothing is sent before this check.
+            handler = try NIOSSLClientHandler._makeSSLClientHandler(
+                context: context, serverHostname: name,
+                additionalPeerCertificateVerificationCallback: { certificate, channel in
+                    ServerCertificate.isFor(name, certificate)
+                        ? channel.eventLoop.makeSucceededVoidFuture()
+                        : channel.eventLoop.makeFailedFuture(NIOSSLExtraError.failedToValidateHostname)
+                })
         } else {
             handler = try NIOSSLClientHandler(context: context, serverHostname: name)
         }
         try channel.pipeline.syncOperations.addHandler(handler, position: .first)
+    }
+}
+
+/// The certificates of the servers of this user, from the server file. It names one server at a time: while another one runs
+/// too, and has replaced the file, connections to the first use the certificate that the file had last.
+private final class PinnedCertificates: Sendable {
+    static let shared = PinnedCertificates()
+
+    private struct Place: Hashable {
+        var path: String
+        var server: String
+    }
+
+    /// In PEM.
+    private let last = Mutex<[Place: String]>([:])
+
+    /// Returns nil if the file does not exist, or has never named this server.
+    func pem(of address: ServerAddress, in path: String) throws(RoomError) -> String? {
+        guard let file = try ServerFile.read(from: path) else { return nil }
+        let place = Place(path: path, server: address.description)
+        guard address == (try? ServerAddress(file.server)) else { return last.withLock { $0[place] } }
+        last.withLock { $0[place] = file.certificate }
+        return file.certificate
     }
 }
 

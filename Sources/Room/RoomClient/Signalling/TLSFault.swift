@@ -72,7 +72,7 @@ enum CertificateExamination {
                     + "machine that made the certificate.")
         }
         if isForAnotherName {
-            let names = certificate?.names ?? []
+            let names = (certificate?.names ?? []).filter(isName)
             let shown = names.isEmpty ? "" : " but for \(names.prefix(5).joined(separator: ", "))"
             return error(
                 "is not for \(address.host)\(shown). Use a name of the certificate in the address, or give the server a "
@@ -90,6 +90,11 @@ enum CertificateExamination {
                 "is not the one in the server file of this user. Another program may have its port: start the server again."
             )
         }
+    }
+
+    /// Whether a name of a certificate that nobody has checked may be shown. A name of a host has at most 253 bytes.
+    private static func isName(_ name: String) -> Bool {
+        name.utf8.count <= 253 && name.wholeMatch(of: /[A-Za-z0-9.:*_-]+/) != nil
     }
 
     private static func certificate(of address: ServerAddress) async -> NIOSSLCertificate? {

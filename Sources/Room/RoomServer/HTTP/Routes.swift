@@ -89,7 +89,9 @@ struct Routes: Sendable {
             default: return notFound(path)
             }
         } catch {
-            refusals.write("\(head.method) \(path) refused", error, client, now: now)
+            // Only known routes are refused. The rest of a room's path is the client's own.
+            let route = path.hasPrefix(Signalling.roomsPath + "/") ? Signalling.roomsPath + "/…" : path
+            refusals.write("\(head.method) \(route) refused", error, client, now: now)
             var response = Self.failure(error)
             if path == Signalling.statisticsPath || path.hasPrefix(Signalling.roomsPath),
                 response.status == .unauthorized

@@ -3,7 +3,8 @@ internal import NIOSSL
 internal import NIOTLS
 internal import RoomProtocol
 
-/// Behind the TLS handler: ends a handshake that takes too long, and logs those that fail.
+/// Behind the TLS handler: ends a handshake that takes too long, and logs those that fail. A
+/// connection that ends within its handshake is not logged: probes of ports, and plain requests that were answered, do.
 final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
@@ -33,7 +34,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if case NIOSSLError.handshakeFailed(let cause) = error {
+        if case NIOSSLError.handshakeFailed(let cause) = error, cause != .sslError([.eofDuringHandshake]) {
             refusals.write(
                 "TLS handshake failed", RoomError(.serverCertificate, Self.sentence("\(cause)")), client, now: .current)
         }

@@ -10,14 +10,23 @@ package struct TLSFiles: Sendable, Equatable {
         (self.certificate, self.key) = (certificate, key)
     }
 
-    /// A value that differs after one of the files was written or replaced.
+    /// A value that differs after one of the files was written or replaced, or got another owner or mode: a file that the
+    /// server was not allowed to read may be readable then.
     struct Stamp: Equatable {
         private struct File: Equatable {
             var device: UInt64
             var number: UInt64
             var size: Int64
+            var written: Time
+            /// When its contents, owner or mode changed last.
+            var changed: Time
+        }
+
+        private struct Time: Equatable {
             var seconds: Int
             var nanoseconds: Int
+
+            init(_ time: timespec) { (seconds, nanoseconds) = (time.tv_sec, time.tv_nsec) }
         }
 
         private let files: [File?]
@@ -31,7 +40,7 @@ package struct TLSFiles: Sendable, Equatable {
             guard stat(path, &status) == 0 else { return nil }
             return File(
                 device: UInt64(status.st_dev), number: UInt64(status.st_ino), size: Int64(status.st_size),
-                seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+                written: Time(status.st_mtim), changed: Time(status.st_ctim))
         }
     }
 }

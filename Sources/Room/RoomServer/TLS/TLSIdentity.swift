@@ -22,7 +22,8 @@ final class TLSIdentity: Sendable {
         var seen: TLSFiles.Stamp?
         /// Other files that cannot be used.
         var refused: TLSFiles.Stamp?
-        var hasWarned = false
+        /// The warning that was logged last.
+        var warning: String?
     }
 
     /// The time between two checks of the files. Changed files are read when the next check finds no further change.
@@ -104,16 +105,19 @@ final class TLSIdentity: Sendable {
     }
 
     private func warnOfExpiry() {
-        let certificate = state.withLock { state -> ServerCertificate? in
-            guard !state.hasWarned, state.loaded.certificate.daysLeft(now: now()) < Self.warningDays else { return nil }
-            state.hasWarned = true
-            return state.loaded.certificate
+        let now = now()
+        let news = state.withLock { state -> (warning: String, expires: Double)? in
+            let certificate = state.loaded.certificate
+            guard certificate.daysLeft(now: now) < Self.warningDays else { return nil }
+            let warning =
+                certificate.expires < now ? "TLS certificate has expired" : "TLS certificate expires soon"
+            guard warning != state.warning else { return nil }
+            state.warning = warning
+            return (warning, certificate.expires)
         }
-        guard let certificate else { return }
-        let isOver = certificate.expires < now()
+        guard let news else { return }
         log.write(
-            isOver ? "TLS certificate has expired" : "TLS certificate expires soon",
-            ["file": "\(files.certificate)", "expires": "\(ServerCertificate.day(certificate.expires))"],
+            "\(news.warning)", ["file": "\(files.certificate)", "expires": "\(ServerCertificate.day(news.expires))"],
             level: .warning)
     }
 

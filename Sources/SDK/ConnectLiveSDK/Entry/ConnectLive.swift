@@ -1,7 +1,6 @@
 public import Dispatch
 package import RoomClient
 internal import RoomProtocol
-internal import Synchronization
 
 /// The entry point: signs in, and creates local media and rooms.
 ///
@@ -26,14 +25,13 @@ public final class ConnectLive: Sendable {
 
     /// A PEM file with the authorities that sign the certificates of room servers, instead of those that the system knows. For
     /// an `https://` endpoint with an authority of your own, or with a certificate that is its own authority. Nil, the default,
-    /// means the file of the environment (`CONNECTLIVE_CA`), else the system. A sign-in uses the present value, and so do the rooms
-    /// that are entered with it. (Linux)
+    /// means the certificate in the server file for the server of this user, else the file of the environment
+    /// (`CONNECTLIVE_CA`), else the system. A sign-in uses the present value, and so do the rooms that are entered with it.
+    /// Room nodes of graphs use the value at their start. (Linux)
     public static var certificateAuthorities: String? {
-        get { authorities.withLock { $0 } }
-        set { authorities.withLock { $0 = newValue } }
+        get { ApplicationAuthorities.path }
+        set { ApplicationAuthorities.path = newValue }
     }
-
-    private static let authorities = Mutex<String?>(nil)
 
     // MARK: - Signing in
 
