@@ -386,8 +386,11 @@ extension MediaNodesTests {
             let registry = NodeRegistry.builtIn.adding([HalvesNode.self])
             let mouth = try await Watched(nearEnd, registry: registry)
             let far = isApart ? try await Watched(player, registry: registry) : nil
-            let caller = isApart ? recorder : MediaGraph(
-                nodes: player.nodes + recorder.nodes, links: player.links + recorder.links)
+            let caller =
+                isApart
+                ? recorder
+                : MediaGraph(
+                    nodes: player.nodes + recorder.nodes, links: player.links + recorder.links)
             let watched = try await Watched(caller, registry: registry)
             try await mouth.pipeline.start()
             try await far?.pipeline.start()

@@ -6,7 +6,8 @@ import Synchronization
 /// after another may have it.
 package final class SoundSlotNode: NodeType, RunningNode {
     package static let kind = NodeKind(
-        "sound-slot", .processor, "The place of one received audio in a mix", inputs: .rawAudioIn, outputs: .rawAudioOut)
+        "sound-slot", .processor, "The place of one received audio in a mix", inputs: .rawAudioIn, outputs: .rawAudioOut
+    )
 
     private let meter: AudioRendererNode
     private let volume: Element

@@ -99,7 +99,9 @@ final class DecodingSink: IncomingSink {
                 switch event {
                 case .keyframeNeeded: tell(.keyframeNeeded)
                 case .failed(let error): post(.failed(error))
-                case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver, .ended, .firstFrame, .partFailed, .warning, .qualityChanged: break
+                case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver, .ended, .firstFrame, .partFailed,
+                    .warning, .qualityChanged:
+                    break
                 }
             }
             return PipelineRunner(graph, bindings: bindings, after: previous) { result in
