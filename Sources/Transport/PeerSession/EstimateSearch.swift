@@ -49,7 +49,7 @@ struct EstimateSearch {
         isSearching = true
     }
 
-    /// What the streams can use from now on.
+    /// The rate that the streams can use from now on.
     mutating func setDemand(_ demand: Double) { self.demand = demand }
 
     private var isWanting: Bool { heard != nil && newest < demand }
