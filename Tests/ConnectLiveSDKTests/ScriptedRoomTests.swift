@@ -74,6 +74,38 @@ import TestSupport
         #expect(reasons == [expected])
     }
 
+    @Test(arguments: [
+        (Closing.Reason.destroyed, RoomError(.roomEnded, "The administrator ended the room."), 2007),
+        (.destroyed, RoomError(.roomReleased, "The server is shutting down."), 1302),
+        (.kicked, RoomError(.roomReleased, "The administrator removed this participant."), 1302),
+        (.disconnected, RoomError(.connectionLost, "The server is lost."), 1312),
+    ])
+    func `the room names the cause of its end from onDisconnected on`(
+        sent: Closing.Reason, cause: RoomError, code: Int
+    ) throws {
+        let seen = Mutex<[Int?]>([])
+        scripted.listener.react { [room = scripted.room] event in
+            guard case .disconnected = event else { return }
+            seen.withLock { $0.append(room.disconnectError?.code) }
+        }
+        scripted.join()
+        #expect(room.disconnectError == nil)
+        link.send(.ended(sent, cause))
+        #expect(scripted.heard.last == "disconnected")
+        #expect(seen.withLock { $0 } == [code])
+        #expect(room.disconnectError?.errorDescription == cause.sdkMessage)
+        // The first cause stays.
+        link.send(.ended(.disconnected, lost))
+        #expect(room.disconnectError?.code == code)
+    }
+
+    @Test func `a room that the application leaves has no cause of its end`() {
+        scripted.join()
+        room.disconnect()
+        link.send(.ended(.disconnected, nil))
+        #expect(scripted.heard.last == "disconnected" && room.disconnectError == nil)
+    }
+
     @Test func `only onDisconnected follows a disconnect, whatever happens meanwhile`() {
         scripted.join()
         scripted.holdingCallbacks {

@@ -73,30 +73,96 @@ import Testing
         #expect(paced.video.repeated == 0)
     }
 
-    @Test("Padding rests while the estimate does not rise, and without estimates")
+    @Test("Padding rests while the estimate does not rise")
     func rest() {
         var search = EstimateSearch()
         func at(_ seconds: Int64) -> MonotonicTime { .zero + .seconds(100 + seconds) }
+        func padding(_ second: Int64) -> EstimateSearch.Padding { search.padding(now: at(second)).padding }
         search.heard(300, demand: 200, now: at(0))
-        #expect(!search.isPadding)
+        #expect(padding(0) == .none)
         for second in 1...5 as ClosedRange<Int64> {
             search.heard(300, demand: 500, now: at(second))
-            #expect(search.allowsPadding(now: at(second)), "\(second)")
+            #expect(padding(second) == .full, "\(second)")
         }
-        #expect(search.allowsPadding(now: at(9)))
         for second in 6...35 as ClosedRange<Int64> {
             search.heard(300, demand: 500, now: at(second))
-            #expect(!search.allowsPadding(now: at(second)), "\(second)")
+            #expect(padding(second) == .none, "\(second)")
         }
-        // A peer that gets nothing makes no estimate.
-        #expect(search.allowsPadding(now: at(39)))
         search.heard(300, demand: 500, now: at(36))
-        #expect(search.isPadding)
+        #expect(padding(36) == .full)
         search.heard(400, demand: 500, now: at(40))
         search.heard(400, demand: 500, now: at(44))
-        #expect(search.isPadding)
+        #expect(padding(44) == .full)
         search.heard(350, demand: 500, now: at(44))
-        #expect(!search.isPadding)
+        #expect(padding(44) == .none)
+    }
+
+    @Test(
+        "In a silence, a little padding asks for an estimate for a part of each half minute, if the streams could use more"
+    )
+    func silence() {
+        var search = EstimateSearch()
+        func at(_ seconds: Int64) -> MonotonicTime { .zero + .seconds(100 + seconds) }
+        func padding(_ second: Int64) -> EstimateSearch.Padding { search.padding(now: at(second)).padding }
+        // Nothing has ever been heard.
+        search.setDemand(500)
+        #expect(padding(50) == .none && search.padding(now: at(50)).until == .never)
+        search.heard(300, demand: 500, now: at(0))
+        #expect(search.padding(now: at(2)) == (.full, until: at(3)))
+        #expect(search.padding(now: at(3)) == (.least, until: at(13)))
+        #expect(search.padding(now: at(13)) == (.none, until: at(33)))
+        #expect(search.padding(now: at(33)) == (.least, until: at(43)))
+        #expect(search.padding(now: at(3693)) == (.least, until: at(3703)))
+        search.setDemand(200)
+        #expect(padding(3694) == .none)
+        search.setDemand(500)
+        #expect(padding(3694) == .least)
+    }
+
+    @Test("A peer that makes no more estimates gets little padding, and no timer fires while there is none")
+    func outage() throws {
+        let paced = PacedCall(rate: 600_000, feedback: .sendTimes)
+        paced.call.secure()
+        paced.send(for: .seconds(15), most: 1_500_000)
+        paced.call.a.setDemand(bitsPerSecond: 1_560_000, now: paced.call.now)
+        // Datagrams arrive, and no report or estimate returns.
+        paced.call.paths[1].isCut = true
+        paced.call.run(for: .seconds(3))
+        func padding() -> Int { paced.call.a.statistics(of: paced.video.sender)?.paddingBytes ?? 0 }
+        var before = padding()
+        paced.call.run(for: .seconds(9))
+        let question = padding() - before
+        #expect((10_000...70_000).contains(question), "\(question)")
+        paced.call.run(for: .seconds(2))
+        before = padding()
+        let timeouts = paced.call.timeouts[0]
+        paced.call.run(for: .seconds(10))
+        #expect(padding() == before)
+        #expect(paced.call.timeouts[0] - timeouts < 100)
+    }
+
+    @Test("Estimates about streams of others count for nothing, and those about streams of this end do")
+    func strangers() throws {
+        let paced = PacedCall(rate: nil, feedback: .none)
+        paced.call.secure()
+        let peer = try Voice(paced.call, to: .a)
+        func say(_ rate: UInt64, _ sources: some Sequence<UInt32>) {
+            peer.say([
+                .receiverEstimate(
+                    ReceiverEstimate(sender: SSRC(99), bitsPerSecond: rate, sources: sources.map { SSRC($0) }))
+            ])
+        }
+        say(300_000, 5000..<5255)
+        #expect(!paced.call.a.isPaced)
+        say(2_000_000, [1000])
+        #expect(paced.call.a.isPaced)
+        for first in 0..<64 as Range<UInt32> { say(9_000_000, (10_000 + first * 255)..<(10_255 + first * 255)) }
+        #expect(paced.sending?.targetBitsPerSecond == 2_100_000)
+        // RTX is a stream of this end, too.
+        say(400_000, [7777, 1001, 1000, 1001])
+        #expect(paced.sending?.targetBitsPerSecond == 420_000)
+        let streams = paced.call.a.streams
+        #expect(streams.sentSources(of: (0..<255).map { SSRC($0 % 2 == 0 ? 1000 : 4) }) == [SSRC(1000)])
     }
 
     @Test("Estimates about different streams add up, and a newer one replaces that about its streams")

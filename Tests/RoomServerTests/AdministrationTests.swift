@@ -1,10 +1,19 @@
+import Dispatch
 import Foundation
+import RTP
 import RoomFixtures
 import RoomProtocol
+import ServerCore
 import Testing
 import TestSupport
 
 @testable import RoomServer
+
+private final class NoRooms: SignallingDelegate {
+    func received(_ request: ClientRequest, from connection: SignallingConnection) {}
+    func disconnected(_ connection: SignallingConnection, lost: MonotonicTime?) {}
+    func findLastMedia(from connection: SignallingConnection, then: @escaping @Sendable (MonotonicTime) -> Void) {}
+}
 
 /// The requests of an administrator over HTTP.
 @Suite(.serialized) struct AdministrationTests {
@@ -47,6 +56,42 @@ import TestSupport
             #expect(list.last?.participants.contains(entry(one.participant, 2)) == true)
             _ = (second, other)
         }
+    }
+
+    @Test func `an answer of several MiB arrives whole, and so does the next one of the connection`() async throws {
+        let loop = ServerStatistics.Loop(
+            rooms: 1, participants: 2, streams: 3, received: 4, sent: 5, handedOver: 6,
+            turns: .init(count: 0, busySeconds: 0, longestSeconds: 0, times: []),
+            drops: .init(
+                unread: 0, unsent: 0, notTakenOver: 0, notPiped: 0, outgoingFull: 0, unprotectable: 0, ignored: 0),
+            queues: .init(work: 0, unsent: 0))
+        let whole = ServerStatistics(seconds: 1, loops: Array(repeating: loop, count: 20_000))
+        let routes = Routes(
+            service: ServiceKey(id: "svc", secret: "a secret"), tokens: AccessTokens(),
+            origins: OriginPolicy(isLoopbackOnly: false, isOpen: true), revoked: { _ in }, statistics: { whole },
+            administration: Administration(hosts: [], removals: Removals()))
+        let delegate = NoRooms()
+        let listener = try await HTTPListener.start(
+            host: "127.0.0.1", ports: 0...0, routes: routes, messagePace: Pace(burst: 1, interval: .seconds(1)),
+            delegate: delegate)
+        let port = listener.port
+        @Sendable func request() throws -> [String] {
+            let client = try RawClient(port: port)
+            let key = Data("svc:a secret".utf8).base64EncodedString()
+            return try ["statistics", "health"].map { path in
+                try client.request(
+                    "GET /v1/\(path) HTTP/1.1\r\nhost: 127.0.0.1:\(port)\r\nauthorization: Basic \(key)\r\n"
+                ).body
+            }
+        }
+        // The answer is made on the threads of tasks, of which a client that waits must take none.
+        let answers = try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result { try request() }) }
+        }
+        await listener.stop()
+        #expect(answers[0].utf8.count > 4 * HTTPListener.maximumUnsent)
+        #expect(try JSONDecoder().decode(ServerStatistics.self, from: Data(answers[0].utf8)) == whole)
+        #expect(answers[1].contains("ok"))
     }
 
     @Test func `only the service's secret lists and ends rooms, and no page of another server does`() async throws {

@@ -35,6 +35,34 @@ struct QualityReasonTests {
         #expect(viewer.qualities.last?.hasSuffix(": all") == true, "\(viewer.qualities)")
     }
 
+    @Test func `frames are missing no longer as soon as the link carries all of them again`() throws {
+        let simulation = Simulation(seed: 5)
+        let ada = simulation.client("ada")
+        let viewer = simulation.client("viewer", link: Self.link(300_000))
+        let other = simulation.client("other", link: Self.link(5_000_000))
+        simulation.task {
+            for client in [ada, viewer, other] { try await client.join("kitchen") }
+            let video = try await ada.publish(VideoFormat(packetsPerFrame: 3, payload: 1000, temporalLayers: 3))
+            for client in [viewer, other] {
+                try await client.wait { !$0.streams.isEmpty }
+                try await client.subscribe(to: video)
+            }
+        }
+        try simulation.run(for: .seconds(20))
+        let stream = try #require(viewer.streams.first?.id)
+        #expect(viewer.qualities.last?.contains("your link carries") == true, "\(viewer.qualities)")
+        viewer.setLink(Self.link(5_000_000))
+        var told = MonotonicTime?.none
+        for _ in 0..<600 where told == nil {
+            try simulation.run(for: .milliseconds(100))
+            if viewer.qualities.last?.hasSuffix(": all") == true { told = simulation.now }
+        }
+        let leftOut = try #require(simulation.world.server.process?.lastLeftOut(of: stream, for: viewer))
+        // A change lasts for a second before it is told, and is looked for each half second.
+        let delay = try #require(told) - leftOut
+        #expect(leftOut > .zero && delay < .milliseconds(2500), "\(delay.seconds) s: \(viewer.qualities)")
+    }
+
     @Test func `a viewer learns that its view asks for no more`() throws {
         let stage = LayerTests.Stage()
         let viewer = stage.viewers[0]

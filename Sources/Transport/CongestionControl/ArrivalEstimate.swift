@@ -66,9 +66,15 @@ public struct ArrivalEstimate: Sendable {
         estimate.map { max(minimum, QueueDrain.lowered($0, queue: path.queue, foreign: path.foreignQueue)) }
     }
 
-    /// The time of sending by this end's clock, without the least delay. Nil for a packet without it, if others have it.
+    /// The time of sending by this end's clock, without the least delay. Nil for a packet without it, while others have it.
     private mutating func time(of sent: AbsoluteSendTime?, at now: MonotonicTime) -> MonotonicTime? {
-        guard let sent else { return clock == nil ? now : nil }
+        guard let sent else {
+            guard let clock else { return now }
+            guard clock.isOver(at: now) else { return nil }
+            self.clock = nil
+            startAgain()
+            return now
+        }
         if let time = clock?.advance(to: sent, at: now) { return time }
         // Of another clock, or after a long pause: the delays before say nothing about those from now on.
         if clock != nil || begun != nil { startAgain() }
@@ -106,7 +112,7 @@ public struct ArrivalEstimate: Sendable {
 }
 
 /// Unwraps times of sending, on a clock that agrees with this end's at the first one.
-private struct SendTimeClock {
+struct SendTimeClock {
     /// A time further from the arrival than this is of another clock. Half of what the values can tell apart.
     static let reach = TimeInterval.seconds(16)
 
@@ -119,9 +125,12 @@ private struct SendTimeClock {
         (last, arrived, origin) = (first, now, now)
     }
 
+    /// Whether no time has arrived for so long that the next one begins another clock.
+    func isOver(at now: MonotonicTime) -> Bool { now - arrived >= Self.reach }
+
     /// Nil if the time is not of this clock.
     mutating func advance(to time: AbsoluteSendTime, at now: MonotonicTime) -> MonotonicTime? {
-        guard now - arrived < Self.reach else { return nil }
+        guard !isOver(at: now) else { return nil }
         let ticks = ticks + Int64(time.ticks(since: last))
         // Whole seconds apart, because the product of a day would not fit.
         let (seconds, rest) = (ticks >> 18, ticks & 0x3ffff)

@@ -2,20 +2,31 @@ import RTP
 
 /// When to fill a path with padding whose receiver estimates by what arrives (REMB): its estimate grows to little more than
 /// that. So padding goes on for as long as the estimate rises, and begins again after a rest.
+///
+/// A peer makes no estimate while it gets nothing. So in a silence, a little padding asks for one now and then.
 struct EstimateSearch {
     /// Without a higher estimate for so long, the path carries no more. Neither does it if an estimate is below this share of the
     /// one before.
     static let patience = TimeInterval.seconds(5)
     static let fall = 0.97
     static let rest = TimeInterval.seconds(30)
-    /// A peer makes no estimate while it gets nothing. So after this, padding begins in a rest, too.
+    /// Without an estimate for so long, there is a silence, in a rest, too.
     static let silence = TimeInterval.seconds(3)
+    /// The first part of each `rest` of a silence has padding. Perhaps nothing answers any more.
+    static let question = TimeInterval.seconds(10)
 
-    /// Whether the estimate is below the demand.
-    private(set) var isWanting = false
-    private(set) var isPadding = false
-    private var heard = MonotonicTime.zero
+    enum Padding: Equatable {
+        case none
+        /// As little as lets the peer make an estimate.
+        case least
+        /// More than the estimate.
+        case full
+    }
+
+    private var isSearching = false
+    private var heard: MonotonicTime?
     private var newest = 0.0
+    private var demand = 0.0
     private var best = 0.0
     private var rose: MonotonicTime?
     private var restsUntil = MonotonicTime.zero
@@ -25,8 +36,8 @@ struct EstimateSearch {
     ///   - demand: what the streams can use
     mutating func heard(_ estimate: Double, demand: Double, now: MonotonicTime) {
         let before = newest
-        (heard, newest) = (now, estimate)
-        (isPadding, isWanting) = (false, estimate < demand)
+        (heard, newest, self.demand) = (now, estimate, demand)
+        isSearching = false
         guard isWanting else { return rose = nil }
         guard now >= restsUntil else { return }
         let hasFallen = rose != nil && estimate < before * Self.fall
@@ -35,11 +46,23 @@ struct EstimateSearch {
             (self.rose, restsUntil) = (nil, now + Self.rest)
             return
         }
-        isPadding = true
+        isSearching = true
     }
 
-    /// Whether to send padding now.
-    func allowsPadding(now: MonotonicTime) -> Bool { isPadding || isWanting && now - heard >= Self.silence }
+    /// The rate that the streams can use from now on.
+    mutating func setDemand(_ demand: Double) { self.demand = demand }
+
+    private var isWanting: Bool { heard != nil && newest < demand }
+
+    /// The padding to send from now on, and when that changes without another estimate or demand.
+    func padding(now: MonotonicTime) -> (padding: Padding, until: MonotonicTime) {
+        guard isWanting, let heard else { return (.none, .never) }
+        let begins = heard + Self.silence
+        guard now >= begins else { return (isSearching ? .full : .none, begins) }
+        let rest = Self.rest.nanoseconds
+        let round = begins + TimeInterval(nanoseconds: (now - begins).nanoseconds / rest * rest)
+        return now - round < Self.question ? (.least, round + Self.question) : (.none, round + Self.rest)
+    }
 }
 
 /// The newest estimates of a peer that makes one for each of its streams, as aiortc does. The path carries all of them together.

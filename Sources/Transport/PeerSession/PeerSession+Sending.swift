@@ -139,6 +139,7 @@ extension PeerSession {
 
     /// Handles the reports about this end's numbers, and the estimates of a peer that has no such reports (REMB).
     func receiveEstimates(_ packets: [RTCPPacket], now: MonotonicTime) {
+        let packets = packets.compactMap { limited($0) }
         if control == nil, packets.contains(where: \.isReceiverEstimate) {
             // Before those that the pacer holds.
             seal(into: &outgoing)
@@ -154,6 +155,14 @@ extension PeerSession {
             }
         }
         pace(now: now)
+    }
+
+    /// A list of a REMB may have 255 streams, and its kept estimates are compared with each other. So they keep the streams of
+    /// this end alone. Nil for an estimate about none of them.
+    private func limited(_ packet: RTCPPacket) -> RTCPPacket? {
+        guard case .receiverEstimate(var estimate) = packet, !estimate.sources.isEmpty else { return packet }
+        estimate.sources = streams.sentSources(of: estimate.sources)
+        return estimate.sources.isEmpty ? nil : .receiverEstimate(estimate)
     }
 
     func noteArrival(

@@ -55,9 +55,11 @@ final class SendingControl {
     @exclusivity(unchecked) private var asked = MonotonicTime.zero
     /// The pacer has the rates of an earlier decision of the controller.
     @exclusivity(unchecked) private var isStale = true
-    /// Since when the path has had a queue, and whether that has been for long.
+    /// When the padding of the search changes by itself.
+    @exclusivity(unchecked) private var searchChange = MonotonicTime.never
     /// Whether the peer has sent transport feedback, and whether it has sent REMB.
     private var (hasReports, hasEstimate) = (false, false)
+    /// Since when the path has had a queue, and whether that has been for long.
     @exclusivity(unchecked) private var queuedSince: MonotonicTime?
     @exclusivity(unchecked) private var isQueueLasting = false
     @exclusivity(unchecked) private var told: (rate: Int, at: MonotonicTime)?
@@ -74,7 +76,7 @@ final class SendingControl {
 
     var nextTimeout: MonotonicTime {
         guard hasBegun else { return .never }
-        let next = min(controller.nextTimeout, pacer.nextTimeout)
+        let next = min(min(controller.nextTimeout, searchChange), pacer.nextTimeout)
         return next == .never ? .never : max(next, asked + Self.resolution)
     }
 
@@ -109,7 +111,7 @@ final class SendingControl {
     func release(now: MonotonicTime, padding: (Int) -> (packet: PacedPacket, length: Int)?) {
         guard hasBegun else { return }
         asked = now
-        if isStale { apply() }
+        if isStale || now >= searchChange { apply(now: now) }
         while let grant = pacer.next(now: now) {
             switch grant {
             case .packet(let handle, _, _, let probe):
@@ -117,9 +119,7 @@ final class SendingControl {
                 packet.probe = probe
                 granted.append(packet)
             case .padding(let bytes, let probe):
-                guard hasNumbers || search.allowsPadding(now: now),
-                    var (packet, length) = padding(bytes - Self.overhead)
-                else {
+                guard var (packet, length) = padding(bytes - Self.overhead) else {
                     pacer.paddingSent(bytes: 0, now: now)
                     continue
                 }
@@ -220,6 +220,7 @@ final class SendingControl {
         }
         controller.setDemand(demand, now: now)
         self.demand = demand ?? .zero
+        search.setDemand(self.demand.bitsPerSecond)
         isStale = true
     }
 
@@ -277,18 +278,30 @@ final class SendingControl {
         return PacketMemory(held: (held.capacity + granted.capacity) * packet, limit: 4 * capacity * packet)
     }
 
-    private func apply() {
+    private func apply(now: MonotonicTime) {
         isStale = false
         let control = controller.control
         // More than the streams can use need not be tested for as long as losses limit the rate.
         var padding = min(control.padding, demand)
         // An estimate of payloads is lower than the rate that makes it.
         if !hasNumbers {
-            let rate = min(max(control.target * Self.lead, Self.least), demand * Self.headroom)
-            padding = search.isWanting ? rate : .zero
+            let rate: DataRate
+            (rate, searchChange) = searchRate(now: now)
+            padding = min(rate, demand * Self.headroom)
+        } else {
+            searchChange = .never
         }
         pacer.setRates(pacing: control.pacing, padding: padding)
         while let probe = controller.takeProbe() { if hasNumbers { pacer.add(probe) } }
+    }
+
+    private func searchRate(now: MonotonicTime) -> (DataRate, until: MonotonicTime) {
+        let (padding, until) = search.padding(now: now)
+        return switch padding {
+        case .none: (.zero, until)
+        case .least: (Self.least, until)
+        case .full: (max(controller.control.target * Self.lead, Self.least), until)
+        }
     }
 
     var statistics: SendingStatistics {

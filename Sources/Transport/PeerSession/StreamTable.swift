@@ -173,6 +173,17 @@ final class StreamTable {
         receivers.compactMap { $0.flatMap { $0.configuration.takesEstimates ? $0.ssrc : nil } }
     }
 
+    /// The SSRCs of the senders that are among these, each once.
+    func sentSources(of listed: [SSRC]) -> [SSRC] {
+        var found: [SSRC] = []
+        for case let sender? in senders {
+            let (media, repeats) = (sender.configuration.ssrc, sender.configuration.retransmissionSSRC)
+            if listed.contains(media) { found.append(media) }
+            if let repeats, listed.contains(repeats) { found.append(repeats) }
+        }
+        return found
+    }
+
     /// The rate of audio in bits per second, if there is some that is not of these sources.
     func audioRate(without sources: [SSRC]) -> Double {
         let isOther = senders.contains { sender in
