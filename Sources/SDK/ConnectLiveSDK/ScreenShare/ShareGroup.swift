@@ -91,7 +91,9 @@ final class ShareGroup: Sendable {
     func open(_ request: Request) {
         opened.store(true, ordering: .relaxed)
         set(ScreenShareData.ExtensionStatus.notAvailable)
-        if let data = try? JSONEncoder().encode(request) { set(.requestData, to: String(decoding: data, as: UTF8.self)) }
+        if let data = try? JSONEncoder().encode(request) {
+            set(.requestData, to: String(decoding: data, as: UTF8.self))
+        }
         set(.startScreenShare)
     }
 
