@@ -31,7 +31,7 @@ package final class LocalCapture: Sendable {
         var isFinished = false
         var running: Running?
         var lacksVoiceProcessor = false
-        /// Whether this was reported since the pipeline has started.
+        /// Whether this was reported since the media was started.
         var isUnprocessed = false
         /// How often an optional part of a graph has failed.
         var partsLost = 0
@@ -143,6 +143,7 @@ package final class LocalCapture: Sendable {
 
     /// Stops capturing, also during a start. When it returns, the devices are free, unless a driver is not responding.
     package func stop() async {
+        state.withLock { $0.isUnprocessed = false }
         _ = await withCheckedContinuation { continuation in
             let (pipelines, endWait, refused, mustWork) = state.withLock { state in
                 let (refused, mustWork) = state.changes.stop(
@@ -374,7 +375,6 @@ package final class LocalCapture: Sendable {
         _ graph: MediaGraph, _ request: MediaRequest, _ contents: MediaRequest.Contents
     ) async throws(RoomError) {
         observers.begin()
-        state.withLock { $0.isUnprocessed = false }
         defer { state.withLock { $0.starting = nil } }
         let pipeline = try await ask {
             [machine, registry, bindings = bindings(of: graph)] () async throws(MediaError) in
