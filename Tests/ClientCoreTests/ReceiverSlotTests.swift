@@ -11,6 +11,10 @@ import Testing
 private final class Decoder: IncomingSink, Sendable {
     private let taken = Mutex<[UInt8]>([])
 
+    let backlog: Int?
+
+    init(backlog: Int? = nil) { self.backlog = backlog }
+
     var numbers: [UInt8] { taken.withLock { $0 } }
 
     func begin(_ stream: ClientCore.IncomingStream) {}
@@ -63,6 +67,15 @@ private final class Decoder: IncomingSink, Sendable {
         Self.send(103...105, to: slot)
         #expect(second.numbers == Array(91...105))
         #expect(first.numbers.prefix(90) == ArraySlice(1...90))
+    }
+
+    @Test func `a sink that plays takes only the newest of the audio that overtook the message`() throws {
+        let slot = Self.makeSlot()
+        Self.send(1...100, to: slot)
+        let decoder = Decoder(backlog: 3)
+        #expect(slot.begin(try Self.assignment(1, to: decoder), at: nil, position: 80))
+        Self.send(101...102, to: slot)
+        #expect(decoder.numbers == Array(98...102))
     }
 
     @Test func `a stream whose beginning is no longer kept is reported as incomplete`() throws {

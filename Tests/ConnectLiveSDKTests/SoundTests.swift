@@ -67,9 +67,20 @@ import TestSupport
             ])
     }
 
+    @Test func `the audio of a stream that has ended changes no other one that gets its id`() async throws {
+        join()
+        let bob = try #require(room.remoteParticipants["bob"]), ann = try #require(room.remoteParticipants["ann"])
+        let audios = try [#require(bob.audios[3]), #require(ann.audios[1])]
+        link.send(.streamUnpublished(participant: "bob", audio(3)))
+        link.send(.participantLeft(ParticipantInfo(id: "ann", streams: [audio(1), audio(2)])))
+        await eventually("they are gone") { room.remoteParticipants["ann"] == nil && bob.audios.isEmpty }
+        for audio in audios { audio.isMuted = true }
+        #expect(Array(link.calls.dropFirst()) == [] && audios.allSatisfy { $0.isMuted })
+    }
+
     @Test func `the options of voices hold for the process, and are those of speech without gain control`() {
         #expect(LocalMediaOptions.audioType == .voice && !LocalMediaOptions.autoGain)
-        defer { VoiceProcessing.Choice.shared.processing = VoiceProcessing() }
+        defer { VoiceProcessing.Choice.shared.change { $0 = VoiceProcessing() } }
         LocalMediaOptions.audioType = .music
         LocalMediaOptions.autoGain = true
         #expect(LocalMediaOptions.audioType.rawValue == "music" && LocalMediaOptions.autoGain)

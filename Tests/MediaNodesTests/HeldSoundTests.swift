@@ -30,6 +30,19 @@ import Testing
         #expect(abs(held.seconds - 0.05) < 0.006)
     }
 
+    @Test func `the next stream begins with its own hold at once, and the rest of the former one is not played`() {
+        var held = HeldSound()
+        held.hold(seconds: 0.3)
+        _ = held.take({ tone(0) }, at: 0, lasting: Self.piece)
+        held.hold(seconds: 0)
+        held.begin(at: 2 * Self.piece)
+        #expect(held.begins(with: Self.piece) == nil)
+        #expect(held.begins(with: 2 * Self.piece) == true)
+        let next = held.take({ tone(2) }, at: 2 * Self.piece, lasting: Self.piece)
+        #expect(next.time == 2 * Self.piece && next.samples == nil)
+        #expect(held.begins(with: Self.piece) == false)
+    }
+
     @Test func `after a pause, audio begins with its hold at once`() {
         var held = HeldSound()
         _ = held.take({ tone(0) }, at: 0, lasting: Self.piece)

@@ -44,6 +44,19 @@ extension MediaNodesTests {
             #expect(watched.failure == nil)
         }
 
+        @Test func `the volume of a mixer's input changes live`() async throws {
+            let watched = try await Watched(tone(.audioMixer("mix")))
+            try await watched.pipeline.start()
+            func peak() -> Double { watched.pipeline.statistics.levels["after"]?.first?.peak ?? -120 }
+            await eventually("sound") { peak() > -60 }
+            watched.pipeline.setVolume(1, isMuted: true, ofInput: 1, in: "mix")
+            await eventually("silence") { peak() == -120 }
+            watched.pipeline.setVolume(1, isMuted: false, ofInput: 1, in: "mix")
+            await eventually("sound again") { peak() > -60 }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+        }
+
         @Test("A level is that of its interval, channel by channel: -3 dB for a full sine, 0 for a full square")
         func level() {
             var meter = LevelMeter(interval: 0.01)

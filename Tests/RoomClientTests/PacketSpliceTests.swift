@@ -41,6 +41,18 @@ import Testing
         #expect(splice.original(1960) == nil)
     }
 
+    @Test func `a stream is told from the one before for longer than timestamps last`() throws {
+        var splice = PacketSplice()
+        _ = try write(&splice, packet(1, 1000))
+        splice.begin()
+        for step in 0..<40 as Range<UInt16> {
+            let time = UInt32(truncatingIfNeeded: Int(step) << 29)
+            let written = try write(&splice, packet(step, time), next: 50_000).time
+            #expect(splice.original(written) == time, "\(step)")
+            if step < 4 { #expect(splice.original(1000) == nil, "\(step)") }
+        }
+    }
+
     @Test func `a packet that is too short is dropped`() {
         var splice = PacketSplice()
         #expect(splice.rewrite([0x80, 111, 0].span, payloadType: 111) { nil } == nil)

@@ -49,17 +49,11 @@ import Testing
         return 2 * (real * real + imaginary * imaginary).squareRoot() / Double(max(left.count, 1))
     }
 
-    @Test(arguments: [24_000, 172_800_000, 2_147_483_648, 4_294_919_296] as [UInt32])
-    func `a slot changes to another stream in time, in one graph, and the former one is silent`(jump: UInt32)
-        async throws
-    {
-        // 10 ms have whole periods of both.
-        let (low, high) = (500.0, 2000.0)
-        // A jitter buffer follows the clock of the first two seconds faster.
-        let first = try await packets(low, 130)
-        let end = timestamp(first[first.count - 1])
-        var second = try await packets(high, 50)
-        second = second.map { moved($0, by: end &+ jump &- timestamp(second[0])) }
+    /// Plays streams one after another in the slots of one graph, with pauses between packets. Returns the mix, and when each
+    /// stream began.
+    private func play(_ streams: [[[UInt8]]], pauses: [Int: Duration] = [:]) async throws -> (
+        chunks: [AudioChunk], began: [MediaTime]
+    ) {
         let heard = Collected<AudioChunk>()
         let notices = Collected<(number: Int, notice: SoundOutput.Notice)>()
         var bindings = NodeBindings()
@@ -74,43 +68,74 @@ import Testing
                 return runner
             }, post: { notices.append(($0, $1)) }, now: { .zero }, schedule: { _, _ in })
         let room = SoundRoom(loudspeaker: RoomLoudspeaker { _ in }) { _ in }
-        func sink(_ id: Int) throws -> SlotSink {
+        var began: [MediaTime] = []
+        var last: SlotSink?
+        for (id, packets) in streams.enumerated() {
+            last?.end()
             let stream = IncomingStream(
                 id: id, server: try ServerAddress("ws://127.0.0.1:5"), participant: "ada", codec: .opus,
                 payloadType: 96, connectStarted: .zero)
             let sink = SlotSink(stream, in: output, room, RoomLipSync())
             sink.begin(stream)
-            return sink
-        }
-        let before = try sink(1)
-        await eventually("the graph runs") { notices.count > 0 }
-        for (number, notice) in notices.all { output.handle(notice, of: number) }
-        /// At the pace of the audio, because the jitter buffer measures arrivals.
-        func play(_ packets: [[UInt8]], _ sink: SlotSink) async throws -> MediaTime {
-            let start = ContinuousClock.now
-            let began = MediaTime(nanoseconds: UInt64(DispatchTime.now().uptimeNanoseconds))
+            if last == nil {
+                await eventually("the graph runs") { notices.count > 0 }
+                for (number, notice) in notices.all { output.handle(notice, of: number) }
+            }
+            last = sink
+            // At the pace of the audio, because the jitter buffer measures arrivals.
+            var start = ContinuousClock.now
+            began.append(MediaTime(nanoseconds: UInt64(DispatchTime.now().uptimeNanoseconds)))
             for (index, packet) in packets.enumerated() {
+                if let pause = pauses[index] {
+                    start += pause
+                    try await Task.sleep(for: pause)
+                }
                 sink.receive(packet.span)
                 try await Task.sleep(until: start + .milliseconds(20 * (index + 1)))
             }
-            return began
         }
-        _ = try await play(first, before)
-        before.end()
-        let after = try sink(2)
-        let began = try await play(second, after)
-        await eventually("the second tone") { heard.all.contains { self.amplitude(high, in: $0) > 0.1 } }
+        // The loudspeaker is behind.
+        let end = MediaTime(nanoseconds: UInt64(DispatchTime.now().uptimeNanoseconds))
+        await eventually("the end") { heard.all.last.map { $0.captureTime.seconds(since: end) > 0 } ?? false }
         output.close(room)
         await made.all[0].stop()
         #expect(made.count == 1)
-        let chunks = heard.all
+        withExtendedLifetime(last) {}
+        return (heard.all, began)
+    }
+
+    @Test(arguments: [24_000, 172_800_000, 2_147_483_648, 4_294_919_296] as [UInt32])
+    func `a slot changes to another stream in time, in one graph, and the former one is silent`(jump: UInt32)
+        async throws
+    {
+        // 10 ms have whole periods of both.
+        let (low, high) = (500.0, 2000.0)
+        // A jitter buffer follows the clock of the first two seconds faster.
+        let first = try await packets(low, 130)
+        let end = timestamp(first[first.count - 1])
+        var second = try await packets(high, 50)
+        second = second.map { moved($0, by: end &+ jump &- timestamp(second[0])) }
+        let (chunks, began) = try await play([first, second])
         let change = try #require(chunks.firstIndex { amplitude(high, in: $0) > 0.1 })
         #expect(chunks[..<change].count { amplitude(low, in: $0) > 0.1 } > 20)
         // A packet later, nothing of the former stream is left in the decoder.
         #expect(chunks[min(change + 3, chunks.count)...].allSatisfy { amplitude(low, in: $0) < 0.02 })
         // By the time of its timestamp, which is not that of a jump, nor is it late.
-        let delay = chunks[change].captureTime.seconds(since: began)
+        let delay = chunks[change].captureTime.seconds(since: began[1])
         #expect(delay > -0.05 && delay < 0.2, "\(delay) s")
-        withExtendedLifetime(after) {}
+    }
+
+    @Test func `after a pause of its sender, a stream has no hole`() async throws {
+        let frequency = 500.0
+        // 60 ms.
+        var packets = try await packets(frequency, 190)
+        packets = packets.enumerated().map { $0.offset < 60 ? $0.element : moved($0.element, by: 2880) }
+        let (chunks, _) = try await play([packets], pauses: [60: .milliseconds(60)])
+        let loud = chunks.indices.filter { amplitude(frequency, in: chunks[$0]) > 0.1 }
+        let (first, last) = (try #require(loud.first), try #require(loud.last))
+        let silent = (first...last).filter { !loud.contains($0) }.map { Double($0 - first) / 100 }
+        #expect(loud.count > 250 && silent.count { 1...1.6 ~= $0 } >= 3, "silence at \(silent) s")
+        // The pause began 1.2 s after the first packet. A second later, a mixer that makes up for it would be silent.
+        #expect(silent.allSatisfy { !(1.9...2.7 ~= $0) }, "silence at \(silent) s")
     }
 }

@@ -15,6 +15,8 @@ private final class FakeSound: PlayingSound, DecodingTask {
         var volumes: [Int: SoundRoom.Volume] = [:]
         var isAudible = true
         var holds: [Int: Double] = [:]
+        /// Slots whose streams have ended.
+        var ended: [Int] = []
     }
 
     let slots: Int
@@ -29,6 +31,8 @@ private final class FakeSound: PlayingSound, DecodingTask {
     func setVolume(_ factor: Double, isMuted: Bool, of slot: Int) {
         state.withLock { $0.volumes[slot] = .init(factor: factor, isMuted: isMuted) }
     }
+
+    func end(_ slot: Int) { state.withLock { $0.ended.append(slot) } }
 
     /// Each packet is a second of audio.
     func counts(of slot: Int) -> (SoundCounts, level: Double?) {
@@ -169,6 +173,26 @@ private final class FakeSound: PlayingSound, DecodingTask {
         room.isMuted = false
         #expect(volumes() == [.init(factor: 0.5), .init(isMuted: true)])
         withExtendedLifetime(again) {}
+    }
+
+    @Test func `a stream that gets the id of a former one has its own volume`() throws {
+        let stage = Stage()
+        let maker = SinkMaker(loop: RoomLoop.shared) { _ in }
+        let muted = SoundRoom.Volume(factor: 1, isMuted: true)
+        let streams = [1, 2].map { StreamInfo(id: $0, media: .audio, codec: "opus", extraValue: "") }
+        for stream in streams { maker.room.set(muted, of: stream.id) }
+        let sinks = try streams.map { try stage.sink($0.id, in: maker.room) }
+        stage.runs()
+        func volumes() -> [SoundRoom.Volume?] { [0, 1].map { stage.made[0].state.withLock(\.volumes)[$0] } }
+        maker.note(.streamUnpublished(participant: "ada", streams[0]))
+        maker.note(.participantLeft(ParticipantInfo(id: "bob", streams: [streams[1]])))
+        // The last of them is not heard after all.
+        #expect(volumes() == [muted, muted])
+        for sink in sinks { sink.end() }
+        #expect(stage.made[0].state.withLock(\.ended) == [0, 1])
+        let others = try streams.map { try stage.sink($0.id, in: maker.room) }
+        #expect(volumes() == [.init(), .init()])
+        withExtendedLifetime(others) {}
     }
 
     @Test func `each room hears of the loudspeaker, also one that comes while it is away`() throws {

@@ -1,3 +1,4 @@
+import Dispatch
 import MediaGraph
 import Synchronization
 import TestSupport
@@ -45,14 +46,14 @@ import Testing
     }
 
     @Test func `a change of the choice edits the media that runs`() async throws {
-        defer { VoiceProcessing.Choice.shared.processing = VoiceProcessing() }
+        defer { VoiceProcessing.Choice.shared.change { $0 = VoiceProcessing() } }
         let (capture, stub) = try await started(canProcess: true)
         let pipeline = try #require(stub.pipelines.all.first)
         func voice() -> Node? { pipeline.graph.node(MediaRequest.voiceNode) }
         #expect(voice() != nil)
-        VoiceProcessing.Choice.shared.processing.controlsGain = true
+        VoiceProcessing.Choice.shared.change { $0.controlsGain = true }
         await eventually("gain control") { voice()?.settings["gain-control"] == .flag(true) }
-        VoiceProcessing.Choice.shared.processing.isOn = false
+        VoiceProcessing.Choice.shared.change { $0.isOn = false }
         await eventually("music") { voice() == nil }
         #expect(stub.pipelines.count == 1)
         await capture.stop()
@@ -66,6 +67,38 @@ import Testing
         try await capture.change { $0.isAudioActive = false }
         try await capture.change { $0.isAudioActive = true }
         #expect(warnings.all.count == 1 && warnings.all[0].contains("webrtcdsp"))
+        await capture.stop()
+    }
+
+    @Test func `two threads that change one choice lose no update`() {
+        let choice = VoiceProcessing.Choice()
+        let lost = Collected<String>()
+        DispatchQueue.concurrentPerform(iterations: 2) { thread in
+            for round in 0..<1_000_000 {
+                let isOn = round % 2 == 0
+                choice.change { if thread == 0 { $0.isOn = isOn } else { $0.controlsGain = isOn } }
+                let processing = choice.processing
+                if (thread == 0 ? processing.isOn : processing.controlsGain) != isOn {
+                    lost.append("\(thread), round \(round)")
+                }
+            }
+        }
+        #expect(lost.count == 0)
+    }
+
+    @Test func `a microphone that joins a camera is warned of as well, once`() async throws {
+        let stub = StubMachine()
+        stub.processesVoice.withLock { $0 = false }
+        var request = MediaRequest(source: .camera)
+        request.hasAudio = false
+        let capture = LocalCapture(request, on: stub.machine)
+        try await capture.start()
+        let warnings = Collected<String>()
+        capture.observe(as: stub, failed: { _ in }, warning: { warnings.append($0) })
+        #expect(warnings.count == 0)
+        try await capture.change { $0.hasAudio = true }
+        try await capture.change { $0.isVideoActive = false }
+        #expect(warnings.count == 1)
         await capture.stop()
     }
 }

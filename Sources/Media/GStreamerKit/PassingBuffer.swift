@@ -85,6 +85,11 @@ package struct PassingBuffer: ~Copyable {
         current.pointee.mini_object.flags & GST_BUFFER_FLAG_DISCONT.rawValue != 0
     }
 
+    /// Marks that the buffer does not continue the one before, so that mixers go by its timestamp. Does nothing inside a list.
+    package func markGap() {
+        makeWritable()?.pointee.mini_object.flags |= GST_BUFFER_FLAG_DISCONT.rawValue
+    }
+
     var current: UnsafeMutablePointer<GstBuffer> {
         slot?.pointee.data.assumingMemoryBound(to: GstBuffer.self) ?? buffer
     }

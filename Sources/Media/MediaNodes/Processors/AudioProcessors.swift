@@ -112,7 +112,7 @@ package enum VolumeNode: NodeType {
 }
 
 /// Mixes audio. Each input has a queue with its own thread. If one delivers nothing, the others continue.
-package enum AudioMixerNode: NodeType {
+package final class AudioMixerNode: NodeType, RunningNode {
     package static let kind = NodeKind(
         "audio-mixer", .processor, "Mixes audio; an input that stalls or ends does not stop the others",
         inputs: [Port("in", [.rawAudio], isRepeated: true)], outputs: .rawAudioOut,
@@ -137,6 +137,8 @@ package enum AudioMixerNode: NodeType {
             [
                 "latency": .integer(wait * 1_000_000), "start-time-selection": "first",
                 "output-buffer-duration": .integer(Int(block * 1e9)),
+                // By default, a pause of less than a second is made up for a second later, in the middle of the audio.
+                "discont-wait": 0,
             ])
         let waiting = QueuePlan.Limits(seconds: Double(request.integer("waiting")) / 1000, rule: .dropOldest)
         plan.mix(request.inputs, waiting, to: .rawAudio, RawFormat.audio)
@@ -146,6 +148,39 @@ package enum AudioMixerNode: NodeType {
             "\(request.inputs.count) inputs are mixed; a late one delays the others by at most \(wait) ms"
         )
         return plan
+    }
+
+    private let mix: Element
+    /// Whether an input drops its audio, by its port.
+    private let skips: [String: AtomicBool]
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        AudioMixerNode(instance)
+    }
+
+    private init(_ instance: NodeInstance) {
+        mix = instance.element("mix")
+        skips = instance.plan.inputs.keys.reduce(into: [:]) { $0[$1] = AtomicBool() }
+        for (port, isSkipping) in skips {
+            instance.element(port).source.onBuffer { buffer in
+                guard isSkipping.value else { return .pass }
+                guard buffer.followsGap else { return .drop }
+                isSkipping.lower()
+                return .pass
+            }
+        }
+    }
+
+    /// Drops the audio that waits at an input, and the next up to one that is marked as the first after a gap.
+    func skip(_ input: Int) { skips["in\(input)"]?.raise() }
+
+    /// Sets the volume of an input, with the next 10 ms of the mix. Does nothing without an input of this number.
+    ///
+    /// - Parameter factor: for samples, 0...10: 0 is silence, 1 is unchanged.
+    func setVolume(_ factor: Double, isMuted: Bool, of input: Int) {
+        guard let pad = mix.pad("sink_\(input)") else { return }
+        try? pad.set("volume", .number(factor))
+        try? pad.set("mute", .flag(isMuted))
     }
 }
 

@@ -33,11 +33,21 @@ extension MediaPipeline {
         graph.node(node)?.running?.hold(seconds: seconds)
     }
 
-    /// Sets the volume of a slot. Does nothing without a slot of that name.
+    /// Sets the volume of a mixer's input, counted from 1, also for audio that waits there. Does nothing without a mixer of that
+    /// name.
     ///
-    /// - Parameter factor: for samples: 0 is silence, 1 is unchanged.
-    package func setVolume(_ factor: Double, isMuted: Bool, of slot: String) {
-        find(SoundSlotNode.self, slot)?.setVolume(factor, isMuted: isMuted)
+    /// - Parameter factor: for samples, 0...10: 0 is silence, 1 is unchanged.
+    package func setVolume(_ factor: Double, isMuted: Bool, ofInput input: Int, in mixer: String) {
+        find(AudioMixerNode.self, mixer)?.setVolume(factor, isMuted: isMuted, of: input)
+    }
+
+    /// Plays no more of the audio that has reached a slot, or waits at the mixer's input behind it. The slot's next stream begins
+    /// with the delay that it is to have. The audio that arrives from now on is of that one.
+    ///
+    /// - Parameter input: counted from 1.
+    package func end(_ slot: String, atInput input: Int, of mixer: String) {
+        guard let slot = find(SoundSlotNode.self, slot), slot.end() else { return }
+        find(AudioMixerNode.self, mixer)?.skip(input)
     }
 
     /// Whether a loudspeaker has a device that plays, or would play.

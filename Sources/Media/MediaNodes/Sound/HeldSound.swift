@@ -14,11 +14,24 @@ struct HeldSound: Sendable {
     private var stretched = StretchedSound()
     /// The end of the newest audio, without the delay.
     private var end: UInt64?
+    /// The time from which on audio is of another stream. Nil after its first audio.
+    private var boundary: UInt64?
 
     /// The present delay.
     var seconds: Double { Double(now) / Double(Self.sampleRate) }
 
     mutating func hold(seconds: Double) { goal = Int(seconds * Double(Self.sampleRate)) }
+
+    /// Audio from this time on, in nanoseconds, is of another stream, which begins with the delay that it is to have.
+    mutating func begin(at boundary: UInt64) { self.boundary = boundary }
+
+    /// Whether another stream begins with the audio of this time. Nil for the rest of the former stream, which is not played.
+    mutating func begins(with time: UInt64) -> Bool? {
+        guard let boundary else { return false }
+        guard time >= boundary else { return nil }
+        (self.boundary, end) = (nil, nil)
+        return true
+    }
 
     /// Takes the next audio.
     ///

@@ -2,21 +2,23 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// The place of one received audio in the process's mix: measures it, holds it for lip-sync, and sets its volume. One stream
-/// after another may have it.
+/// The place of one received audio in the process's mix: measures it and holds it for lip-sync. One stream after another may
+/// have it.
 package final class SoundSlotNode: NodeType, RunningNode {
     package static let kind = NodeKind(
         "sound-slot", .processor, "The place of one received audio in a mix", inputs: .rawAudioIn, outputs: .rawAudioOut
     )
 
     private let meter: AudioRendererNode
-    private let volume: Element
+    private let pipeline: WeakBox<Pipeline>
+    private let timestamps: TimestampMap?
     private let sound = Mutex(HeldSound())
+    /// Half a packet of audio, in nanoseconds: streams are a packet apart at least.
+    private static let margin: UInt64 = 10_000_000
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.addFilter(RawFormat.audio, as: "sound")
-        plan.add("volume", as: "volume", [:])
         plan.chain(to: .rawAudio)
         return plan
     }
@@ -27,28 +29,39 @@ package final class SoundSlotNode: NodeType, RunningNode {
 
     private init(_ instance: NodeInstance) {
         meter = AudioRendererNode(instance, at: "sound", isAudible: false)
-        volume = instance.element("volume")
-        instance.element("sound").source.watchBuffers { [weak self] buffer in self?.pass(buffer) }
+        pipeline = WeakBox(instance.pipeline)
+        timestamps = instance.nearest(RTPInputNode.self)?.timestamps
+        instance.element("sound").source.onBuffer { [weak self] buffer in self?.pass(buffer) ?? .pass }
     }
 
-    private func pass(_ buffer: borrowing PassingBuffer) {
-        guard let time = buffer.timestamp, let duration = buffer.duration else { return }
-        let (later, samples) = sound.withLock { sound in
-            sound.take({ buffer.samples }, at: time, lasting: duration)
+    private func pass(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
+        guard let time = buffer.timestamp, let duration = buffer.duration else { return .pass }
+        let change = sound.withLock { sound -> (isFirst: Bool, time: UInt64, samples: [Int16]?)? in
+            guard let isFirst = sound.begins(with: time) else { return nil }
+            let (later, samples) = sound.take({ buffer.samples }, at: time, lasting: duration)
+            return (isFirst, later, samples)
         }
-        if let samples { buffer.replace(with: samples, lasting: HeldSound.nanoseconds(samples.count / 2)) }
-        if later != time { buffer.retime(to: later) }
+        guard let change else { return .drop }
+        if let samples = change.samples {
+            buffer.replace(with: samples, lasting: HeldSound.nanoseconds(samples.count / 2))
+        }
+        if change.time != time { buffer.retime(to: change.time) }
+        if change.isFirst { buffer.markGap() }
+        return .pass
+    }
+
+    /// The stream has ended, and the next audio is of another one, marked as a gap. Returns false if there was no audio.
+    func end() -> Bool {
+        guard let newest = timestamps?.newest, let now = pipeline.value?.runningTime else { return false }
+        let boundary = max(now - min(now, Self.margin), newest.time + Self.margin)
+        sound.withLock { $0.begin(at: boundary) }
+        return true
     }
 
     /// In seconds.
     var held: Double { sound.withLock { $0.seconds } }
 
     package func hold(seconds: Double) { sound.withLock { $0.hold(seconds: seconds) } }
-
-    func setVolume(_ factor: Double, isMuted: Bool) {
-        try? volume.set("volume", .number(factor))
-        try? volume.set("mute", .flag(isMuted))
-    }
 
     package func report(into statistics: inout MediaStatistics, as name: String) {
         meter.report(into: &statistics, as: name)

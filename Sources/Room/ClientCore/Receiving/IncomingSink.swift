@@ -17,6 +17,8 @@ package protocol IncomingSink: AnyObject {
     var framesDecoded: Int { get }
     /// Adds the counters downstream of the sink.
     func fill(_ statistics: inout RoomStatistics.Received)
+    /// How many packets the sink takes of those that arrived before the message that assigned the stream: the newest. Nil for all.
+    var backlog: Int? { get }
     /// The stream ended, or continues in another receiver with a new `begin`.
     func end()
 }
@@ -25,6 +27,7 @@ extension IncomingSink {
     package func clockChanged(_ clock: StreamClock) {}
     package func sample(now: MonotonicTime) {}
     package var framesDecoded: Int { 0 }
+    package var backlog: Int? { nil }
     package func fill(_ statistics: inout RoomStatistics.Received) {}
 }
 

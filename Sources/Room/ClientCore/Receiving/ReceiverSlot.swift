@@ -85,9 +85,12 @@ final class ReceiverSlot {
         let isWhole = held.isWhole(from: first)
         // Packets that were dropped never arrive again.
         if !isWhole { start = nil }
-        for packet in held.take(from: first) where packet.header.payloadType == assignment.stream.payloadType {
-            deliver(packet.bytes.span, packet.header)
+        let packets = held.take(from: first).filter { $0.header.payloadType == assignment.stream.payloadType }
+        let skipped = max(0, packets.count - (assignment.sink.backlog ?? packets.count))
+        for packet in packets.prefix(skipped) {
+            if let time = packet.header.captureTime { assignment.captured(time, rtp: packet.header.timestamp) }
         }
+        for packet in packets.dropFirst(skipped) { deliver(packet.bytes.span, packet.header) }
         if let report, self.first != nil { receive(report) }
         return isWhole
     }

@@ -22,6 +22,15 @@ final class SinkMaker {
         room = SoundRoom(loudspeaker: RoomLoudspeaker { report(.loudspeaker($0)) }) { report(.problem($0)) }
     }
 
+    /// An event of the connection, before the application hears of it.
+    func note(_ event: RoomEvent) {
+        switch event {
+        case .streamUnpublished(_, let stream): room.forget(stream.id)
+        case .participantLeft(let participant): for stream in participant.streams { room.forget(stream.id) }
+        default: break
+        }
+    }
+
     /// The room has ended.
     func close() {
         for isAudible in [true, false] { SoundOutput.shared(isAudible: isAudible).close(room) }

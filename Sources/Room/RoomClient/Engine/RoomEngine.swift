@@ -41,6 +41,7 @@ package actor RoomEngine {
                 sound: { participant, stream in options.sound(participant, stream).map { sinks.sinks(to: $0) } },
                 captures: CaptureLedger.shared, openLink: { refused, then in opener.open(refused, then) }),
             onEvent: { event in
+                sinks.note(event)
                 onEvent(event)
                 if case .ended = event { sinks.close() }
             })

@@ -31,6 +31,8 @@ package final class LocalCapture: Sendable {
         var isFinished = false
         var running: Running?
         var lacksVoiceProcessor = false
+        /// Whether this was reported since the media was started.
+        var isUnprocessed = false
         /// How often an optional part of a graph has failed.
         var partsLost = 0
         /// The statistics of the last pipeline that has stopped.
@@ -141,6 +143,7 @@ package final class LocalCapture: Sendable {
 
     /// Stops capturing, also during a start. When it returns, the devices are free, unless a driver is not responding.
     package func stop() async {
+        state.withLock { $0.isUnprocessed = false }
         _ = await withCheckedContinuation { continuation in
             let (pipelines, endWait, refused, mustWork) = state.withLock { state in
                 let (refused, mustWork) = state.changes.stop(
@@ -415,10 +418,13 @@ package final class LocalCapture: Sendable {
         followSensor(request, graph)
         if let notice = contents.notice, notice != former?.notice { observers.warning(notice) }
         let hasMicrophone = graph?.node(MediaRequest.microphoneNode) != nil
-        let isUnprocessed = state.withLock { $0.lacksVoiceProcessor } && VoiceProcessing.Choice.shared.processing.isOn
-        if former == nil, hasMicrophone, isUnprocessed {
-            observers.warning(Self.unprocessed)
+        let mustBeProcessed = hasMicrophone && VoiceProcessing.Choice.shared.processing.isOn
+        let isNews = state.withLock { state in
+            guard mustBeProcessed, state.lacksVoiceProcessor, !state.isUnprocessed else { return false }
+            state.isUnprocessed = true
+            return true
         }
+        if isNews { observers.warning(Self.unprocessed) }
     }
 
     /// A stream without an input is not live.

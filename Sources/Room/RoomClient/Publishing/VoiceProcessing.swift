@@ -20,17 +20,16 @@ package struct VoiceProcessing: Sendable, Equatable {
 
         private let state = Mutex(State())
 
-        /// A change reaches the captures that run.
-        package var processing: VoiceProcessing {
-            get { state.withLock { $0.processing } }
-            set {
-                let observers = state.withLock { state -> [@Sendable () -> Void] in
-                    guard state.processing != newValue else { return [] }
-                    state.processing = newValue
-                    return Array(state.observers.values)
-                }
-                for observer in observers { observer() }
+        package var processing: VoiceProcessing { state.withLock { $0.processing } }
+
+        /// Changes the choice, also for the captures that run. Changes of several threads follow one another.
+        package func change(_ body: (inout VoiceProcessing) -> Void) {
+            let observers = state.withLock { state -> [@Sendable () -> Void] in
+                let former = state.processing
+                body(&state.processing)
+                return state.processing == former ? [] : Array(state.observers.values)
             }
+            for observer in observers { observer() }
         }
 
         func observe(as owner: AnyObject, _ changed: @escaping @Sendable () -> Void) {

@@ -12,7 +12,7 @@ struct PacketSplice {
     private var numbers: UInt16 = 0
     private var timestamps: UInt32 = 0
     private var isBeginning = true
-    /// The timestamp of the stream's first packet, as it is written.
+    /// The timestamp of the stream's first packet, as it is written, or a later one: timestamps compare over 12 hours.
     private var first: UInt32?
 
     /// Another stream begins with the next packet.
@@ -39,6 +39,7 @@ struct PacketSplice {
         }
         let (writtenNumber, writtenTime) = (number &+ numbers, timestamp &+ timestamps)
         if newest.map({ Int16(bitPattern: writtenNumber &- $0) > 0 }) ?? true { newest = writtenNumber }
+        if let first, Int32(bitPattern: writtenTime &- first) > 1 << 30 { self.first = writtenTime &- (1 << 29) }
         bytes[1] = bytes[1] & 0x80 | payloadType
         (bytes[2], bytes[3]) = (UInt8(truncatingIfNeeded: writtenNumber >> 8), UInt8(truncatingIfNeeded: writtenNumber))
         for index in 0..<4 {

@@ -34,6 +34,8 @@ protocol PlayingSound: Sendable {
     /// Delays a slot for lip-sync.
     func hold(_ slot: Int, seconds: Double)
     func setVolume(_ factor: Double, isMuted: Bool, of slot: Int)
+    /// The stream in a slot has ended: plays no more of its audio.
+    func end(_ slot: Int)
     /// The counters, and the amplitude of the last chunk, 0...1. Nil if that was long ago.
     func counts(of slot: Int) -> (SoundCounts, level: Double?)
     /// Whether a loudspeaker plays.
@@ -60,7 +62,11 @@ final class SoundRunner: DecodingTask {
         func hold(_ slot: Int, seconds: Double) { pipeline.hold(SoundGraph.slot(slot), seconds: seconds) }
 
         func setVolume(_ factor: Double, isMuted: Bool, of slot: Int) {
-            pipeline.setVolume(factor, isMuted: isMuted, of: SoundGraph.slot(slot))
+            pipeline.setVolume(factor, isMuted: isMuted, ofInput: slot + 1, in: SoundGraph.mixer)
+        }
+
+        func end(_ slot: Int) {
+            pipeline.end(SoundGraph.slot(slot), atInput: slot + 1, of: SoundGraph.mixer)
         }
 
         func counts(of slot: Int) -> (SoundCounts, level: Double?) {

@@ -31,6 +31,9 @@ final class SoundRoom {
         for sink in sinks where sink.stream.id == stream { sink.setVolume() }
     }
 
+    /// The stream has ended. A server that starts again may give its id to another one. Audio that is still heard keeps its volume.
+    func forget(_ stream: Int) { volumes[stream] = nil }
+
     fileprivate func volume(of stream: Int) -> Volume {
         var volume = volumes[stream] ?? Volume()
         if isMuted { volume.isMuted = true }
@@ -67,6 +70,9 @@ final class SlotSink: IncomingSink {
     func receive(_ packet: Span<UInt8>) {
         if let slot { output.push(packet, to: slot) }
     }
+
+    /// More would be late, and all audio after them by as much.
+    var backlog: Int? { 3 }
 
     func clockChanged(_ clock: StreamClock) { self.clock = clock }
 

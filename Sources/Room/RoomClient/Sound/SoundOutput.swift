@@ -103,6 +103,7 @@ final class SoundOutput {
     func free(_ slot: Int) {
         bank(slot)
         slots[slot].sink = nil
+        playing?.end(slot)
         playing?.hold(slot, seconds: 0)
     }
 

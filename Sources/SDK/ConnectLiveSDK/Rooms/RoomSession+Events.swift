@@ -90,6 +90,7 @@ extension RoomSession {
         }
         tell { [remotes] delegate in
             guard let participant = remotes.remove(info.id) else { return }
+            participant.endAudios()
             delegate?.onParticipantLeft(remoteParticipant: participant)
             // Afterwards, so that the application can still find its views by their videos.
             participant.detachViews()

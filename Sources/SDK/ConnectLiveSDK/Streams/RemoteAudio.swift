@@ -57,7 +57,7 @@ final class RemoteAudioStream: RemoteAudio {
         var isMuted = false
     }
 
-    private let played = Mutex(Volume())
+    private let played = Mutex((volume: Volume(), hasEnded: false))
     private let setVolume: @Sendable (Int, Volume) -> Void
 
     init(_ info: StreamInfo, owner: String, setVolume: @escaping @Sendable (Int, Volume) -> Void) {
@@ -73,22 +73,25 @@ final class RemoteAudioStream: RemoteAudio {
     var state: StreamState { StreamState(published.withLock { $0.state }) }
 
     var isMuted: Bool {
-        get { played.withLock { $0.isMuted } }
+        get { played.withLock { $0.volume.isMuted } }
         set { play { $0.isMuted = newValue } }
     }
 
     var volume: Double {
-        get { played.withLock { $0.factor } }
+        get { played.withLock { $0.volume.factor } }
         set { play { $0.factor = newValue.isNaN ? 0 : min(max(0, newValue), 2) } }
     }
 
     /// Passes volumes on in the order of the calls.
     private func play(_ change: (inout Volume) -> Void) {
         played.withLock { played in
-            change(&played)
-            setVolume(id, played)
+            change(&played.volume)
+            if !played.hasEnded { setVolume(id, played.volume) }
         }
     }
+
+    /// The stream has ended, and another one may get its id: passes no more volumes on.
+    func end() { played.withLock { $0.hasEnded = true } }
 
     func apply(_ change: StreamChange) { published.withLock { $0.apply(change) } }
 }

@@ -65,10 +65,16 @@ final class OtherParticipant: RemoteParticipant {
     }
 
     func remove(_ stream: Int) {
-        state.withLock { state in
+        let audio = state.withLock { state in
             state.videos[stream] = nil
-            state.audios[stream] = nil
+            return state.audios.removeValue(forKey: stream)
         }
+        audio?.end()
+    }
+
+    /// The participant has left.
+    func endAudios() {
+        for audio in state.withLock({ $0.audios.values }) { audio.end() }
     }
 
     func detachViews() {
