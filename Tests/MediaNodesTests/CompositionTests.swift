@@ -187,7 +187,7 @@ import Testing
                 display: ":0", window: "a", region: Screen.Region(x: 1, y: 1, width: 64, height: 64),
                 framesPerSecond: 30,
                 showsPointer: true),
-            Screen(pipewireNode: "a", framesPerSecond: 30),
+            Screen(pipewireNode: "a", pipewireDescriptor: 9, framesPerSecond: 30),
             TestPattern(width: 640, height: 480, framesPerSecond: 30, frames: 1),
             RTSP(
                 url: "rtsp://a/b", transport: .udp, latency: .seconds(1), verifiesCertificate: false, away: .slate,

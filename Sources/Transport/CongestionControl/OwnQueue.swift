@@ -5,8 +5,9 @@ internal import RTP
 struct OwnQueue: Sendable {
     /// The estimate changes at most once for each feedback, and packets are on their way for a few of them.
     static let remembered = 64
-    /// Frames alone wait for less. Beyond it, the estimate is below the sent rate, or packets were lost.
-    static let longest = TimeInterval.seconds(1)
+    /// Frames alone wait for less, even a keyframe at the low estimates of a call's first seconds. Beyond it, the estimate is below
+    /// the sent rate, or packets were lost.
+    static let longest = TimeInterval.seconds(3)
 
     /// The estimates since the newest packet that was reported. The first one is that of its sending.
     private var estimates = Ring<(from: MonotonicTime, rate: DataRate)>(capacity: 8)

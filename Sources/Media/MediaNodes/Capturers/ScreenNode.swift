@@ -241,9 +241,13 @@ public struct Screen: MediaNode {
             ])
     }
 
-    /// - Parameter pipewireNode: the number or name of a PipeWire node.
-    public init(pipewireNode: String, framesPerSecond: Double? = nil) {
-        handle = NodeHandle(ScreenNode.kind, ["pipewire-node": pipewireNode, "fps": framesPerSecond])
+    /// - Parameters:
+    ///   - pipewireNode: the number or name of a PipeWire node.
+    ///   - pipewireDescriptor: a connection to PipeWire, which stays open while the node runs; nil for the user's PipeWire.
+    public init(pipewireNode: String, pipewireDescriptor: Int? = nil, framesPerSecond: Double? = nil) {
+        handle = NodeHandle(
+            ScreenNode.kind,
+            ["pipewire-node": pipewireNode, "pipewire-descriptor": pipewireDescriptor, "fps": framesPerSecond])
     }
 
     /// - Parameter shared: a screen or window that the user has chosen. It is shared until the last node of it has ended.
