@@ -36,6 +36,17 @@ import Testing
                 + "encode in hardware (--codec h264)")
     }
 
+    @Test func `a network that carries all that the video could use is not named with its rate`() {
+        var video = Self.video(480, 270)
+        (video.limitation, video.wishedBitsPerSecond) = (.network, 1_200_000)
+        var statistics = Self.statistics(video)
+        #expect(
+            StatusLine.quality(statistics)?.description.hasPrefix("the network carries 300 kbit/s: 480x270") == true)
+        statistics.sendingBitsPerSecond = 3_979_000
+        #expect(
+            StatusLine.quality(statistics)?.description.hasPrefix("the network carries more again: 480x270") == true)
+    }
+
     @Test func `layers that are off from the start are news after some seconds`() {
         var quality = VideoQuality(width: 320, height: 180, limitation: .network, limitedBitsPerSecond: 300_000)
         quality.layers = [

@@ -95,20 +95,23 @@ struct StatusLine {
         return active.isEmpty ? "\(video.width)x\(video.height)" : active.joined(separator: "+")
     }
 
-    /// The bits per second that the network carries, or the best one of the subscribers if that carries less.
+    /// The bits per second that the network carries, or the best one of the subscribers if that carries less. Nil if that is all that
+    /// the video could use: sizes and rates return some seconds after the network has become better.
     static func carried(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> Double? {
-        video.limitation == .subscribers ? video.limitedBitsPerSecond : statistics.sendingBitsPerSecond
+        let rate = video.limitation == .subscribers ? video.limitedBitsPerSecond : statistics.sendingBitsPerSecond
+        if let rate, let wish = video.wishedBitsPerSecond, rate >= wish { return nil }
+        return rate
     }
 
     /// How much the network carries, if that limits the video.
     private static func limitation(of video: RoomStatistics.Published, _ statistics: RoomStatistics) -> [String] {
         if let quality = video.layeredQuality { return quality.limitation == .none ? [] : ["\(quality)"] }
-        guard video.limitation == .network || video.limitation == .subscribers,
-            let rate = carried(of: video, statistics)
-        else { return [] }
-        guard rate > 0 else { return ["the network carries nothing"] }
+        guard video.limitation == .network || video.limitation == .subscribers else { return [] }
+        let rate = carried(of: video, statistics)
+        if rate == 0 { return ["the network carries nothing"] }
         let dropped = video.framesDroppedForRate
-        let carried = quality(statistics).map { "\($0)" } ?? "the network carries \(number(rate / 1000, 0)) kbit/s"
+        let plain = rate.map { "the network carries \(number($0 / 1000, 0)) kbit/s" }
+        guard let carried = quality(statistics).map({ "\($0)" }) ?? plain else { return [] }
         return [carried + (dropped > 0 ? ", \(dropped) frames skipped" : "")]
     }
 

@@ -27,8 +27,8 @@ struct ViewCommand: AsyncParsableCommand {
 
     @Flag(
         help: ArgumentHelp(
-            "Never give up: wait for the server, and join again after each end. A service manager such as systemd "
-                + "learns the state."))
+            "Never give up: wait for the server, and join again after each end, unless an administrator ended it. A service "
+                + "manager such as systemd learns the state."))
     var forever = false
 
     @OptionGroup var server: ServerFlags

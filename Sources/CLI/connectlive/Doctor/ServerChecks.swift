@@ -77,7 +77,7 @@ struct ServerUnderTest: Sendable {
                     case _ where "\(error)".hasSuffix("[turn.missing]"):
                         "Pass --turn URL here, or to 'connectlive serve'."
                     case _ where "\(error)".contains("[turn."):
-                        "Mend the TURN server: see the line about it below."
+                        "Start the TURN server, or correct its address: 'connectlive doctor --turn URL' tries it."
                     default:
                         "Allow the server's UDP port in the firewalls, usually the number of its TCP port (\(name)), or pass "
                             + "--turn URL."

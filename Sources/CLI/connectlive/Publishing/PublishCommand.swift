@@ -20,8 +20,8 @@ struct PublishCommand: AsyncParsableCommand {
 
     @Flag(
         help: ArgumentHelp(
-            "Never give up: wait for devices that are not plugged in and for the server, and join again after each end. "
-                + "A service manager such as systemd learns the state."))
+            "Never give up: wait for devices that are not plugged in and for the server, and join again after each end, "
+                + "unless an administrator ended it. A service manager such as systemd learns the state."))
     var forever = false
 
     func validate() throws {
