@@ -349,7 +349,11 @@ extension TemporaryFolder {
             try send(share)
             return feed.state.received > paused
         }
-        #expect(feed.state.received < paused + 10 && !feed.state.isFeederPausing)
+        #expect(feed.state.received < paused + 10)
+        try await requireEventually("the end of the pause") {
+            try send(share)
+            return !feed.state.isFeederPausing
+        }
     }
 }
 

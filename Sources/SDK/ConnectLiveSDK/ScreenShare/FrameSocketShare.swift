@@ -165,11 +165,12 @@ final class FrameSocketShare: ScreenShare {
         guard let feed else { return }
         do throws(FrameSocketError) {
             try flow.withLock { (flow) throws(FrameSocketError) in
-                try send(frame, at: sampleBuffer.presentationTimeStamp, to: feed)
-                flow.lastFrame = FrameFeed.now
-                guard flow.isResting else { return }
-                flow.isResting = false
-                try feed.resume()
+                let format = frame.feedFormat
+                try Self.settle(format, feed)
+                if flow.isResting { try feed.resume() }
+                (flow.isResting, flow.lastFrame) = (false, FrameFeed.now)
+                let time = sampleBuffer.presentationTimeStamp
+                try feed.send(at: time.isValid ? time.nanoseconds : nil) { frame.copy(to: &$0, format.planes) }
             }
         } catch {
             // The thread that listens reports it.
@@ -177,12 +178,12 @@ final class FrameSocketShare: ScreenShare {
         }
     }
 
-    private func send(_ frame: PixelBuffer, at time: MediaTime, to feed: FrameFeed) throws(FrameSocketError) {
-        let (format, present) = (frame.feedFormat, feed.format)
+    /// Announces frames of another size or format.
+    private static func settle(_ format: FrameFormat, _ feed: FrameFeed) throws(FrameSocketError) {
+        let present = feed.format
         if (format.encoding, format.width, format.height) != (present.encoding, present.width, present.height) {
             try feed.change(to: format)
         }
-        try feed.send(at: time.isValid ? time.nanoseconds : nil) { frame.copy(to: &$0, format.planes) }
     }
 }
 
