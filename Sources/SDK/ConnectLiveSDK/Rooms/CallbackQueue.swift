@@ -73,6 +73,12 @@ struct Callback<each Argument: Sendable>: @unchecked Sendable {
         run = { queue.run($0) }
     }
 
+    /// - Parameter queue: a serial queue of the SDK's own, for a callback that the application may wait for.
+    init(_ body: @escaping (repeat each Argument) -> Void, on queue: DispatchQueue) {
+        self.body = body
+        run = { queue.async(execute: $0) }
+    }
+
     /// - Parameter events: the queue of a room, with whose events the callback keeps its order.
     init(_ body: @escaping (repeat each Argument) -> Void, among events: DelegateQueue) {
         self.body = body

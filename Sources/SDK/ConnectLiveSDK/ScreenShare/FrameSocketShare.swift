@@ -17,16 +17,10 @@ final class FrameSocketShare: ScreenShare {
         var failure: FrameSocketError?
         var isOver = false
         /// The completions of `stop`.
-        var waiting: [Ending] = []
+        var waiting: [Callback<>] = []
     }
 
     private typealias End = (code: ScreenShareData.ExtensionErrorCode, message: String)
-
-    /// A closure of the extension, which may not be Sendable.
-    private struct Ending: @unchecked Sendable {
-        // Sendable by hand: it is called once, on the queue of the share.
-        let call: () -> Void
-    }
 
     /// Nanoseconds without a frame after which the application is told to expect none.
     private static let quiet: UInt64 = 1_000_000_000
@@ -56,9 +50,9 @@ final class FrameSocketShare: ScreenShare {
             defer { state.hasStarted = true }
             return (!state.hasStarted, state.isStopped)
         }
-        let failure = UncheckedFailure(completion)
+        let failure = Callback(completion, on: queue)
         guard isFirst, !isStopped else {
-            return queue.async { failure.call(.broadcastFailed, "This share was started before. Create another one.") }
+            return failure(.broadcastFailed, "This share was started before. Create another one.")
         }
         Thread.detachNewThread { [self] in
             let end = run()
@@ -67,23 +61,13 @@ final class FrameSocketShare: ScreenShare {
                 defer { state.waiting = [] }
                 return state.waiting
             }
-            queue.async {
-                if let end { failure.call(end.code, end.message) }
-                for done in waiting { done.call() }
-            }
+            if let end { failure(end.code, end.message) }
+            for done in waiting { done() }
         }
     }
 
-    /// The callback of `start`.
-    private struct UncheckedFailure: @unchecked Sendable {
-        // Sendable by hand: it is called once, on the queue of the share.
-        let call: ErrorCallback
-
-        init(_ call: @escaping ErrorCallback) { self.call = call }
-    }
-
     func stop(completion: @escaping () -> Void) {
-        let done = Ending(call: completion)
+        let done = Callback(completion, on: queue)
         let (isOver, feed) = state.withLock { state in
             let isOver = state.isOver || !state.hasStarted
             state.isStopped = true
@@ -91,7 +75,7 @@ final class FrameSocketShare: ScreenShare {
             return (isOver, state.feed)
         }
         feed?.finish("the share has ended")
-        if isOver { queue.async { done.call() } }
+        if isOver { done() }
     }
 
     // MARK: - The connection
