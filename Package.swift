@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 // Every target is Swift 6, hides its imports by default, and treats warnings as errors.
@@ -36,6 +37,11 @@ let authoring: Target.Dependency =
     isFetched ? "MediaAuthoring" : .product(name: "MediaAuthoring", package: "Media")
 /// The conformance kit is in the same library.
 let kit: [Target.Dependency] = isFetched ? ["MediaTesting"] : [authoring]
+
+/// SDL, for the window of examples/conference. Nothing else needs it.
+let sdl: [Target] =
+    FileManager.default.fileExists(atPath: "/usr/include/SDL2/SDL_ttf.h")
+    ? [.systemLibrary(name: "CSDL", path: "examples/conference/Sources/CSDL")] : []
 
 /// A C library as a module map of this package. Only GStreamerKit and PeerIO import these.
 func library(_ name: String, pkgConfig: String) -> Target {
@@ -189,6 +195,10 @@ let package = Package(
         .executableTarget(
             name: "hello", dependencies: ["ConnectLiveSDK"], path: "examples/hello/Sources/hello",
             swiftSettings: strict),
+        // A whole application, in a terminal or a window
+        .executableTarget(
+            name: "conference", dependencies: ["ConnectLiveSDK"] + sdl.map { .target(name: $0.name) },
+            path: "examples/conference/Sources/conference", swiftSettings: strict),
         // The example of docs/screen-sharing.md
         .executableTarget(
             name: "screen-extension", dependencies: ["ConnectLiveSDK"],
@@ -303,6 +313,8 @@ let package = Package(
             ]),
     ]
 )
+
+package.targets += sdl
 
 if isFetched {
     package.targets += [
