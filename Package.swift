@@ -69,7 +69,7 @@ func tests(
 /// Code with the settings of a client's package.
 func samples(_ name: String, mode: SwiftLanguageMode) -> Target {
     .testTarget(
-        name: "\(name)Tests", dependencies: ["ConnectLiveSDK"], path: "Tests/\(name)Tests",
+        name: "\(name)Tests", dependencies: ["ConnectLiveSDK", "RoomServer", log], path: "Tests/\(name)Tests",
         swiftSettings: [.swiftLanguageMode(mode), .treatAllWarnings(as: .error)])
 }
 

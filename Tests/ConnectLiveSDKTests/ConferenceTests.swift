@@ -2,6 +2,7 @@ import ConnectLiveSDK
 import Foundation
 import MediaGraph
 import MediaNodes
+import RoomServer
 import Synchronization
 import TestFixtures
 import TestSupport

@@ -42,6 +42,15 @@ final class Controls: SampleApp {
         return "\(id)\(owner)\(extraValue)"
     }
 
+    func s7LocalAudio(_ audio: LocalAudio) -> String {
+        let id = audio.id
+        let owner = audio.owner
+        let extraValue = audio.extraValue
+        audio.active = true
+        audio.alwaysOn = true
+        return "\(id)\(owner)\(extraValue)"
+    }
+
     func s8RemoteVideo(_ video: RemoteVideo) throws -> [String] {
         let id = video.id
         let owner = video.owner
@@ -51,5 +60,14 @@ final class Controls: SampleApp {
         try video.setPaused(true)
         try video.setProfile(.high)
         return ["\(id)", owner, "\(active)", extraValue, profile.rawValue]
+    }
+
+    func s9RemoteAudio(_ audio: RemoteAudio) -> [String] {
+        let id = audio.id
+        let owner = audio.owner
+        let active = audio.active
+        let extraValue = audio.extraValue
+        let alwaysOn = audio.alwaysOn
+        return ["\(id)", owner, "\(active)", extraValue, "\(alwaysOn)"]
     }
 }

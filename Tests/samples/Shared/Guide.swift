@@ -190,6 +190,10 @@ final class Guide: SampleApp {
         }
     }
 
+    func s29Mute() {
+        room?.setMuted(true)
+    }
+
     @available(*, deprecated)
     func s30Statistics(_ room: Room) {
         room.getLocalStatsReport() { [weak self] results in

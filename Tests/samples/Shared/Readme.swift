@@ -53,9 +53,22 @@ final class Readme: SampleApp {
 
     func s9CapturerTypes() -> [CapturerType] { [.camera, .bypass, .file] }
 
+    func s10AudioTypes() -> [String] {
+        let types: [AudioProcessingType] = [.voice, .music]
+        return types.map(\.rawValue)
+    }
+
     @available(*, deprecated)
     func s13CreateMedia(_ options: LocalMediaOptions) -> LocalMedia? {
         ConnectLive.createLocalMedia(options: options)
+    }
+
+    /// 12 declares the media, and 17 its position.
+    func s12And17Media(_ media: LocalMedia) -> Int {
+        let position: AVCaptureDevice.Position = media.position
+        media.position = position == .back ? .front : .back
+        let level: Int = media.audioLevel
+        return level
     }
 
     @available(*, deprecated)
@@ -120,6 +133,10 @@ final class Readme: SampleApp {
         return await room.getAudioLevels()
     }
 
+    func s31Mute(_ room: Room) {
+        room.setMuted(true)
+    }
+
     /// The forms of all versions.
     @available(*, deprecated)
     func s30Statistics(_ room: Room) async -> [Int] {
@@ -174,6 +191,26 @@ final class Readme: SampleApp {
         return Array(videos.keys) + audios.keys
     }
 
+    func s35Participant(_ participant: RemoteParticipant) -> [String] {
+        let id: String = participant.id
+        let videos: [Int: RemoteVideo] = participant.videos
+        let audios: [Int: RemoteAudio] = participant.audios
+        let isVideoSubscribed: Bool = participant.isVideoSubscribed
+        return [id, "\(videos.count)", "\(audios.count)", "\(isVideoSubscribed)"]
+    }
+
+    func s36LocalVideo(_ video: LocalVideo, _ view: UIRenderView) -> String {
+        let id: Int = video.id
+        let owner: String = video.owner
+        video.active = true
+        video.extraValue = "camera"
+        video.hd = !video.hd
+        video.attach(view)
+        let viewId: String = video.viewId
+        video.detach()
+        return "\(id) \(owner) \(viewId)"
+    }
+
     func s38LocalAudio(_ audio: LocalAudio) -> String {
         let id: Int = audio.id
         let owner: String = audio.owner
@@ -196,6 +233,15 @@ final class Readme: SampleApp {
         try video.setPaused(false)
         try video.setProfile(.low)
         return ["\(id)", owner, "\(active)", extraValue, "\(profile)", viewId, "\(isSubscribed)"]
+    }
+
+    func s40RemoteAudio(_ audio: RemoteAudio) -> [String] {
+        let id: Int = audio.id
+        let owner: String = audio.owner
+        let active: Bool = audio.active
+        let extraValue: String = audio.extraValue
+        let alwaysOn: Bool = audio.alwaysOn
+        return ["\(id)", owner, "\(active)", extraValue, "\(alwaysOn)"]
     }
 
     func s37Attach(_ video: LocalVideo, _ view: UIRenderView) {

@@ -15,8 +15,8 @@ class SampleApp {
     var latestErrorMessage = ""
     var lines: [String] = []
 
-    let participantId = "someone"
-    let videoId = 7
+    var participantId = "someone"
+    var videoId = 7
 }
 
 /// The five methods that a delegate has to have.
