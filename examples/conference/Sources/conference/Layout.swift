@@ -71,14 +71,14 @@ extension Surface {
             for (field, label, value) in controls.form {
                 top += 1
                 let isChosen = field == controls.field
-                line(top, "  \(label): \(value)\(isChosen ? "▏" : "")", isChosen ? .text : .quiet)
+                line(top, " \(label): \(value)\(isChosen ? "▏" : "")", isChosen ? .text : .quiet)
             }
             top += 2
         }
         let news = Self.lines(conference.notice, columns: columns).suffix(3).map { ($0, Colour.alert) }
         let texts = conference.chat.suffix(min(5, rows / 5)).map { ($0, Colour.text) } + news
         let bottom = rows - 1 - texts.count
-        for (index, (text, colour)) in texts.enumerated() { line(bottom + index, " \(text)", colour) }
+        for (index, (text, colour)) in texts.enumerated() { line(bottom + index, text, colour) }
         let tiles = conference.tiles
         let middle = Area(column: 0, row: top, columns: columns, rows: bottom - top)
         for (tile, area) in zip(tiles, middle.grid(tiles.count)) where area.rows > 1 { draw(tile, in: area) }
@@ -94,7 +94,7 @@ extension Surface {
     }
 
     private func line(_ row: Int, _ text: String, _ colour: Colour, on background: Colour = .paper) {
-        write(text, in: Area(column: 0, row: row, columns: columns, rows: 1), colour, on: background)
+        write(" \(text)", in: Area(column: 0, row: row, columns: columns, rows: 1), colour, on: background)
     }
 
     private func draw(_ tile: Conference.Tile, in area: Area) {
