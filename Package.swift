@@ -66,10 +66,15 @@ func tests(
         path: "Tests/\(name)Tests", exclude: exclude, resources: resources, swiftSettings: strict)
 }
 
+/// Stands in for Combine in the samples of the original documentation. The tests of fetched packages are not built.
+let combine: [Target.Dependency] =
+    isFetched ? [] : [.product(name: "OpenCombine", package: "OpenCombine")]
+
 /// Code with the settings of a client's package.
 func samples(_ name: String, mode: SwiftLanguageMode) -> Target {
     .testTarget(
-        name: "\(name)Tests", dependencies: ["ConnectLiveSDK", "RoomServer", log], path: "Tests/\(name)Tests",
+        name: "\(name)Tests", dependencies: ["ConnectLiveSDK", "RoomServer", log] + combine,
+        path: "Tests/\(name)Tests",
         swiftSettings: [.swiftLanguageMode(mode), .treatAllWarnings(as: .error)])
 }
 
@@ -322,6 +327,10 @@ if isFetched {
         target("MediaTesting", on: "Media", ["MediaAuthoring"]),
         .target(name: "CMediaStamp", path: "Sources/Media/CMediaStamp"),
     ]
+}
+
+if !isFetched {
+    package.dependencies.append(.package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"))
 }
 
 // Only builds of the reference fetch this plugin.

@@ -1,6 +1,7 @@
 import ConnectLiveSDK
 import Foundation
 import Logging
+import OpenCombine
 import RoomServer
 import Testing
 
@@ -234,6 +235,47 @@ import Testing
             let results = await readme.s26And27Subscribe(try #require(ben.room))
             // The calls before them ended with the video not subscribed.
             #expect(results.allSatisfy { if case .success = $0 { true } else { false } })
+            ann.s31Disconnect()
+        }
+    }
+
+    @Test
+    func `controls 10 to 12, README 28, 41 to 43: the status of a shared screen is published, and the others see it`()
+        async throws
+    {
+        let runtime = FileManager.default.temporaryDirectory.appendingPathComponent("samples-\(getpid())")
+        try FileManager.default.createDirectory(
+            at: runtime, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        setenv("XDG_RUNTIME_DIR", runtime.path, 1)
+        defer {
+            unsetenv("XDG_RUNTIME_DIR")
+            try? FileManager.default.removeItem(at: runtime)
+        }
+        try await withServer {
+            let (ann, ben, _) = try await call()
+            let samples = ScreenShareSamples()
+            samples.room = ann.room
+            var statuses: [ScreenShareData.ExtensionStatus] = []
+            let subscription = samples.$screenShareStatus.sink { statuses.append($0) }
+            // Without a name, the test is the extension.
+            samples.s10StartScreenSharing(appGroup: "group.samples", extensionBundleId: "")
+            let socket = runtime.appendingPathComponent("connectlive/groups/group.samples/frames.sock")
+            try await wait(for: "the socket") { FileManager.default.fileExists(atPath: socket.path) }
+            let share = try ConnectLive.createScreenShare(appGroup: "group.samples")
+            share.start { code, message in Issue.record("\(code): \(message)") }
+            let frame = try #require(PixelBuffer(width: 1280, height: 720))
+            try await wait(for: "the screen") {
+                share.sendVideoFrame(sampleBuffer: SampleBuffer(imageBuffer: frame, presentationTimeStamp: .now))
+                let videos = ben.room?.remoteParticipants[ben.participantId]?.videos.values
+                return videos?.contains { $0.extraValue == "screen" } == true
+            }
+            try await wait(for: "the statuses") { statuses.last == .broadcastStarted }
+            share.stop {}
+            try await wait(for: "the last status") { statuses.last == .broadcastClosed }
+            samples.s11StopScreenSharing()
+            #expect(statuses == [.notAvailable, .broadcastReady, .broadcastStarted, .broadcastClosed, .notAvailable])
+            #expect(samples.s12Statuses() == [0, 1, 2, 3])
+            subscription.cancel()
             ann.s31Disconnect()
         }
     }

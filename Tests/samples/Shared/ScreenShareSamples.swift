@@ -1,12 +1,13 @@
 import ConnectLiveSDK
 import Dispatch
 import Foundation
+import OpenCombine
 
 /// The samples about screen sharing, by their numbers in docs/samples.md: 10 to 13 of the page about media controls, 28 and 41 to
-/// 44 of the README, which print the same.
+/// 44 of the README, which print the same. OpenCombine stands in for Combine.
 @MainActor
-final class ScreenShareSamples: SampleApp {
-    var screenShareStatus: ScreenShareData.ExtensionStatus = .notAvailable
+final class ScreenShareSamples: SampleApp, ObservableObject {
+    @Published var screenShareStatus: ScreenShareData.ExtensionStatus = .notAvailable
 
     /// README 28 declares both calls.
     func s10StartScreenSharing(appGroup: String, extensionBundleId: String) {
