@@ -75,7 +75,7 @@ extension SDKTests {
                 let ann = try person("Ann", environment(stage))
                 try await waitFor("the lobby") { ann.shows("Room: kitchen") }
                 ann.type("\u{7f}\u{7f} no name\r")
-                try await waitFor("the reason") { ann.shows("Lobby") && ann.shows("1 to 32 letters") }
+                try await waitFor("the reason") { ann.shows("Lobby") && ann.shows("contains a space") }
                 ann.terminate()
                 try await waitFor("the end") { ann.exitCode != nil && ann.isRestored }
                 #expect(ann.exitCode == 0)
