@@ -39,7 +39,8 @@ struct MediaWatchTests {
         #expect(
             watch.update(up: nil, down: (at(10), true), now: at(20)) == .interrupted(isOutgoing: false, .seconds(10)))
         #expect(watch.update(up: nil, down: (at(10), true), now: at(20.5)) == nil)
-        #expect(watch.update(up: nil, down: (at(24.9), false), now: at(25)) == .restored(.seconds(15), isOutgoing: false))
+        #expect(
+            watch.update(up: nil, down: (at(24.9), false), now: at(25)) == .restored(.seconds(15), isOutgoing: false))
     }
 
     @Test mutating func `reports after the last media show that the publisher pauses`() {

@@ -52,7 +52,8 @@ import Testing
         #expect(
             news.sentence(about: .mediaInterrupted(interruption))
                 == "Nothing has reached the room via TURN over UDP at 192.0.2.1:3478 for 3 s, although the server answers. "
-                + "Restarting ICE, directly and through the TURN servers 192.0.2.1:3478 and turn.example.org:443, for 120 s.")
+                + "Restarting ICE, directly and through the TURN servers 192.0.2.1:3478 and turn.example.org:443, for 120 s."
+        )
         let other = RoomStatistics.Path(local: .relay, remote: .host, transport: "TCP", relay: "turn.example.org:443")
         #expect(
             news.sentence(about: .mediaRestored(seconds: 4.44, way: other))

@@ -53,7 +53,8 @@ struct RoamingTests {
     }
 
     @Test(arguments: [1, 2] as [UInt64])
-    func `while media alone is cut, the participant stays, and media returns by itself afterwards`(seed: UInt64) throws {
+    func `while media alone is cut, the participant stays, and media returns by itself afterwards`(seed: UInt64) throws
+    {
         let call = try Call(seed: seed, link: .wired)
         let presence = call.lin.presence
         for client in [call.ada, call.grace] { client.cutMedia() }

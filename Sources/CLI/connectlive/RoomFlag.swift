@@ -21,7 +21,9 @@ struct RoomFlag: ParsableArguments {
     // Unconditional, so that a negative number is a value.
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Give up after this long without the server or without media, 0 to 86400; 0 gives up at the first loss.",
+        help: ArgumentHelp(
+            "Give up after this long without the server or without media, 0 to 86400; 0 gives up at the first "
+                + "loss.",
             valueName: "seconds"))
     var reconnectSeconds = 120
 

@@ -415,7 +415,9 @@ final class DownSession {
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed the media connection from the server."))
         case .failed(let error):
-            onEnded?(RoomError(.mediaConnectionFailed, "The client's media connection from the server failed: \(error.message)"))
+            onEnded?(
+                RoomError(
+                    .mediaConnectionFailed, "The client's media connection from the server failed: \(error.message)"))
         case .sendingRate(let rate):
             target = rate
             share()

@@ -243,7 +243,9 @@ final class UpSession {
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed its media connection to the server."))
         case .failed(let error):
-            onEnded?(RoomError(.mediaConnectionFailed, "The client's media connection to the server failed: \(error.message)"))
+            onEnded?(
+                RoomError(
+                    .mediaConnectionFailed, "The client's media connection to the server failed: \(error.message)"))
         case .connected, .disconnected, .pathLost, .rerouted, .roundTrip, .sendingRate: break
         // A stream that the client ended may restart with another SSRC. The server sends no media in this session.
         case .bye, .keyframeRequested: break

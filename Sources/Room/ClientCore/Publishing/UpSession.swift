@@ -13,7 +13,7 @@ final class UpSession {
         case secured(SRTPProfile)
         /// Nothing arrives: the way to the server may have changed.
         case silent
-        /// The way to the server is no way any longer.
+        /// The way to the server has ended.
         case pathLost
         case ended(TransportError?)
     }

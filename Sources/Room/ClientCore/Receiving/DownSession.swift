@@ -11,7 +11,7 @@ final class DownSession {
         case secured(SRTPProfile)
         /// Nothing arrives: the way to the server may have changed.
         case silent
-        /// The way to the server is no way any longer.
+        /// The way to the server has ended.
         case pathLost
         /// An assigned stream stopped. The session continues.
         case problem(RoomError)

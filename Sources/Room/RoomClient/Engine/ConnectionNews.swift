@@ -103,8 +103,9 @@ package struct ConnectionNews: Sendable {
     /// Such as `Restarting ICE, directly and through the TURN server 192.0.2.1:3478`.
     private static func attempt(_ interruption: MediaInterruption) -> String {
         let servers = interruption.relays
+        let plural = servers.count == 1 ? "" : "s"
         let through =
-            servers.isEmpty ? nil : "through the TURN server\(servers.count == 1 ? "" : "s") \(servers.joined(separator: " and "))"
+            servers.isEmpty ? nil : "through the TURN server\(plural) \(servers.joined(separator: " and "))"
         let ways = [interruption.isRelayed ? nil : "directly", through].compactMap(\.self)
         return "Restarting ICE, \(ways.joined(separator: " and "))"
     }

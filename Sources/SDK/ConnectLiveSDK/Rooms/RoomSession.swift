@@ -1,4 +1,4 @@
-internal import RoomClient
+package import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
