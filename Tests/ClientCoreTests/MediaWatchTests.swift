@@ -11,13 +11,15 @@ struct MediaWatchTests {
     @Test mutating func `a server that does not answer to frames is told once, and its return with the time`() {
         #expect(watch.update(up: (at(10), 100), down: nil, now: at(10)) == nil)
         #expect(watch.update(up: (at(10), 110), down: nil, now: at(10.5)) == nil)
-        #expect(watch.update(up: (at(10), 120), down: nil, now: at(12.5)) == nil)
+        #expect(watch.update(up: (at(10), 120), down: nil, now: at(12)) == nil)
         #expect(
-            watch.update(up: (at(10), 130), down: nil, now: at(13)) == .interrupted(isOutgoing: true, .seconds(3)))
+            watch.update(up: (at(10), 130), down: nil, now: at(12.5))
+                == .interrupted(isOutgoing: true, .milliseconds(2500)))
+        #expect(watch.since == at(10))
         #expect(watch.update(up: (at(10), 200), down: nil, now: at(14.5)) == nil)
-        #expect(watch.update(up: (at(10), 300), down: nil, now: at(15)) == .lasting(isOutgoing: true))
-        #expect(watch.update(up: (at(10), 400), down: at(10), now: at(20)) == nil)
+        #expect(watch.update(up: (at(10), 400), down: (at(10), true), now: at(20)) == nil)
         #expect(watch.update(up: (at(31), 500), down: nil, now: at(31)) == .restored(.seconds(21), isOutgoing: true))
+        #expect(watch.since == nil)
         #expect(watch.update(up: (at(32), 600), down: nil, now: at(32)) == nil)
     }
 
@@ -27,25 +29,40 @@ struct MediaWatchTests {
         #expect(watch.update(up: nil, down: nil, now: at(30)) == nil)
     }
 
-    @Test mutating func `frames that begin after a quiet time have as long for an answer`() {
+    @Test mutating func `frames that begin after a quiet time have as long for an answer, and their pause is none`() {
         #expect(watch.update(up: (at(10), 100), down: nil, now: at(10)) == nil)
         #expect(watch.update(up: (at(10), 101), down: nil, now: at(16)) == nil)
         #expect(watch.update(up: (at(16.2), 110), down: nil, now: at(16.5)) == nil)
     }
 
-    @Test mutating func `a server that is heard, but reports no arrivals, is not reached`() {
-        #expect(watch.update(up: (at(10), 100), isBlocked: true, down: nil, now: at(10)) == nil)
-        #expect(
-            watch.update(up: (at(12.5), 100), isBlocked: true, down: nil, now: at(12.5))
-                == .interrupted(isOutgoing: true, .milliseconds(2500)))
-        #expect(watch.update(up: (at(20), 100), isBlocked: true, down: nil, now: at(20)) == .lasting(isOutgoing: true))
-        #expect(watch.update(up: (at(30), 100), down: nil, now: at(30)) == .restored(.seconds(20), isOutgoing: true))
-    }
-
     @Test mutating func `a viewer learns that nothing arrives`() {
         #expect(
-            watch.update(up: nil, down: at(10), now: at(20)) == .interrupted(isOutgoing: false, .seconds(10)))
-        #expect(watch.update(up: nil, down: at(10), now: at(20.5)) == .lasting(isOutgoing: false))
-        #expect(watch.update(up: nil, down: nil, now: at(25)) == .restored(.seconds(15), isOutgoing: false))
+            watch.update(up: nil, down: (at(10), true), now: at(20)) == .interrupted(isOutgoing: false, .seconds(10)))
+        #expect(watch.update(up: nil, down: (at(10), true), now: at(20.5)) == nil)
+        #expect(
+            watch.update(up: nil, down: (at(24.9), false), now: at(25)) == .restored(.seconds(15), isOutgoing: false))
+    }
+
+    @Test mutating func `reports after the last media show that the publisher pauses`() {
+        #expect(watch.update(up: nil, down: (at(10), true), now: at(10)) == nil)
+        #expect(watch.update(up: nil, down: (at(11.4), false), now: at(11.5)) == nil)
+        #expect(watch.update(up: nil, down: (at(11.4), false), now: at(17)) == nil)
+        #expect(watch.update(up: nil, down: (at(17.5), false), now: at(17.5)) == nil)
+    }
+
+    @Test mutating func `a pause that is over before it was told is told afterwards, in both directions`() {
+        #expect(watch.update(up: (at(10), 100), down: nil, now: at(10)) == nil)
+        #expect(watch.update(up: (at(10), 110), down: nil, now: at(10.5)) == nil)
+        #expect(watch.update(up: (at(10), 150), down: nil, now: at(12.4)) == nil)
+        #expect(
+            watch.update(up: (at(12.5), 160), down: nil, now: at(12.9))
+                == .restored(.milliseconds(2500), isOutgoing: true))
+        #expect(watch.update(up: (at(12.9), 170), down: (at(13), true), now: at(13)) == nil)
+        #expect(watch.update(up: (at(14.9), 170), down: (at(13), true), now: at(15)) == nil)
+        #expect(
+            watch.update(up: (at(15.4), 170), down: (at(15.2), true), now: at(15.4))
+                == .restored(.milliseconds(2200), isOutgoing: false))
+        // A shorter one is none.
+        #expect(watch.update(up: (at(17), 180), down: (at(17), true), now: at(17)) == nil)
     }
 }

@@ -170,7 +170,7 @@ import TestSupport
                 client.connection.publish([TrackOffer(Track())]) { _ in }
                 try client.acceptOffer(id: 2, stream: 7)
                 client.connection.publish([TrackOffer(Track())]) { _ in }
-                client.connection.restartUnanswered()
+                client.connection.restartICE()
                 #expect(try client.offers.count == 2)
                 try client.acceptOffer(id: 3, stream: 8)
                 #expect(try client.offers.count == 3 && client.problems == [])

@@ -53,21 +53,24 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
 }
 
 @Test(arguments: [
-    (ServerNamer.application, "pass endpoint to ConnectLive.signIn", "pass serviceSecret to ConnectLive.signIn"),
-    (.command, "pass --server", "pass --service-secret"),
-    (.node, "set server of the node", "set service-secret of the node"),
+    (
+        ServerNamer.application, "pass endpoint, serviceId and serviceSecret to ConnectLive.signIn, or set ",
+        "pass serviceSecret to ConnectLive.signIn, or set "
+    ),
+    (.command, "pass --server, --service-id and --service-secret, or set ", "pass --service-secret, or set "),
+    (.node, "set server, service-id and service-secret of the node, or ", "set service-secret of the node, or "),
 ])
 func `an error names the place for the missing value`(namer: ServerNamer, server: String, secret: String) {
     let path = "/nonexistent/server.json"
     let noServer = message { () throws(RoomError) in
         _ = try ServerLocator(environment: [:], filePath: path, namer: namer).locate()
     }
-    #expect(noServer?.message.contains("\(server), or set CONNECTLIVE_SERVER.") == true)
+    #expect(noServer?.message.contains("\(server)CONNECTLIVE_SERVER, CONNECTLIVE_SERVICE_ID and ") == true)
     let noSecret = message { () throws(RoomError) in
         _ = try ServerLocator(server: "ws://a:1", serviceId: "x", environment: [:], filePath: path, namer: namer)
             .locate()
     }
-    #expect(noSecret?.message.contains("\(secret), or set CONNECTLIVE_SERVICE_SECRET.") == true)
+    #expect(noSecret?.message.contains("\(secret)CONNECTLIVE_SERVICE_SECRET.") == true)
 }
 
 @Test func `a token needs no secret`() throws {

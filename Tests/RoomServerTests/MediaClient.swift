@@ -49,7 +49,8 @@ final class MediaSession {
                 onKeyframeRequest?()
             case .lossBeyondRepair: lossesBeyondRepair += 1
             case .senderReport: senderReports += 1
-            case .localCandidate, .gatheringDone, .connected, .disconnected, .rerouted, .mediaRefused, .unauthenticated,
+            case .localCandidate, .gatheringDone, .connected, .disconnected, .pathLost, .rerouted, .mediaRefused,
+                .unauthenticated,
                 .bye,
                 .roundTrip, .sendingRate, .closed, .failed:
                 break

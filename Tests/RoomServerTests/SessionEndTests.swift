@@ -144,7 +144,7 @@ import TestSupport
             let closed = try client.raw.message { if case .closed = $0.message { true } else { false } }
             guard case .closed(let closing) = closed.message else { return }
             #expect(closing.code == RoomError.Code.mediaConnectionFailed.name)
-            #expect(closing.message.hasPrefix("The client's up session failed: "))
+            #expect(closing.message.hasPrefix("The client's media connection to the server failed: "))
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: client.participant)))
             #expect(client.raw.isClosedByServer())
@@ -178,7 +178,7 @@ import TestSupport
             let closed = try client.raw.message { if case .closed = $0.message { true } else { false } }
             guard case .closed(let closing) = closed.message else { return }
             #expect(closing.code == RoomError.Code.mediaConnectionFailed.name)
-            #expect(closing.message.hasPrefix("The client's down session failed: "))
+            #expect(closing.message.hasPrefix("The client's media connection from the server failed: "))
             #expect(client.raw.isClosedByServer())
             await client.close()
         }

@@ -86,7 +86,8 @@ struct QualityReasonTests {
         }
         _ = try simulation.run(for: .seconds(20))
         // In between, the publisher's link is not known yet.
-        #expect(grace.qualities.first?.hasSuffix(": its publisher sends nothing") == true, "\(grace.qualities)")
+        #expect(
+            grace.qualities.first?.hasSuffix(": its publisher's connection is lost") == true, "\(grace.qualities)")
         #expect(grace.qualities.last?.hasSuffix(": all") == true, "\(grace.qualities)")
     }
 

@@ -52,6 +52,54 @@ struct RoamingTests {
         #expect(call.grace.interruptions.isEmpty && call.lin.interruptions.isEmpty)
     }
 
+    @Test(arguments: [1, 2] as [UInt64])
+    func `while media alone is cut, the participant stays, and media returns by itself afterwards`(seed: UInt64) throws
+    {
+        let call = try Call(seed: seed, link: .wired)
+        let presence = call.lin.presence
+        for client in [call.ada, call.grace] { client.cutMedia() }
+        try call.simulation.run(for: .seconds(100))
+        for client in [call.ada, call.grace] {
+            #expect(client.isConnected && !client.isReturning && client.returns == (0, 0))
+            client.reconnect()
+        }
+        let shown = call.shown
+        try call.simulation.run(for: .seconds(15))
+        #expect(call.shown > shown + 75)
+        #expect(call.lin.presence == presence)
+    }
+
+    @Test func `a client without media gives up after the time of its options`() throws {
+        let simulation = Simulation(seed: 3)
+        defer { simulation.end() }
+        let ada = simulation.client("ada", link: .wired)
+        ada.returnTimeout = .seconds(20)
+        simulation.task {
+            try await ada.join("kitchen")
+            try await ada.publish()
+        }
+        try simulation.run(for: .seconds(5))
+        ada.cutMedia()
+        try simulation.run(for: .seconds(19))
+        #expect(ada.isConnected)
+        try simulation.run(for: .seconds(3))
+        #expect(!ada.isConnected)
+        let sentence = try #require(ada.endError)
+        #expect(sentence.hasPrefix("No media has reached the server") && sentence.contains("for 20 s"), "\(sentence)")
+    }
+
+    @Test func `a session that carries nothing gets another path when its path is lost`() throws {
+        let call = try Call(seed: 1)
+        let participant = call.ada.participant
+        // Nothing is sent to a publisher that watches nothing. Only checks show that its path is gone.
+        for client in [call.ada, call.lin] { client.cutMedia() }
+        try call.simulation.run(for: .seconds(34))
+        for client in [call.ada, call.lin] { client.reconnect() }
+        try call.simulation.run(for: .seconds(40))
+        #expect(call.lin.isConnected && call.lin.returns == (0, 0))
+        #expect(call.ada.participant == participant)
+    }
+
     @Test func `a publisher that watches nothing restarts no ICE, although the server has nothing to report to it`()
         throws
     {

@@ -52,7 +52,8 @@ private func report(_ path: String) throws -> [String: Any] {
         let mode = try FileManager.default.attributesOfItem(atPath: server.folder.file("connectlive/server.json"))
         #expect(mode[.posixPermissions] as? Int == 0o600)
         let publisher = try CommandLineTool(
-            ["publish", "--room", "kitchen", "--test-pattern", "--codec", codec], folder: server.folder)
+            ["publish", "--room", "kitchen", "--test-pattern", "--codec", codec, "--report", "p.json"],
+            folder: server.folder)
         let viewer = try CommandLineTool.run(
             [
                 "view", "--room", "kitchen", "--seconds", "6", "--report", "r.json", "--snapshot", "s.png",
@@ -60,18 +61,53 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect(viewer.status == 0, "\(viewer.error)")
         // Nothing is wrong with a machine without a screen and without sound.
         #expect(!viewer.error.contains("The loudspeaker is away"), "\(viewer.error)")
-        let report = try report(server.folder.file("r.json"))
-        #expect((report["framesRendered"] as? Int ?? 0) > 20)
-        #expect(report["latencyMethod"] as? String == "abs-capture-time")
-        #expect(report["latencyIsMeasured"] is Bool)
-        #expect((report["latencyMsP50"] as? Double ?? -1) > 0)
-        #expect((report["streams"] as? [[String: Any]])?.count == 2)
+        let seen = try report(server.folder.file("r.json"))
+        #expect((seen["framesRendered"] as? Int ?? 0) > 20)
+        #expect(seen["latencyMethod"] as? String == "abs-capture-time")
+        #expect(seen["latencyIsMeasured"] is Bool)
+        #expect((seen["latencyMsP50"] as? Double ?? -1) > 0)
+        #expect((seen["streams"] as? [[String: Any]])?.count == 2)
         #expect(FileManager.default.fileExists(atPath: server.folder.file("s.png")))
         publisher.interrupt()
         #expect(try publisher.finish(seconds: 20).status == 0)
+        let sent = try report(server.folder.file("p.json"))
+        #expect((sent["framesPublished"] as? Int ?? 0) > 20)
+        #expect((sent["connectMs"] as? Double ?? 0) > 0)
+        #expect(sent["path"] as? String == "directly over UDP")
+        let streams = try #require(sent["streams"] as? [[String: Any]])
+        #expect(Set(streams.compactMap { $0["media"] as? String }) == ["audio", "video"])
+        #expect(streams.allSatisfy { ($0["packetsSent"] as? Int ?? 0) > 0 && $0["recent"] is [String: Any] })
         server.tool.interrupt()
         #expect(try server.tool.finish(seconds: 20).status == 0)
         #expect(!FileManager.default.fileExists(atPath: server.folder.file("connectlive/server.json")))
+    }
+
+    @Test(arguments: [[], ["--forever"]])
+    func `a command that did not enter its room in its time fails with one sentence`(flags: [String]) throws {
+        let server = try TestServer()
+        // Nothing answers there, so media has no way.
+        let result = try CommandLineTool.run(
+            ["publish", "--room", "r", "--test-pattern", "--seconds", "2", "--ice-policy", "relay"]
+                + ["--turn", "turn:127.0.0.1:9?transport=udp"] + flags, folder: server.folder,
+            environment: ["CONNECTLIVE_TURN_USER": "ada", "CONNECTLIVE_TURN_PASSWORD": "lovelace"], seconds: 60)
+        #expect(result.status == 1, "\(result.error)")
+        let said = result.error.split(separator: "\n").filter { $0.hasPrefix("connectlive: ") }
+        #expect(said.count == 1 && said.first?.hasSuffix("[room.not-entered]") == true, "\(result.error)")
+    }
+
+    @Test func `a server that is not there is named with the way to wait for it`() throws {
+        let folder = TemporaryFolder()
+        for command in ["publish", "view"] {
+            let source = command == "publish" ? ["--test-pattern"] : []
+            let result = try CommandLineTool.run(
+                [command, "--room", "r", "--server", "ws://127.0.0.1:1", "--service-id", "home"]
+                    + ["--service-secret", "x"] + source, folder: folder)
+            #expect(result.status == 1)
+            let sentence = result.error.split(separator: "\n").last ?? ""
+            #expect(sentence.contains("With --forever, the command waits for the server. [1305]"), "\(result.error)")
+        }
+        let unnamed = try CommandLineTool.run(["view", "--room", "r"], folder: folder)
+        #expect(unnamed.error.contains("--service-secret") && unnamed.error.contains("[1103]"), "\(unnamed.error)")
     }
 
     @Test func `a viewer's snapshot of a camera that is away fails with the reason, and writes no slate`() throws {

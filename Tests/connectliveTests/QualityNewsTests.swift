@@ -36,6 +36,46 @@ import Testing
                 + "encode in hardware (--codec h264)")
     }
 
+    @Test func `fewer bits of the same size are news after two seconds, once, and so is their end`() {
+        var news = QualityNews()
+        var quality = VideoQuality(width: 1280, height: 720, framesPerSecond: 30)
+        func lines(_ looks: Int) -> [String] { (0..<looks).compactMap { _ in news.line(quality, wish: 1_500_000) } }
+        #expect(lines(10) == [])
+        (quality.limitation, quality.limitedBitsPerSecond) = (.network, 1_400_000)
+        #expect(lines(10) == [])
+        quality.limitedBitsPerSecond = 280_000
+        #expect(lines(2) == [])
+        #expect(lines(10) == ["the network carries 280 kbit/s: 1280x720 at 30, with fewer bits"])
+        quality.limitedBitsPerSecond = nil
+        #expect(lines(10) == [])
+        quality.limitation = .none
+        #expect(lines(10) == ["full quality: 1280x720 at 30"])
+    }
+
+    @Test func `losses are named as the reason`() {
+        var video = Self.video(640, 360)
+        (video.limitation, video.recentLoss, video.wishedBitsPerSecond) = (.network, 0.083, 1_200_000)
+        #expect(
+            StatusLine.quality(Self.statistics(video))?.description
+                == "the network loses 8 % of packets and carries 300 kbit/s: 640x360")
+        (video.framesSkippedPerSecond, video.framesDroppedForRate) = (3.2, 500)
+        #expect(StatusLine.publishing(Self.statistics(video), .live).contains(": 640x360, 3 frames/s skipped |"))
+        video.framesSkippedPerSecond = 0
+        #expect(!StatusLine.publishing(Self.statistics(video), .live).contains("skipped"))
+    }
+
+    @Test func `a viewer's status line without frames has the cause instead of figures of the time before`() {
+        var video = RoomStatistics.Received(streamId: 3, participantId: "ada", isVideo: true)
+        (video.codec, video.width, video.height, video.framesRendered) = ("VP8", 640, 360, 100)
+        var statistics = RoomStatistics()
+        statistics.received = [video]
+        #expect(StatusLine.viewing(statistics) == "VP8 640x360 | no frames at present")
+        statistics.received[0].limitation = .init(cause: .publisher(.connection), lacksFrames: true)
+        #expect(
+            StatusLine.viewing(statistics)
+                == "VP8 640x360 | no frames at present: its publisher's connection is lost")
+    }
+
     @Test func `a network that carries all that the video could use is not named with its rate`() {
         var video = Self.video(480, 270)
         (video.limitation, video.wishedBitsPerSecond) = (.network, 1_200_000)
@@ -112,9 +152,15 @@ import Testing
         )
         #expect(StatusLine.viewing(statistics) == "nothing has arrived from the room for 12 s")
         #expect(await RoomNews().outgoingLines(statistics) == [])
-        statistics.lostSeconds = 20
+        statistics.path = .init(local: .relay, remote: .host, transport: "UDP", relay: "192.0.2.1:3478")
+        #expect(
+            StatusLine.viewing(statistics)
+                == "nothing has arrived from the room for 12 s, via TURN over UDP at 192.0.2.1:3478")
+        (statistics.lostSeconds, statistics.isServerLost) = (20, true)
         statistics.published = []
         #expect(StatusLine.publishing(statistics, .live) == "the server has been lost for 20 s")
+        statistics.isServerLost = false
+        #expect(StatusLine.publishing(statistics, .live) == "media has been lost for 20 s")
     }
 
     @Test func `a viewer without frames is told about the link, and not to look for a publisher`() {

@@ -79,6 +79,40 @@ private func path(in file: String) throws -> String? {
         #expect(result.error.contains("[1413]"), "\(result.error)")
     }
 
+    @Test func `a TURN server that ends during a call is named at once, and media takes another one`() throws {
+        let (first, second) = (try TURNServer(), try TURNServer())
+        let server = try TestServer()
+        let publisher = try CommandLineTool(
+            pattern + ["--ice-policy", "relay", "--turn", first.udp, "--turn", second.tcp, "--report", "p.json"],
+            folder: server.folder, environment: key)
+        _ = try publisher.waitForText("via TURN over UDP at 127.0.0.1:\(first.port)", seconds: 30)
+        first.end()
+        let lost = try publisher.waitForText("although the server answers", seconds: 20)
+        #expect(lost.contains("via TURN over UDP at 127.0.0.1:\(first.port)"), "\(lost)")
+        #expect(lost.contains("TURN servers 127.0.0.1:\(first.port) and 127.0.0.1:\(second.port)"), "\(lost)")
+        let back = try publisher.waitForText("Media flows again", seconds: 30)
+        #expect(back.contains("via TURN over TCP at 127.0.0.1:\(second.port)"), "\(back)")
+        publisher.interrupt()
+        let result = try publisher.finish(seconds: 20)
+        #expect(result.status == 0)
+        #expect(!result.error.contains("another participant"), "\(result.error)")
+        #expect(try path(in: server.folder.file("p.json")) == "via TURN over TCP at 127.0.0.1:\(second.port)")
+    }
+
+    @Test func `a call whose only TURN server ends gives up after the time of --reconnect-seconds`() throws {
+        let turn = try TURNServer()
+        let server = try TestServer()
+        let publisher = try CommandLineTool(
+            pattern + ["--ice-policy", "relay", "--turn", turn.udp, "--reconnect-seconds", "6"], folder: server.folder,
+            environment: key)
+        _ = try publisher.waitForText("via TURN", seconds: 30)
+        turn.end()
+        let result = try publisher.finish(seconds: 30)
+        #expect(result.status == 1)
+        #expect(result.error.contains("via TURN over UDP at 127.0.0.1:\(turn.port) for 6 s"), "\(result.error)")
+        #expect(result.error.contains("[1413]"), "\(result.error)")
+    }
+
     @Test(arguments: [
         (["--turn", "http://a"], [:], "turn:HOST:PORT"),
         (["--turn", "turn:a"], [:], "without a user"),

@@ -10,10 +10,11 @@ import Testing
 
     /// The lines after a few looks at one video.
     private mutating func look(
-        _ width: Int, _ height: Int, _ limitation: Limitation? = nil, times: Int = 4
+        _ width: Int, _ height: Int, _ limitation: Limitation? = nil, times: Int = 4, loss: Double = 0
     ) -> [String] {
         var video = RoomStatistics.Received(streamId: 3, participantId: "ada", isVideo: true)
         (video.width, video.height, video.limitation) = (width, height, limitation)
+        video.recentLoss = loss
         var statistics = RoomStatistics()
         statistics.received = [video]
         return (0..<times).flatMap { _ in news.lines(statistics) }
@@ -48,6 +49,21 @@ import Testing
         #expect(
             look(640, 360, Limitation(cause: .publisher(nil), lacksFrames: true))
                 == ["Video 3 of ada: its publisher sends nothing"])
+        #expect(
+            look(640, 360, Limitation(cause: .publisher(.connection), lacksFrames: true))
+                == ["Video 3 of ada: its publisher's connection is lost"])
+        #expect(look(640, 360) == ["Video 3 of ada: frames arrive again: 640x360"])
+    }
+
+    @Test mutating func `losses are named as the reason, on the own link and on the publisher's`() {
+        #expect(look(640, 360) == [])
+        #expect(
+            look(320, 180, link(640_000), loss: 0.081) == [
+                "Video 3 of ada: your link loses 8 % of packets and carries 640 kbit/s: 320x180 instead of 640x360"
+            ])
+        #expect(
+            look(640, 360, Limitation(cause: .publisher(.loss)))
+                == ["Video 3 of ada: its publisher's link loses packets: 640x360, with fewer bits"])
     }
 
     @Test mutating func `the publisher's own reason is named, and a smaller size without one names nobody`() {

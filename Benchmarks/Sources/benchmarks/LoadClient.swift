@@ -93,7 +93,8 @@ actor LoadClient {
         case .failed(let error):
             for waiter in securing { waiter.resume(throwing: error) }
             securing = []
-        case .localCandidate, .gatheringDone, .connected, .disconnected, .rerouted, .lossBeyondRepair, .mediaRefused,
+        case .localCandidate, .gatheringDone, .connected, .disconnected, .pathLost, .rerouted, .lossBeyondRepair,
+            .mediaRefused,
             .unauthenticated, .senderReport, .bye, .roundTrip, .sendingRate, .closed:
             break
         }

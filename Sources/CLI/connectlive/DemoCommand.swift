@@ -164,14 +164,14 @@ private enum Demo {
         try report.writeJSON(to: folder + "/report.json")
         if let frame { try FrameImage.write(frame, to: folder + "/frame.png") }
         Console.say(
-            "Rendered \(report.framesRendered) frames and \(Int(report.audioSecondsRendered)) s of audio. \(folder) "
+            "Rendered \(report.framesRendered ?? 0) frames and \(Int(report.audioSecondsRendered ?? 0)) s of audio. \(folder) "
                 + "has the report."
         )
-        guard report.framesRendered > 0 || !mustSee else {
+        guard report.framesRendered ?? 0 > 0 || !mustSee else {
             throw CommandFailure(
                 code: "view.nothing-rendered", "The demo rendered no frame. \(folder)/report.json has the counters.")
         }
-        guard report.audioSecondsRendered > 0 || !mustHear else {
+        guard report.audioSecondsRendered ?? 0 > 0 || !mustHear else {
             throw CommandFailure(
                 code: "view.nothing-heard", "The demo received no audio. \(folder)/report.json has the counters.")
         }

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import ConnectLiveSDK
 internal import Foundation
 internal import MediaNodes
@@ -11,6 +12,7 @@ final class Guest: RoomDelegate, Sendable {
         var hasEnded = false
         var failure: Failure?
         var isRoomOver = false
+        var hasConnected = false
         var waiters: [CheckedContinuation<Void, Never>] = []
         var news: ConnectionNews
         var room: (any Room)?
@@ -86,6 +88,9 @@ final class Guest: RoomDelegate, Sendable {
         try result.get()
     }
 
+    /// Whether the room has accepted this participant.
+    var hasConnected: Bool { state.withLock { $0.hasConnected } }
+
     /// Whether the connection to the room ended. False if only published media failed.
     var isRoomOver: Bool { state.withLock { $0.isRoomOver } }
 
@@ -98,7 +103,11 @@ final class Guest: RoomDelegate, Sendable {
     }
 
     func onConnected(participantIds: [String]) {
-        onConnected(state.withLock { $0.room }?.localParticipant.id ?? "")
+        let room = state.withLock { state in
+            state.hasConnected = true
+            return state.room
+        }
+        onConnected(room?.localParticipant.id ?? "")
     }
 
     func onDisconnected(reason: DisconnectReason) {
@@ -145,7 +154,8 @@ final class Guest: RoomDelegate, Sendable {
     }
 
     func onReconnecting(attempt: Int, error: ConnectLiveError) {
-        let news = state.withLock { $0.news.lost(because: error.errorDescription ?? "") }
+        let isMedia = RoomError.Code(error.code).isOfMediaConnection
+        let news = state.withLock { $0.news.lost(because: error.errorDescription ?? "", isMedia: isMedia) }
         if let news { report(news) }
     }
 
@@ -155,13 +165,15 @@ final class Guest: RoomDelegate, Sendable {
 
     func onMediaInterrupted(isOutgoing: Bool, seconds: Double) {
         let text = state.withLock { state in
-            state.news.interrupted(isOutgoing: isOutgoing, seconds: seconds, relay: state.room?.lostRelayServer)
+            let plain = MediaInterruption(isOutgoing: isOutgoing, seconds: seconds)
+            return state.news.interrupted(state.room?.mediaWays.interruption ?? plain)
         }
         report(text)
     }
 
     func onMediaRestored(seconds: Double) {
-        if let text = state.withLock({ $0.news.restored(after: seconds) }) { report(text) }
+        let text = state.withLock { $0.news.restored(after: seconds, way: $0.room?.mediaWays.restored) }
+        if let text { report(text) }
     }
 
     /// Says it, and keeps it for `connectlive why`.

@@ -30,16 +30,20 @@ struct Interruption: Sendable {
         return nil
     }
 
-    /// Returns at the first signal, at once if one has come before, or after `seconds`.
-    func wait(seconds: Double?) async {
+    /// Returns at the first signal, at once if one has come before, or after `seconds`, and then true.
+    @discardableResult
+    func wait(seconds: Double?) async -> Bool {
         let signals = Self.makeSignals()
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await signals.wait() }
-            if let seconds {
-                group.addTask { try? await Task.sleep(for: .seconds(seconds)) }
+        return await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                await signals.wait()
+                return false
             }
-            await group.next()
-            group.cancelAll()
+            if let seconds {
+                group.addTask { (try? await Task.sleep(for: .seconds(seconds))) != nil }
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
         }
     }
 }

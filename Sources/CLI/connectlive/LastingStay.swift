@@ -15,6 +15,7 @@ final class LastingStay: Sendable {
     let present = Mutex<(any Room)?>(nil)
     /// When the present stay began. Nil before the room has accepted this participant.
     private let entered = Mutex<ContinuousClock.Instant?>(nil)
+    private let hasEverEntered = Mutex(false)
 
     init(_ manager: ServiceManager?) {
         self.manager = manager
@@ -57,7 +58,10 @@ final class LastingStay: Sendable {
     }
 
     /// The room has accepted this participant.
-    func hasEntered() { entered.withLock { $0 = .now } }
+    func hasEntered() {
+        entered.withLock { $0 = .now }
+        hasEverEntered.withLock { $0 = true }
+    }
 
     /// Runs `body` while the command is in a room, and shows the room's state in one line meanwhile.
     ///
@@ -92,15 +96,17 @@ final class LastingStay: Sendable {
         }
     }
 
-    /// Runs a stay until a signal, the time, or its own end. Throws the reason of its own end.
-    static func until(
+    /// Runs a stay until a signal, the time, or its own end. Throws the reason of its own end, and if the time ends before a room
+    /// was entered.
+    func until(
         _ interruption: Interruption, seconds: Double?, _ stay: @escaping @Sendable () async -> Failure?
     ) async throws {
-        let verdict = await withTaskGroup(of: Failure?.self) { group in
+        let verdict = await withTaskGroup(of: (any Error)?.self) { group in
             group.addTask { await stay() }
-            group.addTask {
-                await interruption.wait(seconds: seconds)
-                return nil
+            group.addTask { [self] in
+                let isTimeUp = await interruption.wait(seconds: seconds)
+                guard isTimeUp, let seconds, !hasEverEntered.withLock({ $0 }) else { return nil }
+                return Attendance.notEntered(within: seconds)
             }
             let first = await group.next() ?? nil
             group.cancelAll()

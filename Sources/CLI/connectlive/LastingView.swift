@@ -10,7 +10,7 @@ final class LastingView: Sendable {
     private let server: ServerFlags
     private let config: Config
     private let screen: Screen
-    private let lasting: LastingStay
+    let lasting: LastingStay
     private let latest = Mutex(RoomStatistics())
 
     init(

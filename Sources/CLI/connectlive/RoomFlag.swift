@@ -21,7 +21,10 @@ struct RoomFlag: ParsableArguments {
     // Unconditional, so that a negative number is a value.
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Try for this long to return when the server is lost; 0 to 86400.", valueName: "seconds"))
+        help: ArgumentHelp(
+            "Give up after this long without the server or without media, 0 to 86400; 0 gives up at the first "
+                + "loss.",
+            valueName: "seconds"))
     var reconnectSeconds = 120
 
     func validate() throws {

@@ -61,12 +61,19 @@ struct ServerFlags: ParsableArguments {
     }
 
     /// Signs in. The SDK finds missing values.
-    func signIn() async throws {
+    ///
+    /// - Parameter waiting: how the command would wait for a server that is not there
+    func signIn(waiting advice: String? = nil) async throws {
         let (code, message) = await ConnectLive.signIn(
             serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "",
             authorities: authorities.ca, namer: .command)
-        guard code == 0 else { throw Failure(code: code, message) }
+        guard code != 0 else { return }
+        let isAbsent = code == RoomError.Code.serverUnreachable.number || knownAddress == nil
+        throw Failure(code: code, message + (isAbsent ? advice.map { " \($0)" } ?? "" : ""))
     }
+
+    /// For commands with the flag.
+    static let waitsForever = "With --forever, the command waits for the server."
 }
 
 /// A failure that the SDK reported. Its sentence ends with the code's name, or with the number if the code has no name.

@@ -66,9 +66,12 @@ struct StatusLine {
 
     /// Why nothing flows at present, and since when. Nil if media flows.
     private static func outage(_ statistics: RoomStatistics, ifInterrupted words: String) -> String? {
-        if let seconds = statistics.lostSeconds { return "the server has been lost for \(number(seconds, 0)) s" }
-        let way = statistics.path?.relay.map { ", through the TURN server \($0)" } ?? ""
-        return statistics.interruptedSeconds.map { "\(words) \(number($0, 0)) s\(way)" }
+        if let seconds = statistics.lostSeconds {
+            return "\(statistics.isServerLost ? "the server" : "media") has been lost for \(number(seconds, 0)) s"
+        }
+        return statistics.interruptedSeconds.map { seconds in
+            "\(words) \(number(seconds, 0)) s" + (statistics.path.map { ", \($0)" } ?? "")
+        }
     }
 
     /// Size and rate of the outgoing video, and why they are not better. Nil before its first frame, and for video that is
@@ -84,9 +87,11 @@ struct StatusLine {
             case .subscribers: .subscribers
             case .processor: .processor
             }
-        return VideoQuality(
+        var quality = VideoQuality(
             width: video.width, height: video.height, framesPerSecond: video.framesPerSecond,
             limitation: limitation, limitedBitsPerSecond: carried(of: video, statistics).map { Int($0) })
+        quality.lostShare = video.recentLoss
+        return quality
     }
 
     /// Such as `640x360`, or `320x180+640x360` of a video in layers.
@@ -109,10 +114,10 @@ struct StatusLine {
         guard video.limitation == .network || video.limitation == .subscribers else { return [] }
         let rate = carried(of: video, statistics)
         if rate == 0 { return ["the network carries nothing"] }
-        let dropped = video.framesDroppedForRate
+        let skipped = video.framesSkippedPerSecond
         let plain = rate.map { "the network carries \(number($0 / 1000, 0)) kbit/s" }
         guard let carried = quality(statistics).map({ "\($0)" }) ?? plain else { return [] }
-        return [carried + (dropped > 0 ? ", \(dropped) frames skipped" : "")]
+        return [carried + (skipped >= 0.5 ? ", \(number(skipped, 0)) frames/s skipped" : "")]
     }
 
     /// The first incoming video, and how many others there are.
@@ -127,8 +132,13 @@ struct StatusLine {
         guard video.framesRendered > 0 else {
             return "waiting for the first frame" + (video.limitation.map { ": \($0)" } ?? "")
         }
+        let format = "\(video.codec) \(video.width)x\(video.height)"
+        // Other figures of the time before say nothing now.
+        guard video.framesPerSecond > 0 else {
+            return "\(format) | no frames at present" + (video.limitation.map { ": \($0)" } ?? "")
+        }
         var parts = [
-            "\(video.codec) \(video.width)x\(video.height) \(number(video.framesPerSecond, 1)) frames/s",
+            "\(format) \(number(video.framesPerSecond, 1)) frames/s",
             bitrate(video.bitsPerSecond),
             "loss \(percent(video.recentLoss))",
             roundTrip(statistics),

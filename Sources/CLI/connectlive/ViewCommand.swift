@@ -53,7 +53,7 @@ struct ViewCommand: AsyncParsableCommand {
         network.tryRelays()
         let interruption = Interruption()
         if forever { return try await viewForever(interruption) }
-        try await server.signIn()
+        try await server.signIn(waiting: ServerFlags.waitsForever)
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
         let audience = Audience(
             screen: screen, only: participant, .seconds(config.reconnectSeconds),
@@ -73,7 +73,7 @@ struct ViewCommand: AsyncParsableCommand {
         await screen.close()
         let measured = try write(audience.lastStatistics, screen)
         try ended.get()
-        if let seconds = length.seconds, measured.framesRendered == 0, !audience.lastStatistics.hasAudioAlone {
+        if let seconds = length.seconds, measured.framesRendered ?? 0 == 0, !audience.lastStatistics.hasAudioAlone {
             let limitation = audience.lastStatistics.received.first { $0.limitation != nil }?.limitation
             throw CommandFailure(
                 code: "view.nothing-rendered",
@@ -119,7 +119,7 @@ struct ViewCommand: AsyncParsableCommand {
             roomName: room.room, participant: participant, server: server, config: config, screen: screen,
             manager: await ServiceManager.connect())
         let end = await Result {
-            try await LastingStay.until(interruption, seconds: length.seconds) { await view.run() }
+            try await view.lasting.until(interruption, seconds: length.seconds) { await view.run() }
         }
         await screen.close()
         try write(view.lastStatistics, screen)

@@ -34,6 +34,8 @@ public struct VideoQuality: Sendable, Hashable {
     public var limitation: QualityLimitation
     /// The bits of encoded video per second that the networks of the consumers carry. Nil if nothing limits them.
     public var limitedBitsPerSecond: Int?
+    /// The share of packets that the network of the consumer loses, 0...1. Nil if it is unknown, or does not limit the video.
+    public var lostShare: Double?
     /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. The size above is that of the
     /// largest layer that is sent.
     public var layers: [Layer] = []
@@ -65,11 +67,17 @@ public struct VideoQuality: Sendable, Hashable {
 }
 
 extension VideoQuality: CustomStringConvertible {
+    /// Fewer losses are repaired, and hardly lower the rate.
+    package static let leastLoss = 0.03
+
     /// Such as `the network carries 640 kbit/s: 640x360 at 15`.
     public var description: String {
         let carried = limitedBitsPerSecond.map { "\(($0 + 500) / 1000) kbit/s" } ?? "more again"
         return switch limitation {
         case .none: "full quality: \(format)"
+        case .network where lostShare ?? 0 >= Self.leastLoss:
+            "the network loses \(Int((100 * (lostShare ?? 0)).rounded())) % of packets"
+                + "\(limitedBitsPerSecond == nil ? "" : " and carries \(carried)"): \(format)"
         case .network: "the network carries \(carried): \(format)"
         case .subscribers where limitedBitsPerSecond == nil && !layers.isEmpty:
             "no viewer gets \(layers.list(isActive: false)): \(layers.list(isActive: true))"

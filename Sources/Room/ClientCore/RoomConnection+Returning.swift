@@ -5,6 +5,8 @@ internal import RoomProtocol
 /// A time without signalling, until the connection returns or gives up.
 struct Absence {
     let began: MonotonicTime
+    /// When media ceased to flow before that, or also when it began.
+    let outageBegan: MonotonicTime
     /// The end of the connection if it gives up.
     var (reason, error): (Closing.Reason, RoomError)
     var attempts = 0
@@ -45,6 +47,8 @@ extension RoomConnection {
     private static let longestPause = TimeInterval.seconds(8)
     /// After a refused token. The server is there, so there is nothing else to wait for.
     private static let renewalPause = TimeInterval.milliseconds(250)
+    /// For an attempt, however long media has not flowed.
+    private static let leastTime = TimeInterval.seconds(3)
     /// A connection that lasted for this long begins with the first pause again.
     private static let trust = TimeInterval.seconds(10)
 
@@ -62,8 +66,11 @@ extension RoomConnection {
         deadline?.disarm()
         if let request = absence?.request { waiting[request] = nil }
         if absence == nil {
-            let returnTimeout = loop.schedule(after: options.returnTimeout) { [weak self] in self?.giveUp() }
-            absence = Absence(began: loop.now, reason: reason, error: error, end: returnTimeout)
+            // An outage has one clock. At least one attempt is made.
+            let outageBegan = min(mediaWatch.since ?? loop.now, loop.now)
+            let end = max(outageBegan + options.returnTimeout, loop.now + min(options.returnTimeout, Self.leastTime))
+            let timer = loop.schedule(at: end) { [weak self] in self?.giveUp() }
+            absence = Absence(began: loop.now, outageBegan: outageBegan, reason: reason, error: error, end: timer)
             if let returnedAt, loop.now - returnedAt >= Self.trust { pause = Self.firstPause }
         }
         absence?.reason = reason
@@ -87,7 +94,7 @@ extension RoomConnection {
 
     private func giveUp() {
         guard let absence else { return }
-        let seconds = Int((loop.now - absence.began).seconds.rounded())
+        let seconds = Int((loop.now - absence.outageBegan).seconds.rounded())
         // A server that ended the room has told that itself.
         guard absence.reason == .disconnected else { return end(absence.reason, absence.error) }
         end(absence.reason, RoomError(absence.error.code, "\(absence.error.message) Gave up after \(seconds) s."))
@@ -315,6 +322,7 @@ extension RoomConnection {
         (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
         deadline?.disarm()
         publishing.isHeld = false
+        restartMediaWatch()
         finishReturn(.rejoined(participant: participant))
         // It may be another server.
         reportFewerReceivers()

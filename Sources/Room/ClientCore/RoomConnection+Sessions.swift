@@ -112,7 +112,7 @@ extension RoomConnection {
         case .candidate(let text): send(.candidate(Candidate(session: .down, candidate: text)))
         case .candidatesEnded: send(.candidate(Candidate(session: .down, candidate: "")))
         case .secured: secured()
-        case .silent: restartSilent()
+        case .silent, .pathLost: restartSilent()
         case .problem(let error): onEvent(.problem(error))
         case .ended(let error): sessionEnded(.down, error)
         }
@@ -123,7 +123,7 @@ extension RoomConnection {
         case .candidate(let text): send(.candidate(Candidate(session: .up, candidate: text)))
         case .candidatesEnded: send(.candidate(Candidate(session: .up, candidate: "")))
         case .secured: break
-        case .silent: restartSilent()
+        case .silent, .pathLost: restartSilent()
         case .ended(let error): sessionEnded(.up, error)
         }
     }
@@ -134,8 +134,7 @@ extension RoomConnection {
         if let error { return sessionLost(RoomError(error, session: direction)) }
         // The server's close of a session may arrive before its message on the WebSocket, which has the reason.
         let lost = RoomError(
-            .peerClosed,
-            "The server ended the \(direction.rawValue) session because it stopped. Connect again when it runs.")
+            .peerClosed, "The server ended the media connection because it stopped. Connect again when it runs.")
         let session = (direction == .down ? down?.id : up?.id)
         loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
             guard let self, session == (direction == .down ? down?.id : up?.id) else { return }
@@ -146,9 +145,10 @@ extension RoomConnection {
     // MARK: - ICE restarts
 
     /// How long a session may take to find another way before it tries again.
-    private static let restartInterval = TimeInterval.seconds(5)
+    static let restartInterval = TimeInterval.seconds(5)
+    static let restartIntervalWithRelays = TimeInterval.seconds(8)
 
-    /// Restarts ICE of the sessions that hear nothing, now and again until they do. While there is no link, the return of
+    /// Restarts ICE of the sessions that hear nothing or have no path, now and again until they do. While there is no link, the return of
     /// signalling does that.
     ///
     /// - Parameter isReturn: whether signalling was lost for a while. Media that has not come back before it probably needs
@@ -162,8 +162,9 @@ extension RoomConnection {
         }
         // A server without streams for this client sends no reports either.
         let isExpecting = expectsMedia || !heard.isEmpty
-        let isDownSilent = down.map { needsWay($0.isSilent && isExpecting, $0.lastReceived) } ?? false
-        let isUpSilent = up.map { needsWay($0.isSilent, $0.lastReceived) } ?? false
+        let isDownSilent =
+            down.map { $0.isPathLost || needsWay($0.isSilent && isExpecting, $0.lastReceived) } ?? false
+        let isUpSilent = up.map { $0.isPathLost || needsWay($0.isSilent, $0.lastReceived) } ?? false
         guard isDownSilent || isUpSilent else { return }
         guard loop.now >= nextRestart else { return armRestart() }
         nextRestart = loop.now + Self.restartInterval
@@ -180,13 +181,6 @@ extension RoomConnection {
         }
         nextRestart = loop.now + Self.restartInterval
         if down != nil { send(.restartICE(SessionReference(session: .down))) }
-        restartUpSession()
-    }
-
-    /// Restarts ICE of the up session once, because nothing of it arrives although the server is heard.
-    func restartUnanswered() {
-        guard absence == nil, link != nil, resumeSecret != nil, loop.now >= nextRestart else { return }
-        nextRestart = loop.now + Self.restartInterval
         restartUpSession()
     }
 
@@ -210,7 +204,7 @@ extension RoomConnection {
             onEvent(
                 .problem(
                     RoomError(
-                        .offerNotMade, "The offer that restarts ICE of the up session was not made: \(error.message)")))
+                        .offerNotMade, "The offer that restarts ICE was not made: \(error.message)")))
             publishTurnEnds()
         }
     }
@@ -230,11 +224,12 @@ extension RoomError {
     fileprivate init(_ error: TransportError, session: SessionDirection) {
         self.init(
             error, error.code == "transport.connection-lost" ? .mediaConnectionLost : .mediaConnectionFailed,
-            "The \(session.rawValue) session with the server failed: ")
+            "The media connection \(session == .up ? "to" : "from") the server failed: ")
     }
 
     fileprivate init(_ error: TransportError, creating session: SessionDirection) {
-        self.init(error, .peerFailed, "The \(session.rawValue) session was not created: ")
+        self.init(
+            error, .peerFailed, "The media connection \(session == .up ? "to" : "from") the server was not created: ")
     }
 
     private init(_ error: TransportError, _ code: Code, _ beginning: String) {

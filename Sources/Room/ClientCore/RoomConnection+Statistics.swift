@@ -1,3 +1,4 @@
+internal import MediaGraph
 internal import PeerLoop
 internal import PeerSession
 internal import RTP
@@ -18,63 +19,43 @@ extension RoomConnection {
         sampling = loop.schedule(after: .milliseconds(500)) { [weak self] in self?.sample() }
     }
 
-    /// Whether the server has something to send: a video whose publisher has not fallen silent.
-    var expectsMedia: Bool {
-        subscriptions.values.contains { subscription in
-            guard !subscription.view.isPaused else { return false }
-            guard let limitation = subscription.limitation, case .publisher = limitation.cause else { return true }
-            return !limitation.lacksFrames
-        }
-    }
-
-    /// Reports that media stops to flow, and that it flows again.
-    private func watchMedia(now: MonotonicTime) {
-        // Sessions that have just begun are not heard yet.
-        guard !isRejoining, let down, down.profile != nil, up.map({ $0.profile != nil || $0.tracks.isEmpty }) ?? true
-        else { return }
-        let sent = up.map { up in (heard: up.lastReceived, frames: up.tracks.reduce(0) { $0 + $1.framesSent }) }
-        let change = mediaWatch.update(
-            up: sent, isBlocked: up?.target == 0,
-            down: (down.isSilent || down.hasStopped(now: now)) && expectsMedia ? down.lastReceived : nil, now: now)
-        switch change {
-        case .interrupted(let isOutgoing, let time)?:
-            let relay = (isOutgoing ? up?.peer.route : down.route)?.relay
-            onEvent(.mediaInterrupted(isOutgoing: isOutgoing, seconds: time.seconds, relay: relay))
-        case .lasting(let isOutgoing)?: if isOutgoing { restartUnanswered() } else { restartSilent() }
-        case .restored(let time, let isOutgoing)?:
-            let start = (now - connectStarted - time).seconds
-            outages.append(.init(start: start, seconds: time.seconds, isOutgoing: isOutgoing))
-            if outages.count > Self.outageLimit { outages.removeFirst() }
-            onEvent(.mediaRestored(seconds: time.seconds))
-        case nil: break
-        }
-    }
-
-    private static let outageLimit = 100
-
-    /// How many samples in a row show that the processor is too slow.
-    private static let processorPolls = 12
+    /// How many samples in a row show that the network or the processor is too slow.
+    private static let (networkPolls, processorPolls) = (4, 12)
 
     /// Tells the server why videos are sent worse than they could be, for those that watch them.
     private func tellReductions() {
         guard let up, absence == nil, !isRejoining, mediaWatch.since == nil else { return }
         for video in up.published() where video.isVideo {
             guard let track = up.tracks.first(where: { $0.stream == video.streamId }) else { continue }
-            let reason: StreamQuality.Reason? =
-                switch video.limitation {
-                case .network: .network
-                case .processor: .processor
-                case .none, .subscribers: nil
-                }
+            let reason = reduction(of: video, told: track.toldReduction)
             guard track.toldReduction != reason else {
                 track.reductionPolls = 0
                 continue
             }
             track.reductionPolls += 1
-            // One frame that came too late shows no slow processor.
-            guard reason != .processor || track.reductionPolls >= Self.processorPolls else { continue }
+            // One frame that came too late shows no slow processor, and the first probes know little about the network.
+            let polls =
+                switch reason {
+                case .processor: Self.processorPolls
+                case .network, .loss: Self.networkPolls
+                case .connection, nil: 1
+                }
+            guard track.reductionPolls >= polls else { continue }
             (track.toldReduction, track.reductionPolls) = (reason, 0)
             send(.streamReduced(StreamReduced(stream: video.streamId, reason: reason)))
+        }
+    }
+
+    private func reduction(
+        of video: RoomStatistics.Published, told: StreamQuality.Reason?
+    ) -> StreamQuality.Reason? {
+        switch video.limitation {
+        case .network:
+            // The cause stays as long as few packets are lost.
+            let least = told == .loss ? VideoQuality.leastLoss / 2 : VideoQuality.leastLoss
+            return video.recentLoss >= least ? .loss : .network
+        case .processor: return .processor
+        case .none, .subscribers: return nil
         }
     }
 
@@ -106,6 +87,7 @@ extension RoomConnection {
         }
         statistics.published = up?.published() ?? []
         statistics.lostSeconds = absence.map { (loop.now - $0.began).seconds }
+        statistics.isServerLost = absence.map { !$0.error.code.isOfMediaConnection } ?? false
         statistics.outages = outages
         statistics.interruptedSeconds = mediaWatch.since.map { (loop.now - $0).seconds }
         // The sessions know theirs after some reports.

@@ -88,6 +88,8 @@ package final class RoomConnection {
     var pause = TimeInterval.milliseconds(500)
     var returnedAt: MonotonicTime?
     var mediaWatch = MediaWatch()
+    /// How media went before the last interruption.
+    var lostWay: RoomStatistics.Path?
     var outages: [RoomStatistics.Outage] = []
     /// From another `join` until media can flow and the tracks are published.
     var (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
@@ -193,7 +195,7 @@ package final class RoomConnection {
             .mediaConnectionFailed,
             "The room on \(address) was joined, but no media connection was ready in time. "
                 + (servers.policy == .relay
-                    ? "Check that the TURN server runs and may reach the room server."
+                    ? "Check that the TURN server \(servers.relayPlaces) runs and may reach the room server."
                     : "Allow UDP between this machine and the server."))
     }
 

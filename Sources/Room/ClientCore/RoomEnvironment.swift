@@ -108,7 +108,16 @@ package struct PeerRequest {
 }
 
 extension ICEServers {
-    var hasRelays: Bool { servers.contains { $0.relayTransport != nil } }
+    /// The TURN servers.
+    var relays: [ICEServer] { servers.filter { $0.relayTransport != nil } }
+    var hasRelays: Bool { !relays.isEmpty }
+    /// Such as `192.0.2.1:3478 or turn.example.org:443`.
+    var relayPlaces: String { relays.map(\.place).unique.joined(separator: " or ") }
+}
+
+extension [String] {
+    /// Each once, in the same order.
+    fileprivate var unique: Self { reduce(into: []) { if !$0.contains($1) { $0.append($1) } } }
 }
 
 /// The open signalling connection to the server, as a pipe of texts. Its other direction is

@@ -27,10 +27,10 @@ package enum RoomEvent: Sendable {
     case reconnecting(attempt: Int, RoomError)
     /// The connection is back. After it joined again, earlier events report the participants and streams that are new or gone.
     case reconnected(Return)
-    /// No media has reached the server, or arrived from it, for this many seconds. The connection looks for another way.
-    case mediaInterrupted(isOutgoing: Bool, seconds: Double, relay: String? = nil)
-    /// Media flows again, after this time.
-    case mediaRestored(seconds: Double)
+    /// No media reaches the server, or arrives from it. The connection looks for another way.
+    case mediaInterrupted(MediaInterruption)
+    /// Media flows again, after this time, and goes this way. Also after an interruption that was too short to be reported.
+    case mediaRestored(seconds: Double, way: RoomStatistics.Path? = nil)
     /// Streams of this client have other ids, because it joined again as another participant: the new one of each former one.
     /// One that is missing has ended.
     case republished(participant: String, [Int: Int])

@@ -28,18 +28,29 @@ package enum ServerNamer: Sendable {
     }
 
     /// The remedy in an error message.
-    fileprivate func remedy(for item: Item) -> String {
-        switch self {
-        case .application:
-            let parameter =
-                switch item {
-                case .server: "endpoint"
-                case .serviceId: "serviceId"
-                case .serviceSecret: "serviceSecret"
-                }
-            return "pass \(parameter) to ConnectLive.signIn"
-        case .command: return "pass --\(item.rawValue)"
-        case .node: return "set \(item.rawValue) of the node"
+    fileprivate func remedy(for items: [Item]) -> String {
+        let variables = Self.list(items.map { "CONNECTLIVE_\($0.variable)" })
+        let names = Self.list(items.map(name))
+        return switch self {
+        case .application: "pass \(names) to ConnectLive.signIn, or set \(variables)"
+        case .command: "pass \(names), or set \(variables)"
+        case .node: "set \(names) of the node, or \(variables)"
+        }
+    }
+
+    /// Such as `a, b and c`.
+    private static func list(_ names: [String]) -> String {
+        names.count < 2
+            ? names.joined() : "\(names.dropLast().joined(separator: ", ")) and \(names.last ?? "")"
+    }
+
+    private func name(of item: Item) -> String {
+        switch (self, item) {
+        case (.application, .server): "endpoint"
+        case (.application, .serviceId): "serviceId"
+        case (.application, .serviceSecret): "serviceSecret"
+        case (.command, _): "--\(item.rawValue)"
+        case (.node, _): item.rawValue
         }
     }
 }
@@ -95,15 +106,14 @@ package struct ServerLocator: Sendable {
         guard let server = given.server ?? file?.server else {
             throw RoomError(
                 .serviceMissing,
-                "No server is named. \(namer.start), which writes its address to \(filePath), "
-                    + "\(namer.remedy(for: .server)), or set CONNECTLIVE_SERVER.")
+                "No server is named. \(namer.start), which writes its address and key to \(filePath). For another server, "
+                    + "\(namer.remedy(for: [.server] + missing(given.id, given.secret, needsSecret))).")
         }
         let address = try ServerAddress(server)
         let trust = isComplete ? trust(in: address) : trust(in: address, file)
-        guard let id = given.id ?? file?.serviceId else { throw missing("service id", .serviceId, server) }
-        guard let secret = given.secret ?? file?.serviceSecret else {
-            guard needsSecret else { return ServerLocation(address: address, trust: trust, serviceId: id) }
-            throw missing("service secret", .serviceSecret, server)
+        let (id, secret) = (given.id ?? file?.serviceId, given.secret ?? file?.serviceSecret)
+        guard let id, secret != nil || !needsSecret else {
+            throw unknown(missing(id, secret, needsSecret), server)
         }
         return ServerLocation(
             address: address, trust: trust, serviceId: id, serviceSecret: needsSecret ? secret : nil)
@@ -130,11 +140,16 @@ package struct ServerLocator: Sendable {
         return nil
     }
 
-    private func missing(_ name: String, _ item: ServerNamer.Item, _ server: String) -> RoomError {
-        RoomError(
+    private func missing(_ id: String?, _ secret: String?, _ needsSecret: Bool) -> [ServerNamer.Item] {
+        (id == nil ? [.serviceId] : []) + (secret == nil && needsSecret ? [.serviceSecret] : [])
+    }
+
+    private func unknown(_ items: [ServerNamer.Item], _ server: String) -> RoomError {
+        let names = items.map { $0.rawValue.replacing("-", with: " ") }.joined(separator: " and ")
+        return RoomError(
             .serviceMissing,
-            "The \(name) for the server \(server) is not known. On the server's machine, run as the user who started "
-                + "it: it writes its key to \(filePath). Elsewhere, \(namer.remedy(for: item)), "
-                + "or set CONNECTLIVE_\(item.variable).")
+            "The \(names) for the server \(server) \(items.count == 1 ? "is" : "are") not known. On the server's machine, "
+                + "run as the user who started it: it writes its key to \(filePath). Elsewhere, "
+                + "\(namer.remedy(for: items)).")
     }
 }

@@ -14,8 +14,12 @@ package struct StreamQuality: Codable, Sendable, Equatable {
     package enum Reason: String, Codable, Sendable {
         /// Its own link carries less.
         case network
+        /// Its own link loses packets.
+        case loss
         /// Its machine encodes too slowly.
         case processor
+        /// Nothing of it arrives: its connection is lost. Of servers alone.
+        case connection
     }
 
     package var stream: Int

@@ -169,9 +169,8 @@ final class LayeredCamera {
                 encoders[index].isKeyframeWanted = true
                 encoders[index].keyframeRequests += 1
             }
-        case .connected, .rerouted, .disconnected, .roundTrip, .sendingRate, .lossBeyondRepair, .mediaRefused,
-            .unauthenticated,
-            .senderReport, .bye, .closed, .failed:
+        case .connected, .rerouted, .disconnected, .pathLost, .roundTrip, .sendingRate, .lossBeyondRepair,
+            .mediaRefused, .unauthenticated, .senderReport, .bye, .closed, .failed:
             break
         }
     }

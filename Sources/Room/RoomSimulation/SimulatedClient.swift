@@ -438,9 +438,9 @@ public final class SimulatedClient: @unchecked Sendable {
             joining?.resume()
             joining = nil
         // The application has nothing to do then.
-        case .mediaInterrupted(let isOutgoing, _, _):
-            return interruptions.append("\(isOutgoing ? "up" : "down") interrupted")
-        case .mediaRestored(let seconds): return interruptions.append("restored after \(Int(seconds.rounded())) s")
+        case .mediaInterrupted(let interruption):
+            return interruptions.append("\(interruption.isOutgoing ? "up" : "down") interrupted")
+        case .mediaRestored(let seconds, _): return interruptions.append("restored after \(Int(seconds.rounded())) s")
         case .reconnecting: isReturning = true
         case .reconnected(let back):
             isReturning = false

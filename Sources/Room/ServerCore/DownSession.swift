@@ -413,12 +413,16 @@ final class DownSession {
             consumer.keyframeRequested()
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
-            onEnded?(RoomError(.mediaConnectionFailed, "The client closed its down session."))
+            onEnded?(RoomError(.mediaConnectionFailed, "The client closed the media connection from the server."))
         case .failed(let error):
-            onEnded?(RoomError(.mediaConnectionFailed, "The client's down session failed: \(error.message)"))
+            onEnded?(
+                RoomError(
+                    .mediaConnectionFailed, "The client's media connection from the server failed: \(error.message)"))
         case .sendingRate(let rate):
             target = rate
             share()
+        // A client that is there answers, and finds another path.
+        case .pathLost: try? restartICE()
         case .connected, .disconnected, .rerouted, .roundTrip: break
         // The client sends no media in this session.
         case .lossBeyondRepair, .mediaRefused, .senderReport, .bye: break

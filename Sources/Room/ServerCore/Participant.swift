@@ -16,6 +16,8 @@ final class Participant: AudioListener {
     var onEnded: ((RoomError) -> Void)?
     /// Called when media of this participant is no longer accepted. The participant is notified.
     var onRefused: ((RoomError) -> Void)?
+    /// Called when the connection of media to the server is lost, as its silence shows, and when it is back.
+    var onSilence: ((Bool) -> Void)?
     /// Called at most once a second for each session with the number of its packets that failed authentication.
     var onUnauthenticated: ((Int) -> Void)?
 
@@ -144,6 +146,7 @@ final class Participant: AudioListener {
         }
         session.onEnded = { [unowned self] error in onEnded?(error) }
         session.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
+        session.onSilence = { [unowned self] isLost in onSilence?(isLost) }
         session.onRefused = { [unowned self] error in
             line.send(.error(Problem(error)))
             onRefused?(error)

@@ -63,6 +63,9 @@ final class PublishedStream {
 
     func apply(_ change: StreamChange) { info.apply(change) }
 
+    /// The reason that the publisher has told.
+    var toldReduction: StreamQuality.Reason?
+
     func set(_ reduction: StreamQuality.Reason?) { info.reduction = reduction }
 
     /// Whether its publisher has sent packets, and sends none any longer.

@@ -114,7 +114,20 @@ final class Room {
 
     /// A stream's publisher sends it worse than it could, or does not any longer.
     func reduce(_ stream: PublishedStream, because reason: StreamQuality.Reason?, by participant: Participant) {
-        guard stream.info.reduction != reason else { return }
+        stream.toldReduction = reason
+        // A publisher whose connection is lost says so late, or not at all.
+        guard stream.info.reduction != reason, stream.info.reduction != .connection else { return }
+        set(reason, of: stream, by: participant)
+    }
+
+    /// The connection of a publisher is lost, or back.
+    func setLost(_ isLost: Bool, _ participant: Participant) {
+        for stream in participant.streams where stream.codec.media == .video {
+            set(isLost ? .connection : stream.toldReduction, of: stream, by: participant)
+        }
+    }
+
+    private func set(_ reason: StreamQuality.Reason?, of stream: PublishedStream, by participant: Participant) {
         stream.set(reason)
         pass(.reduced(stream.info.id, reason, by: participant.id))
     }

@@ -444,6 +444,10 @@ package final class Rooms {
                     isWarning: true))
         }
         member.participant.onEnded = { [weak self] error in self?.sessionEnded(error, of: id) }
+        member.participant.onSilence = { [weak self] isLost in
+            guard let member = self?.members[id] else { return }
+            member.room.setLost(isLost, member.participant)
+        }
         // Not in the middle of a message to many.
         member.line.onOverflow = { [weak self] in
             self?.settings.loop.schedule(after: .zero) { self?.overflowed(id) }

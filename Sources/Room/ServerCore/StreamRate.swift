@@ -12,7 +12,8 @@ struct StreamRate {
     /// Those that have ended since the stream began, or went on.
     private var windows = 0
     private var rate = 0.0
-    private var newest = MonotonicTime.zero
+    /// When the last packet came. `.zero` before the first.
+    private(set) var newest = MonotonicTime.zero
 
     /// - Parameter length: of an RTP packet
     @inline(__always)

@@ -45,6 +45,11 @@ final class UpSession {
     var onEnded: ((RoomError) -> Void)?
     /// Called at most once a second with the number of packets that failed authentication so far.
     var onUnauthenticated: ((Int) -> Void)?
+    /// Called when the publisher falls silent as one whose connection is lost, and when it is heard again.
+    var onSilence: ((Bool) -> Void)?
+    private var silence = PublisherSilence()
+    private lazy var silenceTimer = settings.loop.makeTimer { [unowned self] in reviewSilence() }
+
     /// Called when packets of one stream are no longer accepted. The session continues.
     var onRefused: ((RoomError) -> Void)?
 
@@ -153,8 +158,17 @@ final class UpSession {
     }
 
     func close() {
+        silenceTimer.disarm()
         for entry in streams { entry.stream.end() }
         peer.close()
+    }
+
+    private func reviewSilence() {
+        guard !streams.isEmpty else { return }
+        let now = settings.loop.now
+        silenceTimer.arm(at: now + PublisherSilence.interval)
+        let newest = layers.map(\.layer.rate.newest).max() ?? .zero
+        if let isLost = silence.update(packet: newest, heard: peer.lastReceived, now: now) { onSilence?(isLost) }
     }
 
     private func rememberSources(of entry: Incoming) {
@@ -191,6 +205,7 @@ final class UpSession {
                 }
             })
         streams.append(Incoming(offered: offered, receivers: receivers, stream: stream))
+        if streams.count == 1 { silenceTimer.arm(at: settings.loop.now + PublisherSilence.interval) }
         indexLayers()
         stream.begin()
         return stream
@@ -226,10 +241,12 @@ final class UpSession {
             if let layer = layer(of: receiver), layer.isWatched { layer.requestKeyframe() }
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
-            onEnded?(RoomError(.mediaConnectionFailed, "The client closed its up session."))
+            onEnded?(RoomError(.mediaConnectionFailed, "The client closed its media connection to the server."))
         case .failed(let error):
-            onEnded?(RoomError(.mediaConnectionFailed, "The client's up session failed: \(error.message)"))
-        case .connected, .disconnected, .rerouted, .roundTrip, .sendingRate: break
+            onEnded?(
+                RoomError(
+                    .mediaConnectionFailed, "The client's media connection to the server failed: \(error.message)"))
+        case .connected, .disconnected, .pathLost, .rerouted, .roundTrip, .sendingRate: break
         // A stream that the client ended may restart with another SSRC. The server sends no media in this session.
         case .bye, .keyframeRequested: break
         }

@@ -33,6 +33,9 @@ extension Peer {
         }
         for candidate in remote.candidates { path.addRemoteCandidate(candidate) }
         if remote.endOfCandidates { path.remoteCandidatesEnded() }
+        // The other end is there, and looks for another path.
+        session.extendConsent(now: loop.now)
+        if let lossTimer, lossTimer.deadline != .never { lossTimer.arm(at: loop.now + pathTimeout) }
         touch()
     }
 
@@ -63,9 +66,13 @@ extension Peer {
 
     /// The peer was connected before.
     func reconnected() {
+        let wasLost = (lossTimer?.deadline ?? .never) != .never
         lossTimer?.disarm()
         let present = currentAddresses
-        guard present != addresses else { return }
+        guard present != addresses else {
+            if wasLost { waiting.append(.connected) }
+            return
+        }
         addresses = present
         lastRoute = path?.route
         counters.routes += 1

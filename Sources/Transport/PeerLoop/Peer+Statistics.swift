@@ -15,6 +15,9 @@ extension Peer {
     /// When the last authenticated packet arrived. `.zero` before the end of the handshake.
     package var lastReceived: MonotonicTime { session.lastReceived }
 
+    /// When the other end last reported which packets arrived. Nil before it does, and if it never does.
+    package var lastReport: MonotonicTime? { session.lastReport }
+
     /// Counters of one stream. Nil after its removal.
     package func statistics(of sender: SenderID) -> SenderStatistics? { session.statistics(of: sender) }
 

@@ -429,6 +429,7 @@ package final class Peer: TurnMember {
             if isConnected {
                 guard pathTimeout == .zero else {
                     lossTimer?.arm(at: loop.now + pathTimeout)
+                    waiting.append(.pathLost)
                     break
                 }
                 waiting.append(.failed(lost(after: path?.consent ?? .zero)))

@@ -15,6 +15,9 @@ package enum PeerEvent: Sendable {
     /// report the STUN checks that it replies to, so a browser that neither receives nor sends looks like a vanished
     /// one.
     case disconnected
+    /// The other end no longer consents to the path, which carries nothing until an ICE restart finds another one. Without that,
+    /// `.failed` follows after the peer's `pathTimeout`.
+    case pathLost
     /// DTLS finished with the right certificate. Media can flow.
     case secured(SRTPProfile)
     /// The other end requests a keyframe.

@@ -56,6 +56,11 @@ struct Liveness {
         if unansweredSince == nil { unansweredSince = now }
     }
 
+    /// The peer shows elsewhere that it is there, and looks for another path: it has as long as before to respond.
+    mutating func extendConsent(now: MonotonicTime) {
+        if unansweredSince != nil { unansweredSince = now }
+    }
+
     /// No media is sent any longer. The peer may have stopped its reports before the last packets arrived.
     mutating func stoppedSending() { unansweredSince = nil }
 

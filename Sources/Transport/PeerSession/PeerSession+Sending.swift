@@ -18,6 +18,9 @@ extension PeerSession {
     /// datagram after that.
     public func stalled(for time: TimeInterval, now: MonotonicTime) { control?.stalled(for: time, now: now) }
 
+    /// When the peer last reported which packets arrived. Nil before it does, and if it never does.
+    public var lastReport: MonotonicTime? { control?.lastReport }
+
     /// Whether the pacer spreads the packets of this session.
     public var isPaced: Bool { control != nil }
 

@@ -115,6 +115,9 @@ public final class PeerSession {
     /// When the last SRTP or SRTCP packet arrived, or the handshake finished. `.zero` before.
     public var lastReceived: MonotonicTime { liveness.lastReceived }
 
+    /// The peer restarts ICE: it has as long as before to respond to media.
+    public func extendConsent(now: MonotonicTime) { liveness.extendConsent(now: now) }
+
     // MARK: Life cycle
 
     /// Sets the role and fingerprints of the description. The handshake begins when the transport is connected too.

@@ -59,6 +59,8 @@ final class SendingControl {
     @exclusivity(unchecked) private var searchChange = MonotonicTime.never
     /// Whether the peer has sent transport feedback, and whether it has sent REMB.
     private var (hasReports, hasEstimate) = (false, false)
+    /// When the last transport feedback arrived.
+    private(set) var lastReport: MonotonicTime?
     /// Since when the path has had a queue, and whether that has been for long.
     @exclusivity(unchecked) private var queuedSince: MonotonicTime?
     @exclusivity(unchecked) private var isQueueLasting = false
@@ -191,6 +193,7 @@ final class SendingControl {
 
     func received(_ feedback: TransportFeedback, now: MonotonicTime) {
         hasReports = true
+        lastReport = now
         controller.received(feedback, now: now)
         isStale = true
         queuedSince = controller.path.queue > Self.congestedQueue ? queuedSince ?? now : nil

@@ -1,20 +1,25 @@
 internal import ConnectLiveSDK
 internal import RoomClient
+internal import Synchronization
 
 /// Publishes media in a room until its task is cancelled, and joins again after each end of the connection.
 ///
 /// The devices stay open between two stays. Only a failure of the media itself opens them again.
-struct LastingPublication: Sendable {
+final class LastingPublication: Sendable {
     let roomName: String
     let server: ServerFlags
     let config: Config
     let choice: OpenSettings?
     let lasting: LastingStay
+    private let latest = Mutex(RoomStatistics())
 
     init(roomName: String, server: ServerFlags, config: Config, choice: OpenSettings?, manager: ServiceManager?) {
         (self.roomName, self.server, self.config, self.choice) = (roomName, server, config, choice)
         lasting = LastingStay(manager)
     }
+
+    /// The statistics of the last stay.
+    var lastStatistics: RoomStatistics { latest.withLock { $0 } }
 
     /// Publishes media that has started, and stops it at the end. Returns why it does not join again.
     func run(_ started: any LocalMedia) async -> Failure? {
@@ -47,16 +52,22 @@ struct LastingPublication: Sendable {
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         guest.enter(room, named: roomName)
         try room.publish(media)
-        try await lasting.present(
-            in: room, news: RoomNews(outgoing: { await room.statistics() }, layers: config.mediaOptions.videoLayers),
-            status: { StatusLine.publishing(await room.statistics(), media.video.state) },
-            {
-                do {
-                    try await guest.stay(in: room)
-                } catch  where !guest.isRoomOver {
-                    throw MediaFailure(description: "\(error)")
-                }
-            })
+        let end = await Result {
+            try await lasting.present(
+                in: room,
+                news: RoomNews(outgoing: { await room.statistics() }, layers: config.mediaOptions.videoLayers),
+                status: { StatusLine.publishing(await room.statistics(), media.video.state) },
+                {
+                    do {
+                        try await guest.stay(in: room)
+                    } catch  where !guest.isRoomOver {
+                        throw MediaFailure(description: "\(error)")
+                    }
+                })
+        }
+        let statistics = await room.statistics()
+        latest.withLock { $0 = statistics }
+        try end.get()
     }
 }
 

@@ -16,6 +16,9 @@ struct PublishCommand: AsyncParsableCommand {
     @OptionGroup var server: ServerFlags
     @OptionGroup var network: NetworkFlags
 
+    @Option(help: "Write the measured values since the newest entry into the room to this JSON file at the end.")
+    var report: String?
+
     @OptionGroup var length: SecondsFlag
 
     @Flag(
@@ -41,6 +44,7 @@ struct PublishCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if let report { try OutputFile.check(report) }
         var config = Config()
         network.apply(to: &config)
         network.tryRelays()
@@ -74,7 +78,7 @@ struct PublishCommand: AsyncParsableCommand {
         // Open the file or the camera before anything appears in the room.
         guard let media = try await LocalSource.start(config, until: interruption) else { return }
         do {
-            try await server.signIn()
+            try await server.signIn(waiting: ServerFlags.waitsForever)
             try await publish(media, config, interruption)
         } catch {
             await media.stop()
@@ -112,7 +116,16 @@ struct PublishCommand: AsyncParsableCommand {
         guard let media = try await LocalSource.start(config, adaptingTo: choice, until: interruption) else { return }
         let publication = LastingPublication(
             roomName: room.room, server: server, config: config, choice: choice, manager: manager)
-        try await LastingStay.until(interruption, seconds: length.seconds) { await publication.run(media) }
+        let end = await Result {
+            try await publication.lasting.until(interruption, seconds: length.seconds) { await publication.run(media) }
+        }
+        try write(publication.lastStatistics)
+        try end.get()
+    }
+
+    /// Writes the file that the command line names.
+    private func write(_ statistics: RoomStatistics) throws {
+        if let report { try Report(publisher: statistics).writeJSON(to: report) }
     }
 
     private func publish(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
@@ -132,7 +145,11 @@ struct PublishCommand: AsyncParsableCommand {
             }
         }
         defer { status.cancel() }
-        try await Attendance.until(interruption, seconds: length.seconds, [guest], leaving: room)
+        let end = await Result {
+            try await Attendance.until(interruption, seconds: length.seconds, [guest], leaving: room)
+        }
+        try write(await room.statistics())
+        try end.get()
     }
 }
 
@@ -219,38 +236,5 @@ enum LocalSource {
         } catch let error as ConnectLiveError {
             throw Failure(code: error.code, error.errorDescription ?? "\(error)")
         }
-    }
-}
-
-/// How long a command stays in its room.
-enum Attendance {
-    /// Returns after Ctrl-C, `seconds`, or the end of a guest's room, and leaves the first guest's room. Throws the
-    /// cause if it was an error.
-    static func until(
-        _ interruption: Interruption, seconds: Double?, _ guests: [Guest], leaving room: any Room,
-        beforeLeaving: @Sendable () async -> Void = {}
-    ) async throws {
-        let result = await withTaskGroup(of: Result<Void, any Error>.self) { group in
-            for guest in guests { group.addTask { await Result { try await guest.untilEnded() } } }
-            group.addTask {
-                await interruption.wait(seconds: seconds)
-                return .success(())
-            }
-            let first = await group.next() ?? .success(())
-            group.cancelAll()
-            return first
-        }
-        await beforeLeaving()
-        if room.status != .disconnected {
-            room.disconnect()
-            try? await guests[0].untilEnded()
-        }
-        try result.get()
-    }
-}
-
-extension Result where Failure == any Error {
-    init(catching body: () async throws -> Success) async {
-        do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }

@@ -7,15 +7,25 @@ struct QualityNews {
     static let advice = "reduce --size, --fps or --layers, or encode in hardware (--codec h264)"
     /// Layers may come one after the other at the start. Those that are off after so many looks are news.
     private static let begun = 20
+    /// How often a network that carries too little has to be seen, and the first looks say nothing about it.
+    private static let (patience, unsettled) = (3, 6)
+    /// The share of the wished rate below which frames are visibly coarser.
+    private static let coarse = 0.7
 
     private var told: VideoQuality?
     private var looks = 0
     private var hasTold = false
+    /// Whether a line has told that the network carries less than the video could use.
+    private var isTight = false
+    /// How many looks in a row show otherwise.
+    private var tightLooks = 0
     /// Whether video that is not encoded here was too much for the network.
     private var isCrowded = false
 
     /// The line for the present quality, if there is news. Called about twice a second.
-    mutating func line(_ quality: VideoQuality?) -> String? {
+    ///
+    /// - Parameter wish: the bits per second that the encoder would send without a limit. Nil if that is unknown
+    mutating func line(_ quality: VideoQuality?, wish: Double? = nil) -> String? {
         guard let quality else { return nil }
         looks += 1
         defer { told = quality }
@@ -25,10 +35,22 @@ struct QualityNews {
             looks == Self.begun && !hasTold && quality.limitation != .none && quality.layers.contains { !$0.isActive }
         // Layers that begin one after the other are no news.
         let isBeginning = looks < Self.begun && !hasTold && quality.limitation == .none
-        guard isNew && !isBeginning || isOffFromStart else { return nil }
-        hasTold = true
+        guard isNew && !isBeginning || isOffFromStart else { return bitsLine(quality, wish) }
+        (hasTold, isTight, tightLooks) = (true, quality.limitation != .none, 0)
         let before = isNew && told.format != quality.format ? " (before: \(told.format))" : ""
         return "\(quality)\(before)" + (quality.limitation == .processor ? "; \(Self.advice)" : "")
+    }
+
+    /// The line for a video of the same size and rate whose frames get coarser, or fine again: bits are the first to fall.
+    private mutating func bitsLine(_ quality: VideoQuality, _ wish: Double?) -> String? {
+        let carried = quality.limitedBitsPerSecond.map(Double.init)
+        let isNarrow = carried.flatMap { carried in wish.map { carried < $0 * Self.coarse } } ?? false
+        let isNews = isTight ? quality.limitation == .none : isNarrow && quality.limitation != .none
+        tightLooks = isNews && looks > Self.unsettled ? tightLooks + 1 : 0
+        guard tightLooks >= Self.patience else { return nil }
+        isTight.toggle()
+        (hasTold, tightLooks) = (true, 0)
+        return isTight ? "\(quality), with fewer bits" : "\(quality)"
     }
 
     /// The line for video that its source encodes, if there is news.
@@ -82,7 +104,7 @@ actor RoomNews {
             layers = nil
             lines.append(Self.fewerLayers(video, wanted: wanted))
         }
-        lines.append(published.line(StatusLine.quality(statistics)))
+        lines.append(published.line(StatusLine.quality(statistics), wish: video.wishedBitsPerSecond))
         if !video.isEncoded, video.layers.isEmpty {
             lines.append(published.line(passing: video, StatusLine.carried(of: video, statistics)))
         }

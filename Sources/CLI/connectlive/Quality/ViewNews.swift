@@ -1,3 +1,4 @@
+internal import MediaGraph
 internal import RoomClient
 
 /// The lines that `view` prints when a watched video gets worse or better, and why.
@@ -54,24 +55,40 @@ struct ViewNews {
         }
         entry.next = (picture, next.polls + 1)
         guard next.polls + 1 >= Self.patience else { return nil }
+        let hadNoFrames = entry.told.limitation?.lacksFrames == true
         (entry.next, entry.told) = (nil, picture)
-        return "Video \(video.streamId) of \(video.participantId): " + Self.words(picture, best: entry.best)
+        return "Video \(video.streamId) of \(video.participantId): "
+            + Self.words(picture, best: entry.best, loss: video.recentLoss, hadNoFrames)
     }
 
-    private static func words(_ picture: Picture, best: (width: Int, height: Int)) -> String {
+    /// - Parameter loss: of the own link
+    private static func words(
+        _ picture: Picture, best: (width: Int, height: Int), loss: Double, _ hadNoFrames: Bool
+    ) -> String {
         let size = "\(picture.width)x\(picture.height)"
         let full = (picture.limitation?.fullWidth ?? 0, picture.limitation?.fullHeight ?? 0)
         let most = full.0 * full.1 > best.width * best.height ? full : best
         let isLess = picture.width * picture.height < most.0 * most.1
         let sizes = isLess ? "\(size) instead of \(most.0)x\(most.1)" : size
         // A server of an earlier version tells no cause.
-        guard let limitation = picture.limitation else { return isLess ? "now \(sizes)" : "full quality: \(size)" }
+        guard let limitation = picture.limitation else {
+            guard !isLess else { return "now \(sizes)" }
+            return hadNoFrames ? "frames arrive again: \(size)" : "full quality: \(size)"
+        }
+        let cause = Self.cause(limitation, loss: loss)
         guard !limitation.lacksFrames else {
-            if case .link = limitation.cause { return "\(limitation): frames are missing" }
-            return "\(limitation)"
+            if case .link = limitation.cause { return "\(cause): frames are missing" }
+            return cause
         }
         // Without layers, the size may have been lower from the start.
-        return "\(limitation): \(sizes)" + (isLess || full.0 == 0 ? "" : ", with fewer bits")
+        return "\(cause): \(sizes)" + (isLess ? "" : ", with fewer bits")
+    }
+
+    /// Losses are the reason for which a link carries little.
+    private static func cause(_ limitation: RoomStatistics.Received.Limitation, loss: Double) -> String {
+        guard case .link(let rate) = limitation.cause, loss >= VideoQuality.leastLoss else { return "\(limitation)" }
+        let carries = rate.map { " and carries \(($0 + 500) / 1000) kbit/s" } ?? ""
+        return "your link loses \(Int((100 * loss).rounded())) % of packets\(carries)"
     }
 }
 

@@ -5,6 +5,14 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
+extension UpSession.Encoding {
+    /// The share of packets that were lost in the last seconds, 0...1.
+    var recentLoss: Double {
+        let (sent, lost) = (sentPackets.rate, max(0, lostPackets.rate))
+        return sent > 0 ? min(1, lost / sent) : 0
+    }
+}
+
 extension UpSession {
     func published() -> [RoomStatistics.Published] {
         tracks.compactMap { track in
@@ -34,8 +42,9 @@ extension UpSession {
                 entry.packetsSent += sender.packets
                 entry.packetsRetransmitted += sender.retransmittedPackets
                 entry.packetsLost += sender.remoteLost
-                entry.recentLoss = max(entry.recentLoss, sender.remoteFractionLost)
+                entry.recentLoss = max(entry.recentLoss, encoding.recentLoss)
             }
+            entry.framesSkippedPerSecond = encoding?.skipped.rate ?? 0
             if track.isLayered, let lowest = track.encodings.first?.layer,
                 let encoder = source.encoderStatistics(of: lowest)
             {
@@ -127,6 +136,7 @@ extension UpSession {
             width: best?.width ?? 0, height: best?.height ?? 0, framesPerSecond: best?.framesPerSecond,
             limitation: QualityLimitation(rawValue: limitation.rawValue) ?? .none,
             limitedBitsPerSecond: isUnwatched ? nil : limitation == .subscribers ? track.roomLimit : target)
+        if limitation == .network { quality.lostShare = track.encodings.map(\.recentLoss).max() }
         quality.layers = layers.map { VideoQuality.Layer(width: $0.width, height: $0.height, isActive: $0.isActive) }
         return quality
     }

@@ -13,6 +13,8 @@ final class UpSession {
         case secured(SRTPProfile)
         /// Nothing arrives: the way to the server may have changed.
         case silent
+        /// The way to the server has ended.
+        case pathLost
         case ended(TransportError?)
     }
 
@@ -29,6 +31,8 @@ final class UpSession {
     private(set) var isAnswered = false
     /// Whether nothing authentic has arrived for some time.
     private(set) var isSilent = false
+    /// Whether there is no path, until an ICE restart finds another one.
+    private(set) var isPathLost = false
     private var isRestarting = false
     /// The SSRCs of this session.
     private var used: Set<SSRC> = []
@@ -264,6 +268,12 @@ final class UpSession {
             encoding.bitRate.sample(sent.bytes * 8, now: now)
             encoding.pathRate.sample((sent.bytes + sent.packets * PathRate.packetOverhead) * 8, now: now)
             encoding.offeredRate.sample(encoding.offeredBits, now: now)
+            encoding.sentPackets.sample(sent.packets, now: now)
+            encoding.lostPackets.sample(sent.remoteLost, now: now)
+            if isVideo {
+                let encoder = source.encoderStatistics(of: encoding.layer)
+                encoding.skipped.sample(encoder?.droppedForRate ?? encoding.gate.dropped, now: now)
+            }
             if isVideo { encoding.encoder.sample(source.encoderStatistics(of: encoding.layer), now: now) }
             if !isVideo, let percent = sent.expectedLoss.percent { source.expectLoss(percent: percent) }
             encoding.repairRate.sample(
@@ -334,7 +344,10 @@ final class UpSession {
         case .disconnected:
             isSilent = true
             onEvent?(.silent)
-        case .connected, .rerouted: isSilent = false
+        case .pathLost:
+            isPathLost = true
+            onEvent?(.pathLost)
+        case .connected, .rerouted: (isSilent, isPathLost) = (false, false)
         case .lossBeyondRepair, .mediaRefused, .unauthenticated, .senderReport, .bye: break
         }
     }

@@ -80,6 +80,12 @@ extension UpSession {
         /// The path's bits of all frames that came, dropped ones included.
         var offeredBits = 0
         var offeredRate = RateWindow()
+        /// Of the last seconds, as the server reports.
+        var (sentPackets, lostPackets) = (
+            RateWindow(over: RoomStatistics.lossTime), RateWindow(over: RoomStatistics.lossTime)
+        )
+        /// The frames that the rate has no room for.
+        var skipped = RateWindow()
         var gate = FrameGate()
         var (governor, keyframesRequested) = (KeyframeGovernor(interval: KeyframeGovernor.encoderInterval), 0)
         var captureTimes: CaptureTimeSchedule

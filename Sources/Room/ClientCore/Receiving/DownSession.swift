@@ -11,6 +11,8 @@ final class DownSession {
         case secured(SRTPProfile)
         /// Nothing arrives: the way to the server may have changed.
         case silent
+        /// The way to the server has ended.
+        case pathLost
         /// An assigned stream stopped. The session continues.
         case problem(RoomError)
         case ended(TransportError?)
@@ -27,6 +29,8 @@ final class DownSession {
     private var restartPace = RestartPace()
     /// Whether nothing authentic has arrived for some time.
     private(set) var isSilent = false
+    /// Whether there is no path, until an ICE restart finds another one.
+    private(set) var isPathLost = false
     /// How many packets of streams had arrived at the last sample, and the last sample with new ones.
     private var arrived = (packets: 0, at: MonotonicTime.zero)
     private(set) var revision = 0
@@ -226,12 +230,8 @@ final class DownSession {
         if packets != arrived.packets { arrived = (packets, now) }
     }
 
-    /// Whether nothing has arrived for a while, although media was the last to arrive. After the end of all streams, reports
-    /// are.
-    func hasStopped(now: MonotonicTime) -> Bool {
-        let heard = lastReceived
-        return heard > .zero && arrived.at >= heard && now - heard >= MediaWatch.patience
-    }
+    /// Whether media was the last to arrive. After the end of all streams, reports are.
+    var hasStopped: Bool { lastReceived > .zero && arrived.at >= lastReceived }
 
     /// The figures of the stream of each slot. Collecting them takes long for a pipeline.
     func figures() -> [RoomStatistics.Received?] { slots.map { statistics(of: $0) } }
@@ -280,7 +280,10 @@ final class DownSession {
         case .disconnected:
             isSilent = true
             onEvent?(.silent)
-        case .connected, .rerouted: isSilent = false
+        case .pathLost:
+            isPathLost = true
+            onEvent?(.pathLost)
+        case .connected, .rerouted: (isSilent, isPathLost) = (false, false)
         case .keyframeRequested, .unauthenticated, .bye, .sendingRate: break
         }
     }

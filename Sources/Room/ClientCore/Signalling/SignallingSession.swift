@@ -45,6 +45,8 @@ struct SignallingSession {
     private var pings: [Int: MonotonicTime] = [:]
     /// The round trip of the last ping.
     private(set) var roundTrip: RTP.TimeInterval?
+    /// When the newest ping was sent that the server has answered. `.zero` before the first.
+    private(set) var answered = MonotonicTime.zero
     private var lastHeard: MonotonicTime
     private var lastMedia = MonotonicTime.zero
     private var nextPing: MonotonicTime
@@ -197,7 +199,7 @@ struct SignallingSession {
                 return []
             }
             if let id = envelope.id, let sent = pings.removeValue(forKey: id) {
-                roundTrip = now - sent
+                (roundTrip, answered) = (now - sent, max(answered, sent))
                 return []
             }
             guard let id = envelope.id, deadlines.removeValue(forKey: id) != nil else {

@@ -17,8 +17,12 @@ extension RoomStatistics.Received {
         public enum Reason: Sendable, Hashable {
             /// Its own link carries less.
             case network
+            /// Its own link loses packets.
+            case loss
             /// Its machine encodes too slowly.
             case processor
+            /// Its connection to the server is lost.
+            case connection
         }
 
         public var cause: Cause
@@ -36,7 +40,9 @@ extension RoomStatistics.Received {
             let reason: Reason? =
                 switch quality.reason {
                 case .network?: .network
+                case .loss?: .loss
                 case .processor?: .processor
+                case .connection?: .connection
                 case nil: nil
                 }
             switch quality.cause {
@@ -59,9 +65,11 @@ extension RoomStatistics.Received.Limitation: CustomStringConvertible {
         case .link(_?): "your link carries nothing"
         case .link(nil): "your link carries less"
         case .view: "your view asks for no more"
+        case .publisher(.connection?): "its publisher's connection is lost"
         case .publisher(.network?) where lacksFrames: "its publisher's link carries nothing of it"
         case .publisher where lacksFrames: "its publisher sends nothing"
         case .publisher(.network?): "its publisher's link carries no more"
+        case .publisher(.loss?): "its publisher's link loses packets"
         case .publisher(.processor?): "its publisher's processor is too slow for more"
         case .publisher(nil): "its publisher sends no more"
         }

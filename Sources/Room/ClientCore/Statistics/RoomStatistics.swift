@@ -131,6 +131,8 @@ public struct RoomStatistics: Sendable {
         /// Frames that were not encoded, or for video that passes through not sent, because the network has no room for
         /// them.
         public var framesDroppedForRate = 0
+        /// Those of the last seconds, per second.
+        public var framesSkippedPerSecond = 0.0
         public var framesInFlight = 0
         public var framesEncoded = 0
         /// Encoded frames (for audio: packets) passed to the up session.
@@ -148,7 +150,8 @@ public struct RoomStatistics: Sendable {
         public var packetsRetransmitted = 0
         /// Packets lost on the way to the server, as it reports.
         public var packetsLost = 0
-        /// The share of lost packets in the server's last report, 0...1. Of several layers, the highest one.
+        /// The share of packets that were lost in the last seconds, 0...1, as the server reports. Of several layers, the highest
+        /// one.
         public var recentLoss = 0.0
         public var keyframesRequested = 0
         /// Bits of encoded video per second: what the encoder would send without a limit, and the limit of the network. Nil
@@ -238,6 +241,8 @@ public struct RoomStatistics: Sendable {
     public var sendingQueueMilliseconds: Double?
     /// For how long the server has been lost, in seconds, while the connection tries to return. Nil otherwise.
     public var lostSeconds: Double?
+    /// Whether it is the server that is lost then. Otherwise media alone is, and the client joins again.
+    package var isServerLost = false
     /// For how long media has not reached the server, or none has arrived from it, in seconds. Nil while it flows.
     public var interruptedSeconds: Double?
     /// The times without media that are over, the last hundred.

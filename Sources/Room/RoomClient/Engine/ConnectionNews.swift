@@ -17,24 +17,29 @@ package struct ConnectionNews: Sendable {
 
     private let timeout: Timeout
     private var isLost = false
-    /// When media ceased to flow, and its direction. Nil while it flows.
-    private var stopped: (at: ContinuousClock.Instant, isOutgoing: Bool, relay: String?)?
-    /// When the server was lost. Nil while it is there.
-    private var lostAt: ContinuousClock.Instant?
+    /// The interruption of media, and when it began. Nil while media flows.
+    private var stopped: (at: ContinuousClock.Instant, MediaInterruption)?
+    /// When the server or all media was lost, and which. Nil while both are there.
+    private var lostAt: (ContinuousClock.Instant, isMedia: Bool)?
     /// When the server was back, in an interruption that lasts.
     private var backAt: ContinuousClock.Instant?
 
     package init(_ timeout: Timeout) { self.timeout = timeout }
 
     /// An attempt to return begins. Nil if the loss is known.
-    package mutating func lost(because cause: String, now: ContinuousClock.Instant = .now) -> String? {
+    ///
+    /// - Parameter isMedia: whether media alone is lost, so that the client joins again
+    package mutating func lost(
+        because cause: String, isMedia: Bool = false, now: ContinuousClock.Instant = .now
+    ) -> String? {
         guard !isLost else { return nil }
         isLost = true
-        lostAt = now
+        lostAt = (now, isMedia)
         // The client does what the cause advises.
         let sentences = cause.replacing(#/\s?(Connect|Join the room) again[^.]*\./#, with: "")
-        return "The connection to the server is lost; trying again \(timeout)."
-            + (sentences.isEmpty ? "" : " (\(sentences))")
+        let loss =
+            isMedia ? "Media is lost; joining the room again" : "The connection to the server is lost; trying again"
+        return "\(loss) \(timeout)." + (sentences.isEmpty ? "" : " (\(sentences))")
     }
 
     /// If media ceased to flow before that, the time is since then: an outage has one clock.
@@ -54,19 +59,27 @@ package struct ConnectionNews: Sendable {
     }
 
     package mutating func interrupted(
-        isOutgoing: Bool, seconds: Double, relay: String? = nil, now: ContinuousClock.Instant = .now
+        _ interruption: MediaInterruption, now: ContinuousClock.Instant = .now
     ) -> String {
-        stopped = (now - .seconds(seconds), isOutgoing, relay)
+        stopped = (now - .seconds(interruption.seconds), interruption)
         backAt = nil
-        let way = relay.map { " through the TURN server \($0)" } ?? ""
-        return "\(Self.words(isOutgoing))\(way) for \(Int(seconds.rounded())) s; trying again."
+        let nothing = Self.words(interruption)
+        let length = "for \(Int(interruption.seconds.rounded())) s"
+        guard interruption.isServerThere else { return "\(nothing) \(length); trying again." }
+        return "\(nothing) \(length), although the server answers. \(Self.attempt(interruption)), \(timeout)."
     }
 
     /// Nil directly after the server was back, which tells it.
-    package mutating func restored(after seconds: Double, now: ContinuousClock.Instant = .now) -> String? {
+    ///
+    /// - Parameter way: that of media from now on
+    package mutating func restored(
+        after seconds: Double, way: RoomStatistics.Path? = nil, now: ContinuousClock.Instant = .now
+    ) -> String? {
         defer { (stopped, backAt) = (nil, nil) }
         if let backAt, (now - backAt) / .seconds(1) < Self.soon { return nil }
-        return "Media flows again after \(Self.tenths(seconds)) s."
+        guard let stopped else { return "Media was interrupted for \(Self.tenths(seconds)) s." }
+        let isOther = way != nil && way != stopped.1.way
+        return "Media flows again after \(Self.tenths(seconds)) s\(isOther ? way.map { ", \($0)" } ?? "" : "")."
     }
 
     /// Why nothing flows at present, and for how long. Nil if media flows.
@@ -74,25 +87,36 @@ package struct ConnectionNews: Sendable {
         func seconds(since time: ContinuousClock.Instant) -> String {
             "\(Int(((now - time) / .seconds(1)).rounded())) s"
         }
-        if let lostAt { return "the server has been lost for \(seconds(since: lostAt))" }
+        if let lostAt {
+            return "\(lostAt.isMedia ? "media" : "the server") has been lost for \(seconds(since: lostAt.0))"
+        }
         guard let stopped else { return nil }
-        let way = stopped.relay.map { " through the TURN server \($0)" } ?? ""
-        let words = Self.words(stopped.isOutgoing)
-        return "\(words.prefix(1).lowercased())\(words.dropFirst())\(way) for \(seconds(since: stopped.at))"
+        let words = Self.words(stopped.1)
+        return "\(words.prefix(1).lowercased())\(words.dropFirst()) for \(seconds(since: stopped.at))"
     }
 
-    private static func words(_ isOutgoing: Bool) -> String {
-        isOutgoing ? "Nothing has reached the room" : "Nothing has arrived from the room"
+    private static func words(_ interruption: MediaInterruption) -> String {
+        (interruption.isOutgoing ? "Nothing has reached the room" : "Nothing has arrived from the room")
+            + (interruption.way.map { " \($0)" } ?? "")
+    }
+
+    /// Such as `Restarting ICE, directly and through the TURN server 192.0.2.1:3478`.
+    private static func attempt(_ interruption: MediaInterruption) -> String {
+        let servers = interruption.relays
+        let plural = servers.count == 1 ? "" : "s"
+        let through =
+            servers.isEmpty ? nil : "through the TURN server\(plural) \(servers.joined(separator: " and "))"
+        let ways = [interruption.isRelayed ? nil : "directly", through].compactMap(\.self)
+        return "Restarting ICE, \(ways.joined(separator: " and "))"
     }
 
     /// The sentence about an event of a room. Nil for other events, and for a loss that is known.
     package mutating func sentence(about event: RoomEvent) -> String? {
         switch event {
-        case .reconnecting(_, let error): lost(because: error.message)
+        case .reconnecting(_, let error): lost(because: error.message, isMedia: error.code.isOfMediaConnection)
         case .reconnected(let back): self.back(after: back.seconds, wasResumed: back.kind == .resumed)
-        case .mediaInterrupted(let isOutgoing, let seconds, let relay):
-            interrupted(isOutgoing: isOutgoing, seconds: seconds, relay: relay)
-        case .mediaRestored(let seconds): restored(after: seconds)
+        case .mediaInterrupted(let interruption): interrupted(interruption)
+        case .mediaRestored(let seconds, let way): restored(after: seconds, way: way)
         default: nil
         }
     }

@@ -62,8 +62,12 @@ export const words = {
         const rate = bitsPerSecond ? `Your network carries ${Math.round(bitsPerSecond / 1000)} kbit/s` : "Your network is slow";
         const [badge, why] = {
             link: ["slow network", rate],
-            publisher: reason === "network" ? ["their network is slow", "The publisher's network is too slow"]
-                : reason === "processor" ? ["their computer is slow", "The publisher's computer encodes too slowly"] : [],
+            publisher: {
+                network: ["their network is slow", "The publisher's network is too slow"],
+                loss: ["their network loses packets", "The publisher's network loses packets"],
+                processor: ["their computer is slow", "The publisher's computer encodes too slowly"],
+                connection: ["their connection is lost", "The publisher's connection to the server is lost"],
+            }[reason],
         }[cause] ?? [];
         if (!badge) return {};
         const what = lacksFrames ? "frames are missing"

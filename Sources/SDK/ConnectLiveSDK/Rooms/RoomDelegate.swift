@@ -33,7 +33,7 @@ public protocol RoomDelegate: AnyObject {
     /// another way, and `onMediaRestored` reports success. The connection for calls and events, which `onReconnecting` is about,
     /// may work meanwhile.
     func onMediaInterrupted(isOutgoing: Bool, seconds: Double)
-    /// Media flows again, after this time.
+    /// Media flows again, after this time. Also without `onMediaInterrupted` before, after a pause of two seconds.
     func onMediaRestored(seconds: Double)
     func onLocalMediaPublished(localMedia: (any LocalMedia)?)
     func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)

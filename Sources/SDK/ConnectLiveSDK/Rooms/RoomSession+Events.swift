@@ -33,10 +33,12 @@ extension RoomSession {
         case .reconnecting(let attempt, let error):
             let error = ConnectLiveError(error)
             tell { $0?.onReconnecting(attempt: attempt, error: error) }
-        case .mediaInterrupted(let isOutgoing, let seconds, let relay):
-            lostRelay.withLock { $0 = relay }
-            tell { $0?.onMediaInterrupted(isOutgoing: isOutgoing, seconds: seconds) }
-        case .mediaRestored(let seconds): tell { $0?.onMediaRestored(seconds: seconds) }
+        case .mediaInterrupted(let interruption):
+            mediaWays.withLock { $0.interruption = interruption }
+            tell { $0?.onMediaInterrupted(isOutgoing: interruption.isOutgoing, seconds: interruption.seconds) }
+        case .mediaRestored(let seconds, let way):
+            mediaWays.withLock { $0.restored = way }
+            tell { $0?.onMediaRestored(seconds: seconds) }
         case .republished(let participant, let streams): republished(streams, by: participant)
         case .reconnected(let back): reconnected(back)
         case .statistics(let statistics): tell(statistics)

@@ -1,4 +1,4 @@
-internal import RoomClient
+package import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
@@ -26,8 +26,7 @@ final class RoomSession: Room {
     let delegate: DelegateQueue
     let quality = QualityMonitor()
     let screenShareOptions: ScreenShareOptions
-    /// The TURN server through which media ceased to flow.
-    let lostRelay = Mutex<String?>(nil)
+    let mediaWays = Mutex(MediaWays())
     private let token: RoomEngine.TokenSource
     let authentication: Authentication
     /// Set once, at the end of `init`.
@@ -176,8 +175,14 @@ extension RoomSession {
 }
 
 extension Room {
-    /// The TURN server through which media ceased to flow at the last interruption. Nil if it was a direct way.
-    package var lostRelayServer: String? { (self as? RoomSession)?.lostRelay.withLock { $0 } }
+    /// More about the last interruption of media than its callbacks tell.
+    package var mediaWays: MediaWays { (self as? RoomSession)?.mediaWays.withLock { $0 } ?? MediaWays() }
+}
+
+/// How media went before the last interruption, and how it goes since.
+package struct MediaWays: Sendable {
+    package var interruption: MediaInterruption?
+    package var restored: RoomStatistics.Path?
 }
 
 extension DisconnectReason {

@@ -8,10 +8,12 @@ public struct VideoLimitation: Sendable, Hashable, CustomStringConvertible {
         case link
         /// The profile of the video asks for no more.
         case view
-        /// The publisher's own link carries less.
+        /// The publisher's own link carries less, or loses packets.
         case publisherLink
         /// The publisher's machine encodes too slowly.
         case publisherProcessor
+        /// The publisher's connection to the server is lost.
+        case publisherConnection
         /// The publisher sends less, for a reason that is not known.
         case publisher
     }
@@ -29,7 +31,8 @@ public struct VideoLimitation: Sendable, Hashable, CustomStringConvertible {
         switch limitation.cause {
         case .link(let rate): (cause, carried) = (.link, rate)
         case .view: cause = .view
-        case .publisher(.network?): cause = .publisherLink
+        case .publisher(.network?), .publisher(.loss?): cause = .publisherLink
+        case .publisher(.connection?): cause = .publisherConnection
         case .publisher(.processor?): cause = .publisherProcessor
         case .publisher(nil): cause = .publisher
         }

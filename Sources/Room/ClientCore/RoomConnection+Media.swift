@@ -1,0 +1,107 @@
+internal import PeerLoop
+internal import RTP
+internal import RoomProtocol
+
+/// Whether media flows, and the search for another way if it does not.
+extension RoomConnection {
+    /// Whether the server has something to send: a video whose publisher has not fallen silent.
+    var expectsMedia: Bool {
+        subscriptions.values.contains { subscription in
+            guard !subscription.view.isPaused else { return false }
+            guard let limitation = subscription.limitation, case .publisher = limitation.cause else { return true }
+            return !limitation.lacksFrames
+        }
+    }
+
+    /// Reports that media stops to flow, and that it flows again. Ends the connection if it does not in time.
+    func watchMedia(now: MonotonicTime) {
+        // Sessions that have just begun are not heard yet.
+        guard !isRejoining, let down, down.profile != nil, up.map({ $0.profile != nil || $0.tracks.isEmpty }) ?? true
+        else { return }
+        let sent = up.map { up in
+            (at: up.peer.lastReport ?? up.lastReceived, frames: up.tracks.reduce(0) { $0 + $1.framesSent })
+        }
+        let arrived = (at: down.lastReceived, isStopped: down.isSilent || down.hasStopped)
+        switch mediaWatch.update(up: sent, down: expectsMedia ? arrived : nil, now: now) {
+        case .interrupted(let isOutgoing, let time)?:
+            lostWay = (isOutgoing ? up?.peer.route : down.route).map { RoomStatistics.Path($0) }
+            onEvent(.mediaInterrupted(interruption(isOutgoing, time)))
+        case .restored(let time, let isOutgoing)?:
+            note(time, isOutgoing, now)
+            let way = (isOutgoing ? up?.peer.route : down.route).map { RoomStatistics.Path($0) }
+            onEvent(.mediaRestored(seconds: time.seconds, way: way))
+        case nil: break
+        }
+        guard let since = mediaWatch.since else { return }
+        guard mayReturn, now >= max(since + options.returnTimeout, (returnedAt ?? .zero) + Self.restartInterval) else {
+            return restartInterrupted(since: since)
+        }
+        if absence == nil { end(.disconnected, mediaLost(for: now - since)) }
+    }
+
+    private func interruption(_ isOutgoing: Bool, _ time: TimeInterval) -> MediaInterruption {
+        var interruption = MediaInterruption(isOutgoing: isOutgoing, seconds: time.seconds)
+        interruption.way = lostWay
+        interruption.isServerThere = isServerThere(since: loop.now + (.zero - time))
+        interruption.relays = servers.relays.map(\.place)
+        interruption.isRelayed = servers.policy == .relay
+        return interruption
+    }
+
+    /// Whether the server has answered to a message since then.
+    private func isServerThere(since time: MonotonicTime) -> Bool {
+        absence == nil && link != nil && signalling?.answered ?? .zero > time
+    }
+
+    /// Restarts ICE of both sessions again and again, as long as the server answers: it is there, so media needs another way.
+    private func restartInterrupted(since: MonotonicTime) {
+        guard isServerThere(since: since), state == .connected, loop.now >= nextRestart else { return }
+        restartICE()
+        // A way through TURN servers takes longer to find.
+        if servers.hasRelays { nextRestart = loop.now + Self.restartIntervalWithRelays }
+    }
+
+    private func mediaLost(for time: TimeInterval) -> RoomError {
+        let way = lostWay.map { " \($0)" } ?? ""
+        let place = address.map { " \($0)" } ?? ""
+        let what = mediaWatch.isOutgoing ? "reached the server\(place)" : "arrived from the server\(place)"
+        return RoomError(
+            .mediaConnectionLost,
+            "No media has \(what)\(way) for \(Int(time.seconds.rounded())) s, and ICE restarts found no other way. "
+                + (lostWay?.relay == nil
+                    ? "Check whether a firewall blocks UDP, or use a TURN server."
+                    : "Check that the TURN server runs, or use another one."))
+    }
+
+    private static let outageLimit = 100
+
+    private func note(_ time: TimeInterval, _ isOutgoing: Bool, _ now: MonotonicTime) {
+        let start = (now - connectStarted - time).seconds
+        outages.append(.init(start: start, seconds: time.seconds, isOutgoing: isOutgoing))
+        if outages.count > Self.outageLimit { outages.removeFirst() }
+    }
+
+    /// The media of another participation begins.
+    func restartMediaWatch() {
+        if let since = mediaWatch.since { note(loop.now - since, mediaWatch.isOutgoing, loop.now) }
+        mediaWatch = MediaWatch()
+    }
+}
+
+/// Media that does not flow between this client and the server.
+package struct MediaInterruption: Sendable, Equatable {
+    /// Whether it does not reach the server. Otherwise none arrives from it.
+    package var isOutgoing: Bool
+    /// For how long, until now.
+    package var seconds: Double
+    /// How it went. Nil if that is unknown.
+    package var way: RoomStatistics.Path?
+    /// Whether the server answers to messages meanwhile. Then ICE restarts look for another way.
+    package var isServerThere = false
+    /// The TURN servers that are tried, as `HOST:PORT`.
+    package var relays: [String] = []
+    /// Whether nothing else is tried.
+    package var isRelayed = false
+
+    package init(isOutgoing: Bool, seconds: Double) { (self.isOutgoing, self.seconds) = (isOutgoing, seconds) }
+}
