@@ -137,27 +137,26 @@ private struct Screen {
         return []
     }
 
+    /// The last character or sequence may go on in the next piece.
     mutating func show(_ data: ArraySlice<UInt8>) {
-        unread += data
-        // A character or a sequence may come in two pieces.
-        let end = unread.lastIndex { $0 & 0xc0 != 0x80 } ?? 0
-        let isWhole = unread.isEmpty || unread[end] < 0x80 || String(validating: unread[end...], as: UTF8.self) != nil
-        let text = String(decoding: isWhole ? unread[...] : unread[..<end], as: UTF8.self)
-        unread = isWhole ? [] : Array(unread[end...])
-        var rest = text[...]
-        while let first = rest.first {
-            guard first == "\u{1b}" else {
-                put(first)
-                rest.removeFirst()
-                continue
+        let bytes = unread + data
+        var next = 0
+        while next < bytes.count {
+            let end: Int
+            if bytes[next] == 0x1b {
+                guard let last = bytes[next...].dropFirst(2).firstIndex(where: { (0x40...0x7e).contains($0) }) else {
+                    break
+                }
+                end = last + 1
+                obey(bytes[last], String(decoding: bytes[(next + 2)..<last], as: UTF8.self))
+            } else {
+                end = next + (bytes[next] < 0xc0 ? 1 : bytes[next] < 0xe0 ? 2 : bytes[next] < 0xf0 ? 3 : 4)
+                guard end <= bytes.count else { break }
+                put(Character(String(decoding: bytes[next..<end], as: UTF8.self)))
             }
-            guard let sequence = rest.prefixMatch(of: /\u{1b}\[([?0-9;]*)([A-Za-z])/) else {
-                unread = Array(rest.utf8) + unread
-                return
-            }
-            obey(sequence.2, String(sequence.1))
-            rest = rest[sequence.range.upperBound...]
+            next = end
         }
+        unread = Array(bytes[next...])
     }
 
     private mutating func put(_ character: Character) {
@@ -170,7 +169,8 @@ private struct Screen {
         }
     }
 
-    private mutating func obey(_ command: Substring, _ parameters: String) {
+    private mutating func obey(_ command: UInt8, _ parameters: String) {
+        let command = Character(Unicode.Scalar(command))
         let numbers = parameters.split(separator: ";").compactMap { Int($0) }
         switch (command, parameters) {
         case ("H", _): place = ((numbers.first ?? 1) - 1) * columns + (numbers.last ?? 1) - 1

@@ -253,7 +253,7 @@ final class Readme: SampleApp {
 typealias ProvisionCallbackOfReadme = ConnectLive.ProvisionCallback
 
 /// Every callback that the README declares.
-class EveryMethodDelegate: FiveMethodDelegate {
+class EveryMethodDelegate: FiveMethods, RoomDelegate {
     var lines: [String] = []
 
     func onConnecting(progress: Float) { lines.append("\(progress) %") }

@@ -19,8 +19,9 @@ class SampleApp {
     var videoId = 7
 }
 
-/// The five methods that a delegate has to have.
-class FiveMethodDelegate: RoomDelegate {
+/// The five methods that a delegate has to have. The conformance is declared in each class with further methods, because the
+/// room calls no method that a class only adds to an inherited conformance.
+class FiveMethods {
     func onConnected(participantIds: [String]) {
     }
 
@@ -37,8 +38,11 @@ class FiveMethodDelegate: RoomDelegate {
     }
 }
 
+class FiveMethodDelegate: FiveMethods, RoomDelegate {
+}
+
 /// Logs the quality of its room, as versions 2.2.2 to 2.2.4 report it.
-class QualityDelegate: FiveMethodDelegate {
+class QualityDelegate: FiveMethods, RoomDelegate {
     var lines: [String] = []
 
     func onStat(stat: QualityStat) {

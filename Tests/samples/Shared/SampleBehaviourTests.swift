@@ -135,7 +135,7 @@ import Testing
     }
 
     @available(*, deprecated)
-    @Test func `guide 28, README 32, 33: a message reaches the others, without its type`() async throws {
+    @Test func `guide 28, README 32, 33: each callback comes, and a message without its type`() async throws {
         try await withServer {
             let guide = try await app()
             let delegate = EveryMethodDelegate()
@@ -148,6 +148,10 @@ import Testing
             #expect(guide.lines.last == "sent")
             let id = try #require(guide.room).localParticipant.id
             try await wait(for: "the message") { delegate.lines.contains("\(id): hello") }
+            guide.s20Publish()
+            for event in ["video", "audio", "hears"] {
+                try await wait(for: event) { delegate.lines.contains { $0.hasPrefix(event) } }
+            }
             room.disconnect()
         }
     }
