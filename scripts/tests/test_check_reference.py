@@ -5,14 +5,14 @@ import pathlib
 import unittest
 
 PATH = pathlib.Path(__file__).resolve().parent.parent / "check-reference"
-LOADER = importlib.machinery.SourceFileLoader("reference", str(PATH))
-reference = importlib.util.module_from_spec(importlib.util.spec_from_loader("reference", LOADER))
-LOADER.exec_module(reference)
+LOADER = importlib.machinery.SourceFileLoader("check_reference", str(PATH))
+check = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_reference", LOADER))
+LOADER.exec_module(check)
 
 
 class Comments(unittest.TestCase):
     def problem(self, comment, declaration="func send()", name="send()", kind="swift.method", module="MediaNodes"):
-        return reference.problem(kind, name, declaration, comment, module)
+        return check.problem(kind, name, declaration, comment, module)
 
     def test_a_comment_has_a_summary_of_its_own(self):
         self.assertIsNone(self.problem("Sends a frame."))
@@ -47,7 +47,7 @@ class Pages(unittest.TestCase):
         symbols = [self.symbol("Camera"), self.symbol("Camera", "width"), self.symbol("MediaGraph"), self.symbol("Node"),
                    self.symbol(">>>(_:_:)", kind="swift.func.op")]
         pages = "## Topics\n\n- ``Camera``\n- ``MediaGraph/MediaGraph``\nSee ``Node``.\n"
-        self.assertEqual(reference.missing(symbols, pages), ["Node"])
+        self.assertEqual(check.missing(symbols, pages), ["Node"])
 
 
 if __name__ == "__main__":
