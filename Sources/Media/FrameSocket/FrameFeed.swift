@@ -18,11 +18,13 @@ public final class FrameFeed: Sendable {
         case started
         /// The graph accepts no frames until `resume`. Meanwhile `send` draws nothing.
         case pause
+        /// The graph accepts frames again.
         case resume
         /// The next frame should be a keyframe. Feeders of raw frames can ignore this.
         case keyframeWanted
         /// The feeder should end.
         case stop(StopReason)
+        /// The statistics for which `askStatus` has asked.
         case status(FeedCounts)
     }
 
@@ -73,6 +75,8 @@ public final class FrameFeed: Sendable {
     }
 
     /// Uses an inherited socket. The feed owns the descriptor from then on.
+    ///
+    /// - Throws: like `init(socket:name:format:slots:)`.
     public convenience init(
         descriptor: Int32, name: String = "", format: FrameFormat? = nil, slots: Int = 6
     ) throws(FrameSocketError) {
@@ -166,6 +170,7 @@ public final class FrameFeed: Sendable {
     ///   - seconds: how long to wait for a free slot.
     ///   - write: writes into the memory of a frame and returns the number of bytes; 0 sends nothing.
     /// - Returns: false if the frame was dropped. Frames up to the next keyframe are then useless.
+    /// - Throws: `feed.closed` if the connection to the graph has ended.
     @discardableResult
     public func send(
         at time: UInt64? = nil, isKeyframe: Bool, waiting seconds: Double = 0, _ write: (inout MutableRawSpan) -> Int
@@ -237,6 +242,8 @@ public final class FrameFeed: Sendable {
     // MARK: Events from the graph
 
     /// Returns the events since the last call. Waits up to `seconds` if there are none.
+    ///
+    /// - Throws: `feed.closed` if the connection to the graph has ended.
     public func events(waiting seconds: Double = 0) throws(FrameSocketError) -> [Event] {
         let isThere = state.withLock { !$0.events.isEmpty }
         if !isThere { _ = try wait(seconds) { $0.events.isEmpty ? nil : true } }
@@ -247,6 +254,8 @@ public final class FrameFeed: Sendable {
     }
 
     /// Whether the graph asked the feeder to end.
+    ///
+    /// - Throws: `feed.closed` if the connection to the graph has ended.
     public var isStopped: Bool {
         get throws(FrameSocketError) {
             try listen(0)
@@ -305,6 +314,8 @@ public final class FrameFeed: Sendable {
     // MARK: Messages to the graph
 
     /// Sends frames in another format from now on. The graph accepts another size only for nodes without a fixed one.
+    ///
+    /// - Throws: `feed.memory` if the memory cannot be created; `feed.closed` if the connection to the graph has ended.
     public func change(to format: FrameFormat, slots: Int = 6) throws(FrameSocketError) {
         let pool = try SharedPool(format, slots: slots)
         try state.withLock { (state) throws(FrameSocketError) in
@@ -315,11 +326,16 @@ public final class FrameFeed: Sendable {
     }
 
     /// Announces that no frames follow until `resume`, so that the graph does not report a stall.
+    ///
+    /// - Throws: `feed.closed` if the connection to the graph has ended.
     public func pause() throws(FrameSocketError) { try say(.paused) }
 
+    /// Announces that frames follow again. Throws if the connection to the graph has ended.
     public func resume() throws(FrameSocketError) { try say(.resumed) }
 
     /// Requests statistics. They arrive as the event `status`.
+    ///
+    /// - Throws: `feed.closed` if the connection to the graph has ended.
     public func askStatus() throws(FrameSocketError) { try say(.statusQuestion) }
 
     /// Announces that the feeder ends.

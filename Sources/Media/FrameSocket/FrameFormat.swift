@@ -6,16 +6,22 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
         case i420 = "I420"
         /// Two planes: Y, and interleaved U and V at half the width and height.
         case nv12 = "NV12"
+        /// One plane of blue, green, red and an ignored byte.
         case bgrx = "BGRx"
+        /// One plane of blue, green, red and alpha, which is ignored.
         case bgra = "BGRA"
+        /// One plane of red, green, blue and alpha, which is ignored.
         case rgba = "RGBA"
         /// One plane with Y, U, Y, V for each two pixels.
         case yuy2 = "YUY2"
         /// Annex B, one access unit per frame, with parameter sets before each keyframe.
         case h264 = "H264"
+        /// VP8 (RFC 6386), one frame per `send`.
         case vp8 = "VP80"
+        /// One JPEG file per frame.
         case mjpeg = "MJPG"
 
+        /// Whether frames are uncompressed.
         public var isRaw: Bool {
             switch self {
             case .i420, .nv12, .bgrx, .bgra, .rgba, .yuy2: true
@@ -24,6 +30,7 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// The encoding of all frames.
     public var encoding: Encoding
     /// In pixels.
     public var width: Int
@@ -31,8 +38,10 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
     public var height: Int
     /// Frames per second as a fraction, such as 30000/1001 for 29.97.
     public var rateNumerator: Int
+    /// The denominator of the frame rate: 1 for whole rates.
     public var rateDenominator: Int
 
+    /// A format of frames. 30 frames per second by default.
     public init(_ encoding: Encoding, width: Int, height: Int, rateNumerator: Int = 30, rateDenominator: Int = 1) {
         self.encoding = encoding
         self.width = width
@@ -41,6 +50,7 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
         self.rateDenominator = rateDenominator
     }
 
+    /// The frame rate as a number.
     public var framesPerSecond: Double { Double(rateNumerator) / Double(max(rateDenominator, 1)) }
 
     /// The default planes of a raw frame: one after the other, rows without gaps. Empty for encoded frames.
@@ -92,6 +102,7 @@ public struct FramePlane: Sendable, Hashable {
     public var stride: Int
     /// Bytes of a row's pixels.
     public let rowBytes: Int
+    /// The number of rows.
     public let rows: Int
 
     /// The end of the last row including its padding. Some readers read whole rows.

@@ -85,6 +85,7 @@ public struct FeedCounts: Sendable, Hashable {
     public var taken: UInt64 = 0
     /// Slots that the graph holds.
     public var held: UInt32 = 0
+    /// Whether the graph accepts no frames at present.
     public var isPaused = false
 
     package init() {}

@@ -2,7 +2,9 @@
 ///
 /// `code` is stable and listed in docs/errors.md; `message` is one sentence for people.
 public struct FrameSocketError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// A short dotted name that never changes, such as `feed.closed`.
     public let code: String
+    /// One sentence with the cause and the fix.
     public let message: String
 
     package init(code: String, _ message: String) {

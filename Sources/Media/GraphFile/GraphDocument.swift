@@ -3,13 +3,16 @@ public import MediaGraph
 /// The contents of a graph file: the graph, its description, its variables with their values, and the places of all
 /// parts.
 public struct GraphDocument: Sendable {
+    /// The graph.
     public var graph: MediaGraph
     /// The graph's purpose, in one or more sentences.
     public var description: String?
     /// In the order of their first use. Unused declared ones are last.
     public internal(set) var variables: [GraphVariable] = []
+    /// The places of the graph's parts in the file. Empty for a graph that no file has.
     public internal(set) var places = GraphPlaces()
 
+    /// A document without variables.
     public init(graph: MediaGraph, description: String? = nil) {
         self.graph = graph
         self.description = description
@@ -18,9 +21,11 @@ public struct GraphDocument: Sendable {
 
 /// A variable of a graph file: `${name}` or `${name:-default}`.
 public struct GraphVariable: Sendable, Hashable {
+    /// The name, without the braces.
     public var name: String
     /// The description of the file's `variables`.
     public var summary: String?
+    /// The value after `:-`, or that of the file's `variables`. Nil without one.
     public var defaultValue: String?
     /// The value. Nil if there is neither a value nor a default.
     public var value: String?
@@ -30,7 +35,9 @@ public struct GraphVariable: Sendable, Hashable {
 
 /// A place in a file. Lines and columns count from 1, columns in Unicode scalars.
 public struct GraphPlace: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// The line, from 1.
     public var line: Int
+    /// The column, from 1, in Unicode scalars.
     public var column: Int
 
     public static func < (left: GraphPlace, right: GraphPlace) -> Bool {

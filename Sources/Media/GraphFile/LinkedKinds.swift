@@ -6,6 +6,7 @@ public struct LinkedKinds: NodeCatalogue {
     private let catalogue: any NodeCatalogue
     private let linked: [String: NodeKind]
 
+    /// A catalogue, and the kinds of a graph that it lacks.
     public init(_ catalogue: any NodeCatalogue, _ graph: MediaGraph) {
         self.catalogue = catalogue
         var linked: [String: NodeKind] = [:]

@@ -16,20 +16,25 @@ public enum AudioCodec: String, Sendable, Hashable, Codable, CaseIterable {
 
 /// A number of bits per second.
 public struct Bitrate: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
+    /// The rate in bits per second.
     public var bitsPerSecond: Int
 
+    /// A rate in bits per second.
     public init(bitsPerSecond: Int) {
         self.bitsPerSecond = bitsPerSecond
     }
 
+    /// A rate in thousands of bits per second.
     public static func kilobitsPerSecond(_ value: Int) -> Bitrate {
         Bitrate(bitsPerSecond: value * 1000)
     }
 
+    /// A rate in millions of bits per second, rounded to a bit.
     public static func megabitsPerSecond(_ value: Double) -> Bitrate {
         Bitrate(bitsPerSecond: Int((value * 1_000_000).rounded()))
     }
 
+    /// The rate in thousands of bits per second, rounded down.
     public var kilobitsPerSecond: Int { bitsPerSecond / 1000 }
 
     public static func < (left: Bitrate, right: Bitrate) -> Bool {
@@ -68,6 +73,7 @@ public enum VideoBitrate {
     ]
     private static let kilobitsBeyondTable = 12000.0
 
+    /// The bitrate of the table, for a size in pixels. Rates below 1 and above 120 frames per second count as those.
     public static func `default`(
         width: Int, height: Int, framesPerSecond: Double, codec: VideoCodec = .vp8
     ) -> Bitrate {

@@ -1,6 +1,8 @@
 /// Statistics of one node since its watch began.
 public struct NodeStatistics: Sendable, Hashable, Codable {
+    /// The name of the node.
     public var node: String
+    /// The name of the node's kind.
     public var kind: String
     /// Frames (buffers) that arrived, at all inputs together. 0 for a capturer.
     public var framesIn = 0
@@ -36,12 +38,16 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     /// The format at the first output, or at the input of an end; nil before the first frame.
     public var format: MediaFormat?
 
+    /// The frames that arrived at one input.
     public struct Arrivals: Sendable, Hashable, Codable {
+        /// Frames (buffers) that arrived.
         public var frames: Int
+        /// Bytes that arrived.
         public var bytes: Int
         /// Seconds between capture and arrival, the median of the latest frames; nil before the first frame.
         public var latency: Double?
 
+        /// Counts, and a latency in seconds.
         public init(frames: Int, bytes: Int, latency: Double? = nil) {
             self.frames = frames
             self.bytes = bytes
@@ -49,12 +55,16 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
         }
     }
 
+    /// The frames that one queue dropped.
     public struct Drop: Sendable, Hashable, Codable {
         /// The queue, such as `queue` or `branch-in`.
         public var queue: String
+        /// The rule by which the queue drops.
         public var rule: QueuePlan.Rule
+        /// Dropped frames.
         public var frames: Int
 
+        /// A count for a queue.
         public init(queue: String, rule: QueuePlan.Rule, frames: Int) {
             self.queue = queue
             self.rule = rule
@@ -62,6 +72,7 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
         }
     }
 
+    /// Figures of a node before its first frame.
     public init(node: String, kind: String) {
         self.node = node
         self.kind = kind
@@ -70,11 +81,15 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
 
 /// The state of a source, or of a loudspeaker, whose device may come and go.
 public struct SourceStatus: Sendable, Hashable, Codable {
+    /// The steps of a device that comes and goes.
     public enum State: String, Sendable, Hashable, Codable {
+        /// The source does not run.
         case stopped
         /// The device is not there.
         case waiting
+        /// The device is being opened.
         case opening
+        /// The device delivers, or plays.
         case streaming
         /// The device delivers nothing for a few frame times, or takes no audio.
         case silent
@@ -86,6 +101,7 @@ public struct SourceStatus: Sendable, Hashable, Codable {
         case failedOver = "failed over"
     }
 
+    /// The step at which the device is.
     public var state: State
     /// The device that is open, or is opened next.
     public var device: String
@@ -96,6 +112,7 @@ public struct SourceStatus: Sendable, Hashable, Codable {
     /// Frames, or buffers of silence, that stood in for those of the device.
     public var standIns = 0
 
+    /// A status without losses.
     public init(state: State, device: String) {
         self.state = state
         self.device = device

@@ -16,6 +16,7 @@ public struct RTPBatch: Sendable {
     /// and for video.
     public var audioLevel: UInt8?
 
+    /// The packets of a frame, one after the other in `bytes`.
     public init(
         bytes: [UInt8] = [], ends: [Int] = [], captureTime: MediaTime, rtpTimestamp: UInt32, isKeyframe: Bool,
         layer: VideoLayer = .full, audioLevel: UInt8? = nil

@@ -2,6 +2,7 @@
 /// one that the viewer's network carries.
 public enum VideoLayer: String, Sendable, Hashable, Codable, CaseIterable, Comparable {
     // The lowest first.
+    /// A quarter, the half and all of the width and height.
     case quarter, half, full
 
     /// Width and height of the source, divided by this, are those of the layer.
@@ -16,6 +17,7 @@ public enum VideoLayer: String, Sendable, Hashable, Codable, CaseIterable, Compa
     /// The identifier in session descriptions and packets (RFC 8851).
     public var rid: String { String(rawValue.prefix(1)) }
 
+    /// The layer with this identifier. Nil if there is none.
     public init?(rid: String) {
         guard let layer = Self.allCases.first(where: { $0.rid == rid }) else { return nil }
         self = layer

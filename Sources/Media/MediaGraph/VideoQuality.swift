@@ -14,6 +14,7 @@ public enum Degradation: String, Sendable, Hashable, Codable, CaseIterable {
 
 /// Why an encoded video is worse than its source and its encoder could make it.
 public enum QualityLimitation: String, Sendable, Hashable, Codable {
+    /// Nothing limits the video.
     case none
     /// The network of a consumer carries less. W3C's statistics call it `bandwidth`.
     case network
@@ -31,6 +32,7 @@ public struct VideoQuality: Sendable, Hashable {
     public var height: Int
     /// Nil if the source does not state its rate.
     public var framesPerSecond: Double?
+    /// The reason why the video is worse than it could be.
     public var limitation: QualityLimitation
     /// The bits of encoded video per second that the networks of the consumers carry. Nil if nothing limits them.
     public var limitedBitsPerSecond: Int?
@@ -49,11 +51,13 @@ public struct VideoQuality: Sendable, Hashable {
         /// Whether it is encoded and sent.
         public var isActive: Bool
 
+        /// A layer of this size in pixels.
         public init(width: Int, height: Int, isActive: Bool) {
             (self.width, self.height, self.isActive) = (width, height, isActive)
         }
     }
 
+    /// The quality of a video without layers, with its size in pixels.
     public init(
         width: Int, height: Int, framesPerSecond: Double? = nil, limitation: QualityLimitation = .none,
         limitedBitsPerSecond: Int? = nil

@@ -70,6 +70,8 @@ public enum Devices {
             }
     }
 
+    /// The default microphone, else the first one. Nil without one. Blocks for milliseconds, or up to 3 s if a sound
+    /// server does not respond.
     public static func firstMicrophone() -> AudioDevice? {
         let microphones = sound().microphones
         return microphones.first { $0.isDefault } ?? microphones.first

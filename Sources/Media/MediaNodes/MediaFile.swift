@@ -1,6 +1,7 @@
 internal import GStreamerKit
 public import MediaGraph
 
+/// Reads the streams of media files.
 public enum MediaFile {
     /// Reads the streams of a media file. Blocks for tens of milliseconds, 5 s at most.
     ///

@@ -10,6 +10,7 @@ import Synchronization
 public enum Conformance {
     /// Nodes that have the same checks.
     public enum Group: String, Sendable, Hashable, Codable, CaseIterable {
+        /// Nodes of this role in a graph.
         case capturer, processor, renderer
     }
 
@@ -35,6 +36,7 @@ public enum Conformance {
         var clock: any StandClock = MachineClock()
         var settling = Settling()
 
+        /// All checks, at their usual extent.
         public init(
             seconds: Double = 2, reopenings: Int = 500, checks: Set<String>? = nil,
             onResult: (@Sendable (CheckResult) -> Void)? = nil
@@ -122,6 +124,7 @@ public enum Conformance {
 
 /// One requirement for nodes, and its check.
 public struct ConformanceCheck: Sendable {
+    /// The name, such as `clock`.
     public let name: String
     /// The requirement in one sentence.
     public let demand: String

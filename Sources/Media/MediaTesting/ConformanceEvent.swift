@@ -9,6 +9,7 @@ public enum ConformanceEvent: Sendable, Hashable, Codable {
     case tries(String)
     /// The node reported this error.
     case says(SaidError)
+    /// The check that began last has ended.
     case result(CheckResult)
 }
 
@@ -16,10 +17,12 @@ public enum ConformanceEvent: Sendable, Hashable, Codable {
 public struct SaidError: Sendable, Hashable, Codable {
     /// Nil if it is not a `MediaError`.
     public let code: String?
+    /// The message.
     public let words: String
     /// The fault of its message. Nil if there is none.
     public let fault: String?
 
+    /// An error of a node, with the fault of its message.
     public init(_ error: any Error) {
         code = (error as? MediaError)?.code
         words = "\(error)"

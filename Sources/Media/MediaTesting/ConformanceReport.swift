@@ -1,8 +1,11 @@
 /// The result of one check.
 public struct CheckResult: Sendable, Hashable, Codable {
+    /// The outcome of a check.
     @frozen
     public enum Verdict: String, Sendable, Hashable, Codable {
+        /// The node keeps the promise.
         case passed
+        /// The node breaks the promise.
         case failed
         /// It does not apply to this node; `words` has the reason.
         case notApplicable = "not-applicable"
@@ -14,12 +17,14 @@ public struct CheckResult: Sendable, Hashable, Codable {
     public let demand: String
     /// The paragraph that explains it, such as `docs/plugin-conformance.md#clock`.
     public let documentation: String
+    /// The outcome of the check.
     public let verdict: Verdict
     /// The observation, with figures.
     public let words: String
     /// How long the check took.
     public let seconds: Double
 
+    /// A result of a check of one's own.
     public init(
         check: String, demand: String, documentation: String, verdict: Verdict, words: String, seconds: Double
     ) {
@@ -36,11 +41,14 @@ public struct CheckResult: Sendable, Hashable, Codable {
 public struct ConformanceReport: Sendable, Hashable, Codable, CustomStringConvertible {
     /// The tested kind.
     public let subject: String
+    /// The results, in the order of the checks.
     public private(set) var results: [CheckResult]
     /// How many of the applicable checks passed.
     public private(set) var passed: Int
+    /// How many of the checks apply to the node.
     public private(set) var applicable: Int
 
+    /// The score of these results.
     public init(subject: String, results: [CheckResult]) {
         self.subject = subject
         self.results = results
@@ -54,6 +62,7 @@ public struct ConformanceReport: Sendable, Hashable, Codable, CustomStringConver
     /// The names of the checks that failed.
     public var failures: [String] { results.filter { $0.verdict == .failed }.map(\.check) }
 
+    /// The result of the check with this name. Nil if it was not run.
     public subscript(check: String) -> CheckResult? { results.first { $0.check == check } }
 
     /// This report with more results.

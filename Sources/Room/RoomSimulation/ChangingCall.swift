@@ -5,6 +5,7 @@ public import RTP
 ///
 /// Now and then, all links are good again for a while. Then the call must be as good as at its beginning.
 public struct ChangingCall: Sendable {
+    /// The most that a call may need. It fails at the first bound that is exceeded.
     public struct Bounds: Sendable, Equatable {
         /// From the end of a cut until each viewer and listener has something new, on any of the links.
         public var resumption = TimeInterval.seconds(8)
@@ -21,24 +22,39 @@ public struct ChangingCall: Sendable {
         /// The packets in the server: a share of the most that its settings allow.
         public var memory = 0.05
 
+        /// The bounds that the SDK's own tests use.
         public init() {}
     }
 
     /// The most of each value.
     public struct Outcome: Sendable, Equatable {
+        /// How often links changed.
         public var changes = 0
+        /// How often links were cut.
         public var cuts = 0
+        /// How often the call was judged with good links.
         public var checks = 0
+        /// As in `Bounds`.
         public var resumption = TimeInterval.zero
+        /// As in `Bounds`.
         public var longResumption = TimeInterval.zero
+        /// As in `Bounds`.
         public var latency = TimeInterval.zero
+        /// As in `Bounds`.
         public var skew = TimeInterval.zero
+        /// As in `Bounds`.
         public var latencyError = TimeInterval.zero
+        /// The least share of the video's rate that was sent and shown, 0...1.
         public var lowestRate = 1.0
+        /// As in `Bounds`.
         public var memory = 0.0
+        /// The datagrams of the run.
         public var datagrams = 0
+        /// How often a client resumed its participation.
         public var resumed = 0
+        /// How often a client joined again.
         public var rejoined = 0
+        /// A sum over all datagrams and their times. Equal for equal runs.
         public var digest: UInt64 = 0
     }
 
@@ -46,7 +62,9 @@ public struct ChangingCall: Sendable {
     public var clients = 2
     /// A round takes about 100 s.
     public var duration = TimeInterval.seconds(3600)
+    /// The video that each client publishes.
     public var video = VideoFormat(packetsPerFrame: 3, packetsPerKeyframe: 8, payload: 1000, followsRate: true)
+    /// The most that the call may need.
     public var bounds = Bounds()
 
     /// How long links change before they are good.
@@ -57,6 +75,7 @@ public struct ChangingCall: Sendable {
     /// A client that hears nothing for this long looks for another way (docs/architecture.md, "Liveness").
     static let longCut = 8.0
 
+    /// A call of two clients for an hour of virtual time.
     public init() {}
 
     /// Runs the call with a seed.

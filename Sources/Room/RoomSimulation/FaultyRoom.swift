@@ -7,7 +7,9 @@ internal import RoomProtocol
 public struct FaultyRoom: Sendable {
     /// 2 or more.
     public var clients = 12
+    /// How many faults there are.
     public var faults = 6
+    /// The video that each client publishes.
     public var video = VideoFormat(packetsPerKeyframe: 3)
     /// The links to choose from.
     public var links = [Link.wired, .wifi, .cellular]
@@ -21,10 +23,12 @@ public struct FaultyRoom: Sendable {
     public var audio = 0
     /// Whether the server itself may be killed and restarted.
     public var killsServer = true
+    /// The longest waits, and the most memory.
     public var bounds = RoomBounds()
     /// The loops of the server over which the room spreads, 1 or more.
     public var loops = 1
 
+    /// A room of 12 clients for a minute of virtual time.
     public init() {}
 
     /// Runs the room with a seed.

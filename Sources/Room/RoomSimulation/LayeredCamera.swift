@@ -6,19 +6,23 @@ internal import RoomProtocol
 
 /// One layer of a video with simulcast.
 public struct VideoLayer: Sendable {
+    /// In pixels.
     public var width: Int
+    /// In pixels.
     public var height: Int
     /// Packets of each frame except keyframes.
     public var packetsPerFrame: Int
     /// Nil means twice as many as in other frames.
     public var packetsPerKeyframe: Int?
-    /// Frames from a keyframe to the next one, as in a recording. Nil means that they come on request alone.
+    /// The number of frames from a keyframe to the next one, as in a recording. Nil means that they come on request
+    /// alone.
     public var keyframeInterval: Int?
     /// Bytes of a packet's payload, at least 48.
     public var payload: Int
     /// Whether it has sender reports.
     public var hasClock = true
 
+    /// A layer of this size in pixels, with packets of `payload` bytes.
     public init(width: Int, height: Int, packetsPerFrame: Int = 1, payload: Int) {
         self.width = width
         self.height = height

@@ -20,6 +20,7 @@ public struct Link: Sendable {
         /// The share of datagrams that arrive twice.
         public var duplicates = 0.0
 
+        /// A direction that loses nothing, unless stated otherwise.
         public init(
             delay: TimeInterval, jitter: TimeInterval = .zero, loss: Double = 0, burst: Double = 0, rate: Int? = nil
         ) {
@@ -31,9 +32,12 @@ public struct Link: Sendable {
         }
     }
 
+    /// From the client to the server.
     public var up: Direction
+    /// From the server to the client.
     public var down: Direction
 
+    /// A link whose directions differ.
     public init(up: Direction, down: Direction) {
         self.up = up
         self.down = down

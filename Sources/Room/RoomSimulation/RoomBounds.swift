@@ -20,13 +20,17 @@ public struct RoomBounds: Sendable, Equatable {
     /// sessions.
     public var memory = 0.035
 
+    /// The bounds that the SDK's own tests use.
     public init() {}
 }
 
 /// The longest waits and the most memory of a run, in the sense of `RoomBounds`.
 public struct RoomExtremes: Sendable, Equatable {
+    /// As in `RoomBounds`.
     public var firstFrame = TimeInterval.zero
+    /// As in `RoomBounds`.
     public var freeze = TimeInterval.zero
+    /// As in `RoomBounds`.
     public var keyframe = TimeInterval.zero
     /// Share of the most that the settings allow.
     public var memory = 0.0

@@ -5,6 +5,8 @@ internal import RoomProtocol
 /// A client's video with simulcast, and its views of others.
 extension SimulatedClient {
     /// Publishes a video with simulcast: up to three layers, lowest first. Returns the id of its stream.
+    ///
+    /// - Throws: if the client is in no room, or the server refuses.
     @discardableResult
     public func publish(layers: [VideoLayer]) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
@@ -42,6 +44,8 @@ extension SimulatedClient {
     public var layerKeyframeRequests: [Int] { camera?.keyframeRequests ?? [] }
 
     /// Sets what the server chooses a subscribed video's layer by.
+    ///
+    /// - Throws: if the client is in no room, or the server refuses.
     public func setView(
         of stream: Int, profile: ViewProfile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil
     ) async throws {
@@ -57,5 +61,8 @@ extension SimulatedClient {
     }
 
     /// A cap by the order of a video's layers.
-    public enum ViewProfile: String, Sendable { case low, mid, high }
+    public enum ViewProfile: String, Sendable {
+        /// From the lowest layer to the highest.
+        case low, mid, high
+    }
 }

@@ -12,6 +12,7 @@ package import RoomProtocol
 public final class SimulatedClient: @unchecked Sendable {
     // Sendable by hand: used on the simulation's thread only, as the class of the simulation itself.
 
+    /// The name in reports and failures.
     public let name: String
     let number: Int
     let link: Link
@@ -87,9 +88,13 @@ public final class SimulatedClient: @unchecked Sendable {
     /// The other participants' streams, each with the server's id of its participant.
     public private(set) var streams: [RemoteStream] = []
 
+    /// A stream of another participant.
     public struct RemoteStream: Sendable, Equatable {
+        /// The server's id of the stream.
         public var id: Int
+        /// The server's id of the publisher.
         public var participant: String
+        /// Whether the stream is video. Audio otherwise.
         public var isVideo: Bool
         /// Why the stream shows a stand-in for its source. Nil while it shows the source.
         public var waiting: String?
@@ -114,6 +119,8 @@ public final class SimulatedClient: @unchecked Sendable {
     // MARK: - The room
 
     /// Joins a room. Returns when media can flow.
+    ///
+    /// - Throws: if the client is in a room already, or the server refuses.
     public func join(_ room: String) async throws {
         guard connection == nil else { throw SimulatedClientError("\(name) is in a room already.") }
         isDead = false
@@ -184,6 +191,8 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Leaves the room. Returns when it has.
+    ///
+    /// - Throws: if the simulation ends meanwhile.
     public func leave() async throws {
         guard let connection else { return }
         connection.leave()
@@ -211,6 +220,8 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Publishes a video. Returns the id of its stream.
+    ///
+    /// - Throws: if the client is in no room, or the server refuses.
     @discardableResult
     public func publish(_ video: VideoFormat = VideoFormat()) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
@@ -233,6 +244,8 @@ public final class SimulatedClient: @unchecked Sendable {
 
     /// Publishes audio, a packet every 20 ms. Returns the id of its stream. The server assigns it to the clients that have
     /// a free slot.
+    ///
+    /// - Throws: if the client is in no room, or the server refuses.
     @discardableResult
     public func publishAudio() async throws -> Int {
         try await publishAudio(payload: AudioSource.usualPayload)
@@ -262,6 +275,8 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Ends a video that this client publishes, and stays in the room.
+    ///
+    /// - Throws: if the client is in no room, or does not publish the video.
     public func unpublish(_ stream: Int) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         sources.removeAll { $0.stream == stream }
@@ -280,6 +295,8 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Subscribes to a video of another participant.
+    ///
+    /// - Throws: if the client is in no room, or the server refuses.
     public func subscribe(to stream: Int) async throws { try await subscribe(to: stream, StreamView()) }
 
     package func subscribe(to stream: Int, _ view: StreamView) async throws {
@@ -296,6 +313,7 @@ public final class SimulatedClient: @unchecked Sendable {
         }
     }
 
+    /// Ends the subscription of a video. Throws if the client is in no room, or the server refuses.
     public func unsubscribe(from stream: Int) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         try await suspend { suspension in
@@ -306,6 +324,8 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Waits until a condition holds. It is checked after each event of the room and each frame.
+    ///
+    /// - Throws: if the client is killed, or the simulation ends meanwhile.
     public func wait(until condition: @escaping @Sendable (SimulatedClient) -> Bool) async throws {
         if condition(self) { return }
         try await suspend { waiters.append((condition, $0)) }

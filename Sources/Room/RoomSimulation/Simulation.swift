@@ -30,6 +30,8 @@ public final class Simulation: Sendable {
 
     let world: World
 
+    /// A server without rooms, on virtual time.
+    ///
     /// - Parameters:
     ///   - seed: decides everything that is random.
     ///   - loops: the threads of the server, 1 or more. All run in turns on this thread.

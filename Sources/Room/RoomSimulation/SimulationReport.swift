@@ -4,9 +4,11 @@ public import RTP
 public struct SimulationReport: Sendable {
     /// One subscription.
     public struct Viewer: Sendable, Equatable {
+        /// The name of the subscriber.
         public var client: String
+        /// The server's id of the video.
         public var stream: Int
-        /// Frames.
+        /// Frames that were shown.
         public var shown: Int
         /// Packets that never came.
         public var skippedPackets: Int
@@ -34,23 +36,29 @@ public struct SimulationReport: Sendable {
 
     /// One audio stream in one client.
     public struct Listener: Sendable, Equatable {
+        /// The name of the listener.
         public var client: String
+        /// The server's id of the audio.
         public var stream: Int
         /// Packets of 20 ms that arrived.
         public var packets: Int
     }
 
+    /// The seed of the run.
     public var seed: UInt64
     /// Virtual time since the beginning.
     public var time: TimeInterval
     /// A sum over all datagrams and their times. Equal for equal runs.
     public var digest: UInt64
+    /// All datagrams on all links.
     public var datagrams: Int
     /// Of all datagrams, without headers of UDP and IP.
     public var bytes: Int
     /// The most bytes that waited for the rate of one link.
     public var deepestQueue: Int
+    /// All subscriptions.
     public var viewers: [Viewer]
+    /// All audio streams, in each client that hears them.
     public var listeners: [Listener]
     /// Of all publishers.
     public var keyframes: Int

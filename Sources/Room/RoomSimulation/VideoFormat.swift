@@ -2,9 +2,11 @@ public import RTP
 
 /// A video as a publisher sends it. A frame is its number: nothing is encoded.
 public struct VideoFormat: Sendable {
+    /// The frame rate.
     public var framesPerSecond: Int
     /// Packets of each frame except keyframes.
     public var packetsPerFrame: Int
+    /// Packets of each keyframe.
     public var packetsPerKeyframe: Int
     /// Bytes of a packet's payload, at least 32.
     public var payload: Int
@@ -16,6 +18,7 @@ public struct VideoFormat: Sendable {
     /// 1 to 3. Each layer above the first doubles the frame rate (RFC 7741, section 4.2).
     public var temporalLayers: Int
 
+    /// A video of 25 frames per second and small packets, unless stated otherwise.
     public init(
         framesPerSecond: Int = 25, packetsPerFrame: Int = 1, packetsPerKeyframe: Int = 4, payload: Int = 64,
         encodingTime: TimeInterval = .zero, followsRate: Bool = false, temporalLayers: Int = 1

@@ -10,6 +10,7 @@ public struct GraphDrawing: Sendable {
     /// Text in nodes below their settings, such as measured values.
     public var nodeNotes: [String: [String]] = [:]
 
+    /// A drawing of a graph, without the values of secret settings.
     public init(_ graph: MediaGraph, title: String? = nil, catalogue: any NodeCatalogue) {
         // Drawings are published in documents.
         self.graph = graph.withoutSecrets(catalogue).settled(with: catalogue)

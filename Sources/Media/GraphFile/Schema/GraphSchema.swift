@@ -10,6 +10,8 @@ public struct GraphSchema: Sendable {
 
     private let kinds: [NodeKind]
 
+    /// A schema for files with nodes of some kinds.
+    ///
     /// - Parameter kinds: the kinds of nodes that files may name, without GStreamer elements
     public init(kinds: [NodeKind]) {
         self.kinds = kinds

@@ -59,6 +59,7 @@ public struct PixelFormat: Sendable, Hashable, CustomStringConvertible {
 ///
 ///     PictureFormat(.bgrx, width: 1280, height: 720, framesPerSecond: 30)
 public struct PictureFormat: CaptureFormat {
+    /// The layout of the pixels.
     public var pixels: PixelFormat
     /// In pixels.
     public var width: Int
@@ -67,6 +68,7 @@ public struct PictureFormat: CaptureFormat {
     /// Frames per second; 29.97 and the like are allowed.
     public var framesPerSecond: Double
 
+    /// Raw frames, I420 unless another layout is given.
     public init(_ pixels: PixelFormat = .i420, width: Int, height: Int, framesPerSecond: Double) {
         self.pixels = pixels
         self.width = width
@@ -83,6 +85,7 @@ public struct PictureFormat: CaptureFormat {
 
 /// Raw audio: interleaved signed 16-bit stereo at 48 kHz, the only audio format between nodes.
 public struct SoundFormat: CaptureFormat {
+    /// The one format of raw audio.
     public init() {}
 
     public var media: MediaFormat { .rawAudio }
@@ -105,6 +108,7 @@ public struct EncodedPictureFormat: CaptureFormat {
         case mjpeg
     }
 
+    /// The codec of the frames.
     public var codec: Codec
     /// In pixels.
     public var width: Int
@@ -113,6 +117,7 @@ public struct EncodedPictureFormat: CaptureFormat {
     /// Frames per second; 29.97 and the like are allowed.
     public var framesPerSecond: Double
 
+    /// Encoded frames of this size and rate.
     public init(_ codec: Codec, width: Int, height: Int, framesPerSecond: Double) {
         self.codec = codec
         self.width = width

@@ -7,16 +7,24 @@ public protocol CaptureSink: AnyObject, Sendable {
     /// Waits until `time`. Throws `CancellationError` if the task is cancelled meanwhile.
     func wait(until time: MediaTime) async throws
     /// Passes a frame in the sink's memory to `draw`, then accepts it. Returns false if it dropped the frame.
+    ///
+    /// - Throws: an error of `draw`, or the reason why the node has to end.
     func takePicture(
         _ format: PictureFormat, at time: MediaTime, _ draw: (inout MutableVideoFrame) throws -> Void
     ) throws -> Bool
     /// Passes a buffer to `fill`, then accepts it. It holds `moments` sample pairs, left and right interleaved.
+    ///
+    /// - Throws: an error of `fill`, or the reason why the node has to end.
     func takeSound(
         moments: Int, at time: MediaTime, _ fill: (inout MutableSpan<Int16>) throws -> Void
     ) throws -> Bool
     /// Accepts a copy of one encoded frame. Returns false if it dropped the frame.
+    ///
+    /// - Throws: the reason why the node has to end.
     func takeEncoded(_ bytes: RawSpan, at time: MediaTime, isKeyframe: Bool) throws -> Bool
     /// Announces the format of the frames that follow.
+    ///
+    /// - Throws: `graph.format-clash` if a node downstream does not accept the format.
     func change(to format: MediaFormat) throws
     /// Whether a keyframe was requested since the last call.
     func takeKeyframeRequest() -> Bool
@@ -38,6 +46,7 @@ public struct CaptureOutput<Format: CaptureFormat>: Sendable {
     private let sink: any CaptureSink
     private let state: CaptureState<Format>
 
+    /// An output for a sink, such as a test's. A graph makes that of each capturer itself.
     public init(_ format: Format, _ sink: any CaptureSink) {
         self.sink = sink
         state = CaptureState(format)
@@ -88,6 +97,8 @@ extension CaptureOutput where Format == PictureFormat {
     ///
     /// The frame is stamped with the time at which it was due. Its planes are memory of the pipeline, passed on without a
     /// copy; they hold old content, so draw every pixel. A machine that is too slow skips frames.
+    ///
+    /// - Throws: `CancellationError` once the graph stops, and errors of `body`.
     public func draw(_ body: (inout MutableVideoFrame) throws -> Void) async throws {
         let due = try await next { (1_000_000, UInt64(($0.framesPerSecond * 1_000_000).rounded())) }
         _ = try target.takePicture(format, at: due, body)
@@ -114,6 +125,8 @@ extension CaptureOutput where Format == SoundFormat {
     private static var blockMoments: Int { 480 }
 
     /// Waits until the next 10 ms of audio are due, and calls `body` to write 960 samples: 480 pairs of left and right.
+    ///
+    /// - Throws: `CancellationError` once the graph stops, and errors of `body`.
     public func fill(_ body: (inout MutableSpan<Int16>) throws -> Void) async throws {
         let due = try await next { _ in (480, 48_000) }
         _ = try target.takeSound(moments: Self.blockMoments, at: due, body)
@@ -124,6 +137,7 @@ extension CaptureOutput where Format == SoundFormat {
     ///   - samples: left and right, alternating.
     ///   - time: when the first sample was captured, on `now`'s clock; the current time if it is nil.
     /// - Returns: false if the audio was dropped, because downstream is too slow.
+    /// - Throws: `CancellationError` once the graph stops; `node.flood` for far more audio than real time.
     @discardableResult
     public func send(_ samples: [Int16], at time: MediaTime? = nil) throws -> Bool {
         guard samples.count > 1 else { return true }
@@ -136,6 +150,8 @@ extension CaptureOutput where Format == SoundFormat {
 
 extension CaptureOutput where Format == EncodedPictureFormat {
     /// Waits until the next frame is due at the format's frame rate. Returns that time.
+    ///
+    /// - Throws: `CancellationError` once the graph stops.
     public func nextMoment() async throws -> MediaTime {
         try await next { (1_000_000, UInt64(($0.framesPerSecond * 1_000_000).rounded())) }
     }
@@ -149,6 +165,7 @@ extension CaptureOutput where Format == EncodedPictureFormat {
     ///   - isKeyframe: whether a decoder can start with this frame; true for every JPEG.
     /// - Returns: false if the frame was dropped: it precedes the first keyframe, or follows a dropped frame without a
     ///   keyframe in between.
+    /// - Throws: as for bytes in a span.
     @discardableResult
     public func send(_ bytes: RawSpan, at time: MediaTime? = nil, isKeyframe: Bool) throws -> Bool {
         try admit(format.framesPerSecond)
@@ -156,6 +173,8 @@ extension CaptureOutput where Format == EncodedPictureFormat {
     }
 
     /// Sends one encoded frame from an array.
+    ///
+    /// - Throws: as for bytes in a span.
     @discardableResult
     public func send(_ bytes: [UInt8], at time: MediaTime? = nil, isKeyframe: Bool) throws -> Bool {
         try send(bytes.span.bytes, at: time, isKeyframe: isKeyframe)

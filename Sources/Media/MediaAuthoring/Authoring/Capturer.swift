@@ -15,6 +15,7 @@
 /// enough to return within 50 ms after the graph stops. An error that it throws ends the node and is reported as it is:
 /// throw a ``MediaError`` with a code of your own. Returning ends the stream.
 public protocol Capturer: WrittenNode {
+    /// The type of the output's format: raw frames, audio or encoded frames.
     associatedtype Format: CaptureFormat
 
     /// The format of the output with the current settings.
@@ -24,6 +25,8 @@ public protocol Capturer: WrittenNode {
     func format() throws -> Format
 
     /// Sends media to `output` until the task is cancelled.
+    ///
+    /// - Throws: an error that ends the node and is reported unchanged. `CancellationError` is none.
     func capture(into output: CaptureOutput<Format>) async throws
 }
 
@@ -46,6 +49,8 @@ public protocol Renderer: WrittenNode {
     ///
     /// It has a thread of its own and may block it. Frames that arrive meanwhile wait in a short queue, which drops its
     /// oldest frame when it is full.
+    ///
+    /// - Throws: an error that ends the node and is reported unchanged. `CancellationError` is none.
     func render(_ media: RenderStream<Media>) async throws
 }
 
@@ -67,6 +72,7 @@ extension AudioChunk: RenderedMedia {
 public struct RenderStream<Media: RenderedMedia>: AsyncSequence, Sendable {
     private let stream: AsyncStream<Media>
 
+    /// The media of a stream, such as a test's.
     public init(_ stream: AsyncStream<Media>) {
         self.stream = stream
     }

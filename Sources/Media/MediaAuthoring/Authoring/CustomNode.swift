@@ -13,16 +13,22 @@ public enum CustomNode: Sendable {
     /// GStreamer elements as one node.
     case elements(ElementsNode)
 
+    /// A kind of nodes that capture.
+    ///
     /// - Parameter make: returns another value with default settings each time.
     public static func capturer<Node: Capturer>(_ make: @escaping @Sendable () -> Node) -> CustomNode {
         .capturer(Node.self, make: make)
     }
 
+    /// A kind of nodes that change frames.
+    ///
     /// - Parameter make: returns another value with default settings each time.
     public static func processor<Node: Processor>(_ make: @escaping @Sendable () -> Node) -> CustomNode {
         .processor(Node.self, make: make)
     }
 
+    /// A kind of nodes that render.
+    ///
     /// - Parameter make: returns another value with default settings each time.
     public static func renderer<Node: Renderer>(_ make: @escaping @Sendable () -> Node) -> CustomNode {
         .renderer(Node.self, make: make)

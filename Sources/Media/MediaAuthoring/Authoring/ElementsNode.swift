@@ -20,6 +20,7 @@ public struct ElementsNode: Sendable {
         /// Properties to set when the element is created.
         public let properties: [String: SettingValue]
 
+        /// An element of a type, with the type's name unless it gets another one.
         public init(_ factory: String, as name: String? = nil, _ properties: [String: SettingValue] = [:]) {
             self.factory = factory
             self.name = name ?? factory
@@ -31,8 +32,11 @@ public struct ElementsNode: Sendable {
         }
     }
 
+    /// The name of the kind, in YAML and messages.
     public let name: String
+    /// A few words about the node, for `connectlive nodes`.
     public let summary: String
+    /// The elements, in the order of their creation.
     public let elements: [Element]
     /// Links between pads, such as `mixer.sink_0`; an element's name alone means its only pad.
     public let links: [(from: String, to: String)]

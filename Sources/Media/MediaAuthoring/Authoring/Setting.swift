@@ -29,10 +29,12 @@ public struct Setting<Value: SettingRepresentable>: Sendable {
         self.isRequired = isRequired
     }
 
+    /// A setting with a default. `summary` is a few words for `connectlive nodes`.
     public init(wrappedValue: Value, _ summary: String, unit: String? = nil, isChangeable: Bool = false) {
         self.init(wrappedValue, summary, Value.settingDomain, unit, isChangeable, isRequired: false)
     }
 
+    /// A setting that each node has to give.
     public init(_ summary: String, unit: String? = nil, isChangeable: Bool = false) {
         self.init(Value.settingPlaceholder, summary, Value.settingDomain, unit, isChangeable, isRequired: true)
     }
@@ -52,6 +54,7 @@ public struct Setting<Value: SettingRepresentable>: Sendable {
 }
 
 extension Setting where Value == Int {
+    /// A number with a default and a range. The graph is rejected if a node gives another value.
     public init(
         wrappedValue: Int, _ summary: String, in range: ClosedRange<Int>, unit: String? = nil,
         isChangeable: Bool = false
@@ -61,6 +64,7 @@ extension Setting where Value == Int {
 }
 
 extension Setting where Value == Double {
+    /// A number with a default and a range. The graph is rejected if a node gives another value.
     public init(
         wrappedValue: Double, _ summary: String, in range: ClosedRange<Double>, unit: String? = nil,
         isChangeable: Bool = false
@@ -71,11 +75,13 @@ extension Setting where Value == Double {
 
 /// The type of a setting: `Bool`, `Int`, `Double`, `String`, or an enumeration (``SettingChoice``).
 public protocol SettingRepresentable: Sendable {
+    /// The values that a setting of the type accepts.
     static var settingDomain: SettingContract.Domain { get }
     /// The value of a required setting before the graph sets it.
     static var settingPlaceholder: Self { get }
     /// Returns nil for a value of another type.
     init?(settingValue: SettingValue)
+    /// The value as graphs and files have it.
     var settingValue: SettingValue { get }
 }
 

@@ -7,6 +7,7 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
     /// Nanoseconds since the clock started, usually at boot.
     public var nanoseconds: UInt64
 
+    /// The time this many nanoseconds after the start of the clock.
     public init(nanoseconds: UInt64) {
         self.nanoseconds = nanoseconds
     }

@@ -36,8 +36,10 @@ public struct VideoFrame: Sendable {
     public let rtpTimestamp: UInt32?
     /// When the pipeline handed the frame over to the renderer.
     public let handedOver: MediaTime
+    /// The memory of the frame.
     public let storage: any VideoFrameStorage
 
+    /// A frame in memory of the caller's, such as a test's.
     public init(
         width: Int, height: Int, captureTime: MediaTime, rtpTimestamp: UInt32?, handedOver: MediaTime,
         storage: any VideoFrameStorage
@@ -71,6 +73,7 @@ public struct AudioChunk: Sendable {
     public let samples: [Int16]
     /// Samples per second and channel.
     public let sampleRate: Int
+    /// The number of channels.
     public let channels: Int
     /// As for `VideoFrame.captureTime`.
     public let captureTime: MediaTime
@@ -79,6 +82,7 @@ public struct AudioChunk: Sendable {
     /// Root mean square of the samples in decibels below full scale: 0 for a full-scale square wave, -120 for silence.
     public let level: Double
 
+    /// A buffer of samples, such as a test's.
     public init(
         samples: [Int16], sampleRate: Int, channels: Int, captureTime: MediaTime, rtpTimestamp: UInt32?, level: Double
     ) {
@@ -106,6 +110,7 @@ public struct MutableVideoFrame {
     public let captureTime: MediaTime
     private let access: (VideoPlane, (inout MutableRawSpan, Int) -> Void) -> Void
 
+    /// A frame whose planes `access` passes on, valid while that can be called.
     public init(
         width: Int, height: Int, captureTime: MediaTime,
         access: @escaping (VideoPlane, (inout MutableRawSpan, Int) -> Void) -> Void

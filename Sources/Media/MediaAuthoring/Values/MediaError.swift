@@ -11,6 +11,7 @@ public struct MediaError: Error, Sendable, CustomStringConvertible {
     /// The node with the error; nil for an error of the whole graph.
     public let node: String?
 
+    /// An error with a code of the caller's.
     public init(code: String, message: String, cause: String? = nil, node: String? = nil) {
         self.code = code
         self.message = message
@@ -23,12 +24,20 @@ public struct MediaError: Error, Sendable, CustomStringConvertible {
 
 /// The codes that authors of nodes use; docs/errors.md explains all codes.
 extension MediaError {
+    /// The codes, each a short dotted name.
     public enum Code {
+        /// The graph cannot run.
         public static let graphInvalid = "graph.invalid"
+        /// An output and an input have no common format and no conversion exists, a capturer changes to such a format,
+        /// or H.264 gets frames of an odd width or height.
         public static let formatClash = "graph.format-clash"
+        /// A GStreamer element failed.
         public static let elementFailed = "element.failed"
+        /// A node of a program or plugin threw an error without a code.
         public static let nodeFailed = "node.failed"
+        /// A capturer of a program or plugin sends far more than its format states.
         public static let nodeFlood = "node.flood"
+        /// A capturer of a program or plugin states a format that no pipeline can carry, or delivers another format.
         public static let nodeFormat = "node.format"
     }
 }

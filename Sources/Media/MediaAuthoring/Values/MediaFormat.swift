@@ -5,8 +5,11 @@ public enum MediaKind: String, Sendable, Hashable, Codable {
     case rawVideo
     /// Interleaved signed 16-bit stereo at 48 kHz.
     case rawAudio
+    /// Frames of a codec.
     case encodedVideo
+    /// Packets of an audio codec.
     case encodedAudio
+    /// RTP packets.
     case rtp
     /// Other data between GStreamer elements: bytes of a file, a container, subtitles.
     case data
@@ -29,6 +32,7 @@ public enum MediaKind: String, Sendable, Hashable, Codable {
 
 /// The format of a link's media, as far as the plan can know it. Nil values are settled when media arrives.
 public struct MediaFormat: Sendable, Hashable, Codable {
+    /// The kind of the media.
     public var kind: MediaKind
     /// The pixel format (`I420`), sample format (`S16LE`) or codec (`vp8`, `h264`, `opus`).
     public var encoding: String
@@ -36,9 +40,11 @@ public struct MediaFormat: Sendable, Hashable, Codable {
     public var width: Int?
     /// In pixels.
     public var height: Int?
+    /// Of video, in frames per second.
     public var framesPerSecond: Double?
     /// In samples per second and channel.
     public var sampleRate: Int?
+    /// Of audio, the number of channels.
     public var channels: Int?
     /// Of encoded media, in bits per second.
     public var bitsPerSecond: Int?
@@ -46,6 +52,7 @@ public struct MediaFormat: Sendable, Hashable, Codable {
     /// Nil means no.
     public var hasLayers: Bool?
 
+    /// A format of a kind and an encoding. Nil values are not known.
     public init(
         _ kind: MediaKind, _ encoding: String, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
         sampleRate: Int? = nil, channels: Int? = nil, bitsPerSecond: Int? = nil

@@ -1,5 +1,6 @@
 /// An input or output of all nodes of a kind.
 public struct Port: Sendable, Hashable {
+    /// The name in links, such as `video`.
     public let name: String
     /// The media that the port can carry. The link settles which of them it is.
     public let kinds: Set<MediaKind>
@@ -11,6 +12,7 @@ public struct Port: Sendable, Hashable {
     /// Whether this stands for any number of ports with this name and a number from 1, such as `in1` and `in2`.
     public let isRepeated: Bool
 
+    /// A port that has to be linked, unless stated otherwise.
     public init(
         _ name: String, _ kinds: Set<MediaKind>, encodings: [String] = [], isRequired: Bool = true,
         isRepeated: Bool = false

@@ -1,21 +1,31 @@
 /// The contract of a setting: the values that it accepts, its default and its meaning.
 public struct SettingContract: Sendable, Hashable {
+    /// The values that a setting accepts.
     @frozen
     public enum Domain: Sendable, Hashable {
+        /// True or false.
         case flag
+        /// A whole number of a range.
         case integer(ClosedRange<Int>)
+        /// A number of a range.
         case number(ClosedRange<Double>)
+        /// Any text.
         case text
+        /// One of these words.
         case choice([String])
     }
 
+    /// The name in graphs and files.
     public let name: String
+    /// The values that the setting accepts.
     public let domain: Domain
     /// The value of a setting that is not given; nil if the node decides.
     public let defaultValue: SettingValue?
+    /// Whether each node has to give the setting.
     public let isRequired: Bool
     /// The unit of a number, such as `bit/s`.
     public let unit: String?
+    /// A few words about the setting, for `connectlive nodes`.
     public let summary: String
     /// Whether it can change while the graph runs.
     public let isChangeable: Bool
@@ -35,6 +45,7 @@ public struct SettingContract: Sendable, Hashable {
     /// Whether the value is hidden from output: it is shown as `SettingContract.hidden`.
     public let isSecret: Bool
 
+    /// A contract, which ends with its summary.
     public init(
         _ name: String, _ domain: Domain, default defaultValue: SettingValue? = nil, isRequired: Bool = false,
         isChangeable: Bool = false, isSecret: Bool = false, unit: String? = nil, _ summary: String
@@ -53,7 +64,9 @@ public struct SettingContract: Sendable, Hashable {
 /// A node's use of a file.
 @frozen
 public enum FileUse: String, Sendable, Hashable {
+    /// The node reads the file.
     case reads
+    /// The node writes the file.
     case writes
 }
 
@@ -65,6 +78,8 @@ extension SettingContract {
         /// A description that completes "write …", such as `red, green and blue as #rrggbb, such as #ffcc00`.
         public let words: String
 
+        /// A form by its pattern and by words about it.
+        ///
         /// - Parameters:
         ///   - pattern: a regular expression for the whole text. Traps if Swift cannot parse it.
         ///   - words: a description that completes "write …".

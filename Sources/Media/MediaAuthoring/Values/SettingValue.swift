@@ -1,9 +1,13 @@
 /// The value of a node's setting.
 @frozen
 public enum SettingValue: Sendable, Hashable {
+    /// True or false.
     case flag(Bool)
+    /// A whole number.
     case integer(Int)
+    /// A number.
     case number(Double)
+    /// A text.
     case text(String)
 }
 
@@ -65,6 +69,7 @@ extension SettingValue: Codable {
 }
 
 extension SettingValue {
+    /// The whole number. Nil for a value of another type.
     public var integer: Int? {
         if case .integer(let value) = self { value } else { nil }
     }
@@ -78,10 +83,12 @@ extension SettingValue {
         }
     }
 
+    /// The truth value. Nil for a value of another type.
     public var flag: Bool? {
         if case .flag(let value) = self { value } else { nil }
     }
 
+    /// The text. Nil for a value of another type.
     public var text: String? {
         if case .text(let value) = self { value } else { nil }
     }

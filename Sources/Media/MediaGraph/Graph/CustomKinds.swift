@@ -78,6 +78,7 @@ extension MediaFormat {
 }
 
 extension ElementsNode {
+    /// The role of the node: a capturer without an input, a renderer without an output, else a processor.
     public var group: NodeGroup {
         switch (takes, gives) {
         case (nil, _): .capturer

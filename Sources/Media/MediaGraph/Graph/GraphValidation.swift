@@ -1,23 +1,40 @@
 /// One problem of a graph.
 public struct GraphProblem: Sendable, Hashable, CustomStringConvertible {
+    /// The rule that a graph breaks.
     public enum Kind: String, Sendable, Hashable {
+        /// The graph has no nodes.
         case empty
+        /// Two nodes have one name.
         case duplicateName
+        /// There is no kind of this name.
         case unknownKind
+        /// The kind has no setting of this name.
         case unknownSetting
+        /// A required setting is not given.
         case missingSetting
+        /// The setting does not accept the value.
         case badSetting
+        /// A link names a node that the graph lacks.
         case unknownNode
+        /// A link names a port that the kind lacks.
         case unknownPort
+        /// The output and the input of a link have no kind of media in common.
         case kindsDoNotMatch
+        /// Two links lead to one input.
         case inputTaken
+        /// A required port has no link.
         case unconnected
+        /// Links lead back to where they began.
         case cycle
+        /// Two nodes write one file, or one reads a file that another writes.
         case fileConflict
+        /// A node calls a function that the program has not bound.
         case unboundCode
+        /// The program binds a function that no node calls.
         case unusedCode
     }
 
+    /// The rule that the graph breaks.
     public let kind: Kind
     /// The node with the problem; nil for a problem of the whole graph.
     public internal(set) var node: String?

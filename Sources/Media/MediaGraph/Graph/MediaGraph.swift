@@ -14,9 +14,12 @@
 ///
 /// A graph does nothing by itself: `validate()` lists its problems, and a `MediaPipeline` runs it.
 public struct MediaGraph: Sendable, Hashable, Codable {
+    /// The nodes, in the order of the file.
     public var nodes: [Node]
+    /// The links, in the order of the file.
     public var links: [Link]
 
+    /// A graph of nodes and links, which may be invalid: see `validate`.
     public init(nodes: [Node] = [], links: [Link] = []) {
         self.nodes = nodes
         self.links = links

@@ -1,5 +1,6 @@
 /// One step of a graph: a name that is unique in the graph, a kind, and settings.
 public struct Node: Sendable, Hashable, Codable {
+    /// The name, unique in the graph.
     public var name: String
     /// The name of the node's kind, such as `vp8-encoder`.
     public var kind: String
@@ -10,6 +11,7 @@ public struct Node: Sendable, Hashable, Codable {
     /// Whether a failure ends only this node and the nodes that only it feeds, instead of the whole graph.
     public var isOptional: Bool
 
+    /// A node of a kind, with the kind's name unless it gets another one.
     public init(
         _ kind: String, name: String? = nil, settings: [String: SettingValue] = [:], branch: String? = nil,
         isOptional: Bool = false
@@ -53,10 +55,12 @@ public struct Node: Sendable, Hashable, Codable {
 
 /// One port of one node of a graph.
 public struct PortReference: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The name of the node.
     public var node: String
     /// Empty for a port that is still open; see `MediaGraph.settled(with:)`.
     public var port: String
 
+    /// A port of a node, by their names.
     public init(node: String, port: String) {
         self.node = node
         self.port = port
@@ -67,9 +71,12 @@ public struct PortReference: Sendable, Hashable, Codable, CustomStringConvertibl
 
 /// A connection from an output to an input. An output may feed several inputs (a tee). An input has one source.
 public struct Link: Sendable, Hashable, Codable {
+    /// The output.
     public var from: PortReference
+    /// The input.
     public var to: PortReference
 
+    /// A link from an output to an input.
     public init(from: PortReference, to: PortReference) {
         self.from = from
         self.to = to

@@ -1,8 +1,12 @@
 /// The type of function of a program that a node calls.
 public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
+    /// A function that receives batches of RTP packets.
     case rtpOutput
+    /// A function that receives frames.
     case frames
+    /// A function that receives buffers of audio.
     case audio
+    /// A function that changes frames.
     case frameFunction
 
     /// The type of the handle that brings along such a function.
@@ -18,12 +22,19 @@ public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
 
 /// The role of a kind in a graph.
 public enum NodeGroup: String, Sendable, Hashable, Codable, CaseIterable {
+    /// Gives media: a camera, a file, a screen.
     case capturer
+    /// Changes raw media.
     case processor
+    /// Encodes or decodes.
     case codec
+    /// Shows or plays media, or passes it to the program.
     case renderer
+    /// Writes media to a file.
     case recorder
+    /// Sends media to other machines, or receives it.
     case transport
+    /// An element of GStreamer.
     case element
 }
 
@@ -32,15 +43,22 @@ public struct NodeKind: Sendable, Hashable {
     /// The start of a kind's name that stands for a GStreamer element.
     public static let elementPrefix = "element:"
 
+    /// The name of the kind, such as `camera`.
     public let name: String
+    /// The role of its nodes in a graph.
     public let group: NodeGroup
+    /// A few words about the kind, for `connectlive nodes`.
     public let summary: String
+    /// The inputs of each node.
     public let inputs: [Port]
+    /// The outputs of each node.
     public let outputs: [Port]
+    /// The settings of each node.
     public let settings: [SettingContract]
     /// The type of function that the node calls, if it calls one.
     public let binding: CodeBinding?
 
+    /// A contract by its name, group and summary.
     public init(
         _ name: String, _ group: NodeGroup, _ summary: String, inputs: [Port] = [], outputs: [Port] = [],
         settings: [SettingContract] = [], binding: CodeBinding? = nil

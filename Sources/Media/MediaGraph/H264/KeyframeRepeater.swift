@@ -58,6 +58,7 @@ public struct KeyframeRepeater: StreamRepeater {
     /// Whether receivers lack frames, so that nothing but a keyframe can follow.
     private var needsKeyframe = false
 
+    /// A repeater that has seen no keyframe.
     public init() {}
 
     public var hasKeyframe: Bool { !last.slices.isEmpty }

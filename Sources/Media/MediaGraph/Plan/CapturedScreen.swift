@@ -15,6 +15,7 @@ public struct CapturedScreen: Sendable, Codable, Hashable {
     /// Other matches of the description and further remarks, one sentence each.
     public let notes: [String]
 
+    /// A screen of this size in pixels.
     public init(
         display: String, width: Int, height: Int, framesPerSecond: Double? = nil, window: UInt? = nil,
         title: String? = nil, notes: [String] = []

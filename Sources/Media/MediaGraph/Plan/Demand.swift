@@ -21,6 +21,7 @@ public struct Demand: Sendable, Hashable {
         /// The codec in which an inserted encoder feeds it in the graph that runs. Nil if none does.
         let running: String?
 
+        /// A consumer by its name and its input.
         public init(
             _ name: String, _ port: Port, onward: Demand? = nil, isDecoder: Bool = false, isForPeers: Bool = false,
             layer: LayerInput? = nil, running: String? = nil
@@ -35,10 +36,12 @@ public struct Demand: Sendable, Hashable {
         }
     }
 
+    /// The inputs that read the output.
     public let consumers: [Consumer]
     /// The inputs of the encoders that the planner can insert, by codec.
     let encoders: [String: Port]
 
+    /// The demand of these consumers.
     public init(_ consumers: [Consumer] = [], encoders: [String: Port] = [:]) {
         self.consumers = consumers
         self.encoders = encoders
@@ -201,12 +204,17 @@ enum Adapter: Sendable, Hashable {
 
 /// Encoders, decoders and conversions of a format. Compared in this order: an encode outweighs any number of decodes.
 public struct Work: Sendable, Hashable, Comparable {
+    /// The number of encodes.
     public var encodes: Int
+    /// The number of decodes.
     public var decodes: Int
+    /// The number of conversions.
     public var conversions: Int
 
+    /// No work.
     public static let none = Work()
 
+    /// Work of these numbers.
     public init(encodes: Int = 0, decodes: Int = 0, conversions: Int = 0) {
         (self.encodes, self.decodes, self.conversions) = (encodes, decodes, conversions)
     }
@@ -215,12 +223,14 @@ public struct Work: Sendable, Hashable, Comparable {
         (left.encodes, left.decodes, left.conversions) < (right.encodes, right.decodes, right.conversions)
     }
 
+    /// The sum of both.
     public static func + (left: Work, right: Work) -> Work {
         Work(
             encodes: left.encodes + right.encodes, decodes: left.decodes + right.decodes,
             conversions: left.conversions + right.conversions)
     }
 
+    /// Adds the work of the second.
     public static func += (left: inout Work, right: Work) { left = left + right }
 }
 

@@ -2,6 +2,7 @@
 public struct FormatAlternative: Sendable, Hashable {
     /// The name in a plan, such as "its own h264".
     public var name: String
+    /// The format.
     public var format: MediaFormat
     /// The work inside of the source, such as a decode.
     public var work: Work
@@ -9,6 +10,7 @@ public struct FormatAlternative: Sendable, Hashable {
     /// them.
     public var shortfall: Double
 
+    /// A format with its name in plans.
     public init(_ name: String, _ format: MediaFormat, work: Work = .none, shortfall: Double = 0) {
         (self.name, self.format, self.work, self.shortfall) = (name, format, work, shortfall)
     }
@@ -18,12 +20,14 @@ public struct FormatAlternative: Sendable, Hashable {
 public struct FormatChoice: Sendable, Hashable {
     /// The place among the alternatives.
     public let index: Int
+    /// The chosen format.
     public let alternative: FormatAlternative
     /// One sentence for the plan's notes. Nil without another alternative.
     public let reason: String?
     /// One sentence for each rejected alternative, the runner-up first.
     public let passedOver: [String]
 
+    /// The chosen format alone.
     public var format: MediaFormat { alternative.format }
 }
 

@@ -5,7 +5,9 @@
 public struct GraphChange: Sendable, Hashable {
     /// A changed setting of a node that stays.
     public struct SettingChange: Sendable, Hashable {
+        /// The name of the node.
         public var node: String
+        /// The name of the setting.
         public var setting: String
         /// Nil restores the kind's default.
         public var value: SettingValue?
@@ -23,12 +25,16 @@ public struct GraphChange: Sendable, Hashable {
     public var addedInputs: [NodePlan] = []
     /// Inputs that are removed from nodes that stay.
     public var removedInputs: [PortReference] = []
+    /// Links that the change takes away.
     public var removedLinks: [Link]
+    /// Links that the change adds.
     public var addedLinks: [LinkPlan] = []
+    /// Settings that change on nodes that stay.
     public var settings: [SettingChange]
     /// The plan after the change.
     public var result: GraphPlan
 
+    /// The difference of two plans.
     public init(from old: GraphPlan, to new: GraphPlan) {
         var staying: Set<String> = []
         for after in new.nodes {
@@ -93,6 +99,7 @@ public struct GraphChange: Sendable, Hashable {
         }
     }
 
+    /// Whether both plans are the same.
     public var isEmpty: Bool {
         removed.isEmpty && added.isEmpty && addedInputs.isEmpty && removedInputs.isEmpty && removedLinks.isEmpty
             && addedLinks.isEmpty && settings.isEmpty

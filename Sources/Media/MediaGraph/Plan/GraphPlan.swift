@@ -4,10 +4,12 @@ public struct GraphPlan: Sendable, Hashable, Codable {
     public var source: MediaGraph
     /// All nodes, each after the nodes that feed it, including those that the planner inserted.
     public var nodes: [NodePlan]
+    /// All links, with their formats.
     public var links: [LinkPlan]
     /// Optional nodes that cannot run on this machine, with the reason.
     public var omitted: [OmittedNode] = []
 
+    /// The plan of the node with this name.
     public func node(_ name: String) -> NodePlan? {
         nodes.first { $0.name == name }
     }
@@ -17,6 +19,7 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         links.filter { $0.link.to.node == node }
     }
 
+    /// The links that begin at an output.
     public func links(outOf output: PortReference) -> [LinkPlan] {
         links.filter { $0.link.from == output }
     }
@@ -145,14 +148,20 @@ public struct GraphPlan: Sendable, Hashable, Codable {
 
 /// An optional node that was left out with its branch, because it cannot run on this machine.
 public struct OmittedNode: Sendable, Hashable, Codable {
+    /// The name of the node.
     public var node: String
+    /// The code of the error, such as `camera.absent`.
     public var code: String
+    /// One sentence with the reason.
     public var reason: String
 }
 
 /// A link, its format, and the queue that separates its branch from the others, if it needs one.
 public struct LinkPlan: Sendable, Hashable, Codable {
+    /// The link in the graph.
     public var link: Link
+    /// The format of its media.
     public var format: MediaFormat
+    /// The queue on the link. Nil for a link without one.
     public var queue: QueuePlan?
 }

@@ -3,6 +3,7 @@ public struct LayerInput: Sendable, Hashable {
     /// The input for the whole video.
     static let whole = "video"
 
+    /// The layer that the input accepts.
     public let layer: VideoLayer
     /// How many layers the node wants.
     let count: Int

@@ -5,6 +5,7 @@ public typealias NetworkCamera = [NetworkCameraStream]
 public struct NetworkCameraStream: Sendable, Hashable {
     /// The place of its m-line among all of the description, from 0. A description may have several of one kind.
     public let line: Int
+    /// Whether the stream is video. Audio otherwise.
     public let isVideo: Bool
     /// The registered name of the payload format, in capitals: `H264`, `MPEG4-GENERIC`.
     public let payloadFormat: String
@@ -14,11 +15,14 @@ public struct NetworkCameraStream: Sendable, Hashable {
     public let channels: Int?
     /// In pixels, if the camera reports it.
     public let width: Int?
+    /// In pixels, if the camera reports it.
     public let height: Int?
+    /// In frames per second, if the camera reports it.
     public let framesPerSecond: Double?
     /// In seconds; nil for a live stream.
     public let length: Double?
 
+    /// A stream of a description, such as a test's.
     public init(
         line: Int, isVideo: Bool, payloadFormat: String, clockRate: Int? = nil, channels: Int? = nil,
         width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil, length: Double? = nil

@@ -2,9 +2,11 @@
 ///
 /// The runner creates exactly these elements.
 public struct NodePlan: Sendable, Hashable, Codable {
+    /// The planned node.
     public var node: Node
     /// In the order of creation.
     public var elements: [ElementPlan] = []
+    /// The links between its elements.
     public var links: [ElementLink] = []
     /// The pads at which media enters, by input.
     public var inputs: [String: ElementPad] = [:]
@@ -12,6 +14,7 @@ public struct NodePlan: Sendable, Hashable, Codable {
     public var outputs: [String: ElementPad] = [:]
     /// The formats of the outputs.
     public var formats: [String: MediaFormat] = [:]
+    /// Its queues, with their capacity.
     public var queues: [QueuePlan] = []
     /// The expected seconds of a frame in this node, from entering (or capture) to leaving or being rendered.
     public var latency = 0.0
@@ -43,10 +46,12 @@ public struct NodePlan: Sendable, Hashable, Codable {
     /// The output whose format an inserted node converts; nil for nodes of the graph.
     public var adapts: PortReference?
 
+    /// A plan without elements, to which a kind adds its own.
     public init(_ node: Node) {
         self.node = node
     }
 
+    /// The name of the node.
     public var name: String { node.name }
 
     /// Adds an element. Traps if the node has another one named `name`.
@@ -98,6 +103,7 @@ public struct NodePlan: Sendable, Hashable, Codable {
         }
     }
 
+    /// Links two pads.
     public mutating func link(_ from: ElementPad, _ to: ElementPad) {
         links.append(ElementLink(from: from, to: to))
     }
@@ -129,6 +135,7 @@ public struct NodePlan: Sendable, Hashable, Codable {
         return plan
     }
 
+    /// The element with this name. Nil if the node has none of it.
     public func element(_ name: String) -> ElementPlan? {
         elements.first { $0.name == name }
     }
@@ -155,6 +162,7 @@ public struct DevicePlan: Sendable, Hashable, Codable {
     /// The elements between the device and the node's own, as the device is now. They run in a pipeline of their own, and
     /// are made again whenever the device is bound. Empty if it is not there.
     public var elements: [ElementPlan] = []
+    /// The links between its elements.
     public var links: [ElementLink] = []
     /// The elements behind which the media of the node's outputs leaves, the most important output first. Empty if that is
     /// the last element.
@@ -164,6 +172,7 @@ public struct DevicePlan: Sendable, Hashable, Codable {
     /// The reason why the device cannot be bound now.
     public var absence: String?
 
+    /// A plan for a device that is not there.
     public init(name: String, wish: String) {
         self.name = name
         self.wish = wish
@@ -174,6 +183,7 @@ public struct DevicePlan: Sendable, Hashable, Codable {
         (elements, links) = (plan.elements, plan.links)
     }
 
+    /// The element with this name. Nil if the device has none of it.
     public func element(_ name: String) -> ElementPlan? {
         elements.first { $0.name == name }
     }
@@ -190,8 +200,10 @@ public struct ElementPlan: Sendable, Hashable, Codable {
     public var name: String
     /// GStreamer's name of the element's type, such as `vp8enc`.
     public var factory: String
+    /// Properties to set when the element is created.
     public var properties: [String: SettingValue]
 
+    /// An element of a type.
     public init(name: String, factory: String, properties: [String: SettingValue] = [:]) {
         self.name = name
         self.factory = factory
@@ -201,19 +213,26 @@ public struct ElementPlan: Sendable, Hashable, Codable {
 
 /// A pad of an element. Nil means `src` or `sink`; a name with `%u` is requested.
 public struct ElementPad: Sendable, Hashable, Codable {
+    /// The name of the element.
     public var element: String
+    /// The name of the pad.
     public var pad: String?
 
+    /// A pad of an element, by their names.
     public init(_ element: String, _ pad: String? = nil) {
         self.element = element
         self.pad = pad
     }
 }
 
+/// A link between two elements of a node.
 public struct ElementLink: Sendable, Hashable, Codable {
+    /// The pad that media leaves.
     public var from: ElementPad
+    /// The pad that media enters.
     public var to: ElementPad
 
+    /// A link from a pad to another one.
     public init(from: ElementPad, to: ElementPad) {
         self.from = from
         self.to = to
@@ -222,6 +241,7 @@ public struct ElementLink: Sendable, Hashable, Codable {
 
 /// A queue between two threads: its capacity and its overflow rule.
 public struct QueuePlan: Sendable, Hashable, Codable {
+    /// The rule of a full queue.
     public enum Rule: String, Sendable, Hashable, Codable {
         /// Drops the oldest entry.
         case dropOldest = "drops the oldest"
@@ -233,11 +253,16 @@ public struct QueuePlan: Sendable, Hashable, Codable {
 
     /// Nil limits do not apply.
     public struct Limits: Sendable, Hashable, Codable {
+        /// The most frames (buffers).
         public var frames: Int?
+        /// The most bytes.
         public var bytes: Int?
+        /// The most media, in seconds.
         public var seconds: Double?
+        /// The rule of a full queue.
         public var rule: Rule
 
+        /// Limits and the rule that applies at the first one that is reached.
         public init(frames: Int? = nil, bytes: Int? = nil, seconds: Double? = nil, rule: Rule) {
             self.frames = frames
             self.bytes = bytes
@@ -253,10 +278,12 @@ public struct QueuePlan: Sendable, Hashable, Codable {
 
     /// The name of the queue within its node.
     public var element: String
+    /// The capacity and the rule.
     public var limits: Limits
     /// Bytes of a raw frame, if its size is known.
     public var bytesPerFrame: Int?
 
+    /// A queue by its element's name.
     public init(element: String, limits: Limits, bytesPerFrame: Int? = nil) {
         self.element = element
         self.limits = limits

@@ -12,8 +12,10 @@ public struct NodeRequest: NodeSettings, Sendable {
     public let demands: [String: Demand]
     /// The kinds of the nodes without inputs whose media reaches this one.
     public let sources: [String]
+    /// The machine on which the graph would run.
     public let environment: any PlanEnvironment
 
+    /// A request for a node of a kind.
     public init(
         _ node: Node, _ kind: NodeKind, inputs: [(port: String, format: MediaFormat)] = [],
         usedOutputs: Set<String> = [], sharedInputs: Set<String> = [], demands: [String: Demand] = [:],
@@ -29,6 +31,7 @@ public struct NodeRequest: NodeSettings, Sendable {
         self.environment = environment
     }
 
+    /// The name of the node.
     public var name: String { node.name }
 
     /// Throws `graph.invalid` if no output is linked. For kinds that require none of their outputs in particular.

@@ -2,7 +2,9 @@
 ///
 /// Traps for a setting that the kind does not have.
 public protocol NodeSettings {
+    /// The node with its settings.
     var node: Node { get }
+    /// The contract of the settings.
     var kind: NodeKind { get }
 }
 
@@ -11,12 +13,15 @@ extension NodeSettings {
     public func integer(_ setting: String) -> Int { required(optionalInteger(setting), setting) }
     /// The value of a required setting or one with a default. Traps without a value.
     public func number(_ setting: String) -> Double { required(optionalNumber(setting), setting) }
+    /// The value of a setting. Nil without a value and a default.
     public func optionalInteger(_ setting: String) -> Int? { node.setting(setting, of: kind)?.integer }
+    /// The value of a setting. Nil without a value and a default.
     public func optionalNumber(_ setting: String) -> Double? { node.setting(setting, of: kind)?.number }
     /// False without a value.
     public func flag(_ setting: String) -> Bool { node.setting(setting, of: kind)?.flag ?? false }
     /// Empty without a value.
     public func text(_ setting: String) -> String { node.setting(setting, of: kind)?.text ?? "" }
+    /// Whether the node gives the setting a value.
     public func isGiven(_ setting: String) -> Bool { node.settings[setting] != nil }
 
     private func required<Value>(_ value: Value?, _ setting: String) -> Value {

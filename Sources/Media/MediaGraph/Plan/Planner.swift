@@ -32,6 +32,7 @@ public struct Planner: Sendable {
     private let catalogue: any PlanningCatalogue
     private let environment: any PlanEnvironment
 
+    /// A planner for the kinds of a catalogue and a machine.
     public init(_ catalogue: any PlanningCatalogue, _ environment: any PlanEnvironment) {
         self.catalogue = catalogue
         self.environment = environment

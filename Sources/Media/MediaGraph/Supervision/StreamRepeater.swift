@@ -49,8 +49,11 @@ extension Encoding {
 /// Repeats keyframes of codecs whose decoders start over at each of them, so that the same bytes are valid any number of
 /// times: VP8, and H.265 in Annex B with its parameter sets before each keyframe.
 public struct WholeFrameRepeater: StreamRepeater {
+    /// The codecs whose keyframes can be repeated unchanged.
     public enum Codec: Sendable {
+        /// VP8 (RFC 6386).
         case vp8
+        /// H.265 in Annex B form.
         case h265
     }
 
@@ -60,6 +63,7 @@ public struct WholeFrameRepeater: StreamRepeater {
     /// Whether receivers lack frames, so that nothing but a keyframe can follow.
     private var needsKeyframe = false
 
+    /// A repeater that has seen no keyframe.
     public init(_ codec: Codec) { self.codec = codec }
 
     public var hasKeyframe: Bool { last != nil }

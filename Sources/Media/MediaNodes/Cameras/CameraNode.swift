@@ -223,6 +223,7 @@ public struct Camera: MediaNode {
         case end
     }
 
+    /// The format in which the camera delivers.
     public enum Format: String, SettingChoice {
         /// The one that needs the least work for all readers.
         case auto
@@ -234,6 +235,8 @@ public struct Camera: MediaNode {
 
     public var handle: NodeHandle
 
+    /// A camera. Nil values are the defaults, which `connectlive nodes camera` lists.
+    ///
     /// - Parameters:
     ///   - device: a name of `connectlive devices`, a path such as `/dev/video0`, `fixture:FILE` for a recorded camera, or
     ///     `auto` for the first free one.
@@ -262,12 +265,19 @@ public struct Camera: MediaNode {
     ///
     /// - Throws: `camera.control` if the camera refuses; `node.not-running`.
     public func setBrightness(_ value: Int) async throws(MediaError) { try await change("brightness", to: value) }
+    /// Changes the camera's contrast. Throws like `setBrightness`.
     public func setContrast(_ value: Int) async throws(MediaError) { try await change("contrast", to: value) }
+    /// Changes the camera's saturation. Throws like `setBrightness`.
     public func setSaturation(_ value: Int) async throws(MediaError) { try await change("saturation", to: value) }
+    /// Changes the camera's hue. Throws like `setBrightness`.
     public func setHue(_ value: Int) async throws(MediaError) { try await change("hue", to: value) }
     /// Changes controls by their V4L2 names, such as `exposure_auto=1,focus_absolute=30`.
+    ///
+    /// - Throws: like `setBrightness`.
     public func setControls(_ controls: String) async throws(MediaError) { try await change("controls", to: controls) }
 
+    /// The frames that went wrong so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.Camera {
         get throws(MediaError) { try figures(\.cameras) ?? MediaStatistics.Camera() }

@@ -12,6 +12,7 @@ extension Devices {
         }
     }
 
+    /// The first camera that is not in use. Nil without one. Blocks for milliseconds.
     public static func firstCamera() -> CameraDevice? { try? camera("auto") }
 
     /// The camera with this name: one of `connectlive devices`, a path, a name of `/dev/v4l/by-id`, or `fixture:FILE` for

@@ -58,9 +58,11 @@ final class BypassNode: NodeType, RunningNode {
 public struct FrameInput: Sendable {
     /// Statistics of the pushed frames.
     public struct Statistics: Sendable, Hashable {
+        /// Frames that the application pushed.
         public let pushed: Int
         /// Frames dropped by the queue, or because they did not fit the node or its state.
         public let dropped: Int
+        /// Frames that wait in the queue now.
         public let waiting: Int
     }
 
@@ -111,6 +113,7 @@ public struct FrameInput: Sendable {
         node.queue.source.endOfStream()
     }
 
+    /// The counts of the node so far.
     public var statistics: Statistics { node.queue.statistics }
 }
 
@@ -135,6 +138,8 @@ extension VideoCodec {
 public struct Bypass: MediaNode {
     public var handle: NodeHandle
 
+    /// A node for frames of this size in pixels, and of this rate at most.
+    ///
     /// - Parameter codec: the codec of the frames; nil for raw I420.
     public init(width: Int, height: Int, framesPerSecond: Double? = nil, codec: VideoCodec? = nil) {
         handle = NodeHandle(

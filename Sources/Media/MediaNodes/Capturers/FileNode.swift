@@ -319,6 +319,7 @@ final class FileNode: NodeType, RunningNode {
 public struct File: MediaNode {
     public var handle: NodeHandle
 
+    /// Whether the streams are decoded.
     public enum Format: String, SettingChoice {
         /// Passes H.264 and Opus on undecoded where that needs the least work for all readers.
         case auto
@@ -326,12 +327,16 @@ public struct File: MediaNode {
         case raw
     }
 
+    /// A file by its path.
+    ///
     /// - Parameter loops: whether to repeat without a gap; otherwise the stream ends with the file.
     public init(path: String, loops: Bool? = nil, format: Format? = nil) {
         handle = NodeHandle(FileNode.kind, ["path": path, "loop": loops, "format": format])
     }
 
+    /// The first video stream.
     public var video: NodeOutput { output(named: "video") }
+    /// The first audio stream.
     public var audio: NodeOutput { output(named: "audio") }
 }
 

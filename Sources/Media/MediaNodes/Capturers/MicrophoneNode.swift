@@ -193,6 +193,7 @@ enum MicrophoneNode: NodeType {
 public struct Microphone: MediaNode {
     /// The output while the microphone is away.
     public enum Away: String, SettingChoice {
+        /// Silence, until the device returns.
         case silence
         /// Nothing: the node ends with an error.
         case end
@@ -200,6 +201,8 @@ public struct Microphone: MediaNode {
 
     public var handle: NodeHandle
 
+    /// A microphone. Without a name, that of the sound system.
+    ///
     /// - Parameters:
     ///   - device: a name as listed by `Devices`, or `auto` for the default.
     ///   - system: nil for the first one that responds.

@@ -390,6 +390,7 @@ enum RTSPFailure {
 
 /// A network camera's encoded video and audio.
 public struct RTSP: MediaNode {
+    /// The protocol below RTP.
     public enum Transport: String, SettingChoice {
         /// Loses nothing.
         case tcp
@@ -399,6 +400,8 @@ public struct RTSP: MediaNode {
 
     public var handle: NodeHandle
 
+    /// A network camera by its address. Nil values are the defaults, which `connectlive nodes rtsp` lists.
+    ///
     /// - Parameters:
     ///   - url: an address such as `rtsp://user:password@camera/stream`, or `rtsps://` for TLS.
     ///   - latency: the longest delay of media: over UDP the wait for a packet, over TCP the delay that a window allows for.
@@ -422,6 +425,8 @@ public struct RTSP: MediaNode {
             ])
     }
 
+    /// The first video stream.
     public var video: NodeOutput { output(named: "video") }
+    /// The first audio stream.
     public var audio: NodeOutput { output(named: "audio") }
 }

@@ -211,13 +211,16 @@ private struct Region: CustomStringConvertible {
 public struct Screen: MediaNode {
     /// A region of the display, in pixels.
     public struct Region: Sendable, Hashable {
+        /// The left edge, in pixels from that of the display.
         public var x: Int
+        /// The top edge, in pixels from that of the display.
         public var y: Int
-        /// Nil up to the right edge.
+        /// In pixels. Nil means up to the right edge.
         public var width: Int?
-        /// Nil down to the bottom edge.
+        /// In pixels. Nil means down to the bottom edge.
         public var height: Int?
 
+        /// A region in pixels. The whole display by default.
         public init(x: Int = 0, y: Int = 0, width: Int? = nil, height: Int? = nil) {
             (self.x, self.y, self.width, self.height) = (x, y, width, height)
         }
@@ -225,6 +228,8 @@ public struct Screen: MediaNode {
 
     public var handle: NodeHandle
 
+    /// A screen of an X display, or a part of it.
+    ///
     /// - Parameters:
     ///   - display: an X display such as `:0`; nil for that of the environment.
     ///   - window: the title of a window or part of it, or its number as printed by `xwininfo`.
@@ -241,6 +246,8 @@ public struct Screen: MediaNode {
             ])
     }
 
+    /// A screen that a PipeWire node delivers.
+    ///
     /// - Parameters:
     ///   - pipewireNode: the number or name of a PipeWire node.
     ///   - pipewireDescriptor: a connection to PipeWire, which stays open while the node runs; nil for the user's PipeWire.
@@ -250,6 +257,8 @@ public struct Screen: MediaNode {
             ["pipewire-node": pipewireNode, "pipewire-descriptor": pipewireDescriptor, "fps": framesPerSecond])
     }
 
+    /// The screen that the user chose in a dialog of the desktop.
+    ///
     /// - Parameter shared: a screen or window that the user has chosen. It is shared until the last node of it has ended.
     public init(_ shared: SharedScreen, framesPerSecond: Double? = nil) {
         handle = NodeHandle(

@@ -117,13 +117,17 @@ private enum Tone {
 public struct TestPattern: MediaNode {
     public var handle: NodeHandle
 
+    /// A test pattern. Its size is in pixels.
+    ///
     /// - Parameter frames: the number of frames after which it ends; 0 for no end.
     public init(width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil, frames: Int? = nil) {
         handle = NodeHandle(
             TestPatternNode.kind, ["width": width, "height": height, "fps": framesPerSecond, "frames": frames])
     }
 
+    /// Moving bars with a bar-coded frame number.
     public var video: NodeOutput { output(named: "video") }
+    /// A tone in time with the bars.
     public var audio: NodeOutput { output(named: "audio") }
 }
 

@@ -51,6 +51,7 @@ enum AACEncoderNode: NodeType {
 public struct AACEncoder: MediaNode {
     public var handle: NodeHandle
 
+    /// An encoder with a constant bitrate. Nil means the default of the kind.
     public init(bitrate: Bitrate? = nil) {
         handle = NodeHandle(AACEncoderNode.kind, ["bitrate": bitrate?.bitsPerSecond])
     }

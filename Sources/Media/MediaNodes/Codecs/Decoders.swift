@@ -92,6 +92,7 @@ extension NodeInstance {
 public struct VideoDecoder: MediaNode {
     public var handle: NodeHandle
 
+    /// A decoder of video.
     public init() { handle = NodeHandle(VideoDecoderNode.kind) }
 }
 
@@ -99,6 +100,7 @@ public struct VideoDecoder: MediaNode {
 public struct AudioDecoder: MediaNode {
     public var handle: NodeHandle
 
+    /// A decoder of audio.
     public init() { handle = NodeHandle(AudioDecoderNode.kind) }
 }
 

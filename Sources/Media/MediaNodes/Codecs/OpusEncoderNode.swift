@@ -131,6 +131,8 @@ struct ConsumerLosses {
 public struct OpusEncoder: MediaNode {
     public var handle: NodeHandle
 
+    /// An encoder of Opus. Nil values are the defaults, which `connectlive nodes opus-encoder` lists.
+    ///
     /// - Parameters:
     ///   - expectedLossPercent: the expected packet loss, for the error correction. By default, it follows the reports of a
     ///     room's server.

@@ -211,7 +211,9 @@ struct VideoEncoderElement: Sendable {
 
 /// A video encoder at a constant bitrate. Its kind is `vp8-encoder`, `h264-encoder`, `vp9-encoder` or `av1-encoder`.
 public struct VideoEncoder: MediaNode {
+    /// The codecs in which a node encodes.
     public enum Codec: String, Sendable, Hashable, CaseIterable {
+        /// VP8 (RFC 6386).
         case vp8
         /// Constrained baseline.
         case h264
@@ -232,6 +234,8 @@ public struct VideoEncoder: MediaNode {
 
     public var handle: NodeHandle
 
+    /// An encoder. Nil values are the defaults, which `connectlive nodes vp8-encoder` lists.
+    ///
     /// - Parameters:
     ///   - bitrate: nil for that of `VideoBitrate`, for the size and rate that arrive.
     ///   - keyframeInterval: the most frames between keyframes without a request.
@@ -274,6 +278,8 @@ public struct VideoEncoder: MediaNode {
         try pipeline.requestKeyframe(name)
     }
 
+    /// The frames that were encoded and dropped so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.VideoEncoder {
         get throws(MediaError) { try figures(\.encoders) ?? MediaStatistics.VideoEncoder() }

@@ -27,6 +27,7 @@ public struct Composition: Sendable {
 
     init(_ node: NodeHandle) { add(node) }
 
+    /// The composition of the routes and nodes in a closure, one a line.
     public init(@CompositionBuilder _ compose: () -> Composition) {
         self = compose()
     }
@@ -137,14 +138,22 @@ public struct Composition: Sendable {
 /// Makes a composition of routes, nodes and other compositions, one a line.
 @resultBuilder
 public enum CompositionBuilder {
+    /// A line with a route.
     public static func buildExpression(_ route: Route) -> Composition { route.composition }
+    /// A line with a node.
     public static func buildExpression(_ node: some MediaNode) -> Composition { Composition(node.handle) }
+    /// A line with another composition.
     public static func buildExpression(_ composition: Composition) -> Composition { composition }
+    /// All lines together.
     public static func buildBlock(_ parts: Composition...) -> Composition { buildArray(parts) }
+    /// An `if` without an `else`.
     public static func buildOptional(_ part: Composition?) -> Composition { part ?? Composition() }
+    /// The first branch of an `if` or a `switch`.
     public static func buildEither(first part: Composition) -> Composition { part }
+    /// Another branch of an `if` or a `switch`.
     public static func buildEither(second part: Composition) -> Composition { part }
 
+    /// A `for` loop.
     public static func buildArray(_ parts: [Composition]) -> Composition {
         var whole = Composition()
         for part in parts { whole.add(part) }

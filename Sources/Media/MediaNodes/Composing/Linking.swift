@@ -10,11 +10,13 @@ infix operator >>> : LinkPrecedence
 
 /// Something that gives media: a node, one of its outputs, or a route that ends in a node.
 public protocol Upstream: Sendable {
+    /// The nodes so far, up to the one that gives the media.
     var route: Route { get }
 }
 
 /// Something that takes media: a node, one of its inputs, or a route that begins with a node.
 public protocol Downstream: Sendable {
+    /// The input that takes the media.
     var entry: NodeInput { get }
     /// The route that goes on from the entry.
     var route: Route { get }
@@ -61,6 +63,7 @@ extension MediaNode {
 /// Nodes that are linked one after the other. It begins with an input and ends in an output, to which more can be linked.
 public struct Route: Upstream, Downstream {
     let composition: Composition
+    /// The input at which the route begins.
     public let entry: NodeInput
     let end: NodeOutput
 
@@ -93,6 +96,8 @@ public func >>> (source: some Upstream, target: some Processor) -> Route { sourc
 /// A renderer of the application ends a route. Each mention of the value is a node of its own.
 public func >>> (source: some Upstream, target: some Renderer) -> Route { source >>> target.node }
 
+/// A capturer and a processor of the application begin a route.
 public func >>> (source: some Capturer, target: some Processor) -> Route { source.node >>> target.node }
 
+/// A capturer and a renderer of the application are a whole route.
 public func >>> (source: some Capturer, target: some Renderer) -> Route { source.node >>> target.node }

@@ -20,6 +20,7 @@ import Synchronization
 /// A handle belongs to one pipeline at a time, until that one has stopped or an edit has removed the node. Its calls may
 /// come from any thread. They throw `node.not-running` while the node is in no pipeline.
 public protocol MediaNode: Upstream, Downstream {
+    /// The identity of the node, with its settings. Copies of the handle are the same node.
     var handle: NodeHandle { get set }
 }
 
@@ -45,6 +46,7 @@ extension MediaNode {
     /// The node's name in its pipeline, which may have stopped; nil while it is in none.
     public var name: String? { handle.identity.seat?.name }
 
+    /// The route of the node alone.
     public var route: Route { Route(Composition(handle), entry: entry, end: NodeOutput(handle)) }
     public var entry: NodeInput { NodeInput(handle) }
 }

@@ -64,7 +64,7 @@ extension ElementsNode {
     public func node(_ settings: [String: SettingValue] = [:]) -> OwnElements { OwnElements(self, settings) }
 }
 
-/// A node that is made of GStreamer elements by an ``ElementsNode``.
+/// A node that is made of GStreamer elements by an `ElementsNode`.
 public struct OwnElements: MediaNode {
     public var handle: NodeHandle
 
@@ -83,6 +83,8 @@ public struct OwnElements: MediaNode {
 public struct GStreamerElement: MediaNode {
     public var handle: NodeHandle
 
+    /// A node of one element. The graph is rejected if the machine lacks it.
+    ///
     /// - Parameters:
     ///   - factory: the element's type as `gst-inspect-1.0` lists it.
     ///   - properties: the element's properties.

@@ -17,6 +17,7 @@ extension NodeRegistry {
         return registry
     }
 
+    /// Returns a registry with these nodes too. Throws `node.name-taken` if another kind has the name of one.
     public func adding(_ nodes: CustomNode...) throws(MediaError) -> NodeRegistry { try adding(nodes) }
 }
 

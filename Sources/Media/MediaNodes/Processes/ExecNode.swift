@@ -277,6 +277,8 @@ extension ExecNode: SourceDevice {
 public struct Exec: MediaNode {
     public var handle: NodeHandle
 
+    /// A program by its command line.
+    ///
     /// - Parameters:
     ///   - command: the program and its arguments, split like a shell command; no shell runs.
     ///   - framesPerSecond: the maximum frame rate.

@@ -217,6 +217,8 @@ extension FeedNode: SourceDevice {
 public struct Feed: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that waits for a feeder at a socket.
+    ///
     /// - Parameters:
     ///   - socket: the path to listen on; nil for one that is named after the node.
     ///   - framesPerSecond: the maximum frame rate.

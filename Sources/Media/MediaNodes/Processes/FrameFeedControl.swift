@@ -9,6 +9,7 @@ public struct FrameFeedControl: Sendable {
         case notAvailable = 0
         /// A feeder is accepted and has sent no frame yet.
         case ready = 1
+        /// Frames have arrived.
         case started = 2
         /// The feeder has disconnected. Another one may connect.
         case closed = 3
@@ -16,6 +17,7 @@ public struct FrameFeedControl: Sendable {
 
     /// The state of a feed at one moment.
     public struct State: Sendable, Hashable {
+        /// The connection to the feeder.
         public let status: Status
         /// The name of the feeder, or of the last one.
         public let feeder: String
@@ -33,12 +35,14 @@ public struct FrameFeedControl: Sendable {
 
     let node: any FedNode
 
+    /// The state now.
     public var state: State { node.hub.summary }
 
     /// Asks the feeder for no more frames until `resume`, and drops frames that arrive. Also applies to feeders that
     /// connect later.
     public func pause() { node.hub.hold(back: true) }
 
+    /// Asks the feeder for frames again.
     public func resume() { node.hub.hold(back: false) }
 
     /// Asks the feeder to end. A `feed` node keeps running and accepts another feeder. The program of a `process` node

@@ -167,6 +167,8 @@ extension ProcessNode: SourceDevice {
 public struct CapturerProcess: MediaNode {
     public var handle: NodeHandle
 
+    /// A feeder by its command line, which the node starts.
+    ///
     /// - Parameters:
     ///   - command: the program and its arguments, split like a shell command; no shell runs.
     ///   - framesPerSecond: the maximum frame rate.

@@ -188,6 +188,8 @@ package final class AudioMixerNode: NodeType, RunningNode {
 public struct Level: MediaNode {
     public var handle: NodeHandle
 
+    /// A meter for all channels.
+    ///
     /// - Parameter interval: the length of the audio that one value covers.
     public init(interval: Duration? = nil) {
         handle = NodeHandle(LevelNode.kind, ["interval": interval?.inSeconds])
@@ -203,6 +205,8 @@ public struct Level: MediaNode {
 public struct Volume: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that leaves audio unchanged, unless a factor is given.
+    ///
     /// - Parameter factor: for samples: 0 is silence, 1 is unchanged, 2 is 6 dB louder.
     public init(_ factor: Double? = nil, isMuted: Bool? = nil) {
         handle = NodeHandle(VolumeNode.kind, ["volume": factor, "mute": isMuted])
@@ -212,6 +216,7 @@ public struct Volume: MediaNode {
     ///
     /// - Throws: `graph.invalid` for a factor out of range; `node.not-running`.
     public func setFactor(_ factor: Double) async throws(MediaError) { try await change("volume", to: factor) }
+    /// Turns the audio into silence, or back. Throws like `setFactor`.
     public func setMuted(_ isMuted: Bool) async throws(MediaError) { try await change("mute", to: isMuted) }
 }
 
@@ -219,6 +224,8 @@ public struct Volume: MediaNode {
 public struct AudioMixer: MediaNode {
     public var handle: NodeHandle
 
+    /// A mixer, whose inputs are added by links.
+    ///
     /// - Parameters:
     ///   - latency: the longest delay of an input after the first one.
     ///   - waiting: the audio of an input that may wait because it is ahead of the others.

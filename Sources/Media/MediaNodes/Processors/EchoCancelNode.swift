@@ -260,17 +260,24 @@ package final class EchoCancelNode: NodeType, RunningNode {
 ///
 /// If another pipeline of the process plays the audio, an ``EchoProbe`` there and `heard` here have one label.
 public struct EchoCancel: MediaNode {
+    /// How much of the remaining echo is taken away.
     public enum Suppression: String, SettingChoice {
+        /// From the least to the most.
         case low, moderate, high
     }
 
+    /// How much of the noise is taken away.
     public enum NoiseSuppression: String, SettingChoice {
+        /// From none to much.
         case off, low, moderate, high
+        /// The most, which changes the voice.
         case veryHigh = "very-high"
     }
 
     public var handle: NodeHandle
 
+    /// An echo canceller. Nil values are the defaults, which `connectlive nodes echo-cancel` lists.
+    ///
     /// - Parameters:
     ///   - suppression: each step costs the voice 1 dB while both sides speak.
     ///   - gainControl: whether to raise or lower the voice to the target level.
@@ -292,8 +299,11 @@ public struct EchoCancel: MediaNode {
 
     /// The audio to play, which passes unchanged to `playedOut`.
     public var played: NodeInput { input(named: "played") }
+    /// The audio of `played`, for the loudspeaker.
     public var playedOut: NodeOutput { output(named: "played-out") }
 
+    /// The delay that was detected.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.EchoCanceller {
         get throws(MediaError) { try figures(\.echoCancellers) ?? MediaStatistics.EchoCanceller() }

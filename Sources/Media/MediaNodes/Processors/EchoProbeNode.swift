@@ -89,6 +89,8 @@ package final class EchoProbeNode: NodeType, RunningNode {
 public struct EchoProbe: MediaNode {
     public var handle: NodeHandle
 
+    /// A probe that passes audio on unchanged.
+    ///
     /// - Parameter label: that of `EchoCancel(heard:)`; nil for `loudspeaker`. Nodes with one label count as one loudspeaker.
     public init(label: String? = nil) { handle = NodeHandle(EchoProbeNode.kind, ["label": label]) }
 }

@@ -66,12 +66,16 @@ package final class FrameFunctionNode: NodeType, RunningNode {
 public struct FrameFunction: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that calls a function for each frame.
+    ///
     /// - Parameter change: called for each frame, one call after the other, on a GStreamer thread. Return soon and never
     ///   block. To stop the pipeline, start a Task.
     public init(_ change: @escaping @Sendable (inout MutableVideoFrame) -> Void) {
         handle = NodeHandle(FrameFunctionNode.kind, code: .frameFunction(change))
     }
 
+    /// The frames that the function got so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.FrameFunction {
         get throws(MediaError) { try figures(\.frameFunctions) ?? MediaStatistics.FrameFunction() }

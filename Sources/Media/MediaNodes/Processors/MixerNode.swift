@@ -161,6 +161,7 @@ extension NodePlan {
 
 /// Combines several videos into one. An input that stalls or ends does not stop the others.
 public struct Mixer: MediaNode {
+    /// The arrangement of the inputs.
     public enum Layout: String, SettingChoice {
         /// One input fills the frame, with the others inset.
         case pictureInPicture = "picture-in-picture"
@@ -168,15 +169,22 @@ public struct Mixer: MediaNode {
         case grid
     }
 
+    /// A corner of the frame.
     public enum Corner: String, SettingChoice {
+        /// At the top, on the left.
         case topLeft = "top-left"
+        /// At the top, on the right.
         case topRight = "top-right"
+        /// At the bottom, on the left.
         case bottomLeft = "bottom-left"
+        /// At the bottom, on the right.
         case bottomRight = "bottom-right"
     }
 
     public var handle: NodeHandle
 
+    /// A mixer, whose inputs are added by links. Its size is in pixels.
+    ///
     /// - Parameters:
     ///   - width: nil for that of the first input.
     ///   - height: nil for that of the first input.
@@ -200,13 +208,22 @@ public struct Mixer: MediaNode {
     /// An input by its number, from 1. Inputs without a number are filled in the order of the links.
     public func input(_ number: Int) -> NodeInput { input(named: "in\(number)") }
 
+    /// Changes the arrangement of the inputs.
+    ///
     /// - Throws: `node.not-running`, as all setters.
     public func setLayout(_ layout: Layout) async throws(MediaError) { try await change("layout", to: layout) }
     /// Changes the number of the input that fills the frame.
+    ///
+    /// - Throws: like `setLayout`.
     public func setMain(_ number: Int) async throws(MediaError) { try await change("main", to: number) }
+    /// Changes the corner of the insets. Throws like `setLayout`.
     public func setCorner(_ corner: Corner) async throws(MediaError) { try await change("corner", to: corner) }
     /// Changes the width of an inset, as a fraction of the frame.
+    ///
+    /// - Throws: like `setLayout`.
     public func setInset(_ fraction: Double) async throws(MediaError) { try await change("inset", to: fraction) }
     /// Changes the pixels between insets and edges.
+    ///
+    /// - Throws: like `setLayout`.
     public func setMargin(_ pixels: Int) async throws(MediaError) { try await change("margin", to: pixels) }
 }

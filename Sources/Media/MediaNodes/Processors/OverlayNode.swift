@@ -187,17 +187,25 @@ package struct OverlayNode: NodeType, RunningNode {
 public struct Overlay: MediaNode {
     /// A place in the frame.
     public enum Position: String, SettingChoice {
+        /// At the top, on the left.
         case topLeft = "top-left"
+        /// In the middle of the top.
         case top
+        /// At the top, on the right.
         case topRight = "top-right"
+        /// In the middle of the height: on the left, in the center or on the right.
         case left, center, right
+        /// At the bottom, on the left.
         case bottomLeft = "bottom-left"
+        /// In the middle of the bottom.
         case bottom
+        /// At the bottom, on the right.
         case bottomRight = "bottom-right"
     }
 
     /// A PNG or JPEG file to draw over the frame.
     public struct Image: Sendable {
+        /// The path of the file.
         public var path: String
         /// Its left edge in pixels; negative counts from the right.
         public var x: Int?
@@ -210,6 +218,7 @@ public struct Overlay: MediaNode {
         /// From 0 (invisible) to 1.
         public var opacity: Double?
 
+        /// An image by its path. Places and sizes are in pixels.
         public init(
             path: String, x: Int? = nil, y: Int? = nil, width: Int? = nil, height: Int? = nil, opacity: Double? = nil
         ) {
@@ -219,6 +228,8 @@ public struct Overlay: MediaNode {
 
     public var handle: NodeHandle
 
+    /// An overlay. Nil values are the defaults, which `connectlive nodes overlay` lists.
+    ///
     /// - Parameters:
     ///   - text: may have several lines.
     ///   - x: pixels to the right of the position.
@@ -242,32 +253,55 @@ public struct Overlay: MediaNode {
             ])
     }
 
+    /// Changes the text.
+    ///
     /// - Throws: `node.not-running`, as all setters.
     public func setText(_ text: String) async throws(MediaError) { try await change("text", to: text) }
+    /// Changes the place of the text. Throws like `setText`.
     public func setPosition(_ position: Position) async throws(MediaError) {
         try await change("position", to: position)
     }
     /// Changes the pixels to the right of the position.
+    ///
+    /// - Throws: like `setText`.
     public func setX(_ pixels: Int) async throws(MediaError) { try await change("x", to: pixels) }
     /// Changes the pixels below the position.
+    ///
+    /// - Throws: like `setText`.
     public func setY(_ pixels: Int) async throws(MediaError) { try await change("y", to: pixels) }
     /// Changes the font size, in points on a frame 640 pixels wide.
+    ///
+    /// - Throws: like `setText`.
     public func setFontSize(_ points: Int) async throws(MediaError) { try await change("font-size", to: points) }
     /// Changes the color of the text, such as `#ffcc00`.
+    ///
+    /// - Throws: like `setText`.
     public func setColor(_ color: String) async throws(MediaError) { try await change("color", to: color) }
+    /// Changes whether the frame is darkened behind the text. Throws like `setText`.
     public func setShaded(_ isShaded: Bool) async throws(MediaError) { try await change("shaded", to: isShaded) }
+    /// Changes the place of the time. Throws like `setText`.
     public func setClockPosition(_ position: Position) async throws(MediaError) {
         try await change("clock-position", to: position)
     }
     /// Changes the left edge of the image, in pixels; negative counts from the right.
+    ///
+    /// - Throws: like `setText`.
     public func setImageX(_ pixels: Int) async throws(MediaError) { try await change("image-x", to: pixels) }
     /// Changes the top edge of the image, in pixels; negative counts from the bottom.
+    ///
+    /// - Throws: like `setText`.
     public func setImageY(_ pixels: Int) async throws(MediaError) { try await change("image-y", to: pixels) }
     /// Changes the width of the image, in pixels; 0 is its own.
+    ///
+    /// - Throws: like `setText`.
     public func setImageWidth(_ pixels: Int) async throws(MediaError) { try await change("image-width", to: pixels) }
     /// Changes the height of the image, in pixels; 0 is its own.
+    ///
+    /// - Throws: like `setText`.
     public func setImageHeight(_ pixels: Int) async throws(MediaError) { try await change("image-height", to: pixels) }
     /// Changes the opacity of the image, from 0 (invisible) to 1.
+    ///
+    /// - Throws: like `setText`.
     public func setImageOpacity(_ opacity: Double) async throws(MediaError) {
         try await change("image-opacity", to: opacity)
     }

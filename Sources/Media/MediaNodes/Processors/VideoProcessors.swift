@@ -324,8 +324,11 @@ public struct Crop: MediaNode {
     ///
     /// - Throws: `graph.invalid` for a number out of range; `node.not-running`.
     public func setLeft(_ pixels: Int) async throws(MediaError) { try await change("left", to: pixels) }
+    /// Changes the pixels to remove at the right edge. Throws like `setLeft`.
     public func setRight(_ pixels: Int) async throws(MediaError) { try await change("right", to: pixels) }
+    /// Changes the pixels to remove at the top edge. Throws like `setLeft`.
     public func setTop(_ pixels: Int) async throws(MediaError) { try await change("top", to: pixels) }
+    /// Changes the pixels to remove at the bottom edge. Throws like `setLeft`.
     public func setBottom(_ pixels: Int) async throws(MediaError) { try await change("bottom", to: pixels) }
 }
 
@@ -333,6 +336,7 @@ public struct Crop: MediaNode {
 public struct Scale: MediaNode {
     public var handle: NodeHandle
 
+    /// A new size in pixels and a new rate.
     public init(width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil) {
         handle = NodeHandle(ScaleNode.kind, ["width": width, "height": height, "fps": framesPerSecond])
     }
@@ -342,6 +346,8 @@ public struct Scale: MediaNode {
 public struct Rate: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that drops frames, or repeats them, for a rate.
+    ///
     /// - Parameter repeats: whether to repeat frames if too few arrive, at one frame of latency; nil only if the input rate
     ///   is lower or unknown.
     public init(framesPerSecond: Double, repeats: Bool? = nil) {
@@ -353,6 +359,8 @@ public struct Rate: MediaNode {
 public struct Convert: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that converts to a pixel format, or to the one that its reader needs.
+    ///
     /// - Parameter pixelFormat: GStreamer's name of the output format, such as `NV12`.
     public init(pixelFormat: String? = nil) {
         handle = NodeHandle(ConvertNode.kind, ["pixel-format": pixelFormat])
@@ -361,18 +369,23 @@ public struct Convert: MediaNode {
 
 /// Mirrors frames. Its kind is `mirror`.
 public struct Mirroring: MediaNode {
+    /// The sides that are swapped.
     public enum Direction: String, SettingChoice {
         /// Swaps left and right.
         case horizontal
         /// Swaps top and bottom.
         case vertical
+        /// Swaps nothing.
         case none
     }
 
     public var handle: NodeHandle
 
+    /// A node that swaps left and right, unless another direction is given.
     public init(_ direction: Direction? = nil) { handle = NodeHandle(MirrorNode.kind, ["direction": direction]) }
 
+    /// Changes the sides that are swapped.
+    ///
     /// - Throws: `node.not-running`.
     public func setDirection(_ direction: Direction) async throws(MediaError) {
         try await change("direction", to: direction)
@@ -383,6 +396,8 @@ public struct Mirroring: MediaNode {
 public struct Rotate: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that turns frames.
+    ///
     /// - Parameter degrees: 0, 90, 180 or 270.
     public init(degrees: Int? = nil) { handle = NodeHandle(RotateNode.kind, ["degrees": degrees]) }
 

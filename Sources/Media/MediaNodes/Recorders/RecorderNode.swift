@@ -508,6 +508,7 @@ final class RecorderNode: NodeType, RunningNode {
 
 /// Records video and audio to a file. Raw media is encoded first.
 public struct Recorder: MediaNode {
+    /// The container of the file.
     public enum Format: String, SettingChoice {
         /// By the file's extension: .webm, .mp4, .m3u8, otherwise Matroska.
         case auto
@@ -517,6 +518,8 @@ public struct Recorder: MediaNode {
 
     public var handle: NodeHandle
 
+    /// A recorder of video, audio or both.
+    ///
     /// - Parameters:
     ///   - path: the file to write, which replaces an existing one; for HLS the playlist, with its segments beside it.
     ///   - segment: the length of HLS segments, in whole seconds.
@@ -525,9 +528,13 @@ public struct Recorder: MediaNode {
             RecorderNode.kind, ["path": path, "format": format, "segment": segment.map { Int($0.inSeconds.rounded()) }])
     }
 
+    /// The input for video.
     public var video: NodeInput { input(named: "video") }
+    /// The input for audio.
     public var audio: NodeInput { input(named: "audio") }
 
+    /// The frames and bytes that were written so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.Recorder {
         get throws(MediaError) { try figures(\.recorders) ?? MediaStatistics.Recorder() }

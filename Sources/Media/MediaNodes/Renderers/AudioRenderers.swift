@@ -98,12 +98,16 @@ enum SoundNode: NodeType {
 public struct Sound: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that passes audio to a function.
+    ///
     /// - Parameter receive: called for each chunk of audio, 10 to 25 ms long, one call after the other, on a GStreamer
     ///   thread. Return soon and never block. To stop the pipeline, start a Task.
     public init(_ receive: @escaping @Sendable (AudioChunk) -> Void) {
         handle = NodeHandle(SoundNode.kind, code: .audio(receive))
     }
 
+    /// The audio that the function got so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.AudioRenderer {
         get throws(MediaError) { try figures(\.audioRenderers) ?? MediaStatistics.AudioRenderer() }

@@ -209,6 +209,8 @@ public struct Speaker: MediaNode {
 
     public var handle: NodeHandle
 
+    /// A loudspeaker. Without a name, that of the sound system.
+    ///
     /// - Parameters:
     ///   - device: a name of `Devices`, or one of the sound system; nil for its default output.
     ///   - system: nil for the first one that responds.
@@ -216,6 +218,8 @@ public struct Speaker: MediaNode {
         handle = NodeHandle(SpeakerNode.kind, ["device": device, "system": system?.rawValue, "away": away])
     }
 
+    /// The audio that was played so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.AudioRenderer {
         get throws(MediaError) { try figures(\.audioRenderers) ?? MediaStatistics.AudioRenderer() }

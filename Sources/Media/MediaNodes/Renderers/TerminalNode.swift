@@ -33,6 +33,8 @@ enum TerminalNode: NodeType {
 public struct Terminal: MediaNode {
     public var handle: NodeHandle
 
+    /// A renderer for a terminal.
+    ///
     /// - Parameters:
     ///   - columns: the width in characters; nil for that of the terminal.
     ///   - rows: the height in characters; nil for that of the terminal.

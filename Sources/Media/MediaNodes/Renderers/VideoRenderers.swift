@@ -220,12 +220,16 @@ final class Counter: Sendable {
 public struct Frames: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that passes frames to a function.
+    ///
     /// - Parameter receive: called for each frame, one call after the other, on a GStreamer thread. Return soon and never
     ///   block. To stop the pipeline, start a Task.
     public init(_ receive: @escaping @Sendable (VideoFrame) -> Void) {
         handle = NodeHandle(FramesNode.kind, code: .frames(receive))
     }
 
+    /// The frames that the function got so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.VideoRenderer {
         get throws(MediaError) { try figures(\.videoRenderers) ?? MediaStatistics.VideoRenderer() }
@@ -236,6 +240,8 @@ public struct Frames: MediaNode {
 public struct Snapshot: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that writes one frame, and drops the others.
+    ///
     /// - Parameters:
     ///   - path: the file to write, which ends in .png, .jpg or .jpeg.
     ///   - frame: the number of the frame, counted from 1. Those that stand in for a device that is away do not count.
@@ -248,6 +254,7 @@ public struct Snapshot: MediaNode {
 public struct Null: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that drops everything.
     public init() { handle = NodeHandle(NullNode.kind) }
 }
 

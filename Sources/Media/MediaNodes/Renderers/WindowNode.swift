@@ -80,8 +80,11 @@ extension NodeInstance {
 public struct Window: MediaNode {
     public var handle: NodeHandle
 
+    /// A window with a title. Nil means `Video`.
     public init(title: String? = nil) { handle = NodeHandle(WindowNode.kind, ["title": title]) }
 
+    /// The frames that were shown so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.VideoRenderer {
         get throws(MediaError) { try figures(\.videoRenderers) ?? MediaStatistics.VideoRenderer() }

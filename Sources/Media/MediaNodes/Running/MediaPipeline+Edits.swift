@@ -21,6 +21,8 @@ extension MediaPipeline {
     }
 
     /// Replaces the running graph like `apply(_:within:)`.
+    ///
+    /// - Throws: like `apply(_:within:)`.
     @discardableResult
     public nonisolated(nonsending) func apply(
         within seconds: Double = 2, @CompositionBuilder _ compose: () -> Composition
@@ -69,6 +71,7 @@ extension MediaPipeline {
     /// Replaces the running graph like `apply(_:within:)` by a graph of names, such as that of a file.
     ///
     /// - Parameter nodes: handles that take the places of new nodes with their names, as for a new pipeline.
+    /// - Throws: like `apply(_:within:)`.
     @discardableResult
     public func apply(
         _ graph: MediaGraph, nodes: [any MediaNode] = [], within seconds: Double = 2

@@ -30,11 +30,15 @@ public final class MediaPipeline: Sendable {
     public enum State: String, Sendable, Hashable, Codable {
         /// Its elements exist. Nothing runs.
         case prepared
+        /// Media flows.
         case running
+        /// Cameras deliver nothing, and files keep their position, until `resume`.
         case paused
         /// All sources have ended.
         case ended
+        /// A node has failed. The events have the error.
         case failed
+        /// It has stopped, and cannot start again.
         case stopped
     }
 
@@ -71,6 +75,8 @@ public final class MediaPipeline: Sendable {
     /// ```swift
     /// let pipeline = try await MediaPipeline { camera >>> Window() }
     /// ```
+    ///
+    /// - Throws: like `init(_:)`.
     public nonisolated(nonsending) convenience init(
         @CompositionBuilder _ compose: () -> Composition
     ) async throws {
@@ -195,6 +201,7 @@ public final class MediaPipeline: Sendable {
     /// it has stopped, or has failed to start. A reader that begins then also gets the warnings of the stop.
     public var events: AsyncStream<MediaEvent> { reporter.listen() }
 
+    /// The state now.
     public var state: State {
         let phase = phase.withLock { $0 }
         guard phase == .running else { return phase }

@@ -357,6 +357,8 @@ final class TimestampMap: Sendable {
 public struct RTPInput: MediaNode {
     public var handle: NodeHandle
 
+    /// An input for packets of video, which the program pushes.
+    ///
     /// - Parameters:
     ///   - latency: the longest wait for the repair of a lost packet, without a playout delay. Nil for up to 400 ms, and a
     ///     playout delay that follows jitter and repairs.
@@ -367,6 +369,8 @@ public struct RTPInput: MediaNode {
         self.init(codec.rawValue, payloadType, latency, capacity)
     }
 
+    /// An input for packets of audio, which the program pushes.
+    ///
     /// - Parameters:
     ///   - latency: the longest wait for a late packet; nil for 60 ms.
     ///   - capacity: the most packets that wait; further ones are dropped and counted.
@@ -396,6 +400,8 @@ public struct RTPInput: MediaNode {
         }
     }
 
+    /// The packets that arrived so far, and the frames in them.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.RTPInput {
         get throws(MediaError) { try figures(\.rtpInputs) ?? MediaStatistics.RTPInput() }

@@ -168,6 +168,8 @@ func rtpTimestamp(of packet: RawSpan) -> UInt32? {
 public struct RTPOutput: MediaNode {
     public var handle: NodeHandle
 
+    /// An output that passes packets to a function of the program.
+    ///
     /// - Parameters:
     ///   - ssrc: nil for a random one.
     ///   - mtu: the largest packet, in bytes.
@@ -182,6 +184,8 @@ public struct RTPOutput: MediaNode {
             code: .rtpOutput(send))
     }
 
+    /// The packets that were passed on so far.
+    ///
     /// - Throws: `node.not-running`.
     public var statistics: MediaStatistics.RTPOutput {
         get throws(MediaError) { try figures(\.rtpOutputs) ?? MediaStatistics.RTPOutput() }

@@ -10,6 +10,7 @@ public enum GStreamerLog {
         public let node: String?
         /// The element within the node, or the part of GStreamer.
         public let source: String
+        /// The text, as GStreamer wrote it.
         public let message: String
     }
 

@@ -7,7 +7,7 @@ extension MediaPipeline {
     public func watch() -> NodeWatch { NodeWatch(graph) }
 }
 
-/// Statistics of all nodes of a running graph, including nodes that edits add.
+/// Statistics of all nodes of a running graph, including nodes that edits add. Callable on any thread.
 public final class NodeWatch: Sendable {
     private let graph: RunningGraph
     /// Probes by the member's prefix, so a replaced node gets new counts.

@@ -5,6 +5,8 @@ public struct DirectStand<Kind: Capturer>: NodeStand {
     private let make: @Sendable () -> Kind
     private let clock: any StandClock
 
+    /// A stand for a capturer.
+    ///
     /// - Parameter make: returns another value with default settings each time.
     public init(_ make: @escaping @Sendable () -> Kind) {
         self.init(make, MachineClock())

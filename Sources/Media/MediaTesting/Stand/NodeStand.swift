@@ -21,6 +21,8 @@ public protocol NodeStand: Sendable {
     func offers(_ consumer: CaptureConsumer) -> Bool
     /// The format that a capturer states, or that another node is fed with, without running it. Nil if that is not
     /// possible.
+    ///
+    /// - Throws: the error of a node that cannot state a format.
     func format(_ settings: [String: SettingValue]) throws -> MediaFormat?
     /// Starts the node. Throws its start error.
     func open(_ settings: [String: SettingValue], _ consumer: CaptureConsumer) async throws -> any NodeRun
@@ -51,6 +53,8 @@ public protocol NodeRun: AnyObject, Sendable {
     /// How it ended. Nil while it runs.
     var outcome: NodeOutcome? { get }
     /// Changes a live setting.
+    ///
+    /// - Throws: the reason why the node refuses the value.
     func set(_ setting: String, to value: SettingValue) async throws
     /// Cancels it and waits for its return. Returns the seconds that took, or nil if it did not return within two.
     func stop() async -> Double?
@@ -69,7 +73,9 @@ extension NodeRun {
 public enum NodeOutcome: Sendable {
     /// It returned without an error.
     case ended
+    /// It threw an error.
     case failed(any Error)
+    /// It returned because its task was cancelled.
     case cancelled
 }
 
@@ -92,6 +98,7 @@ public struct MediaUnit: Sendable {
     /// The fault of its data, as text.
     public var fault: String?
 
+    /// A raw unit that the consumer accepted.
     public init(format: MediaFormat, time: MediaTime, arrival: MediaTime) {
         self.format = format
         self.time = time
@@ -113,6 +120,7 @@ public struct Rehearsal: Sendable {
     /// Restores it.
     public var restore: (@Sendable () async throws -> Void)?
 
+    /// Information, of which each part may be left out.
     public init(
         settings: [String: SettingValue] = [:], failing: [[String: SettingValue]] = [],
         vanish: (@Sendable () async throws -> Void)? = nil, restore: (@Sendable () async throws -> Void)? = nil
@@ -126,5 +134,6 @@ public struct Rehearsal: Sendable {
 
 /// A node with information for tests of its failures, for its own package's tests and for `connectlive plugin test`.
 public protocol Rehearsed: WrittenNode {
+    /// The information for the tests.
     static var rehearsal: Rehearsal { get }
 }

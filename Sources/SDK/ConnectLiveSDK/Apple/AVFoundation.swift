@@ -4,7 +4,9 @@ internal import MediaNodes
 
 /// The kind of media that an application wants to capture.
 public struct AVMediaType: RawRepresentable, Sendable, Hashable {
+    /// Video of cameras.
     public static let video = AVMediaType(rawValue: "vide")
+    /// Audio of microphones.
     public static let audio = AVMediaType(rawValue: "soun")
 
     public let rawValue: String
@@ -20,11 +22,13 @@ public enum AVAuthorizationStatus: Int, Sendable, Hashable {
     case restricted = 1
     /// This user may open none of the cameras. Add the user to the group `video`.
     case denied = 2
+    /// This user may capture.
     case authorized = 3
 }
 
 /// The calls of `AVCaptureDevice` with which applications for iOS ask for access before they capture.
 public enum AVCaptureDevice {
+    /// The place of a camera.
     public typealias Position = CameraPosition
 
     /// Whether this user may open a camera or reach a sound system. A machine without a camera is `.authorized`: one may be

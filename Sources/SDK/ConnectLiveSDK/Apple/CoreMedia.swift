@@ -4,9 +4,13 @@ public import MediaGraph
 
 /// A time or a duration in seconds.
 public typealias CFTimeInterval = Double
+/// Apple's name of a frame with its capture time.
 public typealias CMSampleBuffer = SampleBuffer
+/// Apple's name of a time in nanoseconds.
 public typealias CMTime = MediaTime
+/// The numerator of a time.
 public typealias CMTimeValue = Int64
+/// The denominator of a time: units per second.
 public typealias CMTimeScale = Int32
 
 /// The frame of a sample buffer.
@@ -19,6 +23,7 @@ public func CMSampleBufferGetPresentationTimeStamp(_ sampleBuffer: CMSampleBuffe
     sampleBuffer.presentationTimeStamp
 }
 
+/// The time `value / timescale` seconds after the start of the clock.
 // swift-format-ignore: AlwaysUseLowerCamelCase
 public func CMTimeMake(value: Int64, timescale: Int32) -> CMTime { CMTime(value: value, timescale: timescale) }
 
@@ -32,6 +37,7 @@ extension MediaTime {
     /// No time.
     public static var invalid: MediaTime { MediaTime(nanoseconds: .max) }
 
+    /// Whether this is a time, and not `invalid`.
     public var isValid: Bool { self != .invalid }
 
     /// The time `value / timescale` seconds after the start of the clock, which is that of the frames' capturer. The start for
@@ -45,6 +51,8 @@ extension MediaTime {
         self.init(nanoseconds: UInt64(clamping: whole))
     }
 
+    /// The time this many seconds after the start of the clock, rounded to a nanosecond.
+    ///
     /// - Parameter preferredTimescale: ignored: times are exact to a nanosecond.
     public init(seconds: Double, preferredTimescale: Int32) {
         self.init(nanoseconds: UInt64(exactly: (max(0, seconds) * 1e9).rounded()) ?? .max)

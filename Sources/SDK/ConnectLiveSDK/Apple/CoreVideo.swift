@@ -1,6 +1,8 @@
 // Apple's names of this SDK's types, for code that was written for iOS. (Linux)
 
+/// Apple's name of a raw frame.
 public typealias CVPixelBuffer = PixelBuffer
+/// Apple's name of the frame of a sample buffer.
 public typealias CVImageBuffer = PixelBuffer
 
 /// In pixels.

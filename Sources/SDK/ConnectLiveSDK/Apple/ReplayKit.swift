@@ -7,6 +7,7 @@ internal import Synchronization
 
 /// The kind of a sample buffer. The raw values are Apple's.
 public enum RPSampleBufferType: Int, Sendable {
+    /// A frame of the screen.
     case video = 1
     /// Never on Linux.
     case audioApp = 2
@@ -33,6 +34,8 @@ open class RPBroadcastSampleHandler: NSObject {
 
     /// Makes the node whose frames are passed on: the X display of the environment, or without one, and in a Wayland session, a screen
     /// that the user chooses in a dialog of the desktop. Override it to capture a window, a region, or something else. (Linux)
+    ///
+    /// - Throws: the reason why there is no source, which ends the program: `screen.refused` if the user chose none.
     open func makeSource() async throws -> any MediaNode {
         let environment = ProcessInfo.processInfo.environment
         let isX = environment["DISPLAY"] != nil && environment["WAYLAND_DISPLAY"] == nil
@@ -43,9 +46,11 @@ open class RPBroadcastSampleHandler: NSObject {
     open func broadcastStarted(withSetupInfo setupInfo: [String: NSObject]?) {}
     /// For the application: nothing pauses a program on Linux.
     open func broadcastPaused() {}
+    /// The counterpart of `broadcastPaused`, likewise never called by the SDK.
     open func broadcastResumed() {}
     /// Stop the `ScreenShare` here, and wait until it has stopped. The program ends when this returns.
     open func broadcastFinished() {}
+    /// Receives each frame of the screen. Pass it to `ScreenShare.sendVideoFrame`.
     open func processSampleBuffer(_ sampleBuffer: SampleBuffer, with sampleBufferType: RPSampleBufferType) {}
 
     /// Prints the error, and ends the program with status 1. Callable on any thread.

@@ -8,18 +8,31 @@ public import Foundation
 @preconcurrency @MainActor open class UIView: Hashable {
     /// How contents fill a view of another shape. The raw values are UIKit's.
     public enum ContentMode: Int, Sendable {
+        /// Fills the view, out of shape.
         case scaleToFill = 0
+        /// Shows the whole frame, with borders.
         case scaleAspectFit = 1
+        /// Fills the view, without two edges of the frame.
         case scaleAspectFill = 2
+        /// Means `scaleAspectFit` here.
         case redraw = 3
+        /// Means `scaleAspectFit` here.
         case center = 4
+        /// Means `scaleAspectFit` here.
         case top = 5
+        /// Means `scaleAspectFit` here.
         case bottom = 6
+        /// Means `scaleAspectFit` here.
         case left = 7
+        /// Means `scaleAspectFit` here.
         case right = 8
+        /// Means `scaleAspectFit` here.
         case topLeft = 9
+        /// Means `scaleAspectFit` here.
         case topRight = 10
+        /// Means `scaleAspectFit` here.
         case bottomLeft = 11
+        /// Means `scaleAspectFit` here.
         case bottomRight = 12
     }
 
@@ -39,8 +52,10 @@ public import Foundation
     open var contentMode = ContentMode.scaleToFill
     private var origin = CGPoint.zero
 
+    /// A view with an empty frame.
     public init() { frame = .zero }
 
+    /// A view at a place in the view above.
     public init(frame: CGRect) { self.frame = frame }
 
     /// Ignores the coder: there are no storyboards.
@@ -52,4 +67,5 @@ public import Foundation
     public nonisolated func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
+/// Apple's name of the direction of an interface.
 public typealias UIInterfaceOrientation = InterfaceOrientation

@@ -10,6 +10,7 @@ internal import RoomProtocol
 public final class ConnectLive: Sendable {
     /// Code and message of a sign-in. Code 0 means success.
     public typealias ProvisionResult = (Int, String)
+    /// Receives the code and the message of a sign-in, on the callback queue. Code 0 means success.
     public typealias ProvisionCallback = (_ code: Int, _ message: String) -> Void
 
     /// The SDK's version.
@@ -56,6 +57,8 @@ public final class ConnectLive: Sendable {
         return await finish(begin(.init(serviceId: serviceId, secret: serviceSecret, endpoint: endpoint)), callback)
     }
 
+    /// Signs in to a service with its secret, and returns at once. The completion receives the result, on the callback
+    /// queue.
     public static func signIn(
         serviceId: String, serviceSecret: String, endpoint: String = "", completion: @escaping ProvisionCallback
     ) {
@@ -73,6 +76,8 @@ public final class ConnectLive: Sendable {
         return await finish(begin(.init(serviceId: serviceId, token: token, endpoint: endpoint)), callback)
     }
 
+    /// Signs in with a token from elsewhere, and returns at once. The completion receives the result, on the callback
+    /// queue.
     public static func signIn(
         serviceId: String, token: String, endpoint: String = "", completion: @escaping ProvisionCallback
     ) {
@@ -129,6 +134,7 @@ public final class ConnectLive: Sendable {
         return LocalMediaSession(config.mediaOptions)
     }
 
+    /// Creates local media with these options. Nil if they have neither video nor audio.
     @available(*, deprecated, renamed: "createLocalMedia(config:)")
     public static func createLocalMedia(options: LocalMediaOptions) -> (any LocalMedia)? {
         var config = Config()

@@ -15,6 +15,7 @@ public enum ConnectLiveError: LocalizedError, Equatable, @unchecked Sendable {
     /// renewed.
     case provision(Int, String, Any?)
 
+    /// The number of the error, which never changes its meaning.
     public var code: Int {
         switch self {
         case .error(let code, _), .provision(let code, _, _): code
@@ -78,6 +79,7 @@ public enum HttpSessionError: LocalizedError, Sendable {
 /// The server's answer to a call that it does not authorize: the underlying value of `ConnectLiveError.provision` with the code
 /// -11002.
 public enum ResponseErrorCode: Int, Sendable {
+    /// The server refused the credentials.
     case unauthorized = 11002
 }
 

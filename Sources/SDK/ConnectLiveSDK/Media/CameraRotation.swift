@@ -34,12 +34,18 @@ public enum CameraRotationType: Sendable, Hashable {
 public enum InterfaceOrientation: Int, Sendable, Hashable, CaseIterable {
     /// Frames stay as they are.
     case unknown = 0
+    /// The machine is turned clockwise by 90 degrees.
     case portrait = 1
+    /// The machine is turned clockwise by 270 degrees.
     case portraitUpsideDown = 2
+    /// The machine is not turned: cameras give upright frames.
     case landscapeRight = 3
+    /// The machine is turned by 180 degrees.
     case landscapeLeft = 4
 
+    /// Whether the interface is higher than wide.
     public var isPortrait: Bool { self == .portrait || self == .portraitUpsideDown }
+    /// Whether the interface is wider than high.
     public var isLandscape: Bool { self == .landscapeLeft || self == .landscapeRight }
 
     /// How far the machine is turned clockwise, and therefore the frame of a camera on its back, in degrees.

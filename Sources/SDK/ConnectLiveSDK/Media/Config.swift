@@ -34,6 +34,7 @@ public struct Config: Sendable {
     /// The size and rate at which `Room.requestScreenShare` shares a screen. (Linux)
     public var screenShare = ScreenShareOptions()
 
+    /// Settings with the defaults of each.
     public init() {}
 
     var receivers: ReceiverPool {

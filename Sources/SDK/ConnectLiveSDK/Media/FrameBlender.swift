@@ -3,7 +3,7 @@ internal import MediaNodes
 internal import Synchronization
 
 /// Changes the frames of local media before anybody sees them, such as to add a logo or to blur the background:
-/// `LocalMedia.frameBlender`.
+/// `LocalMedia.frameBlender`. Called on a thread of the media.
 public protocol FrameBlender: AnyObject {
     /// Returns the frame to show instead, of the same format and size: another one, or this one with something drawn into it.
     /// Nil leaves it unchanged, and so does a frame of another format or size.

@@ -21,12 +21,16 @@ public protocol LocalAudio: AnyObject, Sendable {
 }
 
 extension LocalAudio {
+    /// Sets `active`.
     public func setEnabled(_ isEnabled: Bool) { active = isEnabled }
 
+    /// Returns `active`.
     public func getEnabled() -> Bool { active }
 
+    /// Returns `extraValue`.
     public func getExtraValue() -> String { extraValue }
 
+    /// Sets `extraValue`.
     public func setExtraValue(_ value: String) { extraValue = value }
 
     /// `.live`, for types of applications, such as doubles in tests.

@@ -2,9 +2,11 @@
 /// stops it.
 ///
 /// Changes apply while it runs, and its streams go on: the other participants see no new video. Several changes at a time
-/// become one. A change that fails throws the reason, and the media continues as before.
+/// become one. A change that fails throws the reason, and the media continues as before. Callable on any thread.
 public protocol LocalMedia: AnyObject, Sendable {
+    /// The video. It exists also if the options have none, and is never published then.
     var video: any LocalVideo { get }
+    /// The audio. It exists also if the options have none, and is never published then.
     var audio: any LocalAudio { get }
     /// The camera's place: that of `LocalMediaOptions.position` or of the last switch. `.unspecified` if the camera was chosen
     /// by another name. Setting it switches to the camera of that place without waiting, or to the first camera if the user has bound
@@ -25,16 +27,21 @@ public protocol LocalMedia: AnyObject, Sendable {
     /// costs the video alone: a slate stands in for it until it is plugged in. Later, a camera or microphone may be lost and
     /// return. `onLocalVideoChanged` and `onLocalAudioChanged` report all of that.
     func start() async throws
+    /// Starts capturing, and returns at once. The completion is called on the callback queue.
+    ///
     /// - Parameter completion: receives nil on success
     func start(completion: @escaping ((any Error)?) -> Void)
     /// Stops capturing. When it returns, the devices are free. The streams stay published, without frames, until the media
     /// starts again or is unpublished.
     func stop() async
+    /// Stops capturing, and returns at once. The completion is called on the callback queue when the devices are free.
     func stop(completion: @escaping () -> Void)
     /// Switches to the camera that the user has bound to the name `front` or `back` with `connectlive devices bind`. Throws a
     /// `ConnectLiveError` if it is missing or cannot be opened; the former camera then continues. Before `start`, it chooses
     /// the camera to start with. `.unspecified` means the first camera.
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws
+    /// Switches to another camera, and returns at once. The completion is called on the callback queue.
+    ///
     /// - Parameter completion: receives nil on success
     func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void)
     /// Changes the options: the camera or another source and the camera's controls, size, rate, mirroring, bitrate, microphone,
@@ -65,5 +72,6 @@ extension LocalMedia {
     /// Shows the frames in the view. (Linux)
     public func attach(_ view: FrameView) { video.attach(view) }
 
+    /// Detaches all views, like `video.detach()`.
     public func detach() { video.detach() }
 }

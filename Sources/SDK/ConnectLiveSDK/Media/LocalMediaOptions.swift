@@ -16,6 +16,7 @@ public enum CapturerType: Sendable, Hashable {
 public enum MicrophoneType: Sendable, Hashable {
     /// The default microphone. If the machine has none, only the video is published.
     case automatic
+    /// No microphone: only the video is published.
     case none
     /// A microphone by one of its names: `connectlive devices` lists them.
     case device(String)
@@ -26,7 +27,9 @@ public enum MicrophoneType: Sendable, Hashable {
 public enum CameraPosition: Int, Sendable, Hashable {
     /// A camera that is named otherwise.
     case unspecified = 0
+    /// The camera that the user has bound to the name `back`.
     case back = 1
+    /// The camera that the user has bound to the name `front`.
     case front = 2
 
     /// The name to bind a camera to: `front` or `back`. Empty for `unspecified`. (Linux)
@@ -321,12 +324,14 @@ extension LocalMediaOptions {
         }
     }
 
+    /// The former name of `videoWidth`, with the misprint of version 2.0. In pixels.
     @available(*, deprecated, renamed: "videoWidth")
     public var cameraCapturewWidth: Int {
         get { videoWidth }
         set { videoWidth = newValue }
     }
 
+    /// The former name of `videoHeight`. In pixels.
     @available(*, deprecated, renamed: "videoHeight")
     public var cameraCaptureHeight: Int {
         get { videoHeight }

@@ -38,12 +38,16 @@ public protocol LocalVideo: AnyObject, Sendable {
 }
 
 extension LocalVideo {
+    /// Sets `active`.
     public func setEnabled(_ isEnabled: Bool) { active = isEnabled }
 
+    /// Returns `active`.
     public func getEnabled() -> Bool { active }
 
+    /// Returns `extraValue`.
     public func getExtraValue() -> String { extraValue }
 
+    /// Sets `extraValue`.
     public func setExtraValue(_ value: String) { extraValue = value }
 
     /// Sets `sort`. Another weight than 0 to 9, or another mode than `crop`, `fit` and `stretch`, changes nothing, and an

@@ -30,6 +30,7 @@ public final class PixelBuffer: Sendable {
     public let width: Int
     /// In pixels.
     public let height: Int
+    /// The layout of the samples.
     public let format: Format
     private let content: Mutex<Picture>
 
@@ -71,13 +72,14 @@ public final class PixelBuffer: Sendable {
     public func draw(_ body: (inout MutableVideoFrame) -> Void) { content.withLock { $0.draw(body) } }
 }
 
-/// A frame with its capture time. Code from iOS calls it `CMSampleBuffer`.
+/// A frame with its capture time. Code from iOS calls it `CMSampleBuffer`. Callable on any thread.
 public final class SampleBuffer: Sendable {
     /// Never nil.
     public let imageBuffer: PixelBuffer?
     /// When the frame was captured: `MediaTime.now` for a frame of this moment.
     public let presentationTimeStamp: MediaTime
 
+    /// A frame and the time of its capture.
     public init(imageBuffer: PixelBuffer, presentationTimeStamp: MediaTime) {
         (self.imageBuffer, self.presentationTimeStamp) = (imageBuffer, presentationTimeStamp)
     }

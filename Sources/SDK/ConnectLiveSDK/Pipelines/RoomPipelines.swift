@@ -5,6 +5,8 @@ internal import RoomClient
 public struct Publish: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that joins a room and publishes its inputs. It fails when it starts, not here.
+    ///
     /// - Parameters:
     ///   - room: 1 to 32 letters, digits and hyphens.
     ///   - access: the server and the credentials; nil for those of the environment or of `connectlive serve`.
@@ -24,7 +26,9 @@ public struct Publish: MediaNode {
         handle = NodeHandle(RoomNodes.publish, settings)
     }
 
+    /// The input for video. Raw video is encoded as VP8.
     public var video: NodeInput { input(named: "video") }
+    /// The input for audio. Raw audio is encoded as Opus.
     public var audio: NodeInput { input(named: "audio") }
 
     /// Changes the property that video keeps, if it is encoded for this node, when the network carries less or the machine is too slow.
@@ -40,6 +44,8 @@ public struct Publish: MediaNode {
 public struct Subscribe: MediaNode {
     public var handle: NodeHandle
 
+    /// A node that joins a room and receives one participant. It fails when it starts, not here.
+    ///
     /// - Parameters:
     ///   - room: 1 to 32 letters, digits and hyphens.
     ///   - participant: the id of the participant; nil for the first publisher.
@@ -59,19 +65,24 @@ public struct Subscribe: MediaNode {
         handle = NodeHandle(RoomNodes.subscribe, settings)
     }
 
+    /// The video that the participant publishes.
     public var video: NodeOutput { output(named: "video") }
+    /// The audio that the participant publishes.
     public var audio: NodeOutput { output(named: "audio") }
 }
 
 /// The server of a room, and the credentials for it. Nil values come from the environment or from `connectlive serve`.
 public struct RoomAccess: Sendable {
-    /// `ws://HOST:PORT`.
+    /// The address of the server: `ws://HOST:PORT`, or `wss://HOST` with TLS.
     public var server: String?
+    /// The id of the service.
     public var serviceId: String?
+    /// The secret of the service.
     public var serviceSecret: String?
     /// An access token, instead of the secret.
     public var token: String?
 
+    /// Access with these values, and with those of the environment for the others.
     public init(
         server: String? = nil, serviceId: String? = nil, serviceSecret: String? = nil, token: String? = nil
     ) {

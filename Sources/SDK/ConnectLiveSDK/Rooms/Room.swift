@@ -2,8 +2,11 @@
 public enum RoomStatus: Sendable, Hashable {
     /// Created, but not connected yet.
     case initialized
+    /// `connect` was called, and neither `onConnected` nor a failure has come.
     case connecting
+    /// The room is joined, also while it reconnects.
     case connected
+    /// `disconnect` was called, and `onDisconnected` has not come.
     case disconnecting
     /// Final: create another Room to join again.
     case disconnected
@@ -26,8 +29,11 @@ extension Room {
 /// A connection to a room, created by `ConnectLive.createRoom`. Retain it: releasing it leaves the room. All calls are
 /// allowed on any thread.
 public protocol Room: AnyObject, Sendable {
+    /// Whether the status is `connected`.
     var isConnected: Bool { get }
+    /// The state of the connection. It changes before the callback that reports it.
     var status: RoomStatus { get }
+    /// The participant of this connection, with the streams that it publishes.
     var localParticipant: any LocalParticipant { get }
     /// Why the connection ended, from `onDisconnected` on: 2007 if the administrator ended the room, 1302 if the server stopped
     /// or removed this participant, or the error of `onError`. Nil before the end, and if the application left.
@@ -54,6 +60,8 @@ public protocol Room: AnyObject, Sendable {
 
     /// Subscribes to several videos. `onError` reports failures: 1323 for an empty list.
     func subscribe(videoIds: [Int])
+    /// Subscribes to a video, and returns at once. The completion is called on the callback queue, in order with the
+    /// events.
     func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void)
     /// Subscribes to a video, which begins with a requested keyframe. Failures are `ConnectLiveError`s: 1321 already
     /// subscribed, 1322 no free receiver, 1325 not connected, 1326 no receiver for the codec, 1328 no such video, 1329 another
@@ -62,6 +70,8 @@ public protocol Room: AnyObject, Sendable {
 
     /// Unsubscribes from several videos. `onError` reports failures: 1324 for an empty list.
     func unsubscribe(videoIds: [Int])
+    /// Unsubscribes from a video, and returns at once. The completion is called on the callback queue, in order with
+    /// the events.
     func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void)
     /// Frees the video's receiver. Failures are `ConnectLiveError`s: 1325 not connected, 1328 no such video, 1331 not subscribed, or
     /// another failure.
@@ -76,6 +86,7 @@ public protocol Room: AnyObject, Sendable {
     /// if 64 messages or 256 KiB wait. After another join, it fails, because the server may have the message or not. Each failure is
     /// a `ConnectLiveError` with 1471 and the cause in its message.
     func sendUserMessage(targets: [String], message: String, type: String) async -> Result<Void, any Error>
+    /// Sends a message, and returns at once. The completion is called on the callback queue, in order with the events.
     func sendUserMessage(
         targets: [String], message: String, type: String, completion: @escaping (Result<Void, any Error>) -> Void)
 
@@ -115,6 +126,8 @@ public protocol Room: AnyObject, Sendable {
     /// How loud the participants are that are heard, by their ids: 0 for silence, 50 to 70 for comfortable speech, 100 at most.
     /// Levels of the last 0.2 s, before volumes and muting.
     func getAudioLevels() async -> [String: Int]
+    /// Passes the levels of the participants that are heard to a completion.
+    ///
     /// - Parameter completion: receives them, on the callback queue. Empty after the end of the room
     func getAudioLevels(completion: @escaping ([String: Int]) -> Void)
 
@@ -122,11 +135,15 @@ public protocol Room: AnyObject, Sendable {
     /// `remote-inbound-rtp`, `codec`, `transport`, `candidate-pair` and its candidates. Empty before something is published.
     /// After the end of the room, the last ones. Takes milliseconds; call it every few seconds, or when needed.
     func getLocalStats() async -> StatisticsReport
+    /// Passes the statistics of the session that sends to a completion.
+    ///
     /// - Parameter completion: receives them, on the callback queue, also after the end of the room
     func getLocalStats(completion: @escaping (StatisticsReport) -> Void)
     /// Likewise of the session that receives: `inbound-rtp` of each receiver that has got packets, `remote-outbound-rtp`, and so
     /// on. Empty before the room is connected.
     func getRemoteStats() async -> StatisticsReport
+    /// Passes the statistics of the session that receives to a completion.
+    ///
     /// - Parameter completion: receives them, on the callback queue, also after the end of the room
     func getRemoteStats(completion: @escaping (StatisticsReport) -> Void)
     /// The figures of the session that sends, in a form to encode. Nil before something is published.

@@ -12,6 +12,7 @@ public protocol RoomDelegate: AnyObject {
     func onDisconnected(reason: DisconnectReason)
     /// An error. If `isCritical`, it ended the room and `onDisconnected` follows. docs/errors.md lists the codes.
     func onError(code: Int, message: String, isCritical: Bool)
+    /// A participant joined. The streams that it has are in `remoteParticipant`, and events report later ones.
     func onParticipantEntered(remoteParticipant: any RemoteParticipant)
     /// A participant left. `onRemoteVideoUnpublished` and `onRemoteAudioUnpublished` for its streams come before.
     func onParticipantLeft(remoteParticipant: any RemoteParticipant)
@@ -35,7 +36,9 @@ public protocol RoomDelegate: AnyObject {
     func onMediaInterrupted(isOutgoing: Bool, seconds: Double)
     /// Media flows again, after this time. Also without `onMediaInterrupted` before, after a pause of two seconds.
     func onMediaRestored(seconds: Double)
+    /// The streams of local media are in the room. Their ids are set.
     func onLocalMediaPublished(localMedia: (any LocalMedia)?)
+    /// The streams of local media have left the room, which goes on.
     func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
     /// The camera of published media was lost, returned and the like. The stream continues, with a stand-in while the
     /// camera is away.
@@ -44,6 +47,7 @@ public protocol RoomDelegate: AnyObject {
     func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
     /// The loudspeaker that plays the audio of the room is away or back. Audio is dropped in real time meanwhile.
     func onLoudspeakerChanged(event: LocalDeviceEvent)
+    /// Another participant publishes a video from now on. It is received once `Room.subscribe` has asked for it.
     func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
     /// A video ended, and its subscription with it.
     func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
@@ -53,7 +57,9 @@ public protocol RoomDelegate: AnyObject {
     func onRemoteVideoStateChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
     /// The `limitation` of a subscribed video has changed.
     func onRemoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+    /// Another participant publishes audio from now on. It needs no subscription.
     func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    /// Audio of another participant ended.
     func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
     /// The `state` of audio has changed. (Linux)
     func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
@@ -68,6 +74,8 @@ public protocol RoomDelegate: AnyObject {
     func onUserMessage(senderId: String, message: String)
     /// The audio has one of the four slots, so it is heard.
     func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+    /// The audio lost its slot to somebody who speaks, so it is not heard. Slots change often: update an interface at
+    /// intervals.
     func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
 }
 
@@ -77,17 +85,22 @@ extension RoomDelegate {
     public func onReconnected(wasResumed: Bool, seconds: Double) {}
     public func onMediaInterrupted(isOutgoing: Bool, seconds: Double) {}
     public func onMediaRestored(seconds: Double) {}
+    /// The streams of local media are in the room. Their ids are set.
     public func onLocalMediaPublished(localMedia: (any LocalMedia)?) {}
+    /// The streams of local media have left the room, which goes on.
     public func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {}
     public func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
     public func onLocalAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) {}
     public func onLoudspeakerChanged(event: LocalDeviceEvent) {}
+    /// Another participant publishes a video from now on. It is received once `Room.subscribe` has asked for it.
     public func onRemoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
     public func onRemoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
     public func onRemoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
     public func onRemoteVideoStateChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
     public func onRemoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo) {}
+    /// Another participant publishes audio from now on. It needs no subscription.
     public func onRemoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    /// Audio of another participant ended.
     public func onRemoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
     public func onRemoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
@@ -96,5 +109,7 @@ extension RoomDelegate {
     }
     public func onUserMessage(senderId: String, message: String) {}
     public func onRemoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
+    /// The audio lost its slot to somebody who speaks, so it is not heard. Slots change often: update an interface at
+    /// intervals.
     public func onRemoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio) {}
 }

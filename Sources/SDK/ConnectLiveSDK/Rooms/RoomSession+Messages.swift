@@ -7,17 +7,20 @@ extension Room {
         await sendUserMessage(targets: targets, message: message, type: SendMessage.defaultKind)
     }
 
+    /// Sends a message of the type `normal`. The completion is called on the callback queue, in order with the events.
     public func sendUserMessage(
         targets: [String], message: String, completion: @escaping (Result<Void, any Error>) -> Void
     ) {
         sendUserMessage(targets: targets, message: message, type: SendMessage.defaultKind, completion: completion)
     }
 
+    /// Sends a message of the type `normal`: the form of version 2.2.0.
     @available(*, deprecated, renamed: "sendUserMessage(targets:message:)")
     public func sendUserMessage(participantIds: [String], message: String) async -> Result<Void, any Error> {
         await sendUserMessage(targets: participantIds, message: message)
     }
 
+    /// Sends a message of the type `normal`: the form of version 2.2.0. The completion is called on the callback queue.
     @available(*, deprecated, renamed: "sendUserMessage(targets:message:completion:)")
     public func sendUserMessage(
         participantIds: [String], message: String, completion: @escaping (Result<Void, any Error>) -> Void

@@ -15,6 +15,7 @@ public protocol ScreenShare: AnyObject, Sendable {
     func start(completion: @escaping ErrorCallback)
     /// Drops frames until `resume`. The other participants keep seeing the last one.
     func pause()
+    /// Sends frames again after `pause`.
     func resume()
     /// Ends the share.
     ///

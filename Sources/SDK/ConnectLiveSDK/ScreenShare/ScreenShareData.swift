@@ -17,6 +17,7 @@ public enum ScreenShareData {
 
     /// The state of the application.
     public enum AppStatus: Int, Sendable {
+        /// It has requested nothing.
         case notAvailable = 0
         /// It has requested a share.
         case startScreenShare = 1

@@ -4,10 +4,12 @@ internal import RoomProtocol
 public struct ScreenShareOptions: Sendable, Hashable {
     /// In pixels, from 16 to 8192. Frames of another size are scaled, with borders if the shape differs. 1280x720 by default.
     public var width = 1280
+    /// In pixels, from 16 to 8192. 720 by default.
     public var height = 720
     /// The most frames a second, from 1 to 240. 15 by default.
     public var framesPerSecond = 15
 
+    /// 1280x720 with at most 15 frames per second.
     public init() {}
 
     func validate() throws(RoomError) {

@@ -55,7 +55,7 @@ public struct QualityMetric: Sendable, Encodable {
     public internal(set) var srcAudioLevel: Double?
     /// Frames that reached the encoder's queue. Nil for video that nothing here encodes.
     public internal(set) var srcFrames: Int?
-    /// Likewise.
+    /// Frames that were encoded. Nil for video that nothing here encodes.
     public internal(set) var framesEncoded: Int?
     /// Frames of video that were sent.
     public internal(set) var framesSent: Int?

@@ -66,7 +66,7 @@ public struct LocalVideoMetrics: Sendable {
     public let srcFrames: Int?
     /// In pixels. Nil before the first frame.
     public let frameWidth: Int?
-    /// Likewise.
+    /// In pixels. Nil before the first frame.
     public let frameHeight: Int?
     /// Encoded frames in the last second. Nil in the first second, and for video that nothing here encodes.
     public let framesPerSecond: Double?
@@ -94,7 +94,7 @@ public struct RemoteVideoMetrics: Sendable {
     public let packetsLostPerInterval: Int
     /// In pixels. Nil before the first frame.
     public let frameWidth: Int?
-    /// Likewise.
+    /// In pixels. Nil before the first frame.
     public let frameHeight: Int?
     /// Decoded frames in the last second. Nil in the first second.
     public let framesPerSecond: Double?

@@ -9,6 +9,7 @@ public struct StatisticsReport: Sendable {
     /// clock goes on from there: later steps of the system's clock, and the time that the machine is suspended, are not in it.
     public let timeStamp: CFTimeInterval
 
+    /// A report of an application's own, such as for a double in tests.
     public init(statistics: [String: Statistics], timeStamp: CFTimeInterval) {
         self.statistics = statistics
         self.timeStamp = timeStamp
@@ -36,6 +37,7 @@ public struct Statistics: Sendable {
     /// that type has its value.
     public var values: [String: Any] { stored }
 
+    /// An object of an application's own, such as for a double in tests.
     public init(id: String, type: String, timeStamp: CFTimeInterval, values: [String: any Sendable]) {
         (self.id, self.type, self.timeStamp, stored) = (id, type, timeStamp, values)
     }

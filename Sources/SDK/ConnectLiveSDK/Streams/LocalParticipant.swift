@@ -7,6 +7,7 @@ public protocol LocalParticipant: AnyObject, Sendable {
     var id: String { get }
     /// The published videos, by stream id.
     var videos: [Int: any LocalVideo] { get }
+    /// The published audios, by stream id.
     var audios: [Int: any LocalAudio] { get }
 }
 

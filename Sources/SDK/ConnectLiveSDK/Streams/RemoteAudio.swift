@@ -25,10 +25,13 @@ public protocol RemoteAudio: AnyObject, Sendable {
 }
 
 extension RemoteAudio {
+    /// Returns `extraValue`.
     public func getExtraValue() -> String { extraValue }
 
+    /// Returns `active`.
     public func isEnabled() -> Bool { active }
 
+    /// Returns `alwaysOn`.
     public func isAlwaysOn() -> Bool { alwaysOn }
 
     /// `.live`, for types of applications, such as doubles in tests.

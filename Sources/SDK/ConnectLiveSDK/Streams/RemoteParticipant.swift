@@ -4,9 +4,11 @@ internal import Synchronization
 
 /// Another participant of a room. Callable on any thread.
 public protocol RemoteParticipant: AnyObject, Sendable {
+    /// The server's id, unique in the room. A participant that joins again has another one.
     var id: String { get }
     /// The participant's videos, by stream id.
     var videos: [Int: any RemoteVideo] { get }
+    /// The participant's audios, by stream id.
     var audios: [Int: any RemoteAudio] { get }
 }
 

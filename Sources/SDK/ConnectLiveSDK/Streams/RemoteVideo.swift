@@ -28,6 +28,7 @@ public protocol RemoteVideo: AnyObject, Sendable {
     var sort: String { get }
     /// The id of the first attached view. Empty without one.
     var viewId: String { get }
+    /// Whether this room receives the video.
     var isSubscribed: Bool { get }
     /// The cap that `setProfile` sets. `high` by default, and `empty` for a video with one layer.
     var profile: VideoProfileType { get }
@@ -43,6 +44,7 @@ public protocol RemoteVideo: AnyObject, Sendable {
     /// Shows the video in the view from its next frame on. The view is detached from any other video. The video may be
     /// subscribed earlier or later.
     func attach(_ view: UIRenderView)
+    /// Detaches one view, which other videos may use then.
     func detach(_ view: UIRenderView)
     /// Detaches all views.
     func detach()
@@ -59,10 +61,13 @@ public protocol RemoteVideo: AnyObject, Sendable {
 }
 
 extension RemoteVideo {
+    /// Returns `extraValue`.
     public func getExtraValue() -> String { extraValue }
 
+    /// Returns `active`.
     public func isEnabled() -> Bool { active }
 
+    /// Returns `pause`.
     public func isPaused() -> Bool { pause }
 
     /// The weight and the mode of `sort`. 0 and `crop` if it has another form.

@@ -3,6 +3,7 @@ internal import RoomClient
 
 /// Why a subscribed video arrives worse than its publisher could send it, as the server says.
 public struct VideoLimitation: Sendable, Hashable, CustomStringConvertible {
+    /// The place where the quality is lost.
     public enum Cause: Sendable, Hashable {
         /// The link from the server to this client carries less.
         case link
@@ -18,6 +19,7 @@ public struct VideoLimitation: Sendable, Hashable, CustomStringConvertible {
         case publisher
     }
 
+    /// The place where the quality is lost.
     public let cause: Cause
     /// With the cause `link`: how much it carries of all streams, in bits per second. Nil if that is unknown.
     public let carriedBitsPerSecond: Int?

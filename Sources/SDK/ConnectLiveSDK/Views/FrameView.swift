@@ -9,6 +9,8 @@ public import MediaGraph
 public final class FrameView: Sendable {
     let target: RenderTarget
 
+    /// A view without a display, for `onFrame` and `latestFrame`.
+    ///
     /// - Parameter onFrame: see the property
     public init(onFrame: (@Sendable (VideoFrame) -> Void)? = nil) {
         target = RenderTarget(.none)
