@@ -90,6 +90,7 @@ let package = Package(
         library("CGLib", pkgConfig: "glib-2.0 gobject-2.0"),
         library("CX11", pkgConfig: "x11"),
         library("CNice", pkgConfig: "glib-2.0 gobject-2.0"),
+        library("CPulse", pkgConfig: "glib-2.0 gobject-2.0"),
         library("CSRTP", pkgConfig: "libsrtp2"),
         library("COpenSSL", pkgConfig: "openssl"),
         .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
@@ -102,7 +103,8 @@ let package = Package(
         target("MediaGraph", on: "Media", [authoring]),
         target("GraphFile", on: "Media", ["MediaGraph", .product(name: "Yams", package: "Yams")]),
         target(
-            "GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer", "CX11", "CXConnections"],
+            "GStreamerKit", on: "Media",
+            ["MediaGraph", "CGLib", "CGStreamer", "CPulse", "CX11", "CXConnections"],
             resources: [.embedInCode("element-packages.txt")]),
         target("FrameSocket", on: "Media", ["CLinux"]),
         target("ChildProcesses", on: "Media", ["CLinux"]),

@@ -99,6 +99,8 @@ package struct MediaRequest: Sendable, Equatable {
     package var isPreviewed = false
     /// How the audio of the microphone is processed. Nil if the machine lacks the means. `LocalCapture` sets it.
     package var voice: VoiceProcessing?
+    /// How the process may use microphones. `LocalCapture` sets it.
+    package var capturing = SoundUse.Capturing()
 
     package init(source: Source) { self.source = source }
 
