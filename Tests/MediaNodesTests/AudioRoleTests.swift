@@ -30,12 +30,13 @@ extension MediaNodesTests {
             }
         }
 
-        @Test(arguments: [
-            ("pulsesink", AudioRole.phone, "props,media.role=phone"), ("pulsesrc", .music, "props,media.role=music"),
-            ("pipewiresink", .phone, "props,media.role=Communication"),
-            ("pipewiresrc", .video, "props,media.role=Movie"), ("pipewiresink", .game, "props,media.role=Game"),
-            ("alsasink", .phone, nil), ("pulsesink", .none, nil),
-        ])
+        @Test(
+            arguments: [
+                ("pulsesink", .phone, "props,media.role=phone"), ("pulsesrc", .music, "props,media.role=music"),
+                ("pipewiresink", .phone, "props,media.role=Communication"),
+                ("pipewiresrc", .video, "props,media.role=Movie"),
+                ("pipewiresink", .game, "props,media.role=Game"), ("alsasink", .phone, nil), ("pulsesink", .none, nil),
+            ] as [(String, AudioRole, String?)])
         func `a role reaches each sound server in its own words`(
             _ factory: String, _ role: AudioRole, _ expected: String?
         ) {

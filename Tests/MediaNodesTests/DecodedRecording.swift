@@ -90,7 +90,7 @@ private final class Reader: Sendable {
             switch message {
             case .endOfStream: self.isOver.signal()
             case .error(let failure): self.fail(failure.message + " " + failure.detail)
-            case .warning, .missingPlugin, .latencyChanged: break
+            case .warning, .missingPlugin, .latencyChanged, .stateRequested: break
             }
         }
         guard let source = try? Element("uridecodebin", ["uri": .text(URL(fileURLWithPath: path).absoluteString)])
