@@ -133,6 +133,9 @@ let package = Package(
                 + tls,
             exclude: ["Web"]),
         target(
+            "RoomRecording", on: "Room",
+            ["ServerCore", "RoomProtocol", "RTP", "MediaGraph", "GStreamerKit", "MediaNodes", log]),
+        target(
             "ClientCore", on: "Room",
             ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop", "MediaGraph"]),
         target(
@@ -150,7 +153,8 @@ let package = Package(
         .executableTarget(
             name: "connectlive",
             dependencies: [
-                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomTLS", "ClientCore", "RoomProtocol",
+                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomRecording", "RoomClient", "RoomTLS", "ClientCore",
+                "RoomProtocol",
                 "MediaGraph",
                 "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", "PeerIO", "PeerLoop", "ICELite",
                 "RTP", log,
@@ -270,6 +274,13 @@ let package = Package(
                 + nio + tls
                 + [.product(name: "NIOEmbedded", package: "swift-nio")]),
         tests(
+            of: "RoomRecording",
+            with: [
+                "ConnectLiveSDK", "RoomServer", "ServerCore", "RoomProtocol", "RTP", "MediaGraph", "MediaNodes",
+                "GStreamerKit",
+                "TestFixtures", log,
+            ]),
+        tests(
             of: "ClientCore",
             with: ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph"]),
         // Many seeds of a room with faults, for make soak
@@ -288,7 +299,10 @@ let package = Package(
                 + tls),
         tests(
             of: "ConnectLiveSDK",
-            with: ["Cameras", "ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
+            with: [
+                "Cameras", "ClientCore", "RoomServer", "ServerCore", "RoomRecording", "RTP", "MediaGraph", "MediaNodes",
+                "TestFixtures",
+            ]),
         // Applications for iOS in small, compiled as clients are, in both language modes: one folder, by a link.
         samples("Samples", mode: .v5),
         samples("SamplesInSwift6", mode: .v6),

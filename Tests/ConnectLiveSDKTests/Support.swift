@@ -4,6 +4,7 @@ import Logging
 import MediaGraph
 import RoomClient
 import RoomServer
+import ServerCore
 import Synchronization
 import Testing
 import TestSupport
@@ -185,13 +186,17 @@ struct Stage {
     /// - Parameters:
     ///   - port: 0 means a free one.
     ///   - tls: the server's certificate. Nil without TLS.
-    init(isSignedIn: Bool = true, port: Int = 0, tls: TLSFiles? = nil) async throws {
+    ///   - recorder: records streams. Nil if the server records nothing.
+    init(
+        isSignedIn: Bool = true, port: Int = 0, tls: TLSFiles? = nil, recorder: (any StreamRecorder)? = nil
+    ) async throws {
         CameraNames.isolate()
         key = ServiceKey(id: "test", secret: "a secret for tests")
         var configuration = RoomServer.Configuration(
             service: key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
         configuration.port = port
         configuration.tls = tls
+        configuration.recorder = recorder
         server = try await RoomServer.start(configuration)
         if isSignedIn { try await signIn() }
     }
@@ -211,10 +216,10 @@ struct Stage {
 
 /// Runs the test on its own stage, and always dismantles the stage.
 func onStage(
-    isSignedIn: Bool = true,
+    isSignedIn: Bool = true, recorder: (any StreamRecorder)? = nil,
     _ body: (Stage) async throws -> Void
 ) async throws {
-    let stage = try await Stage(isSignedIn: isSignedIn)
+    let stage = try await Stage(isSignedIn: isSignedIn, recorder: recorder)
     do {
         try await body(stage)
     } catch {

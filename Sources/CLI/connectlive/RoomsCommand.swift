@@ -39,10 +39,17 @@ struct RoomsCommand: AsyncParsableCommand {
                 for participant in room.participants {
                     table.add(
                         room.name, participant.id, "\(participant.streams)",
-                        participant.isConnected ? "" : "connection lost")
+                        notes(on: participant))
                 }
             }
             return table.lines()
+        }
+
+        private static func notes(on participant: RoomList.Participant) -> String {
+            var notes: [String] = []
+            if let count = participant.recordings, count > 0 { notes.append(Figures.count(count, "recording")) }
+            if !participant.isConnected { notes.append("connection lost") }
+            return notes.joined(separator: ", ")
         }
     }
 

@@ -3,6 +3,7 @@ internal import Foundation
 internal import Logging
 internal import RoomClient
 internal import RoomProtocol
+internal import RoomRecording
 internal import RoomServer
 internal import Synchronization
 
@@ -95,6 +96,13 @@ struct ServeCommand: AsyncParsableCommand {
             valueName: "seconds"))
     var resumeSeconds = 30
 
+    @Option(
+        help: ArgumentHelp(
+            "Record streams whose publishers ask for it ('publish --record') in this folder, one Matroska file for each. It is "
+                + "created if it does not exist (default: record nothing).",
+            valueName: "folder"))
+    var recordings: String?
+
     @Flag(help: "Log participants that join, publish and leave, and requests that the server refuses.") var verbose =
         false
 
@@ -166,6 +174,8 @@ struct ServeCommand: AsyncParsableCommand {
         if let tlsCertificate, let tlsKey {
             configuration.tls = TLSFiles(certificate: tlsCertificate, key: tlsKey)
         }
+        let folder = try recordings.map { path throws(RoomError) in try RecordingFolder(path, log: configuration.log) }
+        configuration.recorder = folder
         let present = Mutex<ServerAnnouncement?>(nil)
         configuration.onCertificate = { certificate in present.withLock { $0 }?.replace(certificate) }
         let server = try await RoomServer.start(configuration)
@@ -190,6 +200,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         for line in announcement.lines { Console.say(line) }
         for line in Serving.mediaLines(server) { Console.say(line) }
+        if let folder { Console.say("Recordings go to \(folder.path)") }
         for line in Serving.relayLines(configuration.relays) { Console.say(line) }
         for address in publicAddresses where !listen.serves(address) {
             Console.say("Only media uses \(address): signalling at this address needs --listen [::].")
@@ -208,6 +219,7 @@ struct ServeCommand: AsyncParsableCommand {
         await interruption.wait(seconds: nil)
         announcement.end()
         await server.stop()
+        await folder?.finish()
     }
 
     /// Reads `PORT` or `FIRST-LAST`.

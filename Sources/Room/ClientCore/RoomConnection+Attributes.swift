@@ -33,7 +33,8 @@ extension RoomConnection {
     /// A track in a `publish`, which tells its attributes.
     func announcement(of track: UpSession.Track) -> Publish.Stream {
         track.told = StreamChange(track.offer.attributes, state: .live)
-        return Publish.Stream(mid: track.sender.mid, attributes: track.offer.attributes)
+        return Publish.Stream(
+            mid: track.sender.mid, attributes: track.offer.attributes, record: track.offer.isRecorded ? true : nil)
     }
 
     /// One change at a time: the latest values are the last ones that the server gets. All that changed meanwhile is one

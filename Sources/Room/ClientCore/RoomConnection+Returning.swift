@@ -284,6 +284,7 @@ extension RoomConnection {
                     repeated.compactMap { track in track.stream.map { PublishedStream(id: $0, isVideo: track.isVideo) }
                     }))
             for track in adopted where track.stream != nil { tellChange(of: track) }
+            reportMissingRecordings(of: adopted, body)
             refused(adopted.filter { $0.stream == nil }, in: session)
             finishEndings(streams)
         } catch {

@@ -7,7 +7,7 @@ package import PeerLoop
 package import RTP
 package import RoomProtocol
 package import RoomTLS
-internal import ServerCore
+package import ServerCore
 
 /// A room server: sign-in, rooms, forwarding and the web page, in this process.
 ///
@@ -47,6 +47,8 @@ package final class RoomServer: Sendable {
         package var publicAddresses: [String] = []
         /// STUN and TURN servers that clients are told.
         package var relays: RelayService?
+        /// Records streams whose publishers ask for it. Nil means that the server records nothing.
+        package var recorder: (any StreamRecorder)?
         package var service: ServiceKey
         /// Whether browsers on other machines get a token from the page without a secret.
         package var isOpen = false
@@ -178,7 +180,8 @@ package final class RoomServer: Sendable {
         let numbers = StreamNumbers()
         let hosts = loops.enumerated().map { place, loop in
             RoomHost(
-                loop: loop, place: place, seats: seats, log: log, numbers: numbers, port: media?.ports[place]
+                loop: loop, place: place, seats: seats, log: log, numbers: numbers, port: media?.ports[place],
+                recorder: configuration.recorder
             ) { loop in
                 SessionSettings(
                     loop: loop, certificate: certificate, scope: scope(of: address), port: media?.ports[place],

@@ -18,6 +18,8 @@ package final class SessionSettings {
     /// All random numbers of the rooms, the secrets of participants among them.
     private var random: any RandomNumberGenerator
     private var usedSSRCs: UInt32
+    /// Begins the recording of a stream. Nil if the server records nothing.
+    var record: ((RecordedStream) throws(RoomError) -> any RecordingSink)?
     /// Packets for other parts of this loop's rooms that had no room in their pipes.
     var packetsNotPiped = 0
 

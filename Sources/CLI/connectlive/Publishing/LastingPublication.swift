@@ -9,10 +9,15 @@ struct LastingPublication: Sendable {
     let server: ServerFlags
     let config: Config
     let choice: OpenSettings?
+    let isRecorded: Bool
     let lasting: LastingStay
 
-    init(roomName: String, server: ServerFlags, config: Config, choice: OpenSettings?, manager: ServiceManager?) {
+    init(
+        roomName: String, server: ServerFlags, config: Config, choice: OpenSettings?, isRecorded: Bool,
+        manager: ServiceManager?
+    ) {
         (self.roomName, self.server, self.config, self.choice) = (roomName, server, config, choice)
+        self.isRecorded = isRecorded
         lasting = LastingStay(manager)
     }
 
@@ -46,7 +51,7 @@ struct LastingPublication: Sendable {
             }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         guest.enter(room, named: roomName)
-        try room.publish(media)
+        try room.publish(media, isRecorded)
         try await lasting.present(
             in: room, news: RoomNews(outgoing: { await room.statistics() }, layers: config.mediaOptions.videoLayers),
             status: { StatusLine.publishing(await room.statistics(), media.video.state) },

@@ -47,6 +47,10 @@ public protocol Room: AnyObject, Sendable {
     /// Throws 1311 for nil, 1901 for an object of the application's own type, 1302 if the room has ended, 1441 if this room has the
     /// media already.
     func publish(_ media: (any LocalMedia)?) throws
+    /// Publishes, and lets the server record the streams if `record` is true, until they end. To begin or end the recording of media
+    /// that is published, unpublish it and publish it again. `onError` reports a server that does not record (2022), or whose
+    /// recording has failed (2023): the streams go on without one.
+    func publish(_ media: (any LocalMedia)?, _ record: Bool) throws
     /// Ends the streams of published media, or a `publish` that is still waiting. The media goes on capturing, and can be
     /// published again, here or in another room. `onLocalMediaUnpublished` reports success, `onError` a failure: 1311 if
     /// this room does not publish the media. Does nothing in a room that has ended.

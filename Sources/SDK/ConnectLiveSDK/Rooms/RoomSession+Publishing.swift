@@ -17,11 +17,15 @@ extension RoomSession {
 
         var media: LocalMediaSession
         var phase: Phase
+        /// Whether the server is to record it.
+        var isRecorded = false
         /// The attributes that the server was told last.
         var told = LocalMediaSession.Attributes()
     }
 
-    func publish(_ media: (any LocalMedia)?) throws {
+    func publish(_ media: (any LocalMedia)?) throws { try publish(media, false) }
+
+    func publish(_ media: (any LocalMedia)?, _ record: Bool) throws {
         guard let media = media as? LocalMediaSession else {
             throw ConnectLiveError(
                 media == nil
@@ -36,10 +40,10 @@ extension RoomSession {
             guard !state.publications.contains(where: { $0.media === media }) else { return (nil, true) }
             switch state.status {
             case .initialized, .connecting:
-                state.publications.append(Publication(media: media, phase: .waiting))
+                state.publications.append(Publication(media: media, phase: .waiting, isRecorded: record))
                 return (false, false)
             case .connected:
-                state.publications.append(Publication(media: media, phase: .publishing))
+                state.publications.append(Publication(media: media, phase: .publishing, isRecorded: record))
                 return (true, false)
             case .disconnecting, .disconnected: return (nil, false)
             }
@@ -64,14 +68,15 @@ extension RoomSession {
             as: self, changed: { [weak self, weak media] in if let media { self?.tellAttributes(of: media) } },
             refused: { [weak self] error in self?.problem(error) })
         let attributes = media.attributes
-        state.withLock { state in
-            guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return }
+        let isRecorded = state.withLock { state in
+            guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return false }
             state.publications[index].told = attributes
+            return state.publications[index].isRecorded
         }
         Task { [weak self] in
             do throws(RoomError) {
                 let streams = try await link.publish(
-                    media.capture, video: attributes.video, audio: attributes.audio,
+                    media.capture, video: attributes.video, audio: attributes.audio, isRecorded: isRecorded,
                     isWanted: { [weak self] in self?.isPublishing(media) ?? false })
                 self?.published(media, as: streams)
             } catch {
