@@ -92,6 +92,45 @@ import Testing
         }
     }
 
+    @Test func `the server tells whether a token is valid`() async throws {
+        try await withServer { server, grant in
+            func check(_ authorization: String, _ method: String = "GET") throws -> (Int, String?) {
+                let (status, body) = try RawClient(port: server.port).request(
+                    "\(method) /v1/sign-\(method == "GET" ? "in" : "out") HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n"
+                        + authorization)
+                return (status, try? JSONDecoder().decode(Problem.self, from: Data(body.utf8)).code)
+            }
+            let valid = "authorization: Bearer \(grant.accessToken)\r\n"
+            for _ in 0..<2 { #expect(try check(valid) == (204, nil)) }
+            for wrong in ["", "authorization: Bearer made-up\r\n", "authorization: Basic \(grant.accessToken)\r\n"] {
+                #expect(try check(wrong) == (401, "-11005"))
+            }
+            #expect(try check(valid, "POST").0 == 204)
+            #expect(try check(valid) == (401, "-11005"))
+        }
+    }
+
+    @Test func `a participant gets the receivers that it asks for, up to the limit of the server`() async throws {
+        try await withServer(configured: { $0.maximumReceivers = 40 }) { server, grant in
+            for (asked, granted) in [(30, 30), (50, 40)] {
+                let client = try RawClient(port: server.port)
+                #expect(try client.openWebSocket(port: server.port) == 101)
+                let pool = ReceiverPool(initial: asked, maximum: asked, growth: 1)
+                client.sendMessage(.join(Join(token: grant.accessToken, room: "kitchen", receivers: pool)), id: 1)
+                guard case .joined(let joined) = try client.message(where: { $0.id == 1 }).message,
+                    case .offer(let offer) = try client.message(where: {
+                        if case .offer = $0.message { true } else { false }
+                    }).message
+                else {
+                    Issue.record("The client did not join.")
+                    return
+                }
+                #expect(joined.receivers?.maximum == granted)
+                #expect(offer.sdp.split(separator: "\r\n").count { $0.hasPrefix("m=video") } == granted)
+            }
+        }
+    }
+
     @Test func `signing out ends every participant that joined with the token`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)

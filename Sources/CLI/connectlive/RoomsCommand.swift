@@ -10,7 +10,8 @@ struct RoomsCommand: AsyncParsableCommand {
         discussion:
             "Clients that were removed do not return by themselves. Everyone with the service's secret, or at the page of an "
             + "open server, can join again.",
-        subcommands: [ListCommand.self, EndCommand.self, RemoveCommand.self], defaultSubcommand: ListCommand.self)
+        subcommands: [ListCommand.self, EndCommand.self, RemoveCommand.self], defaultSubcommand: ListCommand.self,
+        aliases: ["room"])
 
     struct ListCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -48,7 +49,7 @@ struct RoomsCommand: AsyncParsableCommand {
 
     struct EndCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "end", abstract: "End a room: remove all of its participants.")
+            commandName: "end", abstract: "End a room: remove all of its participants.", aliases: ["destroy"])
 
         @Argument(help: "The room.", transform: { try RoomName(checked: $0) }) var room: RoomName
 
@@ -62,7 +63,7 @@ struct RoomsCommand: AsyncParsableCommand {
 
     struct RemoveCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "remove", abstract: "Remove a participant from a room.")
+            commandName: "remove", abstract: "Remove a participant from a room.", aliases: ["kick"])
 
         @Argument(help: "The room.", transform: { try RoomName(checked: $0) }) var room: RoomName
 

@@ -95,6 +95,12 @@ struct ServeCommand: AsyncParsableCommand {
             valueName: "seconds"))
     var resumeSeconds = 30
 
+    @Option(
+        help: ArgumentHelp(
+            "Videos that a participant can receive at once, if it asks for so many; 0 to \(RoomServer.receiverLimit).",
+            valueName: "count"))
+    var maxReceivers = 20
+
     @Flag(help: "Log participants that join, publish and leave, and requests that the server refuses.") var verbose =
         false
 
@@ -116,6 +122,9 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
         }
         guard (0...3600).contains(resumeSeconds) else { throw ValidationError("--resume-seconds must be 0 to 3600.") }
+        guard (0...RoomServer.receiverLimit).contains(maxReceivers) else {
+            throw ValidationError("--max-receivers must be 0 to \(RoomServer.receiverLimit).")
+        }
         guard roomLoopSize > 0 else { throw ValidationError("--room-loop-size must be 1 or more.") }
         if let udpPort, udpPort.count > 1, udpPort.count < threads {
             throw ValidationError(
@@ -163,6 +172,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.threads = threads
         configuration.roomLoopSize = roomLoopSize
         configuration.graceSeconds = resumeSeconds
+        configuration.maximumReceivers = maxReceivers
         if let tlsCertificate, let tlsKey {
             configuration.tls = TLSFiles(certificate: tlsCertificate, key: tlsKey)
         }

@@ -243,14 +243,15 @@ public final class SimulatedClient: @unchecked Sendable {
     ///   - loudness: the level that packets claim at a time, in negated dBov. Nil for packets without one.
     @discardableResult
     package func publishAudio(
-        payload: Int = AudioSource.usualPayload, loudness: ((MonotonicTime) -> UInt8?)? = nil
+        _ attributes: StreamAttributes = StreamAttributes(), payload: Int = AudioSource.usualPayload,
+        loudness: ((MonotonicTime) -> UInt8?)? = nil
     ) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let source = AudioSource(in: simulation, payload: payload)
         source.loudness = loudness
         var stream = 0
         try await suspend { suspension in
-            connection.publish([TrackOffer(source)]) { result in
+            connection.publish([TrackOffer(source, attributes)]) { result in
                 stream = (try? result.get())?.first?.id ?? 0
                 suspension.finish(result.map { _ in })
             }

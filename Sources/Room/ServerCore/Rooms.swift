@@ -252,6 +252,7 @@ package final class Rooms {
         case .publish(let publish):
             guard let offer = try request.description?.get() else { return }
             try member.room.admit(publish)
+            try member.room.speakers.admitAlwaysOn(publish.streams.count { $0.attributes.isAlwaysOn })
             let (answer, streams) = try participant.publish(publish, offer: offer, numbered: numbers.next)
             connection.send(.published(answer), answering: request.id)
             member.room.published(streams, by: participant)
@@ -469,7 +470,7 @@ package final class Rooms {
 
     private func pool(_ asked: ReceiverPool?) -> ReceiverPool {
         let asked = asked ?? ReceiverPool()
-        let maximum = min(max(asked.maximum, 0), ReceiverPool().maximum)
+        let maximum = min(max(asked.maximum, 0), settings.mostReceivers)
         return ReceiverPool(
             initial: min(max(asked.initial, 0), maximum), maximum: maximum, growth: min(max(asked.growth, 1), maximum))
     }

@@ -11,11 +11,11 @@ extension SessionSettings {
     /// - Parameter port: the port of all sessions. Nil gives each session an ICE agent and sockets of its own.
     convenience init(
         loop: EventLoop, certificate: Certificate, scope: ListeningScope, port: LoopBound<MediaPort>? = nil,
-        relays: RelayService? = nil, grace: TimeInterval = SessionSettings.defaultGrace,
+        relays: RelayService? = nil, grace: TimeInterval, mostReceivers: Int,
         impairment: (@Sendable () -> Impairment?)?
     ) {
         self.init(
-            loop: loop, grace: grace, broadcast: SignallingConnection.broadcast,
+            loop: loop, grace: grace, mostReceivers: mostReceivers, broadcast: SignallingConnection.broadcast,
             iceServers: { relays?.servers(for: $0) ?? [] }
         ) { role, place throws(RoomError) in
             guard port != nil || Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
