@@ -202,6 +202,13 @@ struct Stage {
         try #require(code == 0, "\(message)")
     }
 
+    /// A token of the server, as a service of the application would get it.
+    func token() async throws -> AccessToken {
+        let locator = ServerLocator(
+            server: server.url, serviceId: key.id, serviceSecret: key.secret, namer: .application)
+        return try await AccessToken.signIn(at: try locator.locate(needsSecret: true)).token
+    }
+
     /// Signs out before the server stops, so that no request waits for it.
     func end() async {
         ConnectLive.signOut()

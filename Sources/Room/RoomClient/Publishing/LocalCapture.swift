@@ -134,6 +134,9 @@ package final class LocalCapture: Sendable {
         add(Change(purpose: .edit, edit: edit, done: done))
     }
 
+    /// Passes the error of a change that was not tried to the observers.
+    package func refuse(_ error: RoomError) { observers.problem(error) }
+
     /// Something else has changed that the graph depends on.
     private func refresh() { add(Change(purpose: .refresh, done: reportFailure)) }
 

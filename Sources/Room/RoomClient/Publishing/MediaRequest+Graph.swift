@@ -69,7 +69,8 @@ extension MediaRequest {
             case .app: appTurn
             }
         // A camera that faces the user sees the machine turn in the other direction, and so does a mirror.
-        let isTurnedBack = ((camera ?? contents.camera) != "back") != isMirrored
+        let facesAway = camera == "back" || camera == nil && position == "back" && contents.camera != nil
+        let isTurnedBack = facesAway == isMirrored
         return isTurnedBack ? (360 - machine) % 360 : machine
     }
 

@@ -1,32 +1,29 @@
-/// STUN and TURN servers with one user and password, as `RTCIceServer` of browsers. (Linux)
+/// STUN and TURN servers with one user and password, as `RTCIceServer` of browsers.
 public struct IceServer: Sendable, Hashable, Codable {
     /// `stun:HOST:PORT`, `turn:HOST:PORT?transport=udp`, `turn:HOST:PORT?transport=tcp` or `turns:HOST:PORT`.
     public var urls: [String]
-    public var username: String
+    /// The user. Empty for servers without one.
+    public var name: String
     public var credential: String
-    /// A PEM file with the authorities that sign the certificates of `turns` servers. Nil means those of the system.
+    /// A PEM file with the authorities that sign the certificates of `turns` servers. Nil means those of the system. (Linux)
     public var certificateAuthorities: String?
 
-    public init(
-        urls: [String], username: String = "", credential: String = "", certificateAuthorities: String? = nil
-    ) {
+    public init(urls: [String], name: String = "", credential: String = "", certificateAuthorities: String? = nil) {
         self.urls = urls
-        self.username = username
+        self.name = name
         self.credential = credential
         self.certificateAuthorities = certificateAuthorities
     }
 
-    /// - Parameter name: the `username`.
-    public init(urls: [String], name: String, credential: String) {
-        self.init(urls: urls, username: name, credential: credential)
-    }
+    private enum BrowserKeys: String, CodingKey { case username }
 
-    /// Reads an `RTCIceServer`, whose members are optional except `urls`.
+    /// Reads an `RTCIceServer` too, whose members are optional except `urls`, and which has a `username`.
     public init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: CodingKeys.self)
+        let name = try members.decodeIfPresent(String.self, forKey: .name)
+        let user = try decoder.container(keyedBy: BrowserKeys.self).decodeIfPresent(String.self, forKey: .username)
         self.init(
-            urls: try members.decode([String].self, forKey: .urls),
-            username: try members.decodeIfPresent(String.self, forKey: .username) ?? "",
+            urls: try members.decode([String].self, forKey: .urls), name: name ?? user ?? "",
             credential: try members.decodeIfPresent(String.self, forKey: .credential) ?? "",
             certificateAuthorities: try members.decodeIfPresent(String.self, forKey: .certificateAuthorities))
     }

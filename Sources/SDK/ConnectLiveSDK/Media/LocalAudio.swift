@@ -13,8 +13,9 @@ public protocol LocalAudio: AnyObject, Sendable {
     /// `onRemoteAudioStateChanged`. A longer text changes nothing, and an
     /// `onError` of each room that has the media reports it.
     var extraValue: String { get set }
-    /// Whether the others hear the audio even if four of them are louder (false). It holds for the three oldest streams of a room
-    /// that ask for it, and may change at any time: the others get `onRemoteAudioStateChanged`.
+    /// Whether the others hear the audio even if four of them are louder (false). It may change at any time: the others get
+    /// `onRemoteAudioStateChanged`. A room has three such audios at most, and one slot for speakers. An `onError` with 1453 reports
+    /// that this one came too late; it is heard as any other.
     var alwaysOn: Bool { get set }
     /// Whether the audio is that of its microphone. The other participants see the same. (Linux)
     var state: StreamState { get }
