@@ -37,6 +37,15 @@ let authoring: Target.Dependency =
 /// The conformance kit is in the same library.
 let kit: [Target.Dependency] = isFetched ? ["MediaTesting"] : [authoring]
 
+/// Of a checkout alone: the package with nodes, and the one that stands in for Apple's Combine in samples of applications.
+let local: [Package.Dependency] =
+    isFetched
+    ? []
+    : [
+        .package(path: "Sources/Media"),
+        .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
+    ]
+
 /// A C library as a module map of this package. Only GStreamerKit and PeerIO import these.
 func library(_ name: String, pkgConfig: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig)
@@ -63,7 +72,9 @@ func tests(
 /// Code with the settings of a client's package.
 func samples(_ name: String, mode: SwiftLanguageMode) -> Target {
     .testTarget(
-        name: "\(name)Tests", dependencies: ["ConnectLiveSDK"], path: "Tests/\(name)Tests",
+        name: "\(name)Tests",
+        dependencies: ["ConnectLiveSDK"] + (isFetched ? [] : [.product(name: "OpenCombine", package: "OpenCombine")]),
+        path: "Tests/\(name)Tests",
         swiftSettings: [.swiftLanguageMode(mode), .treatAllWarnings(as: .error)])
 }
 
@@ -78,7 +89,7 @@ let package = Package(
         .library(name: "FrameSocket", targets: ["FrameSocket"]),
         .executable(name: "connectlive", targets: ["connectlive"]),
     ],
-    dependencies: (isFetched ? [] : [.package(path: "Sources/Media")]) + [
+    dependencies: local + [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

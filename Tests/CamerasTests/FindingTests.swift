@@ -1,4 +1,5 @@
 import Cameras
+import Foundation
 import MediaGraph
 import TestSupport
 import Testing

@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func `events of a stream that wait become one, and opposite ones none`() async throws {
-        let info = StreamInfo(id: 7, codec: .opus)
+        let info = StreamInfo(id: 7, media: .audio, codec: "opus", attributes: StreamAttributes())
         scripted.join(with: [ParticipantInfo(id: "ann", streams: [info])])
         let events = scripted.room.events
         for state in [StreamState.waiting("microphone unplugged"), .live, .waiting("microphone off")] {

@@ -11,7 +11,8 @@ extension SessionSettings {
     /// - Parameter port: the port of all sessions. Nil gives each session an ICE agent and sockets of its own.
     convenience init(
         loop: EventLoop, certificate: Certificate, scope: ListeningScope, port: LoopBound<MediaPort>? = nil,
-        relays: RelayService? = nil, grace: TimeInterval, mostReceivers: Int,
+        relays: RelayService? = nil, grace: TimeInterval = SessionSettings.defaultGrace,
+        mostReceivers: Int = ReceiverPool().maximum,
         impairment: (@Sendable () -> Impairment?)?
     ) {
         self.init(
