@@ -43,6 +43,15 @@ let sdl: [Target] =
     FileManager.default.fileExists(atPath: "/usr/include/SDL2/SDL_ttf.h")
     ? [.systemLibrary(name: "CSDL", path: "examples/conference/Sources/CSDL")] : []
 
+/// Of a checkout alone: the package with nodes, and the one that stands in for Apple's Combine in samples of applications.
+let local: [Package.Dependency] =
+    isFetched
+    ? []
+    : [
+        .package(path: "Sources/Media"),
+        .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
+    ]
+
 /// A C library as a module map of this package. Only GStreamerKit and PeerIO import these.
 func library(_ name: String, pkgConfig: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig)
@@ -89,7 +98,7 @@ let package = Package(
         .library(name: "FrameSocket", targets: ["FrameSocket"]),
         .executable(name: "connectlive", targets: ["connectlive"]),
     ],
-    dependencies: (isFetched ? [] : [.package(path: "Sources/Media")]) + [
+    dependencies: local + [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -101,6 +110,7 @@ let package = Package(
         library("CGLib", pkgConfig: "glib-2.0 gobject-2.0"),
         library("CX11", pkgConfig: "x11"),
         library("CNice", pkgConfig: "glib-2.0 gobject-2.0"),
+        library("CPulse", pkgConfig: "glib-2.0 gobject-2.0"),
         library("CSRTP", pkgConfig: "libsrtp2"),
         library("COpenSSL", pkgConfig: "openssl"),
         .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
@@ -113,7 +123,8 @@ let package = Package(
         target("MediaGraph", on: "Media", [authoring]),
         target("GraphFile", on: "Media", ["MediaGraph", .product(name: "Yams", package: "Yams")]),
         target(
-            "GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer", "CX11", "CXConnections"],
+            "GStreamerKit", on: "Media",
+            ["MediaGraph", "CGLib", "CGStreamer", "CPulse", "CX11", "CXConnections"],
             resources: [.embedInCode("element-packages.txt")]),
         target("FrameSocket", on: "Media", ["CLinux"]),
         target("ChildProcesses", on: "Media", ["CLinux"]),
@@ -144,6 +155,9 @@ let package = Package(
                 + tls,
             exclude: ["Web"]),
         target(
+            "RoomRecording", on: "Room",
+            ["ServerCore", "RoomProtocol", "RTP", "MediaGraph", "GStreamerKit", "MediaNodes", log]),
+        target(
             "ClientCore", on: "Room",
             ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop", "MediaGraph"]),
         target(
@@ -161,7 +175,8 @@ let package = Package(
         .executableTarget(
             name: "connectlive",
             dependencies: [
-                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomTLS", "ClientCore", "RoomProtocol",
+                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomRecording", "RoomClient", "RoomTLS", "ClientCore",
+                "RoomProtocol",
                 "MediaGraph",
                 "MediaNodes", "Cameras", "GraphFile", "PluginLoader", "ChildProcesses", "PeerIO", "PeerLoop", "ICELite",
                 "RTP", log,
@@ -285,6 +300,13 @@ let package = Package(
                 + nio + tls
                 + [.product(name: "NIOEmbedded", package: "swift-nio")]),
         tests(
+            of: "RoomRecording",
+            with: [
+                "ConnectLiveSDK", "RoomServer", "ServerCore", "RoomProtocol", "RTP", "MediaGraph", "MediaNodes",
+                "GStreamerKit",
+                "TestFixtures", log,
+            ]),
+        tests(
             of: "ClientCore",
             with: ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph"]),
         // Many seeds of a room with faults, for make soak
@@ -303,7 +325,10 @@ let package = Package(
                 + tls),
         tests(
             of: "ConnectLiveSDK",
-            with: ["Cameras", "ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
+            with: [
+                "Cameras", "ClientCore", "RoomServer", "ServerCore", "RoomRecording", "RTP", "MediaGraph", "MediaNodes",
+                "TestFixtures",
+            ]),
         // Applications for iOS in small, compiled as clients are, in both language modes: one folder, by a link.
         samples("Samples", mode: .v5),
         samples("SamplesInSwift6", mode: .v6),
@@ -327,10 +352,6 @@ if isFetched {
         target("MediaTesting", on: "Media", ["MediaAuthoring"]),
         .target(name: "CMediaStamp", path: "Sources/Media/CMediaStamp"),
     ]
-}
-
-if !isFetched {
-    package.dependencies.append(.package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"))
 }
 
 // Only builds of the reference fetch this plugin.

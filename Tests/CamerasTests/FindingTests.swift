@@ -1,4 +1,5 @@
 import Cameras
+import Foundation
 import MediaGraph
 import TestSupport
 import Testing
@@ -32,6 +33,34 @@ import Testing
         #expect(refused?.code == "camera.busy")
         let none = #expect(throws: MediaError.self) { try machine(MadeTree(), [:]).open("auto") }
         #expect(none?.code == "camera.absent")
+    }
+
+    @Test func `front and back are the bound cameras, or else the first and the second one`() throws {
+        let folder = TemporaryFolder()
+        func places(cameras: Int, bound: String?, automatic: String? = nil) throws -> [String?] {
+            let made = MadeTree()
+            var fixtures: [String: CameraFixture] = [:]
+            for number in 0..<cameras {
+                try made.plug("1-\(number + 1)", serial: ["A7", "B7", "C7"][number])
+                try made.addVideo(2 * number, name: "Webcam", at: "1-\(number + 1)")
+                fixtures["/dev/video\(2 * number)"] = try FixtureTests.webcam()
+            }
+            let clock = CaptureClock()
+            let file = folder.file("cameras.json")
+            try (bound ?? "{}").write(toFile: file, atomically: true, encoding: .utf8)
+            let system = CameraSystem(
+                FixtureBackend(fixtures.mapValues { FixtureCamera($0, on: clock) }), tree: made.tree,
+                bindings: CameraBindings(file: file), automatic: automatic, on: clock)
+            return [try system.camera(at: "front"), try system.camera(at: "back")]
+        }
+        #expect(try places(cameras: 0, bound: nil) == [nil, nil])
+        #expect(try places(cameras: 1, bound: nil) == [nil, nil])
+        #expect(try places(cameras: 3, bound: nil) == [nil, "serial:B7"])
+        #expect(try places(cameras: 2, bound: #"{"front": "serial:B7"}"#) == ["front", "serial:A7"])
+        #expect(try places(cameras: 2, bound: #"{"back": "serial:A7"}"#) == ["serial:B7", "back"])
+        #expect(try places(cameras: 1, bound: #"{"back": "serial:A7"}"#) == [nil, "back"])
+        // CONNECTLIVE_CAMERA counts more.
+        #expect(try places(cameras: 2, bound: #"{"back": "serial:A7"}"#, automatic: "serial:B7") == [nil, nil])
     }
 
     @Test func `the kernel's list tells without opening a device whether a name may lead to a camera`() throws {

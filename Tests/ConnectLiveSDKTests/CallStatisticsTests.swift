@@ -33,6 +33,7 @@ extension SDKTests {
             try #require(object?[name] as? Int, "\(name) of \(object ?? [:])")
         }
 
+        @available(*, deprecated)
         @Test func `both ends of a call count the same media, and onStat comes at its interval`() async throws {
             try await onStage { _ in
                 var config = silent()

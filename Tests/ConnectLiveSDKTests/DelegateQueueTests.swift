@@ -21,8 +21,8 @@ import Testing
         return listener.names
     }
 
-    private func enter(_ events: DelegateQueue, replacing key: DelegateBacklog.Key? = nil) -> Bool {
-        events.tell(replacing: key) { $0?.onConnecting(progress: 33) }
+    private func enter(_ events: DelegateQueue, replacing key: EventKey? = nil) -> Bool {
+        events.tell(replacing: key) { $0.tell(.connecting(progress: 33)) }
     }
 
     @Test func `the error that ends a room precedes onDisconnected directly, and nothing follows`() {
@@ -79,13 +79,13 @@ import Testing
 }
 
 /// The order and the merging of waiting events.
-@Suite struct DelegateBacklogTests {
+@Suite struct EventBacklogTests {
     private final class Log: Sendable {
         private let texts = Collected<String>()
 
         func note(_ text: String) -> @Sendable () -> Void { { [texts] in texts.append(text) } }
 
-        func run(_ backlog: inout DelegateBacklog) -> [String] {
+        func run(_ backlog: inout EventBacklog<@Sendable () -> Void>) -> [String] {
             let end = backlog.beginTurn()
             while let entry = backlog.next(before: end) { entry.body?() }
             defer { texts.removeAll() }
@@ -95,13 +95,13 @@ import Testing
 
     private let log = Log()
 
-    private func add(_ text: String, _ key: DelegateBacklog.Key? = nil, to backlog: inout DelegateBacklog) {
+    private func add(_ text: String, _ key: EventKey? = nil, to backlog: inout EventBacklog<@Sendable () -> Void>) {
         if let key, backlog.replace(key, with: log.note(text)) { return }
         _ = backlog.append(log.note(text), key)
     }
 
-    private func delivered(_ events: [(String, DelegateBacklog.Key?)]) -> [String] {
-        var backlog = DelegateBacklog()
+    private func delivered(_ events: [(String, EventKey?)]) -> [String] {
+        var backlog = EventBacklog<@Sendable () -> Void>()
         for (text, key) in events { add(text, key, to: &backlog) }
         return log.run(&backlog)
     }
@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test func `an event that is being delivered is not replaced, and later ones need another turn`() {
-        var backlog = DelegateBacklog()
+        var backlog = EventBacklog<@Sendable () -> Void>()
         let first = backlog.append(log.note("a"), .loudspeaker)
         let second = backlog.append(log.note("b"), nil)
         #expect(first && !second)

@@ -160,7 +160,7 @@ import TestSupport
     }
 }
 
-/// Local media of a type of the application.
+/// Local media of a type of the application, with the members of iOS.
 private final class MediaDouble: LocalMedia {
     private let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
 
@@ -178,7 +178,6 @@ private final class MediaDouble: LocalMedia {
     func stop(completion: @escaping () -> Void) {}
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws {}
     func switchCamera(position: CameraPosition, isMirror: Bool, completion: @escaping ((any Error)?) -> Void) {}
-    func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws {}
 }
 
 extension SDKTests {

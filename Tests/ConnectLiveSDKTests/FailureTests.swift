@@ -60,7 +60,7 @@ extension SDKTests {
             try await onStage { _ in
                 for (server, sentence) in [
                     (IceServer(urls: ["http://a"]), "turn:HOST:PORT"),
-                    (IceServer(urls: ["turn:a"], username: "u"), "without a password"),
+                    (IceServer(urls: ["turn:a"], name: "u"), "without a password"),
                 ] {
                     var config = silent()
                     config.iceServers = [server]
@@ -128,23 +128,53 @@ extension SDKTests {
         }
 
         @Test func `a room that the server cannot be reached for is reported`() async throws {
+            try await onStage(isSignedIn: false) { stage in
+                let relay = try await Relay.start(to: stage.server.port)
+                let (code, _) = await ConnectLive.signIn(
+                    serviceId: stage.key.id, serviceSecret: stage.key.secret, endpoint: relay.url)
+                #expect(code == 0)
+                await relay.kill()
+                let client = Client()
+                client.room.connect(roomId: "r")
+                let error = try await client.listener.waitForError()
+                #expect(error.code == 1305 && error.isCritical)
+                _ = try await client.listener.waitForDisconnected()
+            }
+        }
+
+        @Test func `a sign-in with a token asks the server, as one with a secret does`() async throws {
             let relay = try await Relay.start(to: nil)
             await relay.kill()
-            let (code, _) = await ConnectLive.signIn(serviceId: "test", token: "unchecked", endpoint: relay.url)
-            #expect(code == 0)
-            let client = Client()
-            client.room.connect(roomId: "r")
-            let error = try await client.listener.waitForError()
-            #expect(error.code == 1305 && error.isCritical)
-            _ = try await client.listener.waitForDisconnected()
-            ConnectLive.signOut()
+            let (unreachable, _) = await ConnectLive.signIn(serviceId: "test", token: "unchecked", endpoint: relay.url)
+            #expect(unreachable == 1105)
+            try await onStage(isSignedIn: false) { stage in
+                let told = await withCheckedContinuation { continuation in
+                    ConnectLive.signIn(serviceId: "test", token: "made-up", endpoint: stage.server.url) {
+                        continuation.resume(returning: ($0, $1))
+                    }
+                }
+                #expect(told.0 == -11005 && told.1.contains("unknown or has expired"))
+                let client = Client()
+                client.room.connect(roomId: "r")
+                let error = try await client.listener.waitForError()
+                #expect(error.code == 1106 && error.isCritical)
+                let own = try await stage.token()
+                let (code, message) = await ConnectLive.signIn(
+                    serviceId: "test", token: own.token, endpoint: stage.server.url)
+                #expect(code == 0, "\(message)")
+                let other = Client()
+                _ = try await other.join("r")
+                try await other.leave()
+            }
         }
 
         @Test func `an unknown token opens no room`() async throws {
             try await onStage(isSignedIn: false) { stage in
+                let own = try await stage.token()
                 let (code, _) = await ConnectLive.signIn(
-                    serviceId: "test", token: "made-up", endpoint: stage.server.url)
+                    serviceId: "test", token: own.token, endpoint: stage.server.url)
                 #expect(code == 0)
+                try await own.signOut()
                 let client = Client()
                 client.room.connect(roomId: "r")
                 let error = try await client.listener.waitForError()

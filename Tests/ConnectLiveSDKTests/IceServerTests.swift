@@ -10,7 +10,7 @@ struct IceServerTests {
     {
         let environment = TURNSettings(environment: ["CONNECTLIVE_ICE_POLICY": "relay"])
         var config = Config()
-        for servers in [[], [IceServer(urls: ["turn:a"], username: "u", credential: "p")]] {
+        for servers in [[], [IceServer(urls: ["turn:a"], name: "u", credential: "p")]] {
             config.iceServers = servers
             config.iceTransportPolicy = nil
             #expect(try config.servers(with: environment).get().policy == .relay)

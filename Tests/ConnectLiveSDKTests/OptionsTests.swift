@@ -115,11 +115,13 @@ import Testing
 
     @Test func `an ICE server is read and written as JSON, and made with a name`() throws {
         let server = IceServer(urls: ["turn:host:3478"], name: "user", credential: "password")
-        #expect(server.username == "user")
+        #expect(server.name == "user")
         let copy = try JSONDecoder().decode(IceServer.self, from: try JSONEncoder().encode(server))
         #expect(copy == server)
         let plain = try JSONDecoder().decode(IceServer.self, from: Data(#"{"urls": ["stun:host"]}"#.utf8))
         #expect(plain == IceServer(urls: ["stun:host"]))
+        let browser = #"{"urls": ["turn:host:3478"], "username": "user", "credential": "password"}"#
+        #expect(try JSONDecoder().decode(IceServer.self, from: Data(browser.utf8)) == server)
     }
 }
 

@@ -78,6 +78,21 @@ import Testing
         #expect(!video.pause && scripted.errors == [1329])
     }
 
+    @Test func `a video that is subscribed once more, while the first subscription is under way, can be paused`() throws
+    {
+        let video = try video()
+        link.answer { call in if case .subscribe = call { .later } else { .success } }
+        room.subscribe(videoIds: [7])
+        link.answer { call in
+            if case .subscribe = call { .failure(RoomError(.alreadySubscribed, "It is.")) } else { .success }
+        }
+        room.subscribe(videoIds: [7])
+        link.answerNext(with: .success(()))
+        try video.setPaused(true)
+        #expect(video.pause && link.calls.last == .setView(7, StreamView(isPaused: true)))
+        #expect(scripted.errors == [1321])
+    }
+
     @Test func `a video that is not subscribed has no pause and no profile`() async throws {
         let video = try video()
         #expect(code { try video.setPaused(true) } == 1327)

@@ -98,13 +98,16 @@ extension SDKTests {
 
         @Test func `switching to a camera that is missing throws, and the former one continues`() async throws {
             let media = try media()
+            defer { CameraNames.unbind() }
+            try CameraNames.bind("back", to: "\(folder.path)/unplugged")
             try await media.start()
             let error = await #expect(throws: ConnectLiveError.self) {
                 try await media.switchCamera(position: .back, isMirror: true)
             }
             #expect(error?.code == 1201)
-            #expect(error?.errorDescription?.contains("back") == true)
+            #expect(error?.errorDescription?.contains("unplugged") == true)
             #expect(media.position == .unspecified && !media.isMirror)
+            try CameraNames.bind("front", to: "\(folder.path)/unplugged")
             let told = await withCheckedContinuation { continuation in
                 media.switchCamera(position: .front, isMirror: false) {
                     continuation.resume(returning: ($0 as? ConnectLiveError)?.code)
@@ -154,23 +157,53 @@ extension SDKTests {
             await media.stop()
         }
 
-        @Test func `a position that no camera is bound to means the first camera, and a file stays a file`() throws {
+        @Test func `a position and a switch choose a place instead of a camera by its name`() async throws {
             let camera = try media()
             camera.position = .back
             let requested = try #require(camera.localCapture?.requested)
             #expect(requested.camera == nil && requested.position == "back" && camera.position == .back)
             camera.position = .unspecified
             #expect(camera.localCapture?.requested.position == nil && camera.position == .unspecified)
-            for change in [{ $0.source = .file }, { $0.usesTestPattern = true }] as [(inout LocalMediaOptions) -> Void]
-            {
-                let other = try media(change)
-                let before = other.localCapture?.requested
-                other.position = .back
+            try await camera.switchCamera(position: .back, isMirror: true)
+            let switched = try #require(camera.localCapture?.requested)
+            #expect(
+                switched.camera == nil && switched.position == "back" && camera.position == .back && camera.isMirror)
+        }
+
+        @Test(arguments: [CapturerType.bypass, .file])
+        func `media of another source than a camera has none to switch, and goes on`(
+            source: CapturerType
+        ) async throws {
+            for usesTestPattern in [false, source == .file] {
+                let media = try media { options in
+                    options.source = source
+                    if usesTestPattern { options.usesTestPattern = true }
+                }
                 // The processing of voice is not requested by the application: it is found out with the first change.
-                var after = other.localCapture?.requested
-                after?.voice = before?.voice
-                #expect(after == before)
+                func requested() -> MediaRequest? {
+                    var request = media.localCapture?.requested
+                    request?.voice = nil
+                    return request
+                }
+                let before = requested()
+                let error = await #expect(throws: ConnectLiveError.self) {
+                    try await media.switchCamera(position: .back, isMirror: true)
+                }
+                #expect(error?.code == 1201 && error?.errorDescription?.contains("no camera") == true)
+                media.position = .back
+                #expect(requested() == before && (media.videoSource != nil) == (source == .bypass))
             }
+        }
+
+        @Test func `an error of the rooms says that media without a camera has no position`() async throws {
+            let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
+            let scripted = ScriptedRoom()
+            scripted.join()
+            try scripted.room.publish(media)
+            try await requireEventually("published") { scripted.isPublished(media) }
+            media.position = .back
+            try await requireEventually("the error") { scripted.errors == [1201] }
+            await media.stop()
         }
 
         @Test func `another definition counts from the next publication while a room has the video`() async throws {

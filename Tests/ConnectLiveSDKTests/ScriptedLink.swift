@@ -38,6 +38,7 @@ final class ScriptedLink: RoomLink {
         var published = 0
         var statistics = RoomStatistics()
         var attributes: [(video: StreamAttributes, audio: StreamAttributes)] = []
+        var recorded: [Bool] = []
     }
 
     private let state = Mutex(State())
@@ -45,6 +46,8 @@ final class ScriptedLink: RoomLink {
     /// In order, without those for statistics.
     var calls: [Call] { state.withLock { $0.calls } }
 
+    /// Whether the media is to be recorded, in each call of `publish`.
+    var recorded: [Bool] { state.withLock { $0.recorded } }
     /// The attributes of the media in each call of `publish`.
     var publishedAttributes: [(video: StreamAttributes, audio: StreamAttributes)] { state.withLock { $0.attributes } }
 
@@ -84,10 +87,13 @@ final class ScriptedLink: RoomLink {
 
     /// Without starting the capture. Each media gets a video and an audio, numbered from 1.
     func publish(
-        _ capture: LocalCapture, video: StreamAttributes, audio: StreamAttributes,
+        _ capture: LocalCapture, video: StreamAttributes, audio: StreamAttributes, isRecorded: Bool,
         isWanted: @escaping @Sendable () -> Bool
     ) async throws(RoomError) -> [PublishedStream] {
-        state.withLock { $0.attributes.append((video, audio)) }
+        state.withLock { state in
+            state.attributes.append((video, audio))
+            state.recorded.append(isRecorded)
+        }
         let result = await withCheckedContinuation { continuation in
             add(.publish) { continuation.resume(returning: $0) }
         }

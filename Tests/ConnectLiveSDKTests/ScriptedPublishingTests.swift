@@ -35,6 +35,17 @@ import TestSupport
         #expect(media.video.id == 1 && media.audio.id == 2 && media.video.owner == "me")
     }
 
+    @Test func `media is recorded only if the application asks for it, and again only if it asks again`() async throws {
+        scripted.join()
+        try room.publish(media, true)
+        try await waitFor(["connected", "localPublished"])
+        room.unpublish(media)
+        try await waitFor(["connected", "localPublished", "localUnpublished"])
+        try room.publish(media)
+        try await requireEventually("the second publication") { link.recorded.count == 2 }
+        #expect(link.recorded == [true, false])
+    }
+
     @Test func `a room takes media once, and not at all when it has ended`() throws {
         scripted.join()
         try room.publish(media)

@@ -80,10 +80,10 @@ import TestSupport
 
     @Test func `the options of voices hold for the process, and are those of speech without gain control`() {
         #expect(LocalMediaOptions.audioType == .voice && !LocalMediaOptions.autoGain)
-        defer { VoiceProcessing.Choice.shared.change { $0 = VoiceProcessing() } }
+        defer { VoiceProcessing.choice.change { $0 = VoiceProcessing() } }
         LocalMediaOptions.audioType = .music
         LocalMediaOptions.autoGain = true
         #expect(LocalMediaOptions.audioType.rawValue == "music" && LocalMediaOptions.autoGain)
-        #expect(VoiceProcessing.Choice.shared.processing.controlsGain && !VoiceProcessing.Choice.shared.processing.isOn)
+        #expect(VoiceProcessing.choice.value.controlsGain && !VoiceProcessing.choice.value.isOn)
     }
 }

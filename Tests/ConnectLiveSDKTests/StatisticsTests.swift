@@ -114,6 +114,7 @@ import TestSupport
         #expect(JSONSerialization.isValidJSONObject(video.values))
     }
 
+    @available(*, deprecated)
     @Test func `without sessions, reports are empty and have a time`() async {
         var none = RoomStatistics()
         none.time = 12
@@ -151,6 +152,7 @@ import TestSupport
 
     // MARK: - Quality sessions
 
+    @available(*, deprecated)
     @Test func `a quality session leaves out what does not apply, also in its encoded form`() async throws {
         scripted.link.statistics = statistics(index: 1)
         let encoder = JSONEncoder()
@@ -172,6 +174,7 @@ import TestSupport
                 + #""totalSamplesReceived":48000,"type":"audio"}]}"#)
     }
 
+    @available(*, deprecated)
     @Test(arguments: [1: [""], 2: ["l", "h"], 3: ["l", "m", "h"]])
     func `layers have the profiles by which viewers choose them`(layers: Int, profiles: [String]) async throws {
         var statistics = statistics()

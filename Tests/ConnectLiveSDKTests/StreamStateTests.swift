@@ -1,8 +1,10 @@
 import ConnectLiveSDK
+import MediaGraph
 import TestSupport
 import Testing
 
 @testable import ConnectLiveSDK
+@testable import RoomClient
 
 extension SDKTests {
     /// Local media whose camera goes and returns.
@@ -44,6 +46,49 @@ extension SDKTests {
                 try await publisher.leave()
                 await media.stop()
             }
+        }
+
+        /// A machine with a tone instead of a microphone.
+        private var machineWithTone: CaptureMachine {
+            var machine = CaptureMachine.this
+            machine.inspect = { _ throws(MediaError) in .init(hasVideo: true, hasAudio: true) }
+            machine.processesVoice = { nil }
+            let makePipeline = machine.makePipeline
+            machine.makePipeline = { graph, bindings, registry throws(MediaError) in
+                var graph = graph
+                graph.nodes = graph.nodes.map { node in
+                    guard node.name == MediaRequest.microphoneNode else { return node }
+                    return Node("element:audiotestsrc", name: node.name, settings: ["is-live": true])
+                }
+                return try await makePipeline(graph, bindings, registry)
+            }
+            return machine
+        }
+
+        @Test(arguments: [false, true])
+        func `a camera that is not there beside audio is one error at publishing, unless the application waits for it`(
+            isAwaited: Bool
+        ) async throws {
+            let folder = TemporaryFolder()
+            var options = silent().mediaOptions
+            // Another reason later adds no error.
+            options.cameraDevice = try CameraFile.write(
+                [.init("unplugged", at: 0, until: 3), .init("busy", at: 3)], to: folder)
+            (options.videoWidth, options.videoHeight, options.waitsForDevices) = (64, 48, isAwaited)
+            let media = LocalMediaSession(
+                options, capture: LocalCapture(options.request, on: machineWithTone))
+            try await media.start()
+            let scripted = ScriptedRoom()
+            scripted.join()
+            try scripted.room.publish(media)
+            try await scripted.listener.wait(for: "the other reason", within: 20) { event -> Bool? in
+                guard case .camera(.waiting(let error)) = event else { return nil }
+                return error.errorDescription?.contains("in use") == true ? true : nil
+            }
+            #expect(scripted.errors == (isAwaited ? [] : [1201]))
+            #expect(scripted.heard.prefix(2) == ["connected", "localPublished"])
+            #expect(media.audio.state == .live && media.audioLevel > 0)
+            await media.stop()
         }
 
         @Test func `a camera that is not there, and another that takes over, are reported to the application`()

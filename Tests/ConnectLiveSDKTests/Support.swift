@@ -4,6 +4,7 @@ import Logging
 import MediaGraph
 import RoomClient
 import RoomServer
+import ServerCore
 import Synchronization
 import Testing
 import TestSupport
@@ -185,13 +186,17 @@ struct Stage {
     /// - Parameters:
     ///   - port: 0 means a free one.
     ///   - tls: the server's certificate. Nil without TLS.
-    init(isSignedIn: Bool = true, port: Int = 0, tls: TLSFiles? = nil) async throws {
+    ///   - recorder: records streams. Nil if the server records nothing.
+    init(
+        isSignedIn: Bool = true, port: Int = 0, tls: TLSFiles? = nil, recorder: (any StreamRecorder)? = nil
+    ) async throws {
         CameraNames.isolate()
         key = ServiceKey(id: "test", secret: "a secret for tests")
         var configuration = RoomServer.Configuration(
             service: key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
         configuration.port = port
         configuration.tls = tls
+        configuration.recorder = recorder
         server = try await RoomServer.start(configuration)
         if isSignedIn { try await signIn() }
     }
@@ -200,6 +205,13 @@ struct Stage {
         let (code, message) = await ConnectLive.signIn(
             serviceId: key.id, serviceSecret: key.secret, endpoint: server.url)
         try #require(code == 0, "\(message)")
+    }
+
+    /// A token of the server, as a service of the application would get it.
+    func token() async throws -> AccessToken {
+        let locator = ServerLocator(
+            server: server.url, serviceId: key.id, serviceSecret: key.secret, namer: .application)
+        return try await AccessToken.signIn(at: try locator.locate(needsSecret: true)).token
     }
 
     /// Signs out before the server stops, so that no request waits for it.
@@ -211,10 +223,10 @@ struct Stage {
 
 /// Runs the test on its own stage, and always dismantles the stage.
 func onStage(
-    isSignedIn: Bool = true,
+    isSignedIn: Bool = true, recorder: (any StreamRecorder)? = nil,
     _ body: (Stage) async throws -> Void
 ) async throws {
-    let stage = try await Stage(isSignedIn: isSignedIn)
+    let stage = try await Stage(isSignedIn: isSignedIn, recorder: recorder)
     do {
         try await body(stage)
     } catch {

@@ -86,13 +86,16 @@ extension SDKTests {
 
         @Test func `a room whose server's certificate is refused ends with that error`() async throws {
             try await onStage(try MadeCertificate.chain(in: folder.path)) { stage in
-                ConnectLive.certificateAuthorities = nil
-                // The token is not checked before a room is entered.
-                let (code, _) = await ConnectLive.signIn(serviceId: "x", token: "y", endpoint: stage.server.url)
-                try #require(code == 0)
-                let client = Client()
-                client.room.connect(roomId: "encrypted")
-                let error = try await client.listener.waitForError()
+                let token = AccessToken(address: try ServerAddress(stage.server.url), token: "never sent")
+                let authentication = Authentication(
+                    obtain: { _ in .init(token: token) }, revoke: { _ in })
+                try await authentication.finish(
+                    authentication.begin(.init(serviceId: "x", endpoint: stage.server.url)))
+                let listener = Listener()
+                let room = RoomSession(
+                    delegate: listener, authentication: authentication, makeLink: { RoomEngine(onEvent: $0) })
+                room.connect(roomId: "encrypted")
+                let error = try await listener.waitForError()
                 #expect(error.code == 2015 && error.isCritical, "\(error)")
             }
         }

@@ -448,7 +448,7 @@ import Testing
         let reading = read("chains:\r\n  - - {node: camera, form: raw}\r\n    - window\r\n", ["x": "1"])
         #expect(
             reading.report(path: "graph.yaml") == """
-                graph.yaml: --set: the file has no variable "x".
+                graph.yaml: a value was given, but the file has no variable "x".
                 graph.yaml:2:22: "camera" has no setting "form"; did you mean "format"?
                   2 |   - - {node: camera, form: raw}
                     |                      ^

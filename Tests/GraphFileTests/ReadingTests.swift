@@ -137,9 +137,9 @@ import Testing
         let found = problems(text, ["camra": "1"])
         #expect(
             found == [
-                "--set: the file has no variable \"camra\"; did you mean \"camera\"?",
+                "a value was given, but the file has no variable \"camra\"; did you mean \"camera\"?",
                 "1:13 The file does not use the variable \"unused\".",
-                "3:30 \"camera\" has no value. Set one with --set camera=..., or write a default with ${camera:-...}.",
+                "3:30 \"camera\" has no value. Give it one, or write a default with ${camera:-...}.",
                 "3:50 \"${a b}\" is not a variable. Write ${name} or ${name:-default}, with letters, digits, - and _ "
                     + "in the name, a letter first.",
                 "3:68 \"${height\" lacks the closing }. Write \"$${\" for the text itself.",

@@ -1,5 +1,6 @@
 import GStreamerKit
 import MediaGraph
+import TestFixtures
 import Testing
 import TestSupport
 

@@ -1,5 +1,6 @@
 import Foundation
 import MediaGraph
+import TestFixtures
 import Testing
 import TestSupport
 

@@ -10,58 +10,6 @@ extension MediaNodesTests {
     /// Microphones and loudspeakers of a real PulseAudio that are unplugged, plugged in elsewhere, or whose server restarts.
     /// A null sink is a loudspeaker, and its monitor is the air of the room.
     @Suite struct SoundReturnTests {
-        /// A sound server with an address of its own, which it keeps when it restarts.
-        private final class Room {
-            private let folder = TemporaryFolder()
-            private var server: Fixture<SoundServerAnswer>
-            private let environment: EnvironmentOverride
-            private let variables: [String: String]
-
-            init() throws {
-                server = try Fixture.soundServer("--folder", folder.path)
-                variables = server.answer.environment
-                environment = EnvironmentOverride(variables.mapValues { $0 })
-            }
-
-            var process: Int32 { server.answer.process }
-
-            func end() {
-                kill(process, SIGKILL)
-                server.end()
-            }
-
-            func begin() throws { server = try Fixture.soundServer("--folder", folder.path) }
-
-            /// Runs pactl. Returns what it prints: the number of a loaded module.
-            @discardableResult
-            func tell(_ words: String...) throws -> String {
-                let program = Process()
-                program.executableURL = URL(fileURLWithPath: "/usr/bin/pactl")
-                program.arguments = words
-                program.environment = variables.merging(["PATH": "/usr/bin"]) { $1 }
-                let outcome = try program.runToEnd(within: 60)
-                try #require(outcome.status == 0, "pactl \(words): \(outcome.output)")
-                return outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)
-            }
-
-            func plug(speaker name: String, _ properties: String = "") throws -> String {
-                try tell(
-                    "load-module", "module-null-sink", "sink_name=\(name)", "rate=48000", "channels=2", "norewinds=1",
-                    "sink_properties=\"\(properties)\"")
-            }
-
-            /// A microphone that hears the default speaker.
-            func plug(microphone name: String, _ properties: String) throws -> String {
-                try tell(
-                    "load-module", "module-remap-source", "master=speaker.monitor", "source_name=\(name)",
-                    "source_properties=\"\(properties)\"")
-            }
-
-            static func usb(_ serial: String, port: String) -> String {
-                "device.serial=\(serial) device.bus_path=pci-0000:00:14.0-usb-0:\(port):1.0 device.product.name=Headset"
-            }
-        }
-
         /// Frames are seen at once, and the audio is played.
         private func playing(_ settings: [String: SettingValue] = [:], latency: Int = 200) -> MediaGraph {
             MediaGraph {
@@ -110,7 +58,7 @@ extension MediaNodesTests {
         @Test func `after a restart of the sound server, sound is as late after its frames as before`()
             async throws
         {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             let (seen, heard) = (Seen(), Seen())
             let player = try await MediaPipeline(playing(), seen: seen)
             let listener = try await MediaPipeline(listening("speaker.monitor"), seen: heard)
@@ -151,7 +99,7 @@ extension MediaNodesTests {
         }
 
         @Test func `a speaker that is not there when the graph is planned is waited for`() async throws {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             let seen = Seen()
             let player = try await MediaPipeline(playing(["device": "desk"]), seen: seen)
             #expect(player.plan.node("speaker")?.device?.waiting?.contains("has no output desk") == true)
@@ -174,9 +122,9 @@ extension MediaNodesTests {
         @Test func `a speaker that returns at another port plays sound as late after its frames as before`()
             async throws
         {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             let (seen, heard) = (Seen(), [Seen(), Seen()])
-            let module = try room.plug(speaker: "first", Room.usb("7C3F", port: "1.2"))
+            let module = try room.plug(speaker: "first", PulseAudioRoom.usb("7C3F", port: "1.2"))
             let player = try await MediaPipeline(playing(["device": "serial:7C3F"]), seen: seen)
             let first = try await MediaPipeline(listening("first.monitor"), seen: heard[0])
             try await first.start()
@@ -185,7 +133,7 @@ extension MediaNodesTests {
             await first.stop()
             try room.tell("unload-module", module)
             await eventually("the loss") { seen.deviceEvents == ["lost speaker.lost"] }
-            _ = try room.plug(speaker: "second", Room.usb("7C3F", port: "2"))
+            _ = try room.plug(speaker: "second", PulseAudioRoom.usb("7C3F", port: "2"))
             await eventually("the return") { seen.deviceEvents == ["lost speaker.lost", "returned"] }
             let second = try await MediaPipeline(listening("second.monitor"), seen: heard[1])
             try await second.start()
@@ -197,9 +145,9 @@ extension MediaNodesTests {
         }
 
         @Test func `a speaker with a serial number is lost, not replaced, and returns at another port`() async throws {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             let (seen, heard) = (Seen(), Seen())
-            var module = try room.plug(speaker: "first", Room.usb("7C3F", port: "1.2"))
+            var module = try room.plug(speaker: "first", PulseAudioRoom.usb("7C3F", port: "1.2"))
             let player = try await MediaPipeline(playing(["device": "serial:7C3F"]), seen: seen)
             // The default speaker, to which the server moves streams of an unplugged one.
             let listener = try await MediaPipeline(listening("speaker.monitor"), seen: heard)
@@ -212,14 +160,14 @@ extension MediaNodesTests {
             let silence = heard.sound.count
             await eventually("a second without sound") { heard.sound.count > silence + 150 }
             #expect(heard.sound.all[(silence + 20)...].allSatisfy { $0.level < -60 })
-            module = try room.plug(speaker: "second", Room.usb("7C3F", port: "2"))
+            module = try room.plug(speaker: "second", PulseAudioRoom.usb("7C3F", port: "2"))
             await eventually("the return") { seen.deviceEvents == ["lost speaker.lost", "returned"] }
             await listener.stop()
             await player.stop()
         }
 
         @Test func `a microphone that is not there when the graph is planned is waited for`() async throws {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             let (seen, heard) = (Seen(), Seen())
             let player = try await MediaPipeline(playing(), seen: seen)
             let listener = try await MediaPipeline(listening("serial:7C3F"), seen: heard)
@@ -231,7 +179,7 @@ extension MediaNodesTests {
             let count = heard.sound.count
             await eventually("silence") { heard.sound.count >= count + 50 }
             #expect(heard.sound.all.allSatisfy { $0.level < -60 })
-            _ = try room.plug(microphone: "late", Room.usb("7C3F", port: "2"))
+            _ = try room.plug(microphone: "late", PulseAudioRoom.usb("7C3F", port: "2"))
             await eventually("the device") { heard.deviceEvents == ["waiting microphone.absent", "returned"] }
             await eventually("a beep") { !heard.beeps.isEmpty }
             #expect(listener.statistics.sources["microphone"]?.state == .streaming)
@@ -250,9 +198,9 @@ extension MediaNodesTests {
         @Test func `a microphone that returns at another port hears sound as late after its frames as before`()
             async throws
         {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             let (seen, heard) = (Seen(), Seen())
-            let module = try room.plug(microphone: "first", Room.usb("7C3F", port: "1.2"))
+            let module = try room.plug(microphone: "first", PulseAudioRoom.usb("7C3F", port: "1.2"))
             let player = try await MediaPipeline(playing(), seen: seen)
             let listener = try await MediaPipeline(listening("serial:7C3F"), seen: heard)
             try await listener.start()
@@ -261,7 +209,7 @@ extension MediaNodesTests {
             let before = offsets(seen, heard, since: MediaTime(nanoseconds: 0))
             try room.tell("unload-module", module)
             await eventually("the loss") { heard.deviceEvents == ["lost microphone.lost"] }
-            _ = try room.plug(microphone: "second", Room.usb("7C3F", port: "2"))
+            _ = try room.plug(microphone: "second", PulseAudioRoom.usb("7C3F", port: "2"))
             await eventually("the return") { heard.deviceEvents == ["lost microphone.lost", "returned"] }
             let returned = try #require(heard.sound.all.last?.captureTime)
             await eventually("four beeps") { offsets(seen, heard, since: returned).count >= 4 }
@@ -273,7 +221,7 @@ extension MediaNodesTests {
         @Test func `beside a camera that is lost and returns, sound is as late after its frames as before`()
             async throws
         {
-            let (room, folder) = (try Room(), TemporaryFolder())
+            let (room, folder) = (try PulseAudioRoom(), TemporaryFolder())
             defer { withExtendedLifetime(room) {} }
             // Its frames arrive later than they were captured, so that wrong times would differ.
             let camera = try CameraFile.write(
@@ -307,9 +255,9 @@ extension MediaNodesTests {
 
         @Test func `a microphone with a serial number is lost, not replaced, and returns at another port`() async throws
         {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             let (seen, heard) = (Seen(), Seen())
-            let module = try room.plug(microphone: "first", Room.usb("7C3F", port: "1.2"))
+            let module = try room.plug(microphone: "first", PulseAudioRoom.usb("7C3F", port: "1.2"))
             let player = try await MediaPipeline(playing(), seen: seen)
             let listener = try await MediaPipeline(listening("serial:7C3F"), seen: heard)
             try await listener.start()
@@ -318,7 +266,7 @@ extension MediaNodesTests {
             try room.tell("unload-module", module)
             await eventually("the loss") { heard.deviceEvents == ["lost microphone.lost"] }
             let count = heard.beeps.count
-            _ = try room.plug(microphone: "second", Room.usb("7C3F", port: "2"))
+            _ = try room.plug(microphone: "second", PulseAudioRoom.usb("7C3F", port: "2"))
             await eventually("the return") { heard.deviceEvents == ["lost microphone.lost", "returned"] }
             await eventually("a beep") { heard.beeps.count > count }
             await listener.stop()
@@ -326,7 +274,7 @@ extension MediaNodesTests {
         }
 
         @Test func `a sound server that hangs stops neither the graph nor its end`() async throws {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             let seen = Seen()
             let player = try await MediaPipeline(playing(), seen: seen)
             try await player.start()
@@ -348,7 +296,7 @@ extension MediaNodesTests {
         }
 
         @Test func `a speaker plays all audio of a graph that delays it by a second`() async throws {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             defer { room.end() }
             let seen = Seen()
             let player = try await MediaPipeline(playing(latency: 1000), seen: seen)
@@ -366,7 +314,7 @@ extension MediaNodesTests {
         }
 
         @Test func `the end of a sound is heard whole, however late the loudspeaker plays it`() async throws {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             defer { room.end() }
             let folder = TemporaryFolder()
             // The device opens during the first seconds. Half a second at the end is loud.
@@ -418,7 +366,7 @@ extension MediaNodesTests {
         }
 
         @Test func `a speaker goes on after a pause of the graph, as late as before`() async throws {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             defer { room.end() }
             let (seen, heard) = (Seen(), Seen())
             let player = try await MediaPipeline(playing(), seen: seen)
@@ -446,7 +394,7 @@ extension MediaNodesTests {
         }
 
         @Test func `a list of the devices leaves no connection to the sound server behind`() throws {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             func held() throws -> Int {
                 let maps = try String(contentsOfFile: "/proc/self/maps", encoding: .utf8)
                 let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
@@ -466,7 +414,7 @@ extension MediaNodesTests {
             async
             throws
         {
-            let room = try Room()
+            let room = try PulseAudioRoom()
             defer { room.end() }
             #expect(Devices.sound().speakers.map(\.identifier) == ["speaker"])
             kill(room.process, SIGSTOP)
@@ -484,10 +432,10 @@ extension MediaNodesTests {
         }
 
         @Test func `devices tell the names to write down, twins by their ports`() async throws {
-            let room = try Room()
-            _ = try room.plug(speaker: "one", Room.usb("A7", port: "1"))
-            _ = try room.plug(speaker: "two", Room.usb("A7", port: "3.4"))
-            _ = try room.plug(microphone: "three", Room.usb("B7", port: "2"))
+            let room = try PulseAudioRoom()
+            _ = try room.plug(speaker: "one", PulseAudioRoom.usb("A7", port: "1"))
+            _ = try room.plug(speaker: "two", PulseAudioRoom.usb("A7", port: "3.4"))
+            _ = try room.plug(microphone: "three", PulseAudioRoom.usb("B7", port: "2"))
             let found = Devices.sound()
             #expect(found.microphones.map(\.lastingName) == ["serial:B7"])
             #expect(

@@ -130,7 +130,7 @@ import Testing
     @Test func `frames of the program need no camera, and their audio is that of a microphone`() throws {
         var request = MediaRequest(source: .bypass)
         request.position = "front"
-        #expect(try request.inspect(isMicrophoneThere: { true }, isBound: { _ in true }) == both)
+        #expect(try request.inspect(isMicrophoneThere: { true }, cameraAt: { $0 }) == both)
         var alone = silent
         alone.notice = MediaRequest.noMicrophone
         #expect(try request.inspect(isMicrophoneThere: { false }) == alone)
@@ -169,8 +169,13 @@ import Testing
         var request = MediaRequest.camera(nil)
         (request.isMirrored, request.rotationType, request.appTurn) = (false, .app, 90)
         var contents = silent
-        contents.camera = "back"
+        contents.camera = "serial:7C3F"
+        #expect(request.turn(contents) == 270 && request.turn(silent) == 270)
+        request.position = "back"
+        // A machine with one camera has it at the front.
         #expect(request.turn(contents) == 90 && request.turn(silent) == 270)
+        request.position = "front"
+        #expect(request.turn(contents) == 270)
     }
 
     @Test func `a blender is in front of the preview and of the encoder, behind the rotation`() {
@@ -222,7 +227,7 @@ import Testing
         func device(_ camera: String?, _ position: String?, bound: [String]) throws -> SettingValue? {
             var request = MediaRequest.camera(camera)
             (request.position, request.waitsForDevices) = (position, true)
-            let contents = try request.inspect(isMicrophoneThere: { true }, isBound: { bound.contains($0) })
+            let contents = try request.inspect(isMicrophoneThere: { true }, cameraAt: { bound.contains($0) ? $0 : nil })
             return request.graph(contents)?.node("source")?.settings["device"]
         }
         #expect(try device(nil, "front", bound: []) == "auto")

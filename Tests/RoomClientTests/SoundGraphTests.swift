@@ -60,7 +60,7 @@ import Testing
         bindings.audio[SoundGraph.speaker] = { heard.append($0) }
         let made = Collected<SoundRunner>()
         let output = SoundOutput(
-            launch: { [bindings] slots, previous, post in
+            launch: { [bindings] slots, _, previous, post in
                 let runner = SoundRunner(
                     SoundGraph.make(slots: slots, isAudible: true, end: .sound(SoundGraph.speaker)), slots: slots,
                     bindings: bindings, after: previous, post: post)

@@ -4,6 +4,7 @@ import MediaNodes
 import RTP
 import RoomProtocol
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import RoomClient
@@ -50,8 +51,12 @@ private final class FakeSound: PlayingSound, DecodingTask {
         var made: [FakeSound] = []
         var waiting: [(delay: TimeInterval, body: () -> Void)] = []
         var told: [String] = []
+        var uses: [SoundUse.Playing] = []
+        let activity = SoundActivity()
         private(set) lazy var output = SoundOutput(
-            launch: { [unowned self] slots, _, _ in
+            activity: activity,
+            launch: { [unowned self] slots, use, _, _ in
+                uses.append(use)
                 made.append(FakeSound(slots: slots))
                 return made[made.count - 1]
             }, post: { _, _ in }, now: { MonotonicTime(nanoseconds: 5) },
@@ -83,6 +88,35 @@ private final class FakeSound: PlayingSound, DecodingTask {
         var entry = RoomStatistics.Received(streamId: 1, participantId: "ada", isVideo: false)
         sink.fill(&entry)
         return entry.audioSecondsRendered
+    }
+
+    @Test func `another use of the loudspeaker starts the graph again, and the same one does not`() throws {
+        let (stage, events) = (Stage(), Collected<SoundActivity.Event>())
+        stage.activity.observe { events.append($0) }
+        var use = SoundUse.Playing()
+        use.role = .phone
+        stage.output.follow(use)
+        #expect(stage.made.isEmpty)
+        let room = stage.room()
+        let sink = try stage.sink(1, in: room)
+        #expect(events.all == [])
+        stage.runs()
+        #expect(stage.uses == [use] && events.all == [.began])
+        stage.output.handle(.interrupted(true), of: 1)
+        sink.receive(Self.packet.span)
+        stage.output.follow(use)
+        #expect(stage.made.count == 1)
+        use.isAllowed = false
+        stage.output.follow(use)
+        stage.runs()
+        #expect(stage.uses.last == use && stage.made.count == 2 && seconds(sink) == 1)
+        #expect(events.all == [.began, .interrupted(true), .interrupted(false), .ended])
+        use.isAllowed = true
+        stage.output.follow(use)
+        stage.runs()
+        sink.end()
+        stage.output.close(room)
+        #expect(events.all.suffix(2) == [.began, .ended])
     }
 
     @Test func `a thousand changes of the speaker open nothing`() throws {

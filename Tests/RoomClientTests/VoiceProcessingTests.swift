@@ -46,14 +46,14 @@ import Testing
     }
 
     @Test func `a change of the choice edits the media that runs`() async throws {
-        defer { VoiceProcessing.Choice.shared.change { $0 = VoiceProcessing() } }
+        defer { VoiceProcessing.choice.change { $0 = VoiceProcessing() } }
         let (capture, stub) = try await started(canProcess: true)
         let pipeline = try #require(stub.pipelines.all.first)
         func voice() -> Node? { pipeline.graph.node(MediaRequest.voiceNode) }
         #expect(voice() != nil)
-        VoiceProcessing.Choice.shared.change { $0.controlsGain = true }
+        VoiceProcessing.choice.change { $0.controlsGain = true }
         await eventually("gain control") { voice()?.settings["gain-control"] == .flag(true) }
-        VoiceProcessing.Choice.shared.change { $0.isOn = false }
+        VoiceProcessing.choice.change { $0.isOn = false }
         await eventually("music") { voice() == nil }
         #expect(stub.pipelines.count == 1)
         await capture.stop()
@@ -71,13 +71,13 @@ import Testing
     }
 
     @Test func `two threads that change one choice lose no update`() {
-        let choice = VoiceProcessing.Choice()
+        let choice = ProcessChoice(VoiceProcessing())
         let lost = Collected<String>()
         DispatchQueue.concurrentPerform(iterations: 2) { thread in
             for round in 0..<1_000_000 {
                 let isOn = round % 2 == 0
                 choice.change { if thread == 0 { $0.isOn = isOn } else { $0.controlsGain = isOn } }
-                let processing = choice.processing
+                let processing = choice.value
                 if (thread == 0 ? processing.isOn : processing.controlsGain) != isOn {
                     lost.append("\(thread), round \(round)")
                 }

@@ -74,6 +74,10 @@ import Testing
             #"{"id":1,"sdp":"v=0","streams":[{"mid":"0","spatialLayers":3}],"type":"publish"}"#,
             .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", spatialLayers: 3)]))
         ),
+        (
+            #"{"id":1,"sdp":"v=0","streams":[{"mid":"0","record":true}],"type":"publish"}"#,
+            .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", record: true)]))
+        ),
         (#"{"id":1,"streams":[7,8],"type":"unpublish"}"#, .unpublish(StreamReferences(streams: [7, 8]))),
         (
             #"{"id":1,"state":"waiting","stream":7,"text":"camera unplugged","type":"setStreamState"}"#,

@@ -30,6 +30,30 @@ import TestSupport
         }
     }
 
+    @Test func `a room takes three audio streams that are always on, and another one when one of them is off`()
+        async throws
+    {
+        try await withServer { server, grant in
+            let (publisher, _) = try join(server, grant.accessToken)
+            var publish = publication([.opus, .opus, .opus, .opus])
+            for index in publish.streams.indices { publish.streams[index].attributes.isAlwaysOn = true }
+            #expect(try publisher.refusal(of: .publish(publish), id: 2) == "1441")
+            let streams = try publisher.publish([.opus, .opus, .opus, .opus])
+            func set(_ stream: Int, _ isAlwaysOn: Bool, id: Int) throws -> String? {
+                let body = SetStream(stream: stream, change: StreamChange(isAlwaysOn: isAlwaysOn))
+                publisher.sendMessage(.setStream(body), id: id)
+                let reply = try publisher.message { $0.id == id }.message
+                if case .error(let problem) = reply { return problem.error.code.name }
+                return reply == .streamSet(StreamReference(stream: stream)) ? nil : "\(reply)"
+            }
+            let taken = try streams.enumerated().map { try set($1, true, id: 10 + $0) }
+            #expect(taken == [nil, nil, nil, "1441"])
+            // Not a fourth one.
+            #expect(try set(streams[1], true, id: 20) == nil)
+            #expect(try set(streams[0], false, id: 21) == nil && set(streams[3], true, id: 22) == nil)
+        }
+    }
+
     @Test func `a change tells the others what changed, and only the publisher may change a stream`() async throws {
         try await withServer { server, grant in
             let (publisher, me) = try join(server, grant.accessToken)

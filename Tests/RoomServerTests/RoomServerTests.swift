@@ -92,6 +92,45 @@ import Testing
         }
     }
 
+    @Test func `the server tells whether a token is valid`() async throws {
+        try await withServer { server, grant in
+            func check(_ authorization: String, _ method: String = "GET") throws -> String {
+                let (status, body) = try RawClient(port: server.port).request(
+                    "\(method) /v1/sign-\(method == "GET" ? "in" : "out") HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n"
+                        + authorization)
+                let problem = try? JSONDecoder().decode(Problem.self, from: Data(body.utf8))
+                return "\(status) \(problem?.code ?? "")"
+            }
+            let valid = "authorization: Bearer \(grant.accessToken)\r\n"
+            let wrong = ["", "authorization: Bearer made-up\r\n", "authorization: Basic \(grant.accessToken)\r\n"]
+            let before = try ([valid, valid] + wrong).map { try check($0) }
+            #expect(before == ["204 ", "204 ", "401 -11005", "401 -11005", "401 -11005"])
+            let after = [try check(valid, "POST"), try check(valid)]
+            #expect(after == ["204 ", "401 -11005"])
+        }
+    }
+
+    @Test func `a participant gets the receivers that it asks for, up to the limit of the server`() async throws {
+        try await withServer(configured: { $0.maximumReceivers = 40 }) { server, grant in
+            for (asked, granted) in [(30, 30), (50, 40)] {
+                let client = try RawClient(port: server.port)
+                #expect(try client.openWebSocket(port: server.port) == 101)
+                let pool = ReceiverPool(initial: asked, maximum: asked, growth: 1)
+                client.sendMessage(.join(Join(token: grant.accessToken, room: "kitchen", receivers: pool)), id: 1)
+                guard case .joined(let joined) = try client.message(where: { $0.id == 1 }).message,
+                    case .offer(let offer) = try client.message(where: {
+                        if case .offer = $0.message { true } else { false }
+                    }).message
+                else {
+                    Issue.record("The client did not join.")
+                    return
+                }
+                #expect(joined.receivers?.maximum == granted)
+                #expect(offer.sdp.split(separator: "\r\n").count { $0.hasPrefix("m=video") } == granted)
+            }
+        }
+    }
+
     @Test func `signing out ends every participant that joined with the token`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)

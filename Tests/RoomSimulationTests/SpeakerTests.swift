@@ -118,6 +118,34 @@ struct SpeakerTests {
         #expect(room.everyoneHears(7))
     }
 
+    @Test(arguments: [1, 3])
+    func `a fourth stream that would be always on is refused, and its publisher gets the reason`(loops: Int) throws {
+        let room = try Room(8, loops: loops, speaking: [0: [9...40], 1: [9...40], 2: [9...40], 3: [9...40]])
+        defer { room.simulation.end() }
+        func setAlwaysOn(_ number: Int) throws {
+            room.clients[number].change(room.streams[number], StreamChange(isAlwaysOn: true))
+            try room.run(2.5)
+        }
+        for number in 4...6 { try setAlwaysOn(number) }
+        #expect(room.everyoneHears(4, 5, 6))
+        let refused = #expect(throws: SimulationFailure.self) { try setAlwaysOn(7) }
+        let reason = "client 7 got the error 'The room 'kitchen' can have 3 audio streams"
+        #expect(refused?.problem.hasPrefix(reason) == true)
+        #expect(!room.everyoneHears(7) && room.everyoneHears(4, 5, 6))
+    }
+
+    @Test func `a stream that is published as always on is heard like one that becomes so`() throws {
+        let room = try Room(6, speaking: [0: [9...40], 1: [9...40], 2: [9...40], 3: [9...40]])
+        defer { room.simulation.end() }
+        let late = Collected<Int>()
+        room.simulation.task { [client = room.clients[5]] in
+            late.append(try await client.publishAudio(StreamAttributes(isAlwaysOn: true)))
+        }
+        try room.run(5)
+        #expect(late.all.count == 1)
+        for client in room.clients.dropLast() { #expect(Set(client.heard).isSuperset(of: late.all)) }
+    }
+
     @Test func `streams without levels are heard in the order in which they were published`() throws {
         let room = try Room(6, unmeasured: Set(0..<6), speaking: [:])
         defer { room.simulation.end() }

@@ -1,6 +1,9 @@
 import RTP
-import RoomSimulation
+import TestSupport
 import Testing
+
+@testable import ClientCore
+@testable import RoomSimulation
 
 /// Clients that publish, unpublish and publish again.
 struct UnpublishTests {
@@ -27,6 +30,40 @@ struct UnpublishTests {
         #expect(report.viewers.count == 3)
         #expect(report.viewers.allSatisfy { $0.shown > 30 && $0.skippedPackets == 0 })
         #expect(report.missingNumbers == 0)
+    }
+
+    /// As fast as the server lets a client publish.
+    @Test func `the last of 10,000 publications of a session goes on as the first one`() throws {
+        let simulation = Simulation(seed: 3)
+        defer { simulation.end() }
+        let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
+        let shown = Collected<Int>()
+        let lines = Collected<[Substring]>()
+        let seconds = Collected<Double>()
+        simulation.task {
+            for client in [ada, grace] { try await client.join("kitchen") }
+            for round in 1...10_000 {
+                let begun = simulation.time.seconds
+                let video = try await ada.publish()
+                seconds.append(simulation.time.seconds - begun)
+                if round == 1 || round == 10_000 {
+                    try await grace.wait { $0.streams.map(\.id) == [video] }
+                    try await grace.subscribe(to: video)
+                    try await grace.wait { $0.framesShown(of: video) > 30 }
+                    shown.append(grace.framesShown(of: video))
+                    lines.append(try #require(ada.connection?.up).offer().split(separator: "\r\n"))
+                }
+                try await ada.unpublish(video)
+                try await simulation.sleep(for: .milliseconds(500))
+            }
+        }
+        try simulation.run(for: .seconds(6000))
+        try #require(lines.count == 2 && seconds.count == 10_000 && ada.isConnected)
+        let (first, last) = (lines.all[0], lines.all[1])
+        #expect(last.count { $0.hasPrefix("m=") } == 1 && last.count == first.count)
+        let slowest = seconds.all.dropFirst().max() ?? 0
+        print("the slowest of 10,000 publications took \(slowest) s, and the first one \(seconds.all[0]) s")
+        #expect(slowest <= seconds.all[0])
     }
 
     @Test func `a video that ends cannot be ended again`() throws {

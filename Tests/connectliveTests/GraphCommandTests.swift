@@ -53,13 +53,13 @@ import TestSupport
         #expect(result.status == 1)
         #expect(
             result.error == """
-                graph.yaml: --set: the file has no variable "widht".
+                graph.yaml: a value was given, but the file has no variable "widht".
                   accepted here: rate
                 graph.yaml:2:28: "test-pattern" has no setting "widht"; did you mean "width"?
                   2 |   - - {node: test-pattern, widht: 320, fps: "${rate}"}
                     |                            ^
                   accepted here: width, height, fps, frames
-                graph.yaml:2:45: "rate" has no value. Set one with --set rate=..., or write a default with ${rate:-...}.
+                graph.yaml:2:45: "rate" has no value. Give it one, or write a default with ${rate:-...}.
                   2 |   - - {node: test-pattern, widht: 320, fps: "${rate}"}
                     |                                             ^
                 graph.yaml:3:12: There is no node "windw"; did you mean "window"?

@@ -2,6 +2,11 @@ import Foundation
 import Testing
 import TestSupport
 
+/// Starts a script of Tests/interop. Debian's own Python, because only it finds Debian's Python packages.
+func interopProgram(_ name: String, _ arguments: [String]) throws -> RunningProgram {
+    try RunningProgram("/usr/bin/python3", [script(name)] + arguments, folder: TemporaryFolder())
+}
+
 private func script(_ name: String) -> String {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     return root.appendingPathComponent("interop/\(name)").path
@@ -9,9 +14,7 @@ private func script(_ name: String) -> String {
 
 /// Other stacks at the other end: scripts in Tests/interop that print one line of JSON, and exit with 0 on success.
 private func run(_ name: String, _ arguments: [String], seconds: Double = 90) throws -> [String: Any] {
-    // Debian's own Python, because only it finds Debian's Python packages.
-    let program = try RunningProgram("/usr/bin/python3", [script(name)] + arguments, folder: TemporaryFolder())
-    let result = try program.finish(seconds: seconds)
+    let result = try interopProgram(name, arguments).finish(seconds: seconds)
     #expect(result.status == 0, "\(name): \(result.output)\(result.error)")
     let line = result.output.split(separator: "\n").last ?? ""
     return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])

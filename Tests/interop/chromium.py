@@ -149,6 +149,8 @@ def arguments():
                              "frames once it is the second number")
     parser.add_argument("--then-listen", type=float, default=0, metavar="SECONDS",
                         help="report afterwards how long after each flash of the test pattern its beep is heard")
+    parser.add_argument("--then-read", metavar="FILE",
+                        help="report afterwards the number in each frame that the tiles of others show, until the file exists")
     parser.add_argument("--delay-video", type=int, default=0, metavar="MS",
                         help="delay what is seen, as a network does that repairs a lot of it")
     parser.add_argument("--screenshot", metavar="PNG")
@@ -558,6 +560,55 @@ def resize(options, browser):
     return seen
 
 
+# The blocks of the code in each tile of others whose stream has frames, as BarCode.swift draws them.
+BLOCKS = """
+return [...document.querySelectorAll('.tile:not([data-self])')].map((tile) => {
+    const video = tile.querySelector('video');
+    const [width, height] = [video.videoWidth, video.videoHeight];
+    if (!tile.dataset.stream || !width) return null;
+    const canvas = document.createElement('canvas');
+    Object.assign(canvas, { width, height });
+    const context = canvas.getContext('2d', { willReadFrequently: true });
+    context.drawImage(video, 0, 0);
+    const block = width >= 640 ? 16 : 8, columns = Math.min(Math.floor(width / block), 40);
+    if (Math.ceil(40 / columns) * block > height) return null;
+    const bits = [];
+    for (let index = 0; index < 40; index += 1) {
+        const [left, top] = [index % columns * block, Math.floor(index / columns) * block];
+        const pixels = context.getImageData(left + block / 4, top + block / 4, block / 2, block / 2).data;
+        let sum = 0;
+        for (let place = 1; place < pixels.length; place += 4) sum += pixels[place];
+        bits.push(sum > 126 * pixels.length / 4 ? 1 : 0);
+    }
+    return { stream: Number(tile.dataset.stream), bits };
+}).filter(Boolean);
+"""
+
+
+def number_in(bits):
+    """The number of 32 bits before their CRC-8. None if that is of other bits."""
+    register = 0x5a
+    for start in range(0, 32, 8):
+        register ^= int("".join(map(str, bits[start:start + 8])), 2)
+        for _ in range(8):
+            register = (register << 1 ^ 0x07 if register & 0x80 else register << 1) & 0xff
+    return int("".join(map(str, bits[:32])), 2) if register == int("".join(map(str, bits[32:])), 2) else None
+
+
+def read(options, browser):
+    """For each frame that was seen: its stream, its number, and when, in tenths of a second of the monotonic clock."""
+    seen, last = [], {}
+    while not os.path.exists(options.then_read):
+        tick = int(time.monotonic() * 10)
+        for tile in browser.execute_script(BLOCKS):
+            number = number_in(tile["bits"])
+            if number is not None and last.get(tile["stream"]) != number:
+                last[tile["stream"]] = number
+                seen.append([tile["stream"], number, tick])
+        time.sleep(0.05)
+    return seen
+
+
 def own_processes(folder):
     """Ids of our descendants, and of what has our folder (which nobody else uses) in its command line."""
     parents, found = {}, set()
@@ -616,6 +667,8 @@ def main():
             if options.delay_video:
                 browser.execute_script("window.testDelay()")
             result["heardAfterSeen"] = listen(options, browser)
+        if options.then_read and sentence is None:
+            result["read"] = read(options, browser)
         if options.then_resize and sentence is None:
             result["resized"] = resize(options, browser)
         if options.then_mute and sentence is None:

@@ -7,7 +7,7 @@ import RoomSimulation
 @main struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate", abstract: "Run rooms on virtual time, one for each seed.",
-        subcommands: [Rooms.self, Calls.self], defaultSubcommand: Rooms.self)
+        subcommands: [Rooms.self, Calls.self, Random.self], defaultSubcommand: Rooms.self)
 }
 
 /// Runs a room with faults for many seeds, as scripts/soak does. Every hundredth seed encrypts with OpenSSL.

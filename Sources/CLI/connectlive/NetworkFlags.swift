@@ -59,7 +59,7 @@ struct NetworkFlags: ParsableArguments {
         config.iceTransportPolicy = IceTransportPolicy(rawValue: found.policy.rawValue)
         config.iceServers = found.servers.map {
             IceServer(
-                urls: [$0.url], username: $0.username, credential: $0.credential, certificateAuthorities: $0.authorities
+                urls: [$0.url], name: $0.username, credential: $0.credential, certificateAuthorities: $0.authorities
             )
         }
     }

@@ -10,7 +10,8 @@ struct RoomsCommand: AsyncParsableCommand {
         discussion:
             "Clients that were removed do not return by themselves. Everyone with the service's secret, or at the page of an "
             + "open server, can join again.",
-        subcommands: [ListCommand.self, EndCommand.self, RemoveCommand.self], defaultSubcommand: ListCommand.self)
+        subcommands: [ListCommand.self, EndCommand.self, RemoveCommand.self], defaultSubcommand: ListCommand.self,
+        aliases: ["room"])
 
     struct ListCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -39,16 +40,23 @@ struct RoomsCommand: AsyncParsableCommand {
                 for participant in room.participants {
                     table.add(
                         room.name, participant.id, "\(participant.streams)",
-                        participant.isConnected ? "" : "connection lost")
+                        notes(on: participant))
                 }
             }
             return table.lines()
+        }
+
+        private static func notes(on participant: RoomList.Participant) -> String {
+            var notes: [String] = []
+            if let count = participant.recordings, count > 0 { notes.append(Figures.count(count, "recording")) }
+            if !participant.isConnected { notes.append("connection lost") }
+            return notes.joined(separator: ", ")
         }
     }
 
     struct EndCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "end", abstract: "End a room: remove all of its participants.")
+            commandName: "end", abstract: "End a room: remove all of its participants.", aliases: ["destroy"])
 
         @Argument(help: "The room.", transform: { try RoomName(checked: $0) }) var room: RoomName
 
@@ -62,7 +70,7 @@ struct RoomsCommand: AsyncParsableCommand {
 
     struct RemoveCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "remove", abstract: "Remove a participant from a room.")
+            commandName: "remove", abstract: "Remove a participant from a room.", aliases: ["kick"])
 
         @Argument(help: "The room.", transform: { try RoomName(checked: $0) }) var room: RoomName
 

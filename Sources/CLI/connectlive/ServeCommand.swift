@@ -3,6 +3,7 @@ internal import Foundation
 internal import Logging
 internal import RoomClient
 internal import RoomProtocol
+internal import RoomRecording
 internal import RoomServer
 internal import Synchronization
 
@@ -95,6 +96,19 @@ struct ServeCommand: AsyncParsableCommand {
             valueName: "seconds"))
     var resumeSeconds = 30
 
+    @Option(
+        help: ArgumentHelp(
+            "Record streams whose publishers ask for it ('publish --record') in this folder, one Matroska file for each. It is "
+                + "created if it does not exist (default: record nothing).",
+            valueName: "folder"))
+    var recordings: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Videos that a participant can receive at once, if it asks for so many; 0 to \(RoomServer.receiverLimit).",
+            valueName: "count"))
+    var maxReceivers = 20
+
     @Flag(help: "Log participants that join, publish and leave, and requests that the server refuses.") var verbose =
         false
 
@@ -116,6 +130,9 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
         }
         guard (0...3600).contains(resumeSeconds) else { throw ValidationError("--resume-seconds must be 0 to 3600.") }
+        guard (0...RoomServer.receiverLimit).contains(maxReceivers) else {
+            throw ValidationError("--max-receivers must be 0 to \(RoomServer.receiverLimit).")
+        }
         guard roomLoopSize > 0 else { throw ValidationError("--room-loop-size must be 1 or more.") }
         if let udpPort, udpPort.count > 1, udpPort.count < threads {
             throw ValidationError(
@@ -163,9 +180,12 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.threads = threads
         configuration.roomLoopSize = roomLoopSize
         configuration.graceSeconds = resumeSeconds
+        configuration.maximumReceivers = maxReceivers
         if let tlsCertificate, let tlsKey {
             configuration.tls = TLSFiles(certificate: tlsCertificate, key: tlsKey)
         }
+        let folder = try recordings.map { path throws(RoomError) in try RecordingFolder(path, log: configuration.log) }
+        configuration.recorder = folder
         let present = Mutex<ServerAnnouncement?>(nil)
         configuration.onCertificate = { certificate in present.withLock { $0 }?.replace(certificate) }
         let server = try await RoomServer.start(configuration)
@@ -190,6 +210,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         for line in announcement.lines { Console.say(line) }
         for line in Serving.mediaLines(server) { Console.say(line) }
+        if let folder { Console.say("Recordings go to \(folder.path)") }
         for line in Serving.relayLines(configuration.relays) { Console.say(line) }
         for address in publicAddresses where !listen.serves(address) {
             Console.say("Only media uses \(address): signalling at this address needs --listen [::].")
@@ -208,6 +229,7 @@ struct ServeCommand: AsyncParsableCommand {
         await interruption.wait(seconds: nil)
         announcement.end()
         await server.stop()
+        await folder?.finish()
     }
 
     /// Reads `PORT` or `FIRST-LAST`.

@@ -103,6 +103,22 @@ package struct CameraSystem: Sendable {
         return try bindings.binding(of: name)?.camera ?? name
     }
 
+    /// The camera of a place, `front` or `back`: the one that the user has bound to that name. Without one, `front` is the first
+    /// camera and `back` the second one, as far as the other name does not have it. Nil for the first one that can be used, also
+    /// if the process has a camera of its own for `auto`.
+    ///
+    /// - Throws: `camera.binding`.
+    package func camera(at place: String) throws(MediaError) -> String? {
+        guard automatic == nil else { return nil }
+        guard try bound(place) == place else { return place }
+        let other = place == "back" ? "front" : "back"
+        if try bound(other) != other {
+            let taken = try? find(other)
+            return places().first { $0.path != taken?.path }?.name
+        }
+        return place == "back" ? places().dropFirst().first?.name : nil
+    }
+
     /// Calls `body` with the camera that `auto` means in this process. Its errors then name the variable, which the user may
     /// have set long ago.
     private func naming<Result>(

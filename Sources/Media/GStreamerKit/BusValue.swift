@@ -25,6 +25,7 @@ package indirect enum BusValue: Sendable, Equatable {
 
     package var number: UInt32? { if case .number(let number) = self { number } else { nil } }
     package var integer: Int32? { if case .integer(let number) = self { number } else { nil } }
+    package var flag: Bool? { if case .flag(let flag) = self { flag } else { nil } }
     package var table: [String: BusValue]? { if case .table(let table) = self { table } else { nil } }
     package var list: [BusValue]? { if case .list(let list) = self { list } else { nil } }
 

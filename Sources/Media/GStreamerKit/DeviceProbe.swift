@@ -21,7 +21,7 @@ package enum DeviceProbe {
     }
 
     /// A microphone or loudspeaker, as the sound server describes it.
-    package struct SoundDevice: Sendable {
+    package struct SoundDevice: Sendable, Equatable {
         package var identifier = ""
         /// The name to show.
         package var title = ""
@@ -35,7 +35,7 @@ package enum DeviceProbe {
     }
 
     /// The microphones and loudspeakers of a sound server.
-    package struct SoundDevices: Sendable {
+    package struct SoundDevices: Sendable, Equatable {
         package var sources: [SoundDevice] = []
         package var sinks: [SoundDevice] = []
     }

@@ -54,7 +54,7 @@ package final class EncodedVideoGlance: Sendable {
             switch message {
             case .error, .missingPlugin: glance.isSettled.signal()
             case .endOfStream: glance.settle()
-            case .warning, .latencyChanged: break
+            case .warning, .latencyChanged, .stateRequested: break
             }
         }
         defer { pipeline.stop() }

@@ -35,7 +35,7 @@ final class FileGlance: Sendable {
             switch message {
             case .error(let failure): glance.giveUp(failure)
             case .missingPlugin, .endOfStream: glance.giveUp()
-            case .warning, .latencyChanged: break
+            case .warning, .latencyChanged, .stateRequested: break
             }
         }
         defer { pipeline.stop() }

@@ -12,6 +12,8 @@ package enum BusMessage: Sendable {
     /// A missing plugin, for media that cannot be decoded.
     case missingPlugin(String)
     case latencyChanged
+    /// An element asks that the pipeline plays, or does not: the sound server has returned its stream, or silenced it.
+    case stateRequested(isPlaying: Bool)
 }
 
 /// An error of an element.
@@ -200,6 +202,10 @@ extension BusMessage {
             self = .endOfStream
         case GST_MESSAGE_LATENCY:
             self = .latencyChanged
+        case GST_MESSAGE_REQUEST_STATE:
+            var state = GST_STATE_NULL
+            gst_message_parse_request_state(message, &state)
+            self = .stateRequested(isPlaying: state == GST_STATE_PLAYING)
         case GST_MESSAGE_ERROR:
             self = .error(PipelineFailure(message))
         case GST_MESSAGE_WARNING:

@@ -48,12 +48,9 @@ public enum Devices {
         }
     }
 
-    /// Whether the user has bound a camera to this name. False if CONNECTLIVE_CAMERA names the camera of the process.
-    ///
-    /// - Throws: `camera.binding` for an unreadable file with names.
-    package static func isBound(_ name: String) throws(MediaError) -> Bool {
-        guard CameraSystem.automatic == nil else { return false }
-        return try CameraSystem.machine.bound(name) != name
+    /// The camera of the place `front` or `back`: see `CameraSystem.camera(at:)`.
+    package static func camera(at place: String) throws(MediaError) -> String? {
+        try CameraSystem.machine.camera(at: place)
     }
 
     /// Whether this user may open a camera, as far as can be told without capturing. True without a camera.

@@ -59,5 +59,5 @@ public enum MediaFile {
 
 extension String {
     /// Without the final full stop, for use inside another sentence.
-    var trimmedSentence: String { hasSuffix(".") ? String(dropLast()) : self }
+    package var trimmedSentence: String { hasSuffix(".") ? String(dropLast()) : self }
 }

@@ -30,10 +30,14 @@ extension RoomConnection {
         if let track = up?.tracks.first(where: { $0.sender.mid == mid }) { tellChange(of: track) }
     }
 
-    /// A track in a `publish`, which tells its attributes.
+    /// A track in a `publish`, which tells its attributes. A `setStream` tells that it is always on: the server may refuse that
+    /// alone.
     func announcement(of track: UpSession.Track) -> Publish.Stream {
-        track.told = StreamChange(track.offer.attributes, state: .live)
-        return Publish.Stream(mid: track.sender.mid, attributes: track.offer.attributes)
+        var attributes = track.offer.attributes
+        attributes.isAlwaysOn = false
+        track.told = StreamChange(attributes, state: .live)
+        return Publish.Stream(
+            mid: track.sender.mid, attributes: attributes, record: track.offer.isRecorded ? true : nil)
     }
 
     /// One change at a time: the latest values are the last ones that the server gets. All that changed meanwhile is one

@@ -80,6 +80,7 @@ extension RoomConnection {
                 publishing.prepared = nil
                 for track in tracks where track.stream != nil { tellChange(of: track) }
                 then(.success(streams))
+                reportMissingRecordings(of: tracks, body)
                 refused(tracks.filter { $0.stream == nil }, in: session)
             } catch {
                 guard error.code != .connectionLost || !isRejoining || state != .connected else {
@@ -92,6 +93,17 @@ extension RoomConnection {
             }
             publishTurnEnds()
         }
+    }
+
+    /// A server that never records tells nothing of a recording. Others name the reason for one that they lack.
+    func reportMissingRecordings(of tracks: [UpSession.Track], _ published: Published) {
+        let mids = tracks.filter(\.offer.isRecorded).map(\.sender.mid)
+        guard published.streams.contains(where: { mids.contains($0.mid) && $0.recording == nil }) else { return }
+        onEvent(
+            .problem(
+                RoomError(
+                    .recordingUnavailable,
+                    "The server does not record: it has an earlier version. The streams go on without a recording.")))
     }
 
     /// The room has taken other tracks of the offer, but not these.

@@ -238,12 +238,12 @@ extension RoomConnection {
     }
 
     private func subscribeAgain(_ stream: Int) {
-        let view = subscriptions[stream]?.view ?? StreamView()
+        guard let subscription = subscriptions[stream] else { return }
         // The server tells it again.
         qualityChanged(StreamQuality(stream: stream))
-        request(.subscribe(ViewOfStream(stream: stream, view: view))) { [weak self] result in
-            guard let self else { return }
-            guard case .success(.subscribed(let body)) = result, subscriptions[stream] != nil else {
+        request(.subscribe(ViewOfStream(stream: stream, view: subscription.view))) { [weak self] result in
+            guard let self, subscriptions[stream]?.number == subscription.number else { return }
+            guard case .success(.subscribed(let body)) = result else {
                 if case .failure(let error) = result, error.code == .connectionLost { return }
                 subscriptions[stream] = nil
                 if case .failure(let error) = result { onEvent(.problem(error)) }
@@ -291,6 +291,7 @@ extension RoomConnection {
                     repeated.compactMap { track in track.stream.map { PublishedStream(id: $0, isVideo: track.isVideo) }
                     }))
             for track in adopted where track.stream != nil { tellChange(of: track) }
+            reportMissingRecordings(of: adopted, body)
             refused(adopted.filter { $0.stream == nil }, in: session)
             finishEndings(streams)
         } catch {

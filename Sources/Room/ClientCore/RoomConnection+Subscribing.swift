@@ -14,11 +14,13 @@ extension RoomConnection {
         } catch {
             return then(.failure(error))
         }
-        subscriptions[id] = Subscription(makeSink: makeSink, view: view)
+        subscriptionsBegun += 1
+        let number = subscriptionsBegun
+        subscriptions[id] = Subscription(number: number, makeSink: makeSink, view: view)
         // The reply is handled before the next message, so the first packets find their sink.
         request(.subscribe(ViewOfStream(stream: id, view: view))) { [weak self] result in
             guard let self else { return }
-            then(subscribed(id, result))
+            then(subscribed(id, number, result))
         }
     }
 
@@ -102,10 +104,14 @@ extension RoomConnection {
                         + "\(options.receivers.maximum). Ask for \(maximumReceivers) at most.")))
     }
 
-    private func subscribed(_ id: Int, _ result: Result<ServerMessage, RoomError>) -> Result<Void, RoomError> {
+    /// - Parameter number: of the subscription, which an unsubscription may have ended meanwhile, and another one followed
+    private func subscribed(
+        _ id: Int, _ number: Int, _ result: Result<ServerMessage, RoomError>
+    ) -> Result<Void, RoomError> {
         let problem: RoomError
         switch result {
         case .success(.subscribed(let body)):
+            if stream(id) != nil, subscriptions[id]?.number != number { return .success(()) }
             if assignVideo(id, to: body.mid, from: body.firstSequenceNumber) { return .success(()) }
             // The server counts it, and would refuse another subscription.
             if stream(id) != nil { request(.unsubscribe(StreamReference(stream: id))) { _ in } }
@@ -122,13 +128,15 @@ extension RoomConnection {
                 "The server's reply to 'subscribe' has the wrong type. Check its version.")
         case .failure(let error): problem = error
         }
-        subscriptions[id] = nil
+        if subscriptions[id]?.number == number { subscriptions[id] = nil }
         return .failure(problem)
     }
 }
 
 /// A video that the application wants, for as long as it wants it. It outlasts the connections to the server.
 struct Subscription {
+    /// Unique in the connection.
+    let number: Int
     let makeSink: SinkSource
     var view: StreamView
     /// Why it arrives worse than it could be, as the server says.

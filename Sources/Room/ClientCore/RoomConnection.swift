@@ -60,6 +60,7 @@ package final class RoomConnection {
     /// The audio streams in receivers, in order of assignment.
     var heard: [(mid: String, stream: AssignedStream)] = []
     var subscriptions: [Int: Subscription] = [:]
+    var subscriptionsBegun = 0
     /// The most videos that the server lets this client receive. Nil if it does not tell.
     var maximumReceivers: Int?
     /// Those of the participation before.

@@ -115,19 +115,26 @@ package struct Publish: Codable, Sendable, Equatable {
         package var attributes: StreamAttributes
         /// How many spatial layers of VP9 it may send under one SSRC. Nil means one.
         package var spatialLayers: Int?
+        /// Whether the server is to record it. Nil means no.
+        package var record: Bool?
 
-        package init(mid: String, attributes: StreamAttributes = StreamAttributes(), spatialLayers: Int? = nil) {
+        package init(
+            mid: String, attributes: StreamAttributes = StreamAttributes(), spatialLayers: Int? = nil,
+            record: Bool? = nil
+        ) {
             self.mid = mid
             self.attributes = attributes
             self.spatialLayers = spatialLayers
+            self.record = record
         }
 
-        private enum CodingKeys: String, CodingKey { case mid, spatialLayers }
+        private enum CodingKeys: String, CodingKey { case mid, spatialLayers, record }
 
         package init(from decoder: any Decoder) throws {
             let fields = try decoder.container(keyedBy: CodingKeys.self)
             mid = try fields.decode(String.self, forKey: .mid)
             spatialLayers = try fields.decodeIfPresent(Int.self, forKey: .spatialLayers)
+            record = try fields.decodeIfPresent(Bool.self, forKey: .record)
             attributes = try StreamAttributes(from: decoder)
         }
 
@@ -135,6 +142,7 @@ package struct Publish: Codable, Sendable, Equatable {
             var fields = encoder.container(keyedBy: CodingKeys.self)
             try fields.encode(mid, forKey: .mid)
             try fields.encodeIfPresent(spatialLayers, forKey: .spatialLayers)
+            try fields.encodeIfPresent(record, forKey: .record)
             try attributes.encode(to: encoder)
         }
     }
@@ -269,10 +277,13 @@ package struct Published: Codable, Sendable, Equatable {
     package struct Stream: Codable, Sendable, Equatable {
         package var mid: String
         package var stream: Int
+        /// Whether the server records it, if it was asked to. Nil otherwise, and from a server that never records.
+        package var recording: Bool?
 
-        package init(mid: String, stream: Int) {
+        package init(mid: String, stream: Int, recording: Bool? = nil) {
             self.mid = mid
             self.stream = stream
+            self.recording = recording
         }
     }
     package var sdp: String

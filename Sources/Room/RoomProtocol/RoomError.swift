@@ -147,6 +147,8 @@ extension RoomError.Code {
     public static let certificateUnreadable = Self(name: "server.certificate-unreadable", number: 2017)
     public static let userMessageTooLong = Self(name: "message.too-long", number: 2016)
     public static let streamRefused = Self(name: "stream.refused", number: 2005)
+    public static let recordingUnavailable = Self(name: "recording.unavailable", number: 2022)
+    public static let recordingFailed = Self(name: "recording.failed", number: 2023)
     public static let extensionMissing = Self(name: "extension.missing", number: 2019)
     public static let extensionFailed = Self(name: "extension.failed", number: 2020)
     public static let settingInvalid = Self(name: "setting.invalid", number: 2021)
@@ -169,7 +171,7 @@ extension RoomError.Code {
                 .noSuchParticipant, .listenFailed,
                 .portInUse,
                 .serverFull, .tooManyRequests, .serverCertificate, .certificateUnreadable, .userMessageTooLong,
-                .streamRefused, .settingInvalid, .media,
+                .streamRefused, .recordingUnavailable, .recordingFailed, .settingInvalid, .media,
                 .packetTooLong,
                 .turnUnauthorized, .turnUnreachable, .turnCertificate, .turnRefused, .turnMissing,
             ]

@@ -15,12 +15,15 @@ package struct RoomList: Codable, Sendable, Equatable {
         package var id: String
         /// How many streams it publishes.
         package var streams: Int
+        /// How many of them the server records. Nil from a server that never records.
+        package var recordings: Int?
         /// False while its connection is lost, and it may still return.
         package var isConnected: Bool
 
-        package init(id: String, streams: Int, isConnected: Bool) {
+        package init(id: String, streams: Int, recordings: Int? = nil, isConnected: Bool) {
             self.id = id
             self.streams = streams
+            self.recordings = recordings
             self.isConnected = isConnected
         }
     }

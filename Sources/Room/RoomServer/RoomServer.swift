@@ -7,7 +7,7 @@ package import PeerLoop
 package import RTP
 package import RoomProtocol
 package import RoomTLS
-internal import ServerCore
+package import ServerCore
 
 /// A room server: sign-in, rooms, forwarding and the web page, in this process.
 ///
@@ -47,6 +47,8 @@ package final class RoomServer: Sendable {
         package var publicAddresses: [String] = []
         /// STUN and TURN servers that clients are told.
         package var relays: RelayService?
+        /// Records streams whose publishers ask for it. Nil means that the server records nothing.
+        package var recorder: (any StreamRecorder)?
         package var service: ServiceKey
         /// Whether browsers on other machines get a token from the page without a secret.
         package var isOpen = false
@@ -58,6 +60,8 @@ package final class RoomServer: Sendable {
         /// For how many seconds a participant stays whose connection broke, so that its client can resume. 0 lets it leave at
         /// once.
         package var graceSeconds = Int(SessionSettings.defaultGrace.seconds)
+        /// How many videos a participant can receive, 0...`receiverLimit`, as far as it asks for them.
+        package var maximumReceivers = ReceiverPool().maximum
         /// Messages that a client may send at once.
         package var messageBurst = WebSocketHandler.messageBurst
         /// Measures the shares of the rooms' turns; see `EventLoop`.
@@ -69,6 +73,8 @@ package final class RoomServer: Sendable {
         }
     }
 
+    /// The most receivers of `Configuration.maximumReceivers`: each is an m-line of an offer.
+    package static let receiverLimit = 100
     /// The most threads of `Configuration.threads`.
     package static let threadLimit = PortGroup.limit
     /// One for each core of this machine but one, which signalling and other programs use. At least 1.
@@ -169,6 +175,7 @@ package final class RoomServer: Sendable {
         let tokens = AccessTokens()
         let limits = AccessLimits()
         let grace = TimeInterval.seconds(Int64(configuration.graceSeconds))
+        let mostReceivers = configuration.maximumReceivers
         let loops = (0..<configuration.threads).map {
             EventLoop(name: $0 == 0 ? "rooms" : "rooms \($0 + 1)", turnClock: configuration.turnClock)
         }
@@ -178,11 +185,12 @@ package final class RoomServer: Sendable {
         let numbers = StreamNumbers()
         let hosts = loops.enumerated().map { place, loop in
             RoomHost(
-                loop: loop, place: place, seats: seats, log: log, numbers: numbers, port: media?.ports[place]
+                loop: loop, place: place, seats: seats, log: log, numbers: numbers, port: media?.ports[place],
+                recorder: configuration.recorder
             ) { loop in
                 SessionSettings(
                     loop: loop, certificate: certificate, scope: scope(of: address), port: media?.ports[place],
-                    relays: relays, grace: grace, impairment: impairment)
+                    relays: relays, grace: grace, mostReceivers: mostReceivers, impairment: impairment)
             }
         }
         for host in hosts {

@@ -237,6 +237,9 @@ final class LayeredCamera {
         encoders[layer].isKeyframeWanted = true
     }
 
+    /// One for each layer.
+    var sources: [UInt32] { encoders.map(\.source) }
+
     /// The layer that has sent a part of a frame. Nil for one of another video.
     func layer(of part: FramePart) -> Int? { encoders.firstIndex { $0.source == part.source } }
 

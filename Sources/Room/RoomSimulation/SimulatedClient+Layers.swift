@@ -1,6 +1,6 @@
 internal import ClientCore
 internal import PeerSession
-internal import RoomProtocol
+package import RoomProtocol
 
 /// A client's video with simulcast, and its views of others.
 extension SimulatedClient {
@@ -49,10 +49,14 @@ extension SimulatedClient {
     public func setView(
         of stream: Int, profile: ViewProfile? = nil, width: Int? = nil, height: Int? = nil, priority: Double? = nil
     ) async throws {
+        try await setView(
+            StreamView(
+                profile: profile.flatMap { StreamView.Profile(rawValue: $0.rawValue) }, width: width, height: height,
+                priority: priority), of: stream)
+    }
+
+    package func setView(_ view: StreamView, of stream: Int) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
-        let view = StreamView(
-            profile: profile.flatMap { StreamView.Profile(rawValue: $0.rawValue) }, width: width, height: height,
-            priority: priority)
         try await suspend { suspension in
             connection.setView(view, of: stream) { result in
                 suspension.finish(result)

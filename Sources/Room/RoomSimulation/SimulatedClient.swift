@@ -59,6 +59,8 @@ public final class SimulatedClient: @unchecked Sendable {
 
     /// For how long it tries to return to a server that it has lost. Set it before it joins.
     public var returnTimeout = TimeInterval.seconds(120)
+    /// The receivers that it asks for. Set them before it joins.
+    package var receivers = ReceiverPool()
     /// How often it notes its statistics. Zero for never. Set it before it joins.
     package var statisticsInterval = TimeInterval.zero
     /// Its statistics at the interval, oldest first.
@@ -136,12 +138,14 @@ public final class SimulatedClient: @unchecked Sendable {
             wallClock: { [unowned self] in wallClock(at: $0) },
             sound: { [unowned self] _, _ in { [unowned self] in listener(of: $0) } },
             openLink: { [unowned self] _, then in openLink(then) })
-        var options = ConnectionOptions(returnTimeout: returnTimeout)
+        var options = ConnectionOptions(receivers: receivers, returnTimeout: returnTimeout)
         options.statisticsInterval = statisticsInterval
         let connection = RoomConnection(loop: simulation.loop, options: options, environment: environment) {
             [unowned self] in handle($0)
         }
         self.connection = connection
+        // The last words of the server that it has left are not for this connection.
+        server = nil
         _ = connection.begin()
         guard let address = try? ServerAddress(SimulatedServer.address(of: 0).description),
             connection.signIn(to: address),
@@ -226,9 +230,17 @@ public final class SimulatedClient: @unchecked Sendable {
     public func publish(_ video: VideoFormat = VideoFormat()) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let source = VideoSource(video, of: self, in: simulation)
+        let (stream, mid) = try await publish(TrackOffer(source), on: connection)
+        source.begin(stream: stream, on: connection, mid: mid)
+        sources.append(source)
+        return stream
+    }
+
+    /// Returns the stream of a track, and its m-line.
+    private func publish(_ offer: TrackOffer, on connection: RoomConnection) async throws -> (Int, mid: String) {
         var (stream, mid) = (0, "")
         try await suspend { suspension in
-            connection.preparePublishing([TrackOffer(source)]) { result in
+            connection.preparePublishing([offer]) { result in
                 guard case .success(let mids) = result else { return suspension.finish(result.map { _ in }) }
                 mid = mids[0]
                 connection.offerPrepared { result in
@@ -237,9 +249,7 @@ public final class SimulatedClient: @unchecked Sendable {
                 }
             }
         }
-        source.begin(stream: stream, on: connection, mid: mid)
-        sources.append(source)
-        return stream
+        return (stream, mid)
     }
 
     /// Publishes audio, a packet every 20 ms. Returns the id of its stream. The server assigns it to the clients that have
@@ -256,27 +266,22 @@ public final class SimulatedClient: @unchecked Sendable {
     ///   - loudness: the level that packets claim at a time, in negated dBov. Nil for packets without one.
     @discardableResult
     package func publishAudio(
-        payload: Int = AudioSource.usualPayload, loudness: ((MonotonicTime) -> UInt8?)? = nil
+        _ attributes: StreamAttributes = StreamAttributes(), payload: Int = AudioSource.usualPayload,
+        loudness: ((MonotonicTime) -> UInt8?)? = nil
     ) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let source = AudioSource(in: simulation, payload: payload)
         source.loudness = loudness
-        var stream = 0
-        try await suspend { suspension in
-            connection.publish([TrackOffer(source)]) { result in
-                stream = (try? result.get())?.first?.id ?? 0
-                suspension.finish(result.map { _ in })
-            }
-        }
+        let (stream, mid) = try await publish(TrackOffer(source, attributes), on: connection)
         simulation.published(stream, by: source)
-        source.begin(on: connection, mid: String(sources.count + microphones.count))
+        source.begin(on: connection, mid: mid)
         microphones.append(source)
         return stream
     }
 
-    /// Ends a video that this client publishes, and stays in the room.
+    /// Ends a stream that this client publishes, and stays in the room.
     ///
-    /// - Throws: if the client is in no room, or does not publish the video.
+    /// - Throws: if the client is in no room, or does not publish the stream.
     public func unpublish(_ stream: Int) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         sources.removeAll { $0.stream == stream }
@@ -394,6 +399,9 @@ public final class SimulatedClient: @unchecked Sendable {
         simulation.note(datagram, from: -1 - number)
         let contents = Contents(of: datagram)
         egress.note(contents)
+        if let problem = simulation.deliveries?.problem(with: contents, for: self, now: simulation.loop.now) {
+            simulation.fail(problem)
+        }
         simulation.packetLog?.passed(datagram, .viewerLink)
         let arrivals = down.arrivals(of: datagram.count, now: simulation.loop.now)
         simulation.audioLog?.passed(datagram, isLost: arrivals.first == nil, at: simulation.loop.now)

@@ -205,14 +205,17 @@ final class VideoViewer: IncomingSink {
         }
     }
 
+    private func captureTime(of part: FramePart) -> MonotonicTime? {
+        camera?.captureTime(of: part) ?? simulation.videoSource(of: stream)?.captureTime(of: part)
+    }
+
     private func decoded(_ part: FramePart, _ rtp: RTPTimestamp) {
         let now = simulation.loop.now
         waitsForKeyframeSince = nil
         let layer = camera?.layer(of: part)
         if self.layer != nil, layer != self.layer { switches += 1 }
         self.layer = layer
-        let captured = camera?.captureTime(of: part) ?? simulation.videoSource(of: stream)?.captureTime(of: part)
-        latency = captured.map {
+        latency = captureTime(of: part).map {
             (clock?.age(of: rtp, at: now, wallClock: client.wallClock), now - $0)
         }
         if let latency, let age = latency.measured, age.comparison == .roundTrips {
@@ -248,6 +251,11 @@ final class VideoViewer: IncomingSink {
         shownPackets += Int(part.count)
         if let lastShown { longestFreeze = max(longestFreeze, now - lastShown) }
         if firstShown == nil { firstShown = now }
+        if let deliveries = simulation.deliveries, let captured = captureTime(of: part),
+            let problem = deliveries.problem(withFrameOf: now - captured, of: self)
+        {
+            simulation.fail(problem)
+        }
         lastShown = now
         onShown()
     }

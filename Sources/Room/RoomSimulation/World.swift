@@ -39,6 +39,8 @@ final class World: @unchecked Sendable {
     var packetLog: PacketLog?
     /// Likewise, of audio.
     var audioLog: AudioLog?
+    /// Nil unless a run knows what each client wants.
+    var deliveries: DeliveryCheck?
     private(set) var trace = Trace()
 
     /// - Parameters:
@@ -302,14 +304,23 @@ final class World: @unchecked Sendable {
         return sourceCount
     }
 
-    func published(_ stream: Int, by source: VideoSource) { sources[stream] = source }
+    func published(_ stream: Int, by source: VideoSource) {
+        sources[stream] = source
+        deliveries?.published(stream, by: [source.id])
+    }
 
-    func published(_ stream: Int, by camera: LayeredCamera) { cameras[stream] = camera }
+    func published(_ stream: Int, by camera: LayeredCamera) {
+        cameras[stream] = camera
+        deliveries?.published(stream, by: camera.sources)
+    }
 
     /// The camera with simulcast that publishes a stream.
     func camera(of stream: Int) -> LayeredCamera? { cameras[stream] }
 
-    func published(_ stream: Int, by source: AudioSource) { microphones[stream] = source }
+    func published(_ stream: Int, by source: AudioSource) {
+        microphones[stream] = source
+        deliveries?.published(stream, by: [source.id])
+    }
 
     /// A stream goes on under another id.
     func republished(_ old: Int, as new: Int) {
@@ -333,6 +344,18 @@ final class World: @unchecked Sendable {
             return "The server has \(server.sessions) sessions for \(present) participants."
         }
         return nil
+    }
+}
+
+extension World {
+    /// A sentence about what the server keeps of a room that everyone has left. Nil if that is nothing.
+    var remains: String? {
+        guard let process = server.process else { return nil }
+        let (rooms, packets) = (process.roomCounts.reduce(0, +), process.memory.held)
+        guard process.participants + process.sessions + rooms + packets > 0 else { return nil }
+        return
+            "The server keeps \(rooms) rooms, \(process.participants) participants, \(process.sessions) sessions "
+            + "and \(packets) bytes of packets of clients that have left."
     }
 }
 

@@ -35,13 +35,19 @@ package enum ClientPlace: Sendable {
 /// The permission to join a room, which the server's limits count until it ends.
 package struct Admission {
     package let room: RoomName
+    /// Whether the client may have its streams recorded.
+    package let mayRecord: Bool
     /// Called once with the id of the participant, if it could join.
     package let begin: (String) -> Void
     /// Called once: the participant left, or could not join.
     package let end: () -> Void
 
-    package init(room: RoomName, begin: @escaping (String) -> Void = { _ in }, end: @escaping () -> Void) {
+    package init(
+        room: RoomName, mayRecord: Bool = true, begin: @escaping (String) -> Void = { _ in },
+        end: @escaping () -> Void
+    ) {
         self.room = room
+        self.mayRecord = mayRecord
         self.begin = begin
         self.end = end
     }

@@ -8,7 +8,7 @@ final class Participant: AudioListener {
     /// The access token used to join, or to resume. Revoking it removes the participant.
     var token: String
     let line: ClientLine
-    private let settings: SessionSettings
+    let settings: SessionSettings
     private let down: DownSession
     private var up: UpSession?
     private(set) var streams: [PublishedStream] = []
@@ -21,13 +21,17 @@ final class Participant: AudioListener {
     /// Called at most once a second for each session with the number of its packets that failed authentication.
     var onUnauthenticated: ((Int) -> Void)?
 
+    /// Whether the server records for it.
+    let mayRecord: Bool
+    let captureClock = CaptureClock()
     private var pace = PublishPace()
     var changePace = ChangePace()
     var messagePace = MessagePace()
 
     init(
-        line: ClientLine, token: String, pool: ReceiverPool, settings: SessionSettings
+        line: ClientLine, token: String, pool: ReceiverPool, mayRecord: Bool, settings: SessionSettings
     ) throws(RoomError) {
+        self.mayRecord = mayRecord
         id = settings.nextParticipantID()
         self.token = token
         self.line = line

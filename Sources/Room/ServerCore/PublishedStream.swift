@@ -30,6 +30,8 @@ final class PublishedStream {
     @exclusivity(unchecked) var onSound: (() -> Void)?
     /// Called when the packets of audio have no levels any longer, or have some again.
     var onLevels: (() -> Void)?
+    /// Nil unless it is recorded.
+    private var recording: StreamRecording?
     private lazy var limitTimer = loop.makeTimer { [weak self] in self?.reviewLimit() }
 
     /// - Parameter sources: one for each layer, the same one for spatial layers
@@ -97,6 +99,25 @@ final class PublishedStream {
         guard info.hasLevels != hasLevels else { return }
         info.hasLevels = hasLevels
         onLevels?()
+    }
+
+    // MARK: - Recording
+
+    var isRecorded: Bool { recording != nil }
+
+    /// Records it from now on.
+    ///
+    /// - Parameter clock: shared by the streams of its participant.
+    func record(to sink: any RecordingSink, clock: CaptureClock) {
+        recording = StreamRecording(self, to: sink, clock: clock, loop: loop)
+        for layer in layers where layer.isAwaited { layer.requestKeyframe() }
+    }
+
+    /// The recording takes nothing any longer. Returns false without one.
+    func stopRecording() -> Bool {
+        defer { recording = nil }
+        recording?.fail()
+        return recording != nil
     }
 
     // MARK: - Rates
@@ -269,6 +290,7 @@ final class PublishedStream {
         rankLayers()
         reviewDelivery()
         tellWatchedLayers()
+        recording?.review()
         // The other parts choose among all layers, also those that they do not get.
         for pipe in layers.flatMap(\.pipes) {
             for layer in layers {
@@ -345,7 +367,8 @@ final class PublishedStream {
         let watched = layers.indices.filter { index in
             let layer = layers[index]
             if layer.isWatched || index == ranking[0] || layer.isMeasuring { layer.lastWatched = now }
-            let isAwaited = layer.delivery.isSilent && (hasPipes || consumers.contains { $0.canUse(layer) })
+            let isUsable = hasPipes || recording != nil || consumers.contains { $0.canUse(layer) }
+            let isAwaited = layer.delivery.isSilent && isUsable
             return isAwaited || now - layer.lastWatched < Self.unwatchedTime
         }
         guard watched != toldLayers ?? Array(layers.indices) else { return }
@@ -355,6 +378,8 @@ final class PublishedStream {
 
     /// Ends its timers, and the way to other parts of the room. The owner calls this when the stream ends.
     func end() {
+        recording?.end()
+        recording = nil
         limitTimer.disarm()
         layerTimer.disarm()
         for pipe in layers.flatMap(\.pipes) { pipe.ended(self) }

@@ -108,6 +108,7 @@ final class Room {
         }
         let difference = changed.properties.differing(from: stream.info.properties)
         guard !difference.isEmpty else { return }
+        if difference.isAlwaysOn == true, stream.codec.media == .audio { try speakers.admitAlwaysOn(1) }
         pass(.changed(stream.info.id, difference, by: participant.id))
         announce(difference, of: stream, by: participant.id)
     }

@@ -54,11 +54,14 @@ package final class Rooms {
     /// - Parameters:
     ///   - numbers: the ids of streams, unique among all loops of a server.
     ///   - links: the ways to the other loops, on which a room can have other parts.
+    ///   - record: begins the recording of a stream. `recordingFailed` tells its failure. Nil if the server records nothing.
     ///   - note: called for each line of the log; has to return immediately.
     package init(
-        settings: SessionSettings, numbers: StreamNumbers, links: LoopLinks = .none, note: @escaping (Note) -> Void
+        settings: SessionSettings, numbers: StreamNumbers, links: LoopLinks = .none,
+        record: ((RecordedStream) throws(RoomError) -> any RecordingSink)? = nil, note: @escaping (Note) -> Void
     ) {
         self.settings = settings
+        settings.record = record
         self.numbers = numbers
         self.links = links
         self.note = note
@@ -131,6 +134,7 @@ package final class Rooms {
                 participants: members.map { member in
                     RoomList.Participant(
                         id: member.id, streams: member.participant.streams.count,
+                        recordings: member.participant.streams.count(where: \.isRecorded),
                         isConnected: member.line.connection != nil)
                 })
         }
@@ -252,8 +256,11 @@ package final class Rooms {
         case .publish(let publish):
             guard let offer = try request.description?.get() else { return }
             try member.room.admit(publish)
-            let (answer, streams) = try participant.publish(publish, offer: offer, numbered: numbers.next)
+            try member.room.speakers.admitAlwaysOn(publish.streams.count { $0.attributes.isAlwaysOn })
+            var (answer, streams) = try participant.publish(publish, offer: offer, numbered: numbers.next)
+            let problems = participant.record(publish, streams, in: member.room.name, &answer)
             connection.send(.published(answer), answering: request.id)
+            for problem in problems { connection.send(.error(Problem(problem))) }
             member.room.published(streams, by: participant)
             note(Note(member, "published", ["streams": "\(streams.map(\.info.id))"]))
         case .unpublish(let references):
@@ -342,7 +349,8 @@ package final class Rooms {
         let version = try join.negotiatedVersion()
         let line = ClientLine(connection)
         let participant = try Participant(
-            line: line, token: join.token, pool: pool(join.receivers), settings: settings)
+            line: line, token: join.token, pool: pool(join.receivers), mayRecord: admission.mayRecord,
+            settings: settings)
         do throws(RoomError) {
             try participant.start()
         } catch {
@@ -454,6 +462,17 @@ package final class Rooms {
         }
     }
 
+    /// The recording of a participant's stream has failed.
+    package func recordingFailed(_ recorded: RecordedStream, _ error: RoomError) {
+        guard let member = members[recorded.participant],
+            member.participant.recordingFailed(of: recorded.stream, error)
+        else { return }
+        note(
+            Note(
+                text: "recording failed", room: recorded.room.text, participant: recorded.participant,
+                details: ["stream": "\(recorded.stream)", "error": "\(error)"], isWarning: true))
+    }
+
     private func overflowed(_ id: String) {
         guard let member = members[id] else { return }
         end(
@@ -473,7 +492,7 @@ package final class Rooms {
 
     private func pool(_ asked: ReceiverPool?) -> ReceiverPool {
         let asked = asked ?? ReceiverPool()
-        let maximum = min(max(asked.maximum, 0), ReceiverPool().maximum)
+        let maximum = min(max(asked.maximum, 0), settings.mostReceivers)
         return ReceiverPool(
             initial: min(max(asked.initial, 0), maximum), maximum: maximum, growth: min(max(asked.growth, 1), maximum))
     }

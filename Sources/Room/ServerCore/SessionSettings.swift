@@ -15,9 +15,13 @@ package final class SessionSettings {
     let broadcast: (ServerMessage, [any ClientConnection]) -> Void
     /// For how long a participant stays without a connection. Zero if it leaves at once.
     let grace: TimeInterval
+    /// How many video receivers a participant gets at most.
+    let mostReceivers: Int
     /// All random numbers of the rooms, the secrets of participants among them.
     private var random: any RandomNumberGenerator
     private var usedSSRCs: UInt32
+    /// Begins the recording of a stream. Nil if the server records nothing.
+    var record: ((RecordedStream) throws(RoomError) -> any RecordingSink)?
     /// Packets for other parts of this loop's rooms that had no room in their pipes.
     var packetsNotPiped = 0
 
@@ -28,7 +32,7 @@ package final class SessionSettings {
     ///   - broadcast: nil sends to one connection after the other.
     package init(
         loop: Loop, random: any RandomNumberGenerator = SystemRandomNumberGenerator(),
-        grace: TimeInterval = SessionSettings.defaultGrace,
+        grace: TimeInterval = SessionSettings.defaultGrace, mostReceivers: Int = ReceiverPool().maximum,
         broadcast: ((ServerMessage, [any ClientConnection]) -> Void)? = nil,
         iceServers: @escaping (_ token: String) -> [ICEServerInfo] = { _ in [] },
         makePeer: @escaping (ICERole, ClientPlace) throws(RoomError) -> Peer
@@ -36,6 +40,7 @@ package final class SessionSettings {
         self.loop = loop
         self.random = random
         self.grace = grace
+        self.mostReceivers = mostReceivers
         self.makePeer = makePeer
         self.iceServers = iceServers
         self.broadcast = broadcast ?? { message, connections in for each in connections { each.send(message) } }

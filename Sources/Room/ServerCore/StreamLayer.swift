@@ -25,6 +25,8 @@ final class StreamLayer {
     @exclusivity(unchecked) private(set) var consumers: [Consumer] = []
     /// Those that follow another layer until the next keyframe of this one.
     @exclusivity(unchecked) private(set) var joining: [Consumer] = []
+    /// The recording of its stream, if that takes its packets or waits for its keyframe.
+    @exclusivity(unchecked) var recording: StreamRecording?
     /// To the other parts of the room that have consumers of it.
     private(set) var pipes: [Pipe] = []
     /// Ties the timestamps of the current epoch to the publisher's wall clock.
@@ -90,10 +92,11 @@ final class StreamLayer {
     /// How many consumers a packet may go to, also those of the layers that it carries.
     var receivers: Int { upper.reduce(consumers.count) { $0 + $1.consumers.count } }
     /// Whether its packets go anywhere.
-    var isWatched: Bool { !pipes.isEmpty || hasConsumers }
+    var isWatched: Bool { !pipes.isEmpty || recording != nil || hasConsumers }
     /// Whether a keyframe may be awaited.
     var isAwaited: Bool {
-        !pipes.isEmpty || !joining.isEmpty || consumers.contains(where: \.isAwaitingStart)
+        !pipes.isEmpty || !joining.isEmpty || recording?.isAwaitingStart == true
+            || consumers.contains(where: \.isAwaitingStart)
             || upper.contains(where: \.isAwaited)
     }
     /// Whether there are some, or some that wait for it, also of the layers that it carries.
@@ -170,6 +173,7 @@ final class StreamLayer {
         }
         guard isWatched else { return recent.forgetKeyframe() }
         for pipe in pipes { pipe.carry(packet, header, at: position, of: StreamLayerID(stream: id, layer: index)) }
+        if let recording { recording.take(packet, header, at: position, payload, of: self, now: now) }
         guard !consumers.isEmpty || upper.contains(where: { !$0.consumers.isEmpty }) else {
             // Without consumers, packets are not kept.
             recent.forgetKeyframe()
@@ -214,6 +218,7 @@ final class StreamLayer {
     /// A keyframe begins: those that wait for it follow this layer from now on.
     private func begin(_ payload: PayloadDescriptor?, _ packet: borrowing PacketBuffer, _ header: RTPHeader) {
         if let read = payload?.size(packet, header: header) { size = read }
+        if !isSpatial, let recording { recording.keyframeBegins(in: self) }
         guard !joining.isEmpty, !isSpatial else { return }
         guard joining.contains(where: { $0.canJoin(self) }) else { return }
         let ready = joining.filter { $0.canJoin(self) }
@@ -393,6 +398,7 @@ final class StreamLayer {
     func end() {
         keyframeTimer.disarm()
         pipes = []
+        recording = nil
     }
 
     /// Between two clocks that the layer passes on. Publishers send a report a second.
@@ -404,6 +410,7 @@ final class StreamLayer {
         ownClock = clock
         for pipe in pipes { pipe.send(.clock(StreamLayerID(stream: id, layer: index), clock)) }
         forEachConsumer { $0.setClock(clock) }
+        recording?.setClock(clock, of: self)
     }
 
     private let begun: MonotonicTime

@@ -20,6 +20,24 @@ final class Guide: SampleApp {
         }
     }
 
+    func s4AudioSession() {
+        ConnectLive.setAudioSessionConfiguration(
+            category: .playAndRecord,
+            mode: .videoChat,
+            options: [.mixWithOthers, .defaultToSpeaker, .allowBluetooth])
+    }
+
+    func s5AudioDelegate() -> CustomAudioDelegate {
+        let delegate = CustomAudioDelegate()
+
+        ConnectLive.setAudioSessionConfiguration(
+            category: .playAndRecord,
+            mode: .videoChat,
+            options: [.mixWithOthers, .defaultToSpeaker, .allowBluetooth],
+            delegate: delegate)
+        return delegate
+    }
+
     func s6View() -> UIRenderView {
         let localView = UIRenderView()
         return localView

@@ -22,6 +22,22 @@ final class Readme: SampleApp {
         ConnectLive.signOut()
     }
 
+    /// With the parameters of version 2.0.6.
+    @available(*, deprecated)
+    func s5AudioSession(_ delegate: AudioSessionDelegate) {
+        let category: AVAudioSession.Category = .playAndRecord
+        let mode: AVAudioSession.Mode = .videoChat
+        let options: AVAudioSession.CategoryOptions = [.mixWithOthers, .duckOthers]
+        let ioBufferDuration: TimeInterval = 0.06
+        ConnectLive.setAudioSessionConfiguration(
+            category: category, mode: mode, options: options, ioBufferDuration: ioBufferDuration, delegate: delegate)
+        ConnectLive.setAudioSessionConfiguration(
+            category: category, mode: mode, options: options, ioBufferDuration: ioBufferDuration)
+        ConnectLive.setAudioSessionWithCurrentCategory()
+    }
+
+    func s6AudioDelegate() -> AudioSessionDelegate { AudioDelegateOfReadme() }
+
     func s7And11Config() -> [Int] {
         let config = Config()
         let options: LocalMediaOptions = config.mediaOptions

@@ -58,6 +58,36 @@ class QualityDelegate: FiveMethods, RoomDelegate {
     }
 }
 
+class CustomAudioDelegate: AudioSessionDelegate {
+}
+
+/// The methods that the README declares.
+class AudioDelegateOfReadme: AudioSessionDelegate {
+    var lines: [String] = []
+
+    func didBeginInterruption() { lines.append("interrupted") }
+
+    func didEndInterruption(shouldResumeSession: Bool) { lines.append("resume \(shouldResumeSession)") }
+
+    func didChangeRoute(reason: AVAudioSession.RouteChangeReason, previousRoute: AVAudioSessionRouteDescription) {
+        if reason == .oldDeviceUnavailable, previousRoute.outputs.contains(where: { $0.portType == .bluetoothA2DP }) {
+            lines.append("without headset")
+        }
+    }
+
+    func mediaServerTerminated() { lines.append("terminated") }
+
+    func mediaServerReset() { lines.append("reset") }
+
+    func didChangeCanPlayOrRecord(canPlayOrRecord: Bool) { lines.append("can \(canPlayOrRecord)") }
+    func didStartPlayOrRecord() { lines.append("started") }
+    func didStopPlayOrRecord() { lines.append("stopped") }
+
+    func willSetActive(active: Bool) { lines.append("will \(active)") }
+    func didSetActive(active: Bool) { lines.append("did \(active)") }
+    func failedToSetActive(active: Bool, error: Error) { lines.append(error.localizedDescription) }
+}
+
 class CustomView: UIRenderView {
 }
 

@@ -1,7 +1,13 @@
 import ConnectLiveSDK
 import Dispatch
 import Foundation
-import OpenCombine
+import Testing
+
+#if canImport(Combine)
+    import Combine
+#else
+    import OpenCombine
+#endif
 
 /// The samples about screen sharing, by their numbers in docs/samples.md: 10 to 13 of the page about media controls, 28 and 41 to
 /// 44 of the README, which print the same. OpenCombine stands in for Combine.
@@ -109,5 +115,18 @@ class ConnectLiveSampleHandler: RPBroadcastSampleHandler {
         @unknown default:
             fatalError("Unknown type of sample buffer")
         }
+    }
+}
+
+@MainActor @Suite struct ScreenShareSampleTests {
+    @Test func `a published status reaches its observers, as with Combine`() {
+        let samples = ScreenShareSamples()
+        var (changes, statuses): (Int, [ScreenShareData.ExtensionStatus]) = (0, [])
+        let observers = [
+            samples.objectWillChange.sink { changes += 1 }, samples.$screenShareStatus.sink { statuses.append($0) },
+        ]
+        samples.screenShareStatus = .broadcastStarted
+        #expect(changes == 1 && statuses == [.notAvailable, .broadcastStarted])
+        for observer in observers { observer.cancel() }
     }
 }

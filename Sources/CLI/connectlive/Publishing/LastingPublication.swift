@@ -10,11 +10,16 @@ final class LastingPublication: Sendable {
     let server: ServerFlags
     let config: Config
     let choice: OpenSettings?
+    let isRecorded: Bool
     let lasting: LastingStay
     private let latest = Mutex(RoomStatistics())
 
-    init(roomName: String, server: ServerFlags, config: Config, choice: OpenSettings?, manager: ServiceManager?) {
+    init(
+        roomName: String, server: ServerFlags, config: Config, choice: OpenSettings?, isRecorded: Bool,
+        manager: ServiceManager?
+    ) {
         (self.roomName, self.server, self.config, self.choice) = (roomName, server, config, choice)
+        self.isRecorded = isRecorded
         lasting = LastingStay(manager)
     }
 
@@ -51,7 +56,7 @@ final class LastingPublication: Sendable {
             }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         guest.enter(room, named: roomName)
-        try room.publish(media)
+        try room.publish(media, isRecorded)
         let end = await Result {
             try await lasting.present(
                 in: room,

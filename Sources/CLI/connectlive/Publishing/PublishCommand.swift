@@ -21,6 +21,8 @@ struct PublishCommand: AsyncParsableCommand {
 
     @OptionGroup var length: SecondsFlag
 
+    @Flag(help: "Let the server record the streams, if it runs with --recordings.") var record = false
+
     @Flag(
         help: ArgumentHelp(
             "Never give up: wait for devices that are not plugged in and for the server, and join again after each end, "
@@ -115,7 +117,7 @@ struct PublishCommand: AsyncParsableCommand {
         let manager = await ServiceManager.connect()
         guard let media = try await LocalSource.start(config, adaptingTo: choice, until: interruption) else { return }
         let publication = LastingPublication(
-            roomName: room.room, server: server, config: config, choice: choice, manager: manager)
+            roomName: room.room, server: server, config: config, choice: choice, isRecorded: record, manager: manager)
         let end = await Result {
             try await publication.lasting.until(interruption, seconds: length.seconds) { await publication.run(media) }
         }
@@ -136,7 +138,7 @@ struct PublishCommand: AsyncParsableCommand {
         }
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         guest.enter(room, named: roomName)
-        try room.publish(media)
+        try room.publish(media, record)
         let status = Task {
             await StatusLine.run(
                 news: RoomNews(outgoing: { await room.statistics() }, layers: config.mediaOptions.videoLayers)

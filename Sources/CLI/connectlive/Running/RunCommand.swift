@@ -201,6 +201,8 @@ struct RunCommand: AsyncParsableCommand {
         case .deviceLost(let node, let cause): "\(node) lost its \(device(node)) and continues without it: \(cause)"
         case .deviceReturned(let node): "\(node) has its \(device(node))\(isFirst ? "" : " again")"
         case .deviceFailedOver(let node, let device): "\(node) continues with \(device)"
+        case .soundInterrupted(let node): "\(node) is silenced by the sound server while another program plays"
+        case .soundResumed(let node): "\(node) is heard again"
         case .qualityChanged(let node, let quality): "\(node): \(quality)"
         case .ended, .failed, .keyframeNeeded, .firstFrame: nil
         }

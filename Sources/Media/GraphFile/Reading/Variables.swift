@@ -134,7 +134,7 @@ struct Variables {
             if let use = entry.use, entry.variable.value == nil {
                 problems.add(
                     use,
-                    "\"\(name)\" has no value. Set one with --set \(name)=..., or write a default with ${\(name):-...}."
+                    "\"\(name)\" has no value. Give it one, or write a default with ${\(name):-...}."
                 )
             }
             if entry.use == nil, let declaration = entry.declaration {
@@ -143,7 +143,7 @@ struct Variables {
             }
         }
         for name in given.keys.sorted() where entries[name] == nil {
-            problems.addUnknown("--set: the file has no variable", name, at: nil, accepted: usedNames)
+            problems.addUnknown("a value was given, but the file has no variable", name, at: nil, accepted: usedNames)
         }
     }
 

@@ -47,7 +47,10 @@ private final class MicrophoneDevice: SourceDevice {
         let chain = try DeviceChain(plan, named: prefix, on: clock, for: output) { [name] failure, isFed in
             MicrophoneNode.explain(failure, of: name, choice.former.system, isFed: isFed)
         }
-        let stream = SoundStream(chain.element("source"), device: choice.device) { [name] in
+        // The default may become a Bluetooth microphone.
+        let accepts: (@Sendable (String) -> Bool)? =
+            request.flag("bluetooth") ? nil : { @Sendable in !AudioDevice.isBluetooth($0) }
+        let stream = SoundStream(chain.element("source"), device: choice.device, accepts: accepts) { [name] in
             output.fail(MicrophoneNode.lost(name, nil))
         }
         MicrophoneNode.stamp(chain.element("source"), of: chain.pipeline) { stream.count() }

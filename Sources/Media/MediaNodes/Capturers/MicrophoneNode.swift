@@ -31,6 +31,9 @@ enum MicrophoneNode: NodeType {
             SettingContract(
                 "away", Microphone.Away.settingDomain, default: "silence",
                 "Output while the microphone is away: silence; end ends the node with an error"),
+            SettingContract(
+                "bluetooth", .flag, default: true, "Whether an auto microphone may be a Bluetooth one"),
+            AudioRole.contract,
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -70,7 +73,9 @@ enum MicrophoneNode: NodeType {
         init(_ request: NodeRequest, after former: FormerSound = FormerSound()) throws(MediaError) {
             let name = SoundName.of(request)
             let named = SoundSystem(rawValue: request.text("system")) ?? former.system
-            let found = try SoundRole.microphone.find(name, of: named, after: former.device, on: request.environment)
+            var found = try SoundRole.microphone.find(
+                name, of: named, after: former.device, on: request.environment)
+            if found == nil { found = try Self.wired(request, named) }
             device = found?.identifier
             let system: SoundSystem
             let reason: String
@@ -88,15 +93,32 @@ enum MicrophoneNode: NodeType {
             try request.environment.require(factory)
             try request.environment.checkMicrophone(device, of: system)
             var plan = NodePlan(request.node)
-            plan.add(factory, as: "source", properties(device, of: system))
+            plan.add(
+                factory, as: "source",
+                properties(device, of: system).merging(AudioRole.of(request).properties(of: factory)) { $1 })
             plan.addSoundConversion()
             plan.link("source", "convert")
             plan.setOutput("audio", .rawAudio)
-            let which = found == nil ? "the default microphone" : "the microphone \(name)"
+            let which = found == nil ? "the default microphone" : "the microphone \(found?.device?.name ?? name)"
             plan.notes.append("\(which) through \(factory): \(reason)")
             plan.latency = system == .pipewire ? pipeWirePiece : piece
             plan.allowances["audio"] = plan.latency
             self.plan = plan
+        }
+
+        /// The microphone instead of a default one that is a Bluetooth one, if that may not be used.
+        private static func wired(_ request: NodeRequest, _ system: SoundSystem?) throws(MediaError) -> FoundSound? {
+            guard !request.flag("bluetooth"),
+                let devices = request.environment.soundDevices(of: system),
+                devices.usualMicrophone(mayBeBluetooth: true)?.isBluetooth == true
+            else { return nil }
+            guard let other = devices.usualMicrophone(mayBeBluetooth: false) else {
+                throw MediaError(
+                    code: MediaError.Code.microphoneAbsent,
+                    message: "There are only Bluetooth microphones, which \"\(request.name)\" may not use. Plug in "
+                        + "another one, or set bluetooth to true.")
+            }
+            return FoundSound(system: devices.system, identifier: other.identifier, device: other)
         }
     }
 
@@ -206,8 +228,14 @@ public struct Microphone: MediaNode {
     /// - Parameters:
     ///   - device: a name as listed by `Devices`, or `auto` for the default.
     ///   - system: nil for the first one that responds.
-    public init(device: String? = nil, system: SoundSystem? = nil, away: Away? = nil) {
-        handle = NodeHandle(MicrophoneNode.kind, ["device": device, "system": system?.rawValue, "away": away])
+    ///   - bluetooth: whether the default may be a Bluetooth microphone.
+    public init(
+        device: String? = nil, system: SoundSystem? = nil, away: Away? = nil, bluetooth: Bool? = nil,
+        role: AudioRole? = nil
+    ) {
+        handle = NodeHandle(
+            MicrophoneNode.kind,
+            ["device": device, "system": system?.rawValue, "away": away, "bluetooth": bluetooth, "role": role])
     }
 
     /// The state of the device. Nil before the node runs.
@@ -218,7 +246,9 @@ public struct Microphone: MediaNode {
 
 extension Node {
     /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default.
-    package static func microphone(_ name: String = "microphone", device: String? = nil) -> Node {
-        Node(MicrophoneNode.kind, name, ["device": device])
+    package static func microphone(
+        _ name: String = "microphone", device: String? = nil, bluetooth: Bool? = nil, role: AudioRole? = nil
+    ) -> Node {
+        Node(MicrophoneNode.kind, name, ["device": device, "bluetooth": bluetooth, "role": role])
     }
 }

@@ -97,6 +97,8 @@ private final class SpeakerDevice: SourceDevice {
         /// From its timestamp until audio is heard, in seconds. Nil before the device was asked.
         var heardAfter: Double?
         var isAsked = false
+        /// Whether the sound server has silenced the stream.
+        var isInterrupted = false
     }
 
     /// How much running time a device's pipeline has behind it when it starts, in nanoseconds: audio may be so old.
@@ -106,15 +108,16 @@ private final class SpeakerDevice: SourceDevice {
     private let name: String
     private let prefix: String
     private let clock: PipelineClock
+    private let reporter: Reporter
     private let state: Mutex<State>
-    /// Whatever waits for the device's driver: changes of the delay, and questions about it.
+    /// Whatever waits for the device's driver, such as changes of the delay, or for the receiver of an event.
     private let changes = DispatchQueue(label: "media.speaker")
 
     init(_ instance: NodeInstance) {
         node = instance.node
         name = SoundName.of(instance)
         prefix = instance.prefix
-        clock = instance.pipeline.clock
+        (clock, reporter) = (instance.pipeline.clock, instance.reporter)
         state = Mutex(State(former: FormerSound(instance.plan.device), delay: instance.plan.latency))
     }
 
@@ -127,9 +130,13 @@ private final class SpeakerDevice: SourceDevice {
         let choice = try SpeakerNode.Choice(request, after: state.withLock { $0.former })
         var plan = DevicePlan(name: name, wish: "")
         plan.take(choice.plan)
-        let chain = try DeviceChain(plan, named: "\(prefix).device", on: clock, for: output) { [name] failure, isFed in
-            SpeakerNode.explain(failure, of: name, choice.former.system, isFed: isFed)
-        }
+        let chain = try DeviceChain(
+            plan, named: "\(prefix).device", on: clock, for: output,
+            // PulseAudio asks so for a pause, and has muted the stream. Audio that goes on keeps the time.
+            requested: { [weak self] isPlaying in self?.interrupt(!isPlaying) },
+            explain: { [name] failure, isFed in
+                SpeakerNode.explain(failure, of: name, choice.former.system, isFed: isFed)
+            })
         let stream = SoundStream(chain.element("sink"), device: choice.device) { [name] in
             output.fail(SpeakerNode.lost(name, nil))
         }
@@ -177,6 +184,17 @@ private final class SpeakerDevice: SourceDevice {
             return state.chain
         }
         chain?.pipeline.stop()
+        // Another stream is not silenced yet.
+        interrupt(false)
+    }
+
+    /// The sound server has silenced the stream, or no longer does. Any thread.
+    private func interrupt(_ isInterrupted: Bool) {
+        let isNews = state.withLock { state in
+            defer { state.isInterrupted = isInterrupted }
+            return state.isInterrupted != isInterrupted
+        }
+        if isNews { changes.async { [reporter, node] in reporter.soundInterrupted(node.name, isInterrupted) } }
     }
 
     /// Plays audio that was captured at a time, or drops it. Any thread; does not block.

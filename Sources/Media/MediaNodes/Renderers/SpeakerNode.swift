@@ -17,10 +17,13 @@ enum SpeakerNode: NodeType {
             SettingContract(
                 "away", Speaker.Away.settingDomain, default: "drop",
                 "Audio while the loudspeaker is away: drop continues without it; end ends the node with an error"),
+            SettingContract(
+                "buffer", .integer(20...1000), default: 60, unit: "ms",
+                "Audio in the sound system and its device. Less is heard sooner, and more survives a busy machine. Not for pipewiresink"
+            ),
+            AudioRole.contract,
         ])
 
-    /// The buffered audio in the sound system and its device, in seconds. PulseAudio divides it between both.
-    private static let buffer = 0.06
     /// How much is written at a time.
     private static let piece = 0.01
     /// The clock's allowance for the way from the last node into the sound system.
@@ -33,7 +36,7 @@ enum SpeakerNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         var device = DevicePlan(name: SoundName.of(request), wish: "\(MediaFormat.rawAudio)")
-        var delay = buffer
+        var delay = buffer(request)
         do throws(MediaError) {
             let found = try Choice(request)
             device.take(found.plan)
@@ -67,6 +70,9 @@ enum SpeakerNode: NodeType {
         return request.text("away") != "end" && !(isNamed && request.node.isOptional)
     }
 
+    /// The buffered audio in the sound system and its device, in seconds. PulseAudio divides it between both.
+    private static func buffer(_ request: NodeRequest) -> Double { Double(request.integer("buffer")) / 1000 }
+
     /// The elements that play on a loudspeaker that is there.
     struct Choice {
         let former: FormerSound
@@ -86,13 +92,13 @@ enum SpeakerNode: NodeType {
             let system = SoundSystem.allCases.first { [factory] in "\($0)sink" == factory } ?? .pulse
             self.former = FormerSound(system: system, device: found?.device)
             device = found?.identifier
-            delay = factory == "pipewiresink" ? pipeWirePiece : buffer
+            delay = factory == "pipewiresink" ? pipeWirePiece : SpeakerNode.buffer(request)
             try request.environment.check(device, of: system, request)
             var plan = NodePlan(request.node)
             PushQueue.plan(&plan, caps: RawFormat.audio, SpeakerNode.waiting, holding: .rawAudio)
             plan.append("audioconvert", as: "convert")
             plan.append("audioresample", as: "resample")
-            plan.append(factory, as: "sink", SpeakerNode.properties(factory, device: device))
+            plan.append(factory, as: "sink", SpeakerNode.properties(factory, device: device, request))
             self.plan = plan
         }
     }
@@ -125,12 +131,14 @@ enum SpeakerNode: NodeType {
         MediaError(code: MediaError.Code.speakerAbsent, message: "\"\(settings.name)\" cannot play: \(reason)")
     }
 
-    private static func properties(_ factory: String, device: String?) -> [String: SettingValue] {
-        var properties: [String: SettingValue] = [
-            "async": false, "processing-deadline": .integer(Int(slack * 1e9)),
-        ]
+    private static func properties(
+        _ factory: String, device: String?, _ request: NodeRequest
+    ) -> [String: SettingValue] {
+        var properties = AudioRole.of(request).properties(of: factory)
+        properties["async"] = false
+        properties["processing-deadline"] = .integer(Int(slack * 1e9))
         if factory != "pipewiresink" {
-            properties["buffer-time"] = .integer(Int(buffer * 1e6))
+            properties["buffer-time"] = .integer(Int(buffer(request) * 1e6))
             properties["latency-time"] = .integer(Int(piece * 1e6))
         }
         if let device { properties[factory == "pipewiresink" ? "target-object" : "device"] = .text(device) }
@@ -214,8 +222,13 @@ public struct Speaker: MediaNode {
     /// - Parameters:
     ///   - device: a name of `Devices`, or one of the sound system; nil for its default output.
     ///   - system: nil for the first one that responds.
-    public init(device: String? = nil, system: SoundSystem? = nil, away: Away? = nil) {
-        handle = NodeHandle(SpeakerNode.kind, ["device": device, "system": system?.rawValue, "away": away])
+    ///   - buffer: how much audio the sound system has, in milliseconds.
+    public init(
+        device: String? = nil, system: SoundSystem? = nil, away: Away? = nil, buffer: Int? = nil, role: AudioRole? = nil
+    ) {
+        handle = NodeHandle(
+            SpeakerNode.kind,
+            ["device": device, "system": system?.rawValue, "away": away, "buffer": buffer, "role": role])
     }
 
     /// The audio that was played so far.
@@ -233,7 +246,10 @@ public struct Speaker: MediaNode {
 
 extension Node {
     /// Plays audio while there is a device, and measures it in any case.
-    package static func speaker(_ name: String = "speaker", device: String? = nil, away: String? = nil) -> Node {
-        Node(SpeakerNode.kind, name, ["device": device, "away": away])
+    package static func speaker(
+        _ name: String = "speaker", device: String? = nil, away: String? = nil, buffer: Int? = nil,
+        role: AudioRole? = nil
+    ) -> Node {
+        Node(SpeakerNode.kind, name, ["device": device, "away": away, "buffer": buffer, "role": role])
     }
 }

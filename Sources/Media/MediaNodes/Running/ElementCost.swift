@@ -40,7 +40,7 @@ enum ElementCost {
         let pipeline = Pipeline { message in
             switch message {
             case .endOfStream, .error: isDone.signal()
-            case .warning, .missingPlugin, .latencyChanged: break
+            case .warning, .missingPlugin, .latencyChanged, .stateRequested: break
             }
         }
         let rate = min(max(format.framesPerSecond ?? 30, 10), 60)

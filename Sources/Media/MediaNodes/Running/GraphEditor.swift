@@ -45,6 +45,8 @@ final class GraphEditor: Sendable {
             case .missingPlugin(let name): translator.note(missing: name)
             // The message comes on a streaming thread.
             case .latencyChanged: control.async { running.value?.distributeLatency() }
+            // Only those of devices, which have pipelines of their own.
+            case .stateRequested: break
             }
         }
         running.set(pipeline)

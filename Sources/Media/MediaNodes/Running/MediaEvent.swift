@@ -25,6 +25,11 @@ public enum MediaEvent: Sendable {
     case deviceReturned(node: String)
     /// Another device has taken over for the one that a source lost. The source returns to that one when it can.
     case deviceFailedOver(node: String, device: String)
+    /// The sound server has silenced a loudspeaker node, because another program with a more urgent role plays, such as a phone
+    /// call. The node goes on, unheard.
+    case soundInterrupted(node: String)
+    /// The loudspeaker node is heard again.
+    case soundResumed(node: String)
     /// A video encoder follows its consumers' networks, or the speed of this machine, with another size or rate. `node` is
     /// the encoder.
     case qualityChanged(node: String, VideoQuality)
@@ -51,7 +56,8 @@ public enum MediaEvent: Sendable {
         case .partFailed(let error, let nodes): nodes + [error.node].compactMap(\.self)
         case .warning(let node, _): [node].compactMap(\.self)
         case .keyframeNeeded(let node), .firstFrame(let node), .deviceWaiting(let node, _), .deviceLost(let node, _),
-            .deviceReturned(let node), .deviceFailedOver(let node, _), .qualityChanged(let node, _):
+            .deviceReturned(let node), .deviceFailedOver(let node, _), .soundInterrupted(let node),
+            .soundResumed(let node), .qualityChanged(let node, _):
             [node]
         }
     }
@@ -62,7 +68,9 @@ public enum MediaEvent: Sendable {
         switch self {
         case .deviceWaiting(let node, let cause), .deviceLost(let node, let cause): (node, cause)
         case .deviceReturned(let node), .deviceFailedOver(let node, _): (node, nil)
-        case .ended, .failed, .partFailed, .warning, .keyframeNeeded, .firstFrame, .qualityChanged: nil
+        case .ended, .failed, .partFailed, .warning, .keyframeNeeded, .firstFrame, .soundInterrupted, .soundResumed,
+            .qualityChanged:
+            nil
         }
     }
 }

@@ -173,6 +173,11 @@ package final class Reporter: Sendable {
         emitDevice(event)
     }
 
+    /// Called when the sound server has silenced a loudspeaker, or no longer does.
+    func soundInterrupted(_ node: String, _ isInterrupted: Bool) {
+        if isOpen { shared.emit(isInterrupted ? .soundInterrupted(node: node) : .soundResumed(node: node)) }
+    }
+
     private func emitDevice(_ event: MediaEvent) {
         shared.state.withLock { $0.onDeviceEvent }?()
         shared.emit(event)

@@ -34,7 +34,12 @@ enum SoundSearch {
     private static func ofServer(_ system: SoundSystem) -> Answer {
         guard let found = DeviceProbe.soundDevices() else { return .late }
         guard !found.sources.isEmpty || !found.sinks.isEmpty else { return .none }
-        return .devices(SoundDevices(system, microphones: named(found.sources), speakers: named(found.sinks)))
+        return .devices(devices(of: system, found))
+    }
+
+    /// The devices that a sound server lists, with their names.
+    static func devices(of system: SoundSystem, _ found: DeviceProbe.SoundDevices) -> SoundDevices {
+        SoundDevices(system, microphones: named(found.sources), speakers: named(found.sinks))
     }
 
     private static func named(_ devices: [DeviceProbe.SoundDevice]) -> [AudioDevice] {

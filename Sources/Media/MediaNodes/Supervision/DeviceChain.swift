@@ -47,15 +47,22 @@ final class DeviceChain: Sendable {
     /// Makes the elements. Those of the plan's outputs feed `output`, in the order of the outputs; without outputs, the
     /// last element does. A last element without an output, which renders, tells `output` of the media that it takes.
     ///
-    /// - Parameter explain: the error for a failure of an element, on any thread. The flag is true once media has come.
+    /// - Parameters:
+    ///   - requested: called if an element asks that the chain plays (true) or not, on any thread.
+    ///   - explain: the error for a failure of an element, on any thread. The flag is true once media has come.
     init(
         _ plan: DevicePlan, named prefix: String, on clock: PipelineClock, for output: SourceOutput,
+        requested: @escaping @Sendable (Bool) -> Void = { _ in },
         explain: @escaping @Sendable (PipelineFailure, Bool) -> MediaError
     ) throws(MediaError) {
         let fault = Fault(output, explain)
         self.fault = fault
         pipeline = Pipeline(clock: clock) { message in
-            if case .error(let failure) = message { fault.report(failure) }
+            switch message {
+            case .error(let failure): fault.report(failure)
+            case .stateRequested(let isPlaying): requested(isPlaying)
+            case .endOfStream, .warning, .missingPlugin, .latencyChanged: break
+            }
         }
         var elements: [String: Element] = [:]
         for element in plan.elements {

@@ -58,7 +58,8 @@ package final class RTPInputNode: NodeType, RunningNode {
             jitterBuffer.source.answerLatencyQueries(seconds: 0, isLive: true)
             hold.source.answerLatencyQueries(seconds: PlayoutDelay.maximum, isLive: true)
         }
-        if encoding == "vp9" { joinSpatialLayers() }
+        // Behind the jitter buffer, packets are in order.
+        if encoding == "vp9" { SpatialLayerJoiner.join(at: jitterBuffer.source) }
         watch(instance.element("\(output)-depayloader"))
     }
 
@@ -154,15 +155,6 @@ package final class RTPInputNode: NodeType, RunningNode {
         return RTPInputNode(
             instance, output: "out", capacity: instance.integer("capacity"),
             keyframeNeeded: { reporter.keyframeNeeded(name) })
-    }
-
-    /// Joins the layer frames of VP9 behind the jitter buffer, where packets are in order.
-    private func joinSpatialLayers() {
-        let joiner = Mutex(SpatialLayerJoiner())
-        jitterBuffer.source.watchBuffers { buffer in
-            guard let change = buffer.read({ packet in joiner.withLock { $0.take(packet) } }) ?? nil else { return }
-            buffer.write { $0.storeBytes(of: change.byte, toByteOffset: change.place, as: UInt8.self) }
-        }
     }
 
     private func watch(_ depayloader: Element) {

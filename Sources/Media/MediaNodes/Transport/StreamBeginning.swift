@@ -1,3 +1,6 @@
+package import GStreamerKit
+import Synchronization
+
 /// Whether nothing before this RTP packet is needed to decode its stream: it begins a keyframe or carries audio.
 func beginsStream(_ packet: RawSpan, encoding: String) -> Bool {
     guard let start = payloadStart(of: packet), start < packet.byteCount else { return false }
@@ -65,7 +68,16 @@ private func beginsVP9Keyframe(_ payload: RawSpan) -> Bool {
 
 /// Joins the layer frames of VP9's frames for GStreamer's depayloader, which passes all of a frame on as one buffer, and drops
 /// the first ones at the bit with which a higher one begins. Sees the packets in their order.
-struct SpatialLayerJoiner {
+package struct SpatialLayerJoiner {
+    /// Joins the layer frames of the packets that pass a pad in order.
+    package static func join(at pad: Pad) {
+        let joiner = Mutex(SpatialLayerJoiner())
+        pad.watchBuffers { buffer in
+            guard let change = buffer.read({ packet in joiner.withLock { $0.take(packet) } }) ?? nil else { return }
+            buffer.write { $0.storeBytes(of: change.byte, toByteOffset: change.place, as: UInt8.self) }
+        }
+    }
+
     /// The timestamp of the packet before.
     private var last: UInt32?
 

@@ -79,9 +79,14 @@ extension EncodedTrack {
 package struct TrackOffer {
     package var track: any EncodedTrack
     package var attributes: StreamAttributes
+    /// Whether the server is to record it.
+    package var isRecorded: Bool
 
-    package init(_ track: any EncodedTrack, _ attributes: StreamAttributes = StreamAttributes()) {
+    package init(
+        _ track: any EncodedTrack, _ attributes: StreamAttributes = StreamAttributes(), isRecorded: Bool = false
+    ) {
         self.track = track
         self.attributes = attributes
+        self.isRecorded = isRecorded
     }
 }

@@ -109,7 +109,7 @@ final class DecodingSink: IncomingSink {
                 case .keyframeNeeded: tell(.keyframeNeeded)
                 case .failed(let error): post(.failed(error))
                 case .deviceWaiting, .deviceLost, .deviceReturned, .deviceFailedOver, .ended, .firstFrame, .partFailed,
-                    .warning, .qualityChanged:
+                    .warning, .qualityChanged, .soundInterrupted, .soundResumed:
                     break
                 }
             }

@@ -6,10 +6,12 @@ package import RoomProtocol
 extension RoomEngine {
     /// Publishes a capture's streams, and starts it if necessary. Waits for the source and the server only.
     ///
-    /// - Parameter isWanted: read when the capture has started. If false, nothing is announced, and this throws.
+    /// - Parameters:
+    ///   - isRecorded: whether the server is to record the streams. `.problem` reports that it does not.
+    ///   - isWanted: read when the capture has started. If false, nothing is announced, and this throws.
     package func publish(
         _ capture: LocalCapture, video: StreamAttributes = StreamAttributes(),
-        audio: StreamAttributes = StreamAttributes(),
+        audio: StreamAttributes = StreamAttributes(), isRecorded: Bool = false,
         isWanted: @escaping @Sendable () -> Bool = { true }
     ) async throws(RoomError) -> [PublishedStream] {
         // Others would see a video without frames.
@@ -17,7 +19,7 @@ extension RoomEngine {
         guard isWanted() else { throw RoomError(.outOfOrder, "The local media was unpublished while it started.") }
         return try await publish(
             tracks.map { track in
-                Publication(track, track.codec.media == .video ? video : audio)
+                Publication(track, track.codec.media == .video ? video : audio, isRecorded: isRecorded)
             })
     }
 
@@ -32,7 +34,7 @@ extension RoomEngine {
 
     /// Adds the tracks to the up session when no other offer is pending, and connects them.
     private func prepare(_ publications: [Publication]) async throws(RoomError) {
-        let offers = publications.map { TrackOffer($0.track, $0.attributes) }
+        let offers = publications.map { TrackOffer($0.track, $0.attributes, isRecorded: $0.isRecorded) }
         let result = await withCheckedContinuation { continuation in
             connection.preparePublishing(offers) { [weak self] result in
                 if case .success(let mids) = result {

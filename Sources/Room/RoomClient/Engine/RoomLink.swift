@@ -15,9 +15,11 @@ package protocol RoomLink: AnyObject, Sendable {
 
     /// Publishes a capture's streams, and starts it if necessary. Returns when the server has replied.
     ///
-    /// - Parameter isWanted: read when the capture has started. If false, nothing is announced, and this throws.
+    /// - Parameters:
+    ///   - isRecorded: whether the server is to record the streams. `.problem` reports that it does not.
+    ///   - isWanted: read when the capture has started. If false, nothing is announced, and this throws.
     func publish(
-        _ capture: LocalCapture, video: StreamAttributes, audio: StreamAttributes,
+        _ capture: LocalCapture, video: StreamAttributes, audio: StreamAttributes, isRecorded: Bool,
         isWanted: @escaping @Sendable () -> Bool
     ) async throws(RoomError) -> [PublishedStream]
     /// Changes the attributes of a published stream. `.problem` reports a change that the server refuses.

@@ -62,10 +62,15 @@ package final class LocalCapture: Sendable {
         self.machine = machine
         registry = NodeRegistry.builtIn.adding([PublishNode.feeding(streams), frames.node, blend.node])
         preview.onDemand { [weak self] in self?.refresh() }
-        VoiceProcessing.Choice.shared.observe(as: self) { [weak self] in self?.refresh() }
+        VoiceProcessing.choice.observe(as: self) { [weak self] in self?.refresh() }
+        SoundUse.choice.observe(as: self) { [weak self] in self?.refresh() }
     }
 
-    deinit { VoiceProcessing.Choice.shared.stopObserving(as: self) }
+    deinit {
+        VoiceProcessing.choice.stopObserving(as: self)
+        SoundUse.choice.stopObserving(as: self)
+        SoundActivity.shared.set(false, self)
+    }
 
     // MARK: - Changes
 
@@ -134,6 +139,9 @@ package final class LocalCapture: Sendable {
         add(Change(purpose: .edit, edit: edit, done: done))
     }
 
+    /// Passes the error of a change that was not tried to the observers.
+    package func refuse(_ error: RoomError) { observers.problem(error) }
+
     /// Something else has changed that the graph depends on.
     private func refresh() { add(Change(purpose: .refresh, done: reportFailure)) }
 
@@ -178,6 +186,7 @@ package final class LocalCapture: Sendable {
             var request = evaluate(attempt.edits, on: attempt.base)
             // Sinks come and go on any thread; each of them adds a change.
             request.isPreviewed = !preview.isEmpty
+            request.capturing = SoundUse.choice.value.capturing
             request.voice = await voice()
             let outcome = await fulfil(request, attempt)
             if case .refused = outcome { tellUnfed() }
@@ -191,7 +200,7 @@ package final class LocalCapture: Sendable {
     private func voice() async -> VoiceProcessing? {
         let isPossible = await machine.processesVoice()
         state.withLock { $0.lacksVoiceProcessor = isPossible == false }
-        return isPossible == true ? VoiceProcessing.Choice.shared.processing : nil
+        return isPossible == true ? VoiceProcessing.choice.value : nil
     }
 
     private static let unprocessed =
@@ -418,7 +427,9 @@ package final class LocalCapture: Sendable {
         followSensor(request, graph)
         if let notice = contents.notice, notice != former?.notice { observers.warning(notice) }
         let hasMicrophone = graph?.node(MediaRequest.microphoneNode) != nil
-        let mustBeProcessed = hasMicrophone && VoiceProcessing.Choice.shared.processing.isOn
+        SoundActivity.shared.set(hasMicrophone, self)
+        let mustBeProcessed =
+            hasMicrophone && VoiceProcessing.choice.value.isOn && request.capturing.isProcessed
         let isNews = state.withLock { state in
             guard mustBeProcessed, state.lacksVoiceProcessor, !state.isUnprocessed else { return false }
             state.isUnprocessed = true
@@ -448,6 +459,7 @@ package final class LocalCapture: Sendable {
             await pipeline.stop()
             let statistics = pipeline.statistics
             state.withLock { ($0.pipeline, $0.running, $0.lastStatistics) = (nil, nil, statistics) }
+            SoundActivity.shared.set(false, self)
         }
         guard let reason else { return }
         followSensor(nil, nil)
@@ -545,7 +557,7 @@ package final class LocalCapture: Sendable {
             // `FeedWatch` has told the stream, if the device feeds it.
             observers.device(media, event)
         case .warning(_, let message): observers.warning(message)
-        case .keyframeNeeded, .firstFrame, .qualityChanged: break
+        case .keyframeNeeded, .firstFrame, .qualityChanged, .soundInterrupted, .soundResumed: break
         }
     }
 }

@@ -19,7 +19,7 @@ extension MediaRequest {
         _ contents: Contents, continuing codec: VideoCodec? = nil, preferring preferred: VideoCodec = .vp8
     ) -> MediaGraph? {
         let hasVideo = contents.hasVideo && isVideoActive
-        let hasAudio = contents.hasAudio && isAudioActive
+        let hasAudio = contents.hasAudio && isAudioActive && mayCapture(capturing)
         // The process that feeds the source stays connected.
         guard hasVideo || hasAudio || source == .feed else { return nil }
         let codec = codec ?? self.codec
@@ -59,6 +59,12 @@ extension MediaRequest {
     /// Whether the audio is that of a microphone.
     private var hasMicrophone: Bool { source == .camera || source == .bypass }
 
+    /// Whether the audio may be captured. That of files and test patterns always may.
+    func mayCapture(_ use: SoundUse.Capturing) -> Bool { use.isAllowed || !hasMicrophone }
+
+    /// Whether the audio is on: it is active, and the process may capture it.
+    package var isAudioOn: Bool { isAudioActive && mayCapture(SoundUse.choice.value.capturing) }
+
     /// How far the camera's frames are turned clockwise, in degrees.
     func turn(_ contents: Contents) -> Int {
         guard source == .camera else { return 0 }
@@ -69,7 +75,8 @@ extension MediaRequest {
             case .app: appTurn
             }
         // A camera that faces the user sees the machine turn in the other direction, and so does a mirror.
-        let isTurnedBack = ((camera ?? contents.camera) != "back") != isMirrored
+        let facesAway = camera == "back" || camera == nil && position == "back" && contents.camera != nil
+        let isTurnedBack = facesAway == isMirrored
         return isTurnedBack ? (360 - machine) % 360 : machine
     }
 
@@ -100,10 +107,13 @@ extension MediaRequest {
         }
         return Chain {
             switch microphone {
-            case .device(let device): Node.microphone(Self.microphoneNode, device: device)
-            case .automatic, .none: Node.microphone(Self.microphoneNode)
+            case .device(let device):
+                Node.microphone(Self.microphoneNode, device: device, role: capturing.role)
+            case .automatic, .none:
+                Node.microphone(
+                    Self.microphoneNode, bluetooth: capturing.mayBeBluetooth, role: capturing.role)
             }
-            if let voice, voice.isOn {
+            if let voice, voice.isOn, capturing.isProcessed {
                 // It hears all that the rooms of the process play.
                 Node.echoCancel(Self.voiceNode, heard: SoundGraph.label, controlsGain: voice.controlsGain)
             }

@@ -39,7 +39,7 @@ package struct MediaRequest: Sendable, Equatable {
     package var source: Source
     /// A name of `connectlive devices`, a path such as `/dev/video0`, or nil for the first free camera.
     package var camera: String?
-    /// The name of a place, such as `front`, whose camera is used if `camera` is nil and the user has bound one to it.
+    /// The name of a place, such as `front`, whose camera is used if `camera` is nil.
     package var position: String?
     /// The camera that takes over while `camera` is away.
     package var failover: String?
@@ -99,6 +99,8 @@ package struct MediaRequest: Sendable, Equatable {
     package var isPreviewed = false
     /// How the audio of the microphone is processed. Nil if the machine lacks the means. `LocalCapture` sets it.
     package var voice: VoiceProcessing?
+    /// How the process may use microphones. `LocalCapture` sets it.
+    package var capturing = SoundUse.Capturing()
 
     package init(source: Source) { self.source = source }
 
@@ -177,10 +179,10 @@ extension MediaRequest {
     ///
     /// - Parameters:
     ///   - isMicrophoneThere: whether the machine has a microphone.
-    ///   - isBound: whether the user has bound a camera to a name.
+    ///   - cameraAt: the camera of a place. Nil for the first one.
     func inspect(
         isMicrophoneThere: () -> Bool = { Devices.firstMicrophone() != nil },
-        isBound: (String) throws(MediaError) -> Bool = Devices.isBound
+        cameraAt: (String) throws(MediaError) -> String? = Devices.camera(at:)
     ) throws(MediaError) -> Contents {
         switch source {
         case .file:
@@ -202,7 +204,7 @@ extension MediaRequest {
                 contents.notice = Self.noMicrophone
             }
             guard source == .camera else { return contents }
-            if hasVideo, camera == nil, let position, try isBound(position) { contents.camera = position }
+            if hasVideo, camera == nil, let position { contents.camera = try cameraAt(position) }
             if hasVideo, mustHaveCamera(contents) {
                 try Devices.checkCamera(camera ?? contents.camera ?? "auto")
             }

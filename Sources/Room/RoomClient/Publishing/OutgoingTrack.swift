@@ -26,9 +26,14 @@ extension OutgoingTrack {
 package struct Publication: Sendable {
     package var track: any OutgoingTrack
     package var attributes: StreamAttributes
+    /// Whether the server is to record it.
+    package var isRecorded: Bool
 
-    package init(_ track: any OutgoingTrack, _ attributes: StreamAttributes = StreamAttributes()) {
+    package init(
+        _ track: any OutgoingTrack, _ attributes: StreamAttributes = StreamAttributes(), isRecorded: Bool = false
+    ) {
         self.track = track
         self.attributes = attributes
+        self.isRecorded = isRecorded
     }
 }

@@ -37,6 +37,13 @@ package struct AccessToken: Sendable, Equatable {
         )
     }
 
+    /// Throws if the server does not accept the token.
+    package func check() async throws(RoomError) {
+        let answer = try await HTTPExchange(.get, Signalling.signInPath, authorization: "Bearer \(token)").run(
+            at: address, trusting: trust)
+        guard (200..<300).contains(answer.status) else { throw Self.refusal(answer, at: address) }
+    }
+
     /// Revokes the token, which removes every participant that joined with it.
     package func signOut() async throws(RoomError) {
         let answer = try await HTTPExchange(.post, Signalling.signOutPath, authorization: "Bearer \(token)").run(

@@ -96,6 +96,8 @@ final class SoundRunner: DecodingTask {
             switch event {
             case .failed(let error): post(.failed(error))
             case .deviceWaiting, .deviceLost, .deviceReturned: post(.device(event))
+            case .soundInterrupted: post(.interrupted(true))
+            case .soundResumed: post(.interrupted(false))
             default: break
             }
         }

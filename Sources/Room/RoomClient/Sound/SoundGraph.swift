@@ -22,9 +22,13 @@ enum SoundGraph {
 
     /// - Parameters:
     ///   - isAudible: whether a loudspeaker plays the audio. It is decoded and measured either way.
+    ///   - use: how the process uses the loudspeaker.
     ///   - end: the loudspeaker, which a test replaces.
-    static func make(slots: Int, isAudible: Bool, end: Node = .speaker(speaker)) -> MediaGraph {
-        MediaGraph {
+    static func make(
+        slots: Int, isAudible: Bool, _ use: SoundUse.Playing = SoundUse.Playing(), end: Node? = nil
+    ) -> MediaGraph {
+        let end = end ?? .speaker(speaker, buffer: use.buffer, role: use.role)
+        return MediaGraph {
             for slot in 0..<slots {
                 Chain {
                     Node.rtpInput(input(slot), codec: AudioCodec.opus, payloadType: payloadType)

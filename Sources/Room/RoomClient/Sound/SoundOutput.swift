@@ -17,11 +17,14 @@ final class SoundOutput {
         case running(any PlayingSound)
         case failed(MediaError)
         case device(MediaEvent)
+        /// The sound server has silenced the loudspeaker, or no longer does.
+        case interrupted(Bool)
     }
 
     /// Starts a graph with so many slots after `previous` has stopped, and calls `post` on any thread.
     typealias Launch = (
-        _ slots: Int, _ previous: (any DecodingTask)?, _ post: @escaping @Sendable (Notice) -> Void
+        _ slots: Int, _ use: SoundUse.Playing, _ previous: (any DecodingTask)?,
+        _ post: @escaping @Sendable (Notice) -> Void
     ) -> any DecodingTask
 
     private enum Phase {
@@ -40,6 +43,8 @@ final class SoundOutput {
     static let slotsAtATime = 4
 
     private let launch: Launch
+    /// Nil if no room of this output is audible.
+    private let activity: SoundActivity?
     private let post: @Sendable (Int, Notice) -> Void
     private let now: () -> MonotonicTime
     private let schedule: (TimeInterval, @escaping () -> Void) -> Void
@@ -52,14 +57,19 @@ final class SoundOutput {
     private var backOff = BackOff()
     /// The event by which the loudspeaker went away. Nil while it plays.
     private var absence: MediaEvent?
+    /// How the process uses the loudspeaker.
+    private var use: SoundUse.Playing
 
     /// - Parameters:
+    ///   - activity: hears when a loudspeaker is used. Nil for an output without one.
     ///   - post: takes a notice, with the number of its graph, to `handle` on the loop
     ///   - schedule: calls the closure on the loop after a time
     init(
-        launch: @escaping Launch, post: @escaping @Sendable (Int, Notice) -> Void, now: @escaping () -> MonotonicTime,
+        use: SoundUse.Playing = SoundUse.Playing(), activity: SoundActivity? = nil, launch: @escaping Launch,
+        post: @escaping @Sendable (Int, Notice) -> Void, now: @escaping () -> MonotonicTime,
         schedule: @escaping (TimeInterval, @escaping () -> Void) -> Void
     ) {
+        (self.use, self.activity) = (use, activity)
         self.launch = launch
         self.post = post
         self.now = now
@@ -82,6 +92,7 @@ final class SoundOutput {
         rooms.remove(at: index)
         guard rooms.isEmpty else { return }
         release()
+        tellActivity(false)
         attempt += 1
         (phase, absence, backOff) = (.idle, nil, BackOff())
         if slots.allSatisfy({ $0.sink == nil }) { slots.removeLast(slots.count - Self.slotsAtATime) }
@@ -156,13 +167,29 @@ final class SoundOutput {
     private func start() {
         attempt += 1
         phase = .starting
-        task = launch(slots.count, task) { [attempt, post] notice in post(attempt, notice) }
+        task = launch(slots.count, use, task) { [attempt, post] notice in post(attempt, notice) }
+    }
+
+    /// The process uses the loudspeaker otherwise from now on. The graph starts again.
+    func follow(_ use: SoundUse.Playing) {
+        guard use != self.use else { return }
+        self.use = use
+        guard !rooms.isEmpty else { return }
+        release()
+        start()
+    }
+
+    private func tellActivity(_ isActive: Bool) {
+        activity?.set(isActive, self)
+        if !isActive { activity?.interrupted(false) }
     }
 
     /// Ends the graph, and keeps the counters of its streams.
     private func release() {
         for slot in slots.indices { bank(slot) }
         phase = .waitingToRetry
+        // Another stream is not silenced yet.
+        activity?.interrupted(false)
         guard let task else { return }
         Task.detached { await task.stop() }
     }
@@ -173,12 +200,15 @@ final class SoundOutput {
         case (.running(let playing), .starting):
             phase = .running(playing)
             backOff.succeeded(at: now())
+            tellActivity(use.isAllowed)
             for slot in slots.indices {
                 slots[slot].splice = PacketSplice()
                 begin(slot, in: playing)
             }
         case (.failed(let error), .starting), (.failed(let error), .running): failed(error)
         case (.device(let event), .starting), (.device(let event), .running): device(event)
+        case (.interrupted(let isInterrupted), .starting), (.interrupted(let isInterrupted), .running):
+            activity?.interrupted(isInterrupted)
         default: break
         }
     }
@@ -232,13 +262,21 @@ extension SoundOutput {
     private static func make(_ loop: EventLoop, isAudible: Bool) -> SoundOutput {
         let door = LoopBound(Door(), loop: loop)
         let output = SoundOutput(
-            launch: { slots, previous, post in
+            use: SoundUse.choice.value.playing, activity: isAudible ? .shared : nil,
+            launch: { slots, use, previous, post in
                 SoundRunner(
-                    SoundGraph.make(slots: slots, isAudible: isAudible), slots: slots, after: previous, post: post)
+                    SoundGraph.make(slots: slots, isAudible: isAudible && use.isAllowed, use), slots: slots,
+                    after: previous, post: post)
             },
             post: { number, notice in loop.execute { door.value.output?.handle(notice, of: number) } },
             now: { loop.now }, schedule: { delay, body in loop.schedule(after: delay, body) })
         door.value.output = output
+        guard isAudible else { return output }
+        SoundUse.choice.observe(as: output) {
+            loop.execute { door.value.output?.follow(SoundUse.choice.value.playing) }
+        }
+        // It may have changed meanwhile.
+        output.follow(SoundUse.choice.value.playing)
         return output
     }
 }

@@ -65,6 +65,9 @@ struct Routes: Sendable {
             case (.POST, Signalling.signInPath):
                 try check(head, peer)
                 return try signIn(body, client, now)
+            case (.GET, Signalling.signInPath):
+                _ = try tokens.scope(of: Self.token(of: head) ?? "", now: now)
+                return Response(status: .noContent)
             case (.POST, Signalling.signOutPath): return try signOut(head)
             case (.GET, Signalling.pageTokenPath):
                 try origins.checkPageToken(head.headers, peerIsLoopback: peer.isLoopback)
@@ -129,12 +132,17 @@ struct Routes: Sendable {
     }
 
     private func signOut(_ head: HTTPRequestHead) throws(RoomError) -> Response {
-        let authorization = head.headers.first(name: "authorization") ?? ""
-        guard authorization.hasPrefix("Bearer "), tokens.revoke(String(authorization.dropFirst(7))) else {
+        guard let token = Self.token(of: head), tokens.revoke(token) else {
             throw RoomError(.tokenInvalid, "Sign-out needs a valid access token as 'Authorization: Bearer …'.")
         }
-        revoked(String(authorization.dropFirst(7)))
+        revoked(token)
         return Response(status: .noContent)
+    }
+
+    /// The access token of a request (RFC 6750, section 2.1).
+    private static func token(of head: HTTPRequestHead) -> String? {
+        let authorization = head.headers.first(name: "authorization") ?? ""
+        return authorization.hasPrefix("Bearer ") ? String(authorization.dropFirst(7)) : nil
     }
 
     /// Throws unless the request has the service's secret (RFC 7617), and comes from no page of another server.

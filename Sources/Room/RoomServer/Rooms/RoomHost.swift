@@ -12,8 +12,10 @@ actor RoomHost {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let makeRooms: @Sendable (EventLoop, LoopLinks, RoomLog) -> Rooms
-    private lazy var rooms = makeRooms(loop, links, log)
+    private typealias Record = (RecordedStream) throws(RoomError) -> any RecordingSink
+    private let makeRooms: @Sendable (EventLoop, LoopLinks, Record?, RoomLog) -> Rooms
+    private lazy var rooms = makeRooms(loop, links, record, log)
+    private let recorder: (any StreamRecorder)?
     private let log: RoomLog
     private let port: LoopBound<MediaPort>?
     private let place: Int
@@ -24,18 +26,21 @@ actor RoomHost {
     /// - Parameters:
     ///   - place: of the loop among those of the seats.
     ///   - port: of all media of the loop. Nil gives each session an ICE agent and sockets of its own.
+    ///   - recorder: records streams. Nil if the server records nothing.
     ///   - makeSettings: called on the loop.
     init(
         loop: EventLoop, place: Int = 0, seats: Seats, log: LogQueue, numbers: StreamNumbers,
-        port: LoopBound<MediaPort>? = nil, makeSettings: @escaping @Sendable (EventLoop) -> SessionSettings
+        port: LoopBound<MediaPort>? = nil, recorder: (any StreamRecorder)? = nil,
+        makeSettings: @escaping @Sendable (EventLoop) -> SessionSettings
     ) {
         self.loop = loop
         self.place = place
         self.seats = seats
         self.port = port
         self.log = RoomLog(log)
-        makeRooms = { loop, links, log in
-            Rooms(settings: makeSettings(loop), numbers: numbers, links: links) { log.write($0) }
+        self.recorder = recorder
+        makeRooms = { loop, links, record, log in
+            Rooms(settings: makeSettings(loop), numbers: numbers, links: links, record: record) { log.write($0) }
         }
     }
 
@@ -62,6 +67,30 @@ actor RoomHost {
             })
     }
 
+    // MARK: - Recordings
+
+    /// Begins the recording of a stream of this loop. Nil if the server records nothing.
+    private var record: Record? {
+        guard let recorder else { return nil }
+        return { [weak self] stream throws(RoomError) in
+            guard Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
+                throw RoomError(
+                    .recordingUnavailable,
+                    "The server has no free file descriptors for a recording. The streams go on without one.")
+            }
+            return try recorder.begin(stream) { [weak self] error in self?.recordingFailed(stream, error) }
+        }
+    }
+
+    private nonisolated func recordingFailed(_ stream: RecordedStream, _ error: RoomError) {
+        // An actor's job is always accepted.
+        if !loop.execute({ self.assumeIsolated { $0.rooms.recordingFailed(stream, error) } }) {
+            Task { await self.tellFailure(of: stream, error) }
+        }
+    }
+
+    private func tellFailure(of stream: RecordedStream, _ error: RoomError) { rooms.recordingFailed(stream, error) }
+
     // MARK: - From other loops
 
     /// Returns false if the loop accepts nothing now.
@@ -79,7 +108,7 @@ actor RoomHost {
             let admission = seat.map { seat, seats in
                 var participant: String?
                 return Admission(
-                    room: seat.room,
+                    room: seat.room, mayRecord: seat.pageToken == nil,
                     begin: { id in
                         participant = id
                         seats.occupy(seat, by: id)

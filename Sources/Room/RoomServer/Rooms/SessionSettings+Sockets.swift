@@ -12,10 +12,11 @@ extension SessionSettings {
     convenience init(
         loop: EventLoop, certificate: Certificate, scope: ListeningScope, port: LoopBound<MediaPort>? = nil,
         relays: RelayService? = nil, grace: TimeInterval = SessionSettings.defaultGrace,
+        mostReceivers: Int = ReceiverPool().maximum,
         impairment: (@Sendable () -> Impairment?)?
     ) {
         self.init(
-            loop: loop, grace: grace, broadcast: SignallingConnection.broadcast,
+            loop: loop, grace: grace, mostReceivers: mostReceivers, broadcast: SignallingConnection.broadcast,
             iceServers: { relays?.servers(for: $0) ?? [] }
         ) { role, place throws(RoomError) in
             guard port != nil || Descriptors.areLeft(besides: Descriptors.sessionReserve) else {

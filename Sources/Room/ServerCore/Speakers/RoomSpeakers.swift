@@ -77,6 +77,16 @@ final class RoomSpeakers {
         for listener in listeners { slots.update(listener) }
     }
 
+    /// Throws if the room has no place for so many more streams that are always on.
+    func admitAlwaysOn(_ count: Int) throws(RoomError) {
+        let most = SpeakerRanking.mostAlwaysOn
+        guard count > 0, streams.count(where: { $0.info.attributes.isAlwaysOn }) + count > most else { return }
+        throw RoomError(
+            .publishRefused,
+            "The room '\(room.name)' can have \(most) audio streams that are always on, because one slot stays for speakers. "
+                + "Try again when one of them has ended.")
+    }
+
     /// The attributes of an audio stream have changed. One that is off leaves its slots.
     func changed(_ stream: PublishedStream) {
         let attributes = stream.info.attributes

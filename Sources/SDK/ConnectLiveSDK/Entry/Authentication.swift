@@ -248,7 +248,9 @@ extension Authentication {
                 guard !token.isEmpty else {
                     throw RoomError(.serviceMissing, "The token is empty. Request one from your service.")
                 }
-                return Grant(token: AccessToken(address: location.address, trust: location.trust, token: token))
+                let own = AccessToken(address: location.address, trust: location.trust, token: token)
+                try await own.check()
+                return Grant(token: own)
             }
             let granted = try await AccessToken.signIn(at: location)
             return Grant(token: granted.token, issuedFor: granted.seconds)

@@ -67,7 +67,11 @@ public final class ConnectLive: Sendable {
         Task.detached { await finish(attempt, callback) }
     }
 
-    /// Signs in with a token from elsewhere. The server checks it when a room is entered.
+    /// Signs in with an access token that a service of yours got from the server. The server checks it.
+    ///
+    /// - Parameter token: not renewed: sign in again before it expires.
+    /// - Returns: code and message, as for a secret. -11005 means that the token is unknown or has expired, and 1103 that it is
+    ///   empty.
     @discardableResult
     public static func signIn(
         serviceId: String, token: String, endpoint: String = "", callback: ProvisionCallback? = nil
@@ -127,6 +131,11 @@ public final class ConnectLive: Sendable {
         createRoom(config: config, delegate: delegate, impairment: nil)
     }
 
+    /// A room without a delegate, whose `events` report the same. (Linux)
+    public static func createRoom(config: Config? = nil) -> any Room {
+        createRoom(config: config, delegate: nil, impairment: nil)
+    }
+
     /// Nil if the options have neither video nor audio. A missing file or camera is reported by `LocalMedia.start`, or
     /// by `RoomDelegate.onError` after publishing.
     public static func createLocalMedia(config: Config) -> (any LocalMedia)? {
@@ -144,7 +153,7 @@ public final class ConnectLive: Sendable {
 
     /// A room that loses datagrams, for tests of bad networks.
     package static func createRoom(
-        config: Config?, delegate: any RoomDelegate, impairment: LinkImpairment?
+        config: Config?, delegate: (any RoomDelegate)?, impairment: LinkImpairment?
     ) -> any Room {
         var options = RoomOptions(config ?? Config())
         options.impairment = impairment

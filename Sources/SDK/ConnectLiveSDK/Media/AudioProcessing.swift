@@ -14,15 +14,15 @@ extension LocalMediaOptions {
     ///
     /// If GStreamer's element webrtcdsp (gstreamer1.0-plugins-bad) is not installed, nothing is processed.
     public static var audioType: AudioProcessingType {
-        get { VoiceProcessing.Choice.shared.processing.isOn ? .voice : .music }
-        set { VoiceProcessing.Choice.shared.change { $0.isOn = newValue == .voice } }
+        get { VoiceProcessing.choice.value.isOn ? .voice : .music }
+        set { VoiceProcessing.choice.change { $0.isOn = newValue == .voice } }
     }
 
     /// Whether the level of speech is raised or lowered to the usual one. False by default. Only with `.voice`. Callable on any
     /// thread.
     public static var autoGain: Bool {
-        get { VoiceProcessing.Choice.shared.processing.controlsGain }
-        set { VoiceProcessing.Choice.shared.change { $0.controlsGain = newValue } }
+        get { VoiceProcessing.choice.value.controlsGain }
+        set { VoiceProcessing.choice.change { $0.controlsGain = newValue } }
     }
 
     /// That of the process: `LocalMediaOptions.audioType`.

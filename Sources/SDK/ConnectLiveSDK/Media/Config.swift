@@ -8,7 +8,8 @@ public struct Config: Sendable {
     public var mediaOptions = LocalMediaOptions()
     /// How many videos can be received at first. At most `videoReceiverMaximumCount`.
     public var videoReceiverInitialCount = 9
-    /// How many videos can be received. The server allows 20. Further subscriptions fail with 1322.
+    /// How many videos can be received. A server allows 20, or as many as `serve --max-receivers` says; an `onError` with 2021 reports
+    /// that it grants fewer than these. Further subscriptions fail with 1322.
     public var videoReceiverMaximumCount = 20
     /// How many receivers are added when all are in use.
     public var videoReceiverGrowthRate = 1
@@ -56,7 +57,7 @@ public struct Config: Sendable {
             for server in iceServers {
                 var settings = TURNSettings(environment: [:])
                 settings.urls = server.urls
-                (settings.user, settings.password) = (server.username, server.credential)
+                (settings.user, settings.password) = (server.name, server.credential)
                 settings.authorities = server.certificateAuthorities
                 all.servers += try settings.servers().servers
             }

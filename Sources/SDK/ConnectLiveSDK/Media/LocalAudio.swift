@@ -7,14 +7,16 @@ public protocol LocalAudio: AnyObject, Sendable {
     var id: Int { get }
     /// The local participant's id in that room. Empty before it is published.
     var owner: String { get }
-    /// Whether the audio is captured. False frees the microphone, and the other participants see that it is off.
+    /// Whether the audio is captured. False frees the microphone, and the other participants see that it is off. They see the same
+    /// of a microphone while the audio session does not record or is interrupted.
     var active: Bool { get set }
     /// Free text of at most 1024 bytes that all participants see. It may change at any time: the others get
     /// `onRemoteAudioStateChanged`. A longer text changes nothing, and an
     /// `onError` of each room that has the media reports it.
     var extraValue: String { get set }
-    /// Whether the others hear the audio even if four of them are louder (false). It holds for the three oldest streams of a room
-    /// that ask for it, and may change at any time: the others get `onRemoteAudioStateChanged`.
+    /// Whether the others hear the audio even if four of them are louder (false). It may change at any time: the others get
+    /// `onRemoteAudioStateChanged`. A room has three such audios at most, and one slot for speakers. An `onError` with 1453 reports
+    /// that this one came too late; it is heard as any other.
     var alwaysOn: Bool { get set }
     /// Whether the audio is that of its microphone. The other participants see the same. (Linux)
     var state: StreamState { get }
@@ -44,9 +46,13 @@ final class LocalAudioStream: LocalAudio {
 
     init(extraValue: String, capture: LocalCapture) {
         settings = StreamSettings(
-            StreamAttributes(extraValue: extraValue, isActive: capture.requested.isAudioActive))
+            StreamAttributes(extraValue: extraValue, isActive: capture.requested.isAudioOn))
         self.capture = capture
+        // The audio session may switch microphones off.
+        SoundUse.choice.observe(as: self) { [weak self] in self?.requestChanged() }
     }
+
+    deinit { SoundUse.choice.stopObserving(as: self) }
 
     var id: Int { identities.newest.id }
     var owner: String { identities.newest.owner }
@@ -58,7 +64,7 @@ final class LocalAudioStream: LocalAudio {
             capture.changeLater {
                 $0.isAudioActive = newValue
             } failed: { [settings, weak capture] in
-                if let capture { settings.follow { capture.requested.isAudioActive } }
+                if let capture { settings.follow { capture.requested.isAudioOn } }
             }
             requestChanged()
         }
@@ -75,7 +81,7 @@ final class LocalAudioStream: LocalAudio {
     }
 
     /// The request of the capture, which has `active`, may have changed.
-    func requestChanged() { settings.follow { [capture] in capture.requested.isAudioActive } }
+    func requestChanged() { settings.follow { [capture] in capture.requested.isAudioOn } }
 
     func published(id: Int, owner: String) { identities.add(id, owner) }
 

@@ -9,8 +9,8 @@ public protocol LocalMedia: AnyObject, Sendable {
     /// The audio. It exists also if the options have none, and is never published then.
     var audio: any LocalAudio { get }
     /// The camera's place: that of `LocalMediaOptions.position` or of the last switch. `.unspecified` if the camera was chosen
-    /// by another name. Setting it switches to the camera of that place without waiting, or to the first camera if the user has bound
-    /// none to it. A failure is an `onError` of the rooms that have the media. Media of a file or a test pattern ignores it.
+    /// by another name. Setting it switches to the camera of that place without waiting. A failure is an `onError` of the rooms that
+    /// have the media: 1201 also for media with another source than a camera, which does not change.
     var position: CameraPosition { get set }
     /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }
@@ -36,9 +36,9 @@ public protocol LocalMedia: AnyObject, Sendable {
     func stop() async
     /// Stops capturing, and returns at once. The completion is called on the callback queue when the devices are free.
     func stop(completion: @escaping () -> Void)
-    /// Switches to the camera that the user has bound to the name `front` or `back` with `connectlive devices bind`. Throws a
-    /// `ConnectLiveError` if it is missing or cannot be opened; the former camera then continues. Before `start`, it chooses
-    /// the camera to start with. `.unspecified` means the first camera.
+    /// Switches to the camera of a place, as `LocalMediaOptions.position` finds it. Throws a `ConnectLiveError` with 1201 if it is
+    /// missing or cannot be opened, and the former camera then continues. The same for media with another source than a camera.
+    /// Before `start`, it chooses the camera to start with.
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws
     /// Switches to another camera, and returns at once. The completion is called on the callback queue.
     ///
@@ -55,6 +55,9 @@ public protocol LocalMedia: AnyObject, Sendable {
 extension LocalMedia {
     /// Nil, for types of applications, such as doubles in tests.
     public var videoSource: (any VideoCapturerSource)? { nil }
+
+    /// Changes nothing, for types of applications.
+    public func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws {}
 
     /// Nil, for types of applications, which ignore another value.
     public var frameBlender: (any FrameBlender)? {

@@ -22,8 +22,7 @@ public enum MicrophoneType: Sendable, Hashable {
     case device(String)
 }
 
-/// The place of a camera, as far as it has a name: `front` and `back` are names that the user gives to cameras with
-/// `connectlive devices bind`. The raw values are those of `AVCaptureDevice.Position`.
+/// The place of a camera: `front` and `back` are names that the user gives to cameras with `connectlive devices bind`. The raw values are those of `AVCaptureDevice.Position`.
 public enum CameraPosition: Int, Sendable, Hashable {
     /// A camera that is named otherwise.
     case unspecified = 0
@@ -129,9 +128,9 @@ public struct LocalMediaOptions: Sendable {
         set { request.isAudioActive = newValue }
     }
 
-    /// The camera that the user has bound to the name `front` or `back` with `connectlive devices bind`. Without such a camera,
-    /// and for `.unspecified`, the first camera. `.front` by default. A `cameraDevice` with another name, and the environment
-    /// variable CONNECTLIVE_CAMERA, count more. `LocalMedia.switchCamera` fails where this takes the first camera.
+    /// The place of the camera. The user binds a camera to the name `front` or `back` with `connectlive devices bind`. Without
+    /// that, `.front` is the first camera and `.back` the second one, or the only one. `.unspecified` means the first camera.
+    /// `.front` by default. A `cameraDevice` with another name, and the environment variable CONNECTLIVE_CAMERA, count more.
     public var position: CameraPosition {
         get { CameraPosition(named: request.camera ?? request.position) }
         set {

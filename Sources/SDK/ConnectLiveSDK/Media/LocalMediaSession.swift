@@ -20,12 +20,18 @@ final class LocalMediaSession: LocalMedia {
     var position: CameraPosition {
         get { LocalMediaOptions(capture.requested).position }
         set {
-            capture.changeLater { $0.turn(to: newValue) }
+            if let problem = cameraMissing { return capture.refuse(problem) }
+            capture.changeLater { request in
+                var options = LocalMediaOptions(request)
+                options.turn(to: newValue)
+                request = options.request
+            }
         }
     }
 
-    init(_ options: LocalMediaOptions) {
-        capture = LocalCapture(options.request)
+    init(_ options: LocalMediaOptions, capture: LocalCapture? = nil) {
+        let capture = capture ?? LocalCapture(options.request)
+        self.capture = capture
         frameSource = LocalFrameSource(capture.frames)
         localVideo = LocalVideoStream(extraValue: options.videoExtraValue, capture: capture)
         localAudio = LocalAudioStream(extraValue: options.audioExtraValue, capture: capture)
@@ -90,9 +96,19 @@ final class LocalMediaSession: LocalMedia {
         }
     }
 
+    /// The error of a change of the camera, for media that has another source.
+    private var cameraMissing: RoomError? {
+        guard capture.requested.source != .camera else { return nil }
+        return RoomError(
+            .cameraUnavailable,
+            "This local media has no camera to change, because it has another source. Create local media with the source "
+                + "camera.")
+    }
+
     func switchCamera(position: CameraPosition, isMirror: Bool) async throws {
+        if let cameraMissing { throw ConnectLiveError(cameraMissing) }
         try await update { options in
-            options.choose(position)
+            options.turn(to: position)
             options.isMirror = isMirror
         }
     }
@@ -145,22 +161,11 @@ final class LocalMediaSession: LocalMedia {
     }
 }
 
-extension MediaRequest {
-    /// Chooses the camera of a place as `LocalMediaOptions.position` does, instead of one by its name. Media
-    /// without a camera does not change.
-    fileprivate mutating func turn(to position: CameraPosition) {
-        guard source == .camera else { return }
-        camera = nil
-        self.position = position == .unspecified ? nil : position.name
-    }
-}
-
 extension LocalMediaOptions {
-    /// Chooses the camera that the user has bound to the name of the position, and no other one.
-    fileprivate mutating func choose(_ position: CameraPosition) {
-        source = .camera
+    /// Chooses the camera of a place, instead of one by its name.
+    fileprivate mutating func turn(to position: CameraPosition) {
+        cameraDevice = nil
         self.position = position
-        cameraDevice = position == .unspecified ? nil : position.name
     }
 }
 

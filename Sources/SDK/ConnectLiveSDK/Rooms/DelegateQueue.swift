@@ -1,19 +1,39 @@
 internal import RoomProtocol
 internal import Synchronization
 
-/// Passes the events of one room to its delegate, and the results of its calls to their completions, in order, on the callback
-/// queue. It does not retain the delegate.
+/// Passes the events of one room to its delegate and its sequences, and the results of its calls to their completions, in order, on the
+/// callback queue. It retains neither the delegate nor the sequences.
 ///
 /// Two rules hold for calls on any thread: no event follows `onDisconnected`, and after `leave()` only `onDisconnected`
-/// follows. Completions follow in any case. `DelegateBacklog` has the rules for events that wait.
+/// follows. Completions follow in any case. `EventBacklog` has the rules for events that wait.
 final class DelegateQueue: Sendable {
     /// How many events and completions of a room may wait. One more event ends the room.
     static let capacity = 4096
 
+    /// The delegate and the sequences, for an event with this key.
+    struct Audience {
+        /// Nil if the application has released it, or never had one.
+        fileprivate let delegate: (any RoomDelegate)?
+        fileprivate let sequences: [EventBuffer]
+        fileprivate let key: EventKey?
+
+        func tell(_ event: RoomEvents.Event) {
+            for sequence in sequences { sequence.add(event, replacing: key) }
+            if let delegate { event.tell(delegate) }
+        }
+    }
+
     private struct State {
-        var backlog = DelegateBacklog()
+        var backlog = EventBacklog<@Sendable () -> Void>()
         var hasLeft = false
         var hasEnded = false
+        /// Whether `onDisconnected` was delivered.
+        var isOver = false
+        var sequences: [Reader] = []
+    }
+
+    private struct Reader {
+        weak var buffer: EventBuffer?
     }
 
     /// Sendable by hand: it never changes, reading a weak reference is atomic, and the delegate is called only on the
@@ -26,21 +46,46 @@ final class DelegateQueue: Sendable {
     private let reference: Reference
     private let queue: CallbackQueue
 
-    init(_ delegate: any RoomDelegate, queue: CallbackQueue = .shared) {
+    init(_ delegate: (any RoomDelegate)?, queue: CallbackQueue = .shared) {
         reference = Reference(delegate: delegate)
         self.queue = queue
+    }
+
+    deinit { endSequences() }
+
+    /// The events from now on.
+    var events: RoomEvents {
+        let buffer = EventBuffer()
+        let isOver = state.withLock { state in
+            state.sequences.removeAll { $0.buffer == nil }
+            state.sequences.append(Reader(buffer: buffer))
+            return state.isOver
+        }
+        if isOver { buffer.end() }
+        return RoomEvents(buffer: buffer)
+    }
+
+    private func audience(_ key: EventKey? = nil) -> Audience {
+        Audience(
+            delegate: reference.delegate, sequences: state.withLock { $0.sequences }.compactMap(\.buffer), key: key)
+    }
+
+    private func endSequences() {
+        let sequences = state.withLock { state in
+            state.isOver = true
+            return state.sequences
+        }
+        for sequence in sequences { sequence.buffer?.end() }
     }
 
     /// Queues an event. Does nothing after `leave()` and `end(...)`. Returns false if `capacity` entries wait.
     ///
     /// - Parameters:
     ///   - key: the kind of an event that replaces a waiting one of the same kind. Nil for an event that is always reported.
-    ///   - event: called on the callback queue. The delegate is nil if the application has released it
-    func tell(
-        replacing key: DelegateBacklog.Key? = nil, _ event: @escaping @Sendable ((any RoomDelegate)?) -> Void
-    ) -> Bool {
+    ///   - event: called on the callback queue
+    func tell(replacing key: EventKey? = nil, _ event: @escaping @Sendable (Audience) -> Void) -> Bool {
         let entry = { @Sendable [self] in
-            if !state.withLock({ $0.hasLeft }) { event(reference.delegate) }
+            if !state.withLock({ $0.hasLeft }) { event(audience(key)) }
         }
         // Queued under the lock, so that no event follows the last one.
         return state.withLock { state in
@@ -63,9 +108,12 @@ final class DelegateQueue: Sendable {
             state.hasEnded = true
             append(
                 { [self] in
-                    guard let delegate = reference.delegate else { return }
-                    if let error, !self.state.withLock({ $0.hasLeft }) { delegate.onError(error, isCritical: true) }
-                    delegate.onDisconnected(reason: reason)
+                    let audience = audience()
+                    if let error, !self.state.withLock({ $0.hasLeft }) {
+                        audience.tell(.error(error, isCritical: true))
+                    }
+                    audience.tell(.disconnected(reason: reason))
+                    endSequences()
                 }, nil, to: &state)
         }
     }
@@ -77,11 +125,11 @@ final class DelegateQueue: Sendable {
 
     /// Queues the error of a call, even after the end.
     func answer(_ error: RoomError) {
-        complete { [reference] in reference.delegate?.onError(error, isCritical: false) }
+        complete { [self] in audience().tell(.error(error, isCritical: false)) }
     }
 
     private func append(
-        _ entry: @escaping @Sendable () -> Void, _ key: DelegateBacklog.Key?, to state: inout State
+        _ entry: @escaping @Sendable () -> Void, _ key: EventKey?, to state: inout State
     ) {
         if state.backlog.append(entry, key) { queue.run { [self] in deliver() } }
     }
@@ -94,25 +142,25 @@ final class DelegateQueue: Sendable {
     }
 }
 
-/// The events and completions of a room that wait for the callback queue, in their order. A value.
+/// The kind of an event of which only the latest matters.
+enum EventKey: Hashable {
+    case state(Int)
+    case quality(Int)
+    case slot(Int)
+    case loudspeaker
+    case statistics
+
+    fileprivate var cancelsItself: Bool { if case .slot = self { true } else { false } }
+}
+
+/// The events of a room that wait, and its completions among them, in their order. A value.
 ///
 /// An event with a key replaces one of the same key that waits, at its place, unless one without a key was added in between.
 /// Two slot events of a stream that both wait are none: they are opposites.
-struct DelegateBacklog {
-    /// The kind of an event of which only the latest matters.
-    enum Key: Hashable {
-        case state(Int)
-        case quality(Int)
-        case slot(Int)
-        case loudspeaker
-        case statistics
-
-        fileprivate var cancelsItself: Bool { if case .slot = self { true } else { false } }
-    }
-
+struct EventBacklog<Body> {
     struct Entry {
         /// Nil for two events that are none.
-        var body: (@Sendable () -> Void)?
+        var body: Body?
     }
 
     private var entries: [Int: Entry] = [:]
@@ -120,20 +168,20 @@ struct DelegateBacklog {
     private var first = 0
     private var last = 0
     /// The entries that can be replaced.
-    private var places: [Key: Int] = [:]
+    private var places: [EventKey: Int] = [:]
     private var isScheduled = false
 
     var count: Int { last - first }
 
     /// Replaces a waiting entry of this key. Returns false if there is none.
-    mutating func replace(_ key: Key, with body: @escaping @Sendable () -> Void) -> Bool {
+    mutating func replace(_ key: EventKey, with body: Body) -> Bool {
         guard let place = places[key], place >= first, let entry = entries[place] else { return false }
         entries[place]?.body = key.cancelsItself && entry.body != nil ? nil : body
         return true
     }
 
     /// Adds an entry. Returns whether the owner has to schedule a turn.
-    mutating func append(_ body: @escaping @Sendable () -> Void, _ key: Key?) -> Bool {
+    mutating func append(_ body: Body, _ key: EventKey?) -> Bool {
         entries[last] = Entry(body: body)
         // Entries do not change places with one that has no key.
         if let key { places[key] = last } else { places = [:] }
@@ -153,11 +201,5 @@ struct DelegateBacklog {
         guard first < end else { return nil }
         defer { first += 1 }
         return entries.removeValue(forKey: first)
-    }
-}
-
-extension RoomDelegate {
-    func onError(_ error: RoomError, isCritical: Bool) {
-        onError(code: error.code.number, message: error.sdkMessage, isCritical: isCritical)
     }
 }

@@ -23,7 +23,15 @@ public enum DisconnectReason: Sendable, Hashable {
 }
 
 extension Room {
+    /// Nil, for types of applications, such as doubles in tests.
     public var disconnectError: ConnectLiveError? { nil }
+
+    /// Empty, for types of applications.
+    public var events: RoomEvents {
+        let buffer = EventBuffer()
+        buffer.end()
+        return RoomEvents(buffer: buffer)
+    }
 }
 
 /// A connection to a room, created by `ConnectLive.createRoom`. Retain it: releasing it leaves the room. All calls are
@@ -38,6 +46,8 @@ public protocol Room: AnyObject, Sendable {
     /// Why the connection ended, from `onDisconnected` on: 2007 if the administrator ended the room, 1302 if the server stopped
     /// or removed this participant, or the error of `onError`. Nil before the end, and if the application left.
     var disconnectError: ConnectLiveError? { get }
+    /// The events of the room from this call on, as a sequence. (Linux)
+    var events: RoomEvents { get }
     /// The other participants, by id. After `onConnected`, they and their streams change with their callbacks.
     var remoteParticipants: [String: any RemoteParticipant] { get }
 
@@ -49,10 +59,15 @@ public protocol Room: AnyObject, Sendable {
     func disconnect()
 
     /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure. If the machine has
-    /// no microphone, the video is published alone, and an `onError` with 1201 follows.
+    /// no microphone, the video is published alone, and if it has no camera, the audio with a slate. An `onError` with 1201 follows
+    /// then, which is not critical and names the device. A device that is lost later raises none.
     /// Throws 1311 for nil, 1901 for an object of the application's own type, 1302 if the room has ended, 1441 if this room has the
     /// media already.
     func publish(_ media: (any LocalMedia)?) throws
+    /// Publishes, and lets the server record the streams if `record` is true, until they end. To begin or end the recording of media
+    /// that is published, unpublish it and publish it again. `onError` reports a server that does not record (2022), or whose
+    /// recording has failed (2023): the streams go on without one.
+    func publish(_ media: (any LocalMedia)?, _ record: Bool) throws
     /// Ends the streams of published media, or a `publish` that is still waiting. The media goes on capturing, and can be
     /// published again, here or in another room. `onLocalMediaUnpublished` reports success, `onError` a failure: 1311 if
     /// this room does not publish the media. Does nothing in a room that has ended.
@@ -147,7 +162,9 @@ public protocol Room: AnyObject, Sendable {
     /// - Parameter completion: receives them, on the callback queue, also after the end of the room
     func getRemoteStats(completion: @escaping (StatisticsReport) -> Void)
     /// The figures of the session that sends, in a form to encode. Nil before something is published.
+    @available(*, deprecated, message: "Use getLocalStats, or RoomDelegate.onStat.")
     func getLocalQualityStatsReport() async -> QualitySession?
     /// Those of the session that receives. Nil before the room is connected.
+    @available(*, deprecated, message: "Use getRemoteStats, or RoomDelegate.onStat.")
     func getRemoteQualityStatsReport() async -> QualitySession?
 }

@@ -6,7 +6,7 @@ extension RoomSession {
     /// Called by the link, with one event at a time.
     func handle(_ event: RoomEvent) {
         switch event {
-        case .connecting(let percent): tell { $0?.onConnecting(progress: Float(percent)) }
+        case .connecting(let percent): tell { $0.tell(.connecting(progress: Float(percent))) }
         case .connected(let participant, let others): connected(as: participant, with: others)
         case .participantEntered(let info): entered(info)
         case .participantLeft(let info): left(info)
@@ -14,31 +14,31 @@ extension RoomSession {
         case .streamUnpublished(let participant, let info): unpublished(info, by: participant)
         case .streamChanged(let participant, let info, let change): changed(change, of: info.id, by: participant)
         case .userMessage(let body):
-            tell { $0?.onUserMessage(senderId: body.from, message: body.text, type: body.kind) }
+            tell { $0.tell(.userMessage(senderId: body.from, message: body.text, type: body.kind)) }
         case .qualityChanged(let participant, let stream, let limitation):
             let limitation = limitation.map { VideoLimitation($0) }
-            tell(replacing: .quality(stream)) { [remotes] delegate in
+            tell(replacing: .quality(stream)) { [remotes] audience in
                 guard let participant = remotes[participant], case .video(let video) = participant[stream] else {
                     return
                 }
                 // Unsubscribed meanwhile.
                 guard video.isSubscribed || limitation == nil else { return }
                 video.set(limitation)
-                delegate?.onRemoteVideoQualityChanged(remoteParticipant: participant, remoteVideo: video)
+                audience.tell(.remoteVideoQualityChanged(remoteParticipant: participant, remoteVideo: video))
             }
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
         case .loudspeaker(let event):
-            tell(replacing: .loudspeaker) { $0?.onLoudspeakerChanged(event: LocalDeviceEvent(event)) }
+            tell(replacing: .loudspeaker) { $0.tell(.loudspeakerChanged(event: LocalDeviceEvent(event))) }
         case .reconnecting(let attempt, let error):
             let error = ConnectLiveError(error)
-            tell { $0?.onReconnecting(attempt: attempt, error: error) }
+            tell { $0.tell(.reconnecting(attempt: attempt, error: error)) }
         case .mediaInterrupted(let interruption):
             mediaWays.withLock { $0.interruption = interruption }
-            tell { $0?.onMediaInterrupted(isOutgoing: interruption.isOutgoing, seconds: interruption.seconds) }
+            tell { $0.tell(.mediaInterrupted(isOutgoing: interruption.isOutgoing, seconds: interruption.seconds)) }
         case .mediaRestored(let seconds, let way):
             mediaWays.withLock { $0.restored = way }
-            tell { $0?.onMediaRestored(seconds: seconds) }
+            tell { $0.tell(.mediaRestored(seconds: seconds)) }
         case .republished(let participant, let streams): republished(streams, by: participant)
         case .reconnected(let back): reconnected(back)
         case .statistics(let statistics): tell(statistics)
@@ -58,7 +58,7 @@ extension RoomSession {
         }
         authentication.observe(as: self) { [weak self] error in self?.problem(error) }
         let everyone = [participant] + others.map(\.id)
-        tell { $0?.onConnected(participantIds: everyone) }
+        tell { $0.tell(.connected(participantIds: everyone)) }
         for media in waiting { publishNow(media) }
     }
 
@@ -74,60 +74,62 @@ extension RoomSession {
         let wasResumed = back.kind == .resumed
         if case .rejoined(let participant) = back.kind { own.entered(as: participant) }
         let duration = back.seconds
-        tell { $0?.onReconnected(wasResumed: wasResumed, seconds: duration) }
+        tell { $0.tell(.reconnected(wasResumed: wasResumed, seconds: duration)) }
     }
 
     private func entered(_ info: ParticipantInfo) {
         let participant = makeParticipant(info)
-        tell { [remotes] delegate in
+        tell { [remotes] audience in
             remotes.add(participant)
-            delegate?.onParticipantEntered(remoteParticipant: participant)
+            audience.tell(.participantEntered(remoteParticipant: participant))
         }
     }
 
     private func left(_ info: ParticipantInfo) {
         // One callback each, because the application may call `disconnect()` in any of them.
         for stream in info.streams.sorted(by: { $0.id < $1.id }) {
-            tell { [remotes] delegate in remotes[info.id].map { Self.report(delegate, unpublished: stream, of: $0) } }
+            tell { [remotes] audience in remotes[info.id].map { Self.report(audience, unpublished: stream, of: $0) } }
         }
-        tell { [remotes] delegate in
+        tell { [remotes] audience in
             guard let participant = remotes.remove(info.id) else { return }
             participant.endAudios()
-            delegate?.onParticipantLeft(remoteParticipant: participant)
+            audience.tell(.participantLeft(remoteParticipant: participant))
             // Afterwards, so that the application can still find its views by their videos.
             participant.detachViews()
         }
     }
 
     private func published(_ info: StreamInfo, by id: String) {
-        tell { [remotes] delegate in
+        tell { [remotes] audience in
             guard let participant = remotes[id] else { return }
             switch participant.add(info) {
-            case .video(let video): delegate?.onRemoteVideoPublished(remoteParticipant: participant, remoteVideo: video)
-            case .audio(let audio): delegate?.onRemoteAudioPublished(remoteParticipant: participant, remoteAudio: audio)
+            case .video(let video):
+                audience.tell(.remoteVideoPublished(remoteParticipant: participant, remoteVideo: video))
+            case .audio(let audio):
+                audience.tell(.remoteAudioPublished(remoteParticipant: participant, remoteAudio: audio))
             }
         }
     }
 
     private static func report(
-        _ delegate: (any RoomDelegate)?, unpublished stream: StreamInfo, of participant: OtherParticipant
+        _ audience: DelegateQueue.Audience, unpublished stream: StreamInfo, of participant: OtherParticipant
     ) {
         switch participant[stream.id] {
         case .video(let video):
             video.setSubscribed(false)
             video.onView(nil)
-            delegate?.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video)
+            audience.tell(.remoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video))
         case .audio(let audio):
-            delegate?.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio)
+            audience.tell(.remoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio))
         case nil: break
         }
     }
 
     private func unpublished(_ info: StreamInfo, by id: String) {
-        tell { [remotes] delegate in
+        tell { [remotes] audience in
             guard let participant = remotes[id] else { return }
             let video = participant.videoStreams[info.id]
-            Self.report(delegate, unpublished: info, of: participant)
+            Self.report(audience, unpublished: info, of: participant)
             participant.remove(info.id)
             // Afterwards, so that the application can still find its views by their videos.
             video?.detach()
@@ -136,15 +138,15 @@ extension RoomSession {
 
     private func changed(_ change: StreamChange, of stream: Int, by id: String) {
         if let state = change.state {
-            tell(replacing: .state(stream)) { [remotes] delegate in
+            tell(replacing: .state(stream)) { [remotes] audience in
                 guard let participant = remotes[id] else { return }
                 switch participant[stream] {
                 case .video(let video):
                     video.apply(StreamChange(state: state))
-                    delegate?.onRemoteVideoChanged(remoteParticipant: participant, remoteVideo: video)
+                    audience.tell(.remoteVideoChanged(remoteParticipant: participant, remoteVideo: video))
                 case .audio(let audio):
                     audio.apply(StreamChange(state: state))
-                    delegate?.onRemoteAudioChanged(remoteParticipant: participant, remoteAudio: audio)
+                    audience.tell(.remoteAudioChanged(remoteParticipant: participant, remoteAudio: audio))
                 case nil: break
                 }
             }
@@ -152,17 +154,17 @@ extension RoomSession {
         var attributes = change
         attributes.state = nil
         guard !attributes.isEmpty else { return }
-        tell { [remotes, attributes] delegate in
+        tell { [remotes, attributes] audience in
             guard let participant = remotes[id] else { return }
             switch participant[stream] {
             case .video(let video):
                 video.apply(attributes)
                 // Videos of the SDK have no member for it.
                 guard attributes != StreamChange(isAlwaysOn: attributes.isAlwaysOn) else { return }
-                delegate?.onRemoteVideoStateChanged(remoteParticipant: participant, remoteVideo: video)
+                audience.tell(.remoteVideoStateChanged(remoteParticipant: participant, remoteVideo: video))
             case .audio(let audio):
                 audio.apply(attributes)
-                delegate?.onRemoteAudioStateChanged(remoteParticipant: participant, remoteAudio: audio)
+                audience.tell(.remoteAudioStateChanged(remoteParticipant: participant, remoteAudio: audio))
             case nil: break
             }
         }
@@ -170,17 +172,17 @@ extension RoomSession {
 
     private func heard(_ stream: Int, of id: String) {
         state.withLock { $0.heard.append((stream, id)) }
-        tell(replacing: .slot(stream)) { [remotes] delegate in
+        tell(replacing: .slot(stream)) { [remotes] audience in
             guard let participant = remotes[id], case .audio(let audio) = participant[stream] else { return }
-            delegate?.onRemoteAudioSubscribed(remoteParticipant: participant, remoteAudio: audio)
+            audience.tell(.remoteAudioSubscribed(remoteParticipant: participant, remoteAudio: audio))
         }
     }
 
     private func unheard(_ stream: Int, of id: String) {
         state.withLock { $0.heard.removeAll { $0.stream == stream } }
-        tell(replacing: .slot(stream)) { [remotes] delegate in
+        tell(replacing: .slot(stream)) { [remotes] audience in
             guard let participant = remotes[id], case .audio(let audio) = participant[stream] else { return }
-            delegate?.onRemoteAudioUnsubscribed(remoteParticipant: participant, remoteAudio: audio)
+            audience.tell(.remoteAudioUnsubscribed(remoteParticipant: participant, remoteAudio: audio))
         }
     }
 }

@@ -17,11 +17,17 @@ extension RoomSession {
 
         var media: LocalMediaSession
         var phase: Phase
+        /// Whether the server is to record it.
+        var isRecorded = false
+        /// The devices whose absence at the start was reported as an error.
+        var missing: Set<StreamMedia> = []
         /// The attributes that the server was told last.
         var told = LocalMediaSession.Attributes()
     }
 
-    func publish(_ media: (any LocalMedia)?) throws {
+    func publish(_ media: (any LocalMedia)?) throws { try publish(media, false) }
+
+    func publish(_ media: (any LocalMedia)?, _ record: Bool) throws {
         guard let media = media as? LocalMediaSession else {
             throw ConnectLiveError(
                 media == nil
@@ -36,10 +42,10 @@ extension RoomSession {
             guard !state.publications.contains(where: { $0.media === media }) else { return (nil, true) }
             switch state.status {
             case .initialized, .connecting:
-                state.publications.append(Publication(media: media, phase: .waiting))
+                state.publications.append(Publication(media: media, phase: .waiting, isRecorded: record))
                 return (false, false)
             case .connected:
-                state.publications.append(Publication(media: media, phase: .publishing))
+                state.publications.append(Publication(media: media, phase: .publishing, isRecorded: record))
                 return (true, false)
             case .disconnecting, .disconnected: return (nil, false)
             }
@@ -64,14 +70,15 @@ extension RoomSession {
             as: self, changed: { [weak self, weak media] in if let media { self?.tellAttributes(of: media) } },
             refused: { [weak self] error in self?.problem(error) })
         let attributes = media.attributes
-        state.withLock { state in
-            guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return }
+        let isRecorded = state.withLock { state in
+            guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return false }
             state.publications[index].told = attributes
+            return state.publications[index].isRecorded
         }
         Task { [weak self] in
             do throws(RoomError) {
                 let streams = try await link.publish(
-                    media.capture, video: attributes.video, audio: attributes.audio,
+                    media.capture, video: attributes.video, audio: attributes.audio, isRecorded: isRecorded,
                     isWanted: { [weak self] in self?.isPublishing(media) ?? false })
                 self?.published(media, as: streams)
             } catch {
@@ -100,7 +107,7 @@ extension RoomSession {
             state.publications[index].phase = .published(streams)
             // Queued under the lock: the delegate can unpublish, and no event about the end of the media comes first.
             if !media.isScreenShare {
-                hasOverflowed = !delegate.tell { $0?.onLocalMediaPublished(localMedia: media) }
+                hasOverflowed = !delegate.tell { $0.tell(.localMediaPublished(localMedia: media)) }
             }
             return true
         }
@@ -153,13 +160,32 @@ extension RoomSession {
     }
 
     private func changed(_ kind: StreamMedia, of media: LocalMediaSession?, _ event: MediaEvent) {
+        if let media { reportMissing(kind, of: media, event) }
         guard let event = LocalDeviceEvent(event) else { return }
-        tell { delegate in
+        tell { audience in
             switch kind {
-            case .video: delegate?.onLocalVideoChanged(localMedia: media, event: event)
-            case .audio: delegate?.onLocalAudioChanged(localMedia: media, event: event)
+            case .video: audience.tell(.localVideoChanged(localMedia: media, event: event))
+            case .audio: audience.tell(.localAudioChanged(localMedia: media, event: event))
             }
         }
+    }
+
+    /// Reports a device that is not there at the start, once until it has returned. Media that waits for its devices expects
+    /// that.
+    private func reportMissing(_ kind: StreamMedia, of media: LocalMediaSession, _ event: MediaEvent) {
+        guard !media.capture.requested.waitsForDevices else { return }
+        let error = state.withLock { state -> MediaError? in
+            guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
+            switch event {
+            case .deviceWaiting(_, let cause):
+                return state.publications[index].missing.insert(kind).inserted ? cause : nil
+            case .deviceReturned:
+                state.publications[index].missing.remove(kind)
+                return nil
+            default: return nil
+            }
+        }
+        if let error { problem(RoomError(error)) }
     }
 
     private func failed(_ media: LocalMediaSession, _ error: RoomError) {
@@ -230,7 +256,7 @@ extension RoomSession {
 
     /// The application has not created the media of a screen share.
     private func tellUnpublished(_ media: LocalMediaSession) {
-        if !media.isScreenShare { tell { $0?.onLocalMediaUnpublished(localMedia: media) } }
+        if !media.isScreenShare { tell { $0.tell(.localMediaUnpublished(localMedia: media)) } }
     }
 
     /// Keeps media that could not be unpublished. Returns false if the room has ended.

@@ -33,7 +33,9 @@ extension RoomSession {
         link.subscribe(id, view: StreamView(), to: video.outlet.fanout) { result in
             switch result {
             case .success: video.setSubscribed(true)
-            case .failure: if !video.isSubscribed { video.onView(nil) }
+            // The server may not have answered an earlier subscription of it yet.
+            case .failure(let error):
+                if !video.isSubscribed, error.code != .alreadySubscribed { video.onView(nil) }
             }
             then(result.mapError { $0.failing(.subscribe) })
         }

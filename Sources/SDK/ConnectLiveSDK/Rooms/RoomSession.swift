@@ -36,7 +36,7 @@ final class RoomSession: Room {
     ///   - authentication: provides the token for entering the room
     ///   - makeLink: makes the connection of this room. It receives the function to call with each event
     init(
-        delegate: any RoomDelegate, callbacks: CallbackQueue = .shared,
+        delegate: (any RoomDelegate)?, callbacks: CallbackQueue = .shared,
         authentication: Authentication = .shared, screenShare: ScreenShareOptions = ScreenShareOptions(),
         makeLink: (_ onEvent: @escaping @Sendable (RoomEvent) -> Void) -> any RoomLink
     ) {
@@ -81,6 +81,8 @@ final class RoomSession: Room {
         return state.withLock { $0.heard }.map(\.participant).filter { seen.insert($0).inserted }
     }
 
+    var events: RoomEvents { delegate.events }
+
     // MARK: - Connecting
 
     func connect(roomId: String) {
@@ -124,9 +126,9 @@ final class RoomSession: Room {
     ///
     /// - Parameters:
     ///   - key: the kind of an event that replaces a waiting one of the same kind.
-    ///   - event: called on the callback queue. The delegate is nil if the application has released it
+    ///   - event: called on the callback queue
     func tell(
-        replacing key: DelegateBacklog.Key? = nil, _ event: @escaping @Sendable ((any RoomDelegate)?) -> Void
+        replacing key: EventKey? = nil, _ event: @escaping @Sendable (DelegateQueue.Audience) -> Void
     ) {
         if !delegate.tell(replacing: key, event) { overflowed() }
     }
@@ -142,7 +144,7 @@ final class RoomSession: Room {
                     + "Return from callbacks soon, or set ConnectLive.callbackQueue."))
     }
 
-    func problem(_ error: RoomError) { tell { $0?.onError(error, isCritical: false) } }
+    func problem(_ error: RoomError) { tell { $0.tell(.error(error, isCritical: false)) } }
 
     // MARK: - The end
 

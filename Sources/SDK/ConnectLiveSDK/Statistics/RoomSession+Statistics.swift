@@ -36,10 +36,10 @@ extension RoomSession {
 
     /// Statistics have come at their interval.
     func tell(_ statistics: RoomStatistics) {
-        tell(replacing: .statistics) { [quality] delegate in
+        tell(replacing: .statistics) { [quality] audience in
             // Here, so that the intervals of those that were replaced are part of this one.
             let stat = quality.next(statistics)
-            delegate?.onStat(stat: stat)
+            audience.tell(.stat(stat))
         }
     }
 }

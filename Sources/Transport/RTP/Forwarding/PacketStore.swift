@@ -72,10 +72,7 @@ public final class PacketStore {
         let prefix = timeLength + (level == nil ? 0 : AudioLevel.length)
         let start = makeRoom(for: prefix + payload.count, now)
         let offset = start % slab.count
-        if let captureTime {
-            var into = slab.mutableSpan
-            captureTime.write(to: &into, at: offset)
-        }
+        if let captureTime { Self.write(captureTime, to: &slab, at: offset) }
         if let level { slab[offset + timeLength] = level.byte }
         slab.copyBytes(from: packet.bytes, payload, to: offset + prefix)
         entries[next & (entries.count - 1)] = Entry(
@@ -84,6 +81,11 @@ public final class PacketStore {
         head = start + prefix + payload.count
         next += 1
         return next - 1
+    }
+
+    private static func write(_ time: AbsoluteCaptureTime, to slab: inout [UInt8], at offset: Int) {
+        var bytes = slab.mutableSpan
+        time.write(to: &bytes, at: offset)
     }
 
     /// Whether the payload of this index is still here.

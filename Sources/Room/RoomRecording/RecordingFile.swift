@@ -1,0 +1,205 @@
+internal import Foundation
+internal import GStreamerKit
+internal import Glibc
+internal import Logging
+internal import MediaGraph
+internal import MediaNodes
+internal import RTP
+internal import RoomProtocol
+internal import ServerCore
+internal import Synchronization
+
+/// A Matroska file of one stream. Created with the first packets, and followed by a report at its end.
+///
+/// Everything happens on a queue of its own, so that a slow disk delays nobody. Packets that wait are bounded.
+// @unchecked: `write` and `end` only queue work, and all other state is used on the queue.
+final class RecordingFile: RecordingSink, @unchecked Sendable {
+    /// The most bytes that wait for the disk: ten seconds of 6 Mbit/s.
+    static let capacity = 8 * 1024 * 1024
+    /// How long the end may take to be written.
+    private static let finishTime = 4.0
+
+    private let stream: RecordedStream
+    private let folder: String
+    private let log: Logger
+    private let failed: @Sendable (RoomError) -> Void
+    private let ended: @Sendable () -> Void
+    private let queue = DispatchQueue(label: "connectlive.recording")
+    private let waiting = Atomic<Int>(0)
+
+    private var elements: RecordingPipeline?
+    private var name = ""
+    private var start = Date.distantPast
+    private var newest = TimeInterval.zero
+    private var packets = 0
+    private var summary = RecordingEnd()
+    private var isFinishing = false
+    private var isOver = false
+
+    /// - Parameters:
+    ///   - failed: called at most once, on any thread.
+    ///   - ended: called once, on any thread, when nothing is written any longer.
+    init(
+        _ stream: RecordedStream, in folder: String, log: Logger, failed: @escaping @Sendable (RoomError) -> Void,
+        ended: @escaping @Sendable () -> Void
+    ) {
+        (self.stream, self.folder, self.log, self.failed, self.ended) = (stream, folder, log, failed, ended)
+    }
+
+    private var path: String { "\(folder)/\(name).mkv" }
+
+    // MARK: - On the loop
+
+    func write(_ packets: RecordedPackets) -> Bool {
+        let size = packets.bytes.count
+        guard waiting.load(ordering: .relaxed) + size <= Self.capacity else { return false }
+        waiting.add(size, ordering: .relaxed)
+        queue.async { [self] in record(packets) }
+        return true
+    }
+
+    func end(_ end: RecordingEnd) { queue.async { [self] in finish(end) } }
+
+    // MARK: - On the queue
+
+    private func record(_ packets: RecordedPackets) {
+        guard !isOver else { return }
+        do throws(RoomError) {
+            let elements = if let elements { elements } else { try begin(packets) }
+            var offset = 0
+            for packet in packets.packets {
+                let bytes = packets.bytes.span.bytes.extracting(offset..<(offset + packet.length))
+                // The pipeline reports its errors on its bus.
+                _ = elements.source.push(bytes, timestamp: UInt64(packet.time.nanoseconds))
+                offset += packet.length
+                newest = packet.time
+            }
+            self.packets += packets.packets.count
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func begin(_ packets: RecordedPackets) throws(RoomError) -> RecordingPipeline {
+        start = Self.wallClock(packets.start)
+        name = RecordingName.of(stream, at: start)
+        if let reason = Self.create(path) { throw unwritable(reason) }
+        let made: RecordingPipeline
+        do throws(MediaError) {
+            made = try RecordingPipeline(stream.codec, to: path) { [weak self] message in self?.received(message) }
+        } catch {
+            throw unwritable(error.message)
+        }
+        made.source.element.source.watchBuffers { [weak self] buffer in
+            _ = self?.waiting.subtract(buffer.byteCount, ordering: .relaxed)
+        }
+        elements = made
+        guard made.pipeline.play() else { throw unwritable("its pipeline does not start") }
+        log.info("recording begun", metadata: metadata)
+        return made
+    }
+
+    /// Creates an empty file, never over an existing one, nor where a link leads. Returns why it cannot.
+    static func create(_ path: String) -> String? {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
+        guard descriptor >= 0 else { return String(cString: strerror(errno)) }
+        Glibc.close(descriptor)
+        return nil
+    }
+
+    /// On a thread of the pipeline.
+    private func received(_ message: BusMessage) {
+        switch message {
+        case .endOfStream: queue.async { [self] in complete() }
+        case .error(let failure):
+            queue.async { [self] in
+                let isFull = failure.kind == .noSpace
+                fail(isFull ? full : unwritable(failure.message))
+            }
+        case .warning, .missingPlugin, .latencyChanged: break
+        }
+    }
+
+    private func finish(_ end: RecordingEnd) {
+        summary = end
+        guard !isOver else { return }
+        guard let elements else { return over() }
+        isFinishing = true
+        elements.source.endOfStream()
+        queue.asyncAfter(deadline: .now() + Self.finishTime) { [self] in
+            if !isOver { fail(unwritable("its end was not written in \(Int(Self.finishTime)) s")) }
+        }
+    }
+
+    /// Everything is written.
+    private func complete() {
+        guard !isOver else { return }
+        close(nil)
+        log.info("recording finished", metadata: metadata)
+    }
+
+    private func fail(_ error: RoomError) {
+        guard !isOver else { return }
+        close(error)
+        var details = metadata
+        details["error"] = "\(error)"
+        // The rooms log it while its stream lasts.
+        if isFinishing { log.warning("recording failed", metadata: details) } else { failed(error) }
+    }
+
+    private func close(_ error: RoomError?) {
+        elements?.pipeline.stop()
+        elements = nil
+        if let known = summary.start { start = Self.wallClock(known) }
+        if !name.isEmpty {
+            MatroskaDate.set(start, in: path)
+            report(error)
+        }
+        over()
+    }
+
+    private func over() {
+        isOver = true
+        ended()
+    }
+
+    private func report(_ error: RoomError?) {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        let report = RecordingReport(
+            file: "\(name).mkv", room: stream.room.text, participant: stream.participant, stream: stream.stream,
+            media: stream.codec.media.rawValue, codec: stream.codec.rawValue, start: RecordingReport.text(start),
+            seconds: newest.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: packets, missing: summary.missing,
+            dropped: summary.dropped, error: error.map(Problem.init))
+        do {
+            try report.write(to: "\(folder)/\(name).json")
+        } catch {
+            log.warning("recording without its report", metadata: metadata)
+        }
+    }
+
+    private var metadata: Logger.Metadata {
+        [
+            "room": "\(stream.room)", "participant": "\(stream.participant)", "stream": "\(stream.stream)",
+            "file": "\(name).mkv",
+        ]
+    }
+
+    private var full: RoomError {
+        RoomError(
+            .recordingFailed,
+            "The recording of stream \(stream.stream) ended: the server's disk is full. The stream goes on.")
+    }
+
+    private func unwritable(_ reason: String) -> RoomError {
+        RoomError(
+            .recordingFailed,
+            "The recording of stream \(stream.stream) ended: the server cannot write it: \(reason.trimmedSentence). The stream "
+                + "goes on.")
+    }
+
+    /// The time of day at a time of the monotonic clock.
+    private static func wallClock(_ time: MonotonicTime) -> Date {
+        let ago = Int64(GStreamer.now.nanoseconds) - Int64(time.nanoseconds)
+        return Date(timeIntervalSinceNow: -Double(ago) / 1e9)
+    }
+}

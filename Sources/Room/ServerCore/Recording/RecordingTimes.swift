@@ -1,0 +1,55 @@
+internal import RTP
+
+/// The times of a recording's packets: by their timestamps, so that pauses and gaps keep their lengths.
+///
+/// Where timestamps and arrivals disagree widely, as after a pause in which timestamps wrapped, arrivals decide.
+struct RecordingTimes {
+    /// Arrivals may be late by the path's delay and by repairs.
+    static let tolerance = TimeInterval.seconds(10)
+    /// Differences of timestamps wrap after six hours of video.
+    private static let reach = TimeInterval.seconds(3600)
+
+    private let clockRate: UInt32
+    /// A packet's timestamp with its time.
+    private var base: (timestamp: RTPTimestamp, time: TimeInterval)?
+    private var last = (time: TimeInterval.zero, arrival: MonotonicTime.zero)
+    /// When the first packet arrived.
+    private(set) var begun: MonotonicTime?
+
+    init(clockRate: UInt32) { self.clockRate = clockRate }
+
+    /// The time of the next packet.
+    mutating func time(of timestamp: RTPTimestamp, arrival: MonotonicTime) -> TimeInterval {
+        guard let stamped = time(of: timestamp) else {
+            begun = arrival
+            base = (timestamp, .zero)
+            last = (.zero, arrival)
+            return .zero
+        }
+        let expected = last.time + (arrival - last.arrival)
+        let difference = stamped - expected
+        let agrees = max(difference, .zero - difference) <= Self.tolerance
+        let time = agrees ? stamped : expected
+        if !agrees || stamped - (base?.time ?? .zero) > Self.reach { base = (timestamp, time) }
+        last = (max(time, last.time), arrival)
+        return last.time
+    }
+
+    /// The time of a timestamp near those of the newest packets. Nil before the first one.
+    func time(of timestamp: RTPTimestamp) -> TimeInterval? {
+        base.map { $0.time + timestamp.interval(since: $0.timestamp, clockRate: clockRate) }
+    }
+}
+
+/// A publisher's wall clock as its recordings use it: tied to the loop's clock once, so that the recordings of a participant
+/// begin as far apart as their first packets were captured.
+final class CaptureClock {
+    private var origin: (ntp: NTPTime, at: MonotonicTime)?
+
+    /// When the publisher's clock shows this time, which is the present at `at`.
+    func time(of ntp: NTPTime, at: MonotonicTime) -> MonotonicTime {
+        let origin = origin ?? (ntp, at)
+        self.origin = origin
+        return origin.at + ntp.interval(since: origin.ntp)
+    }
+}

@@ -1,0 +1,101 @@
+import ConnectLiveSDK
+import Foundation
+import Logging
+import MediaGraph
+import RoomRecording
+import RoomServer
+import ServerCore
+import TestFixtures
+import TestSupport
+import Testing
+
+@testable import RoomClient
+
+/// Recordings that a server makes of an application's streams.
+extension SDKTests {
+    @Suite(.timeLimit(.minutes(2)))
+    struct Recordings {
+        private func names(_ suffix: String, in folder: TemporaryFolder) -> [String] {
+            let all = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+            return all.filter { $0.hasSuffix(suffix) }.sorted()
+        }
+
+        private func recorder(_ folder: TemporaryFolder) throws -> RecordingFolder {
+            try RecordingFolder(folder.path, log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        }
+
+        private func start(_ file: String, in folder: TemporaryFolder) throws -> Double {
+            struct Report: Decodable { let start: Date }
+            let decoder = JSONDecoder()
+            decoder.dateDecodingStrategy = .custom { decoder in
+                let text = try decoder.singleValueContainer().decode(String.self)
+                return try Date(text, strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true))
+            }
+            let path = "\(folder.path)/\(file.dropLast(4)).json"
+            let data = try Data(contentsOf: URL(filePath: path))
+            return try decoder.decode(Report.self, from: data).start.timeIntervalSince1970
+        }
+
+        /// Publishes the pattern, recorded, until the server has written so much of the video.
+        private func publish(_ codec: VideoCodec, layers: Int? = nil, in folder: TemporaryFolder) async throws {
+            var request = MediaRequest.testPattern()
+            request.codec = codec
+            let media = ConnectLive.createLocalMedia(request)
+            let client = Client()
+            _ = try await client.join("recorded")
+            try client.room.publish(media, true)
+            try await client.listener.wait(for: "published") { if case .localPublished = $0 { true } else { nil } }
+            try await requireEventually("four seconds of video and sound") {
+                let captured = media.localCapture?.encoderStatistics.encoded ?? 0
+                return captured > 150 && names(".mkv", in: folder).count == 2
+            }
+            client.room.unpublish(media)
+            try await client.listener.wait(for: "unpublished") { if case .localUnpublished = $0 { true } else { nil } }
+            try await requireEventually("both reports") { names(".json", in: folder).count == 2 }
+            await media.stop()
+        }
+
+        @Test(arguments: [VideoCodec.vp8, .h264]) func `the server's files have every frame and all sound, in step`(
+            codec: VideoCodec
+        ) async throws {
+            let folder = TemporaryFolder()
+            try await onStage(recorder: try recorder(folder)) { _ in
+                try await publish(codec, in: folder)
+                let files = names(".mkv", in: folder)
+                let video = try #require(files.first { $0.hasSuffix("-video.mkv") })
+                let audio = try #require(files.first { $0.hasSuffix("-audio.mkv") })
+                let pictures = DecodedRecording("\(folder.path)/\(video)")
+                let sound = DecodedRecording("\(folder.path)/\(audio)")
+                #expect(pictures.problem == nil && sound.problem == nil)
+                #expect(pictures.numbers.count > 100 && pictures.isContinuous(but: 30), "\(pictures.numbers.count)")
+                #expect(sound.secondsOfSound > 3)
+                // On the time line of both: a beep sounds with each full second of frames.
+                let offset = try start(audio, in: folder) - start(video, in: folder)
+                let frames = zip(pictures.numbers, pictures.times).compactMap { number, time in
+                    number.map { (number: $0, seconds: time) }
+                }
+                let delays = delays(of: sound.beeps.map { $0 + offset }, after: frames, framesPerSecond: 30)
+                #expect(!delays.isEmpty && delays.allSatisfy { abs($0) < 25 }, "\(delays), offset \(offset)")
+            }
+        }
+
+        @Test func `a server that does not record says so once, and the streams go on`() async throws {
+            try await onStage { _ in
+                let media = ConnectLive.createLocalMedia(MediaRequest.testPattern())
+                let client = Client()
+                _ = try await client.join("not-recorded")
+                try client.room.publish(media, true)
+                let error = try await client.listener.wait(for: "the error") { event -> (Int, String)? in
+                    if case .error(let code, let message, isCritical: false) = event { (code, message) } else { nil }
+                }
+                #expect(error.0 == 2022 && error.1.contains("--recordings"), "\(error)")
+                let viewer = Client()
+                _ = try await viewer.join("not-recorded")
+                let video = try await viewer.listener.waitForVideo()
+                #expect(video.id == media.video.id)
+                #expect(client.listener.names.count { $0 == "error" } == 1)
+                await media.stop()
+            }
+        }
+    }
+}

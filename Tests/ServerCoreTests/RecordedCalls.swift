@@ -1,0 +1,138 @@
+import CongestionControl
+import PeerLoop
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import ServerCore
+
+/// The publisher's session of a stream.
+final class RecordedSource: StreamSource {
+    var isReady: Bool { true }
+    var isPublisher: Bool { true }
+    private(set) var keyframeRequests = 0
+    private(set) var watched: [Int]?
+
+    func requestKeyframe() { keyframeRequests += 1 }
+    func limit(to part: Carried, watched: [Int]?) { self.watched = watched }
+    func begin() {}
+    func pause() {}
+}
+
+/// Keeps the packets of a recording.
+final class Tape: RecordingSink {
+    struct Packet: Equatable {
+        var number: Int
+        /// In milliseconds.
+        var time: Double
+        var payload: [UInt8]
+    }
+
+    private(set) var packets: [Packet] = []
+    private(set) var batches = 0
+    private(set) var start: MonotonicTime?
+    private(set) var end: RecordingEnd?
+    var isFull = false
+
+    func write(_ packets: RecordedPackets) -> Bool {
+        guard !isFull else { return false }
+        batches += 1
+        start = packets.start
+        var offset = 0
+        for packet in packets.packets {
+            let bytes = Array(packets.bytes[offset..<(offset + packet.length)])
+            offset += packet.length
+            self.packets.append(
+                Packet(
+                    number: Int(bytes[2]) << 8 | Int(bytes[3]), time: packet.time.milliseconds,
+                    payload: Array(bytes[12...])))
+        }
+        return true
+    }
+
+    func end(_ end: RecordingEnd) { self.end = end }
+
+    /// The last byte of each payload, with which a test marks its packets.
+    var marks: [Int] { packets.map { Int($0.payload.last ?? 0) } }
+}
+
+/// A recorded stream without sessions, on virtual time.
+final class RecordedCall {
+    let loop = Loop(now: MonotonicTime(nanoseconds: 1_000_000_000))
+    let sources: [RecordedSource]
+    let stream: PublishedStream
+    let tape = Tape()
+    let clock: CaptureClock
+
+    init(_ codec: Codec = .vp8, layers: Int = 1, clock: CaptureClock = CaptureClock()) {
+        sources = (0..<layers).map { _ in RecordedSource() }
+        self.clock = clock
+        stream = PublishedStream(
+            StreamInfo(id: 7, media: codec.media, codec: codec.rawValue, extraValue: "", layers: layers), codec: codec,
+            participant: "p-1", loop: loop, sources: sources)
+        stream.begin()
+        stream.record(to: tape, clock: clock)
+    }
+
+    func advance(_ milliseconds: Int) {
+        let end = loop.now + .milliseconds(Int64(milliseconds))
+        while loop.nextTimer <= end {
+            loop.now = max(loop.now, loop.nextTimer)
+            while loop.fireNextTimer() {}
+        }
+        loop.now = end
+    }
+
+    /// Forwards a packet, a whole frame, with a timestamp in milliseconds. `mark` is its last byte.
+    func send(
+        _ number: Int, at milliseconds: Int, mark: Int? = nil, layer: Int = 0, epoch: Int = 0, keyframe: Bool = false,
+        padding: Bool = false
+    ) {
+        var payload: [UInt8] = []
+        if stream.codec == .vp8 {
+            payload = [0x10, keyframe ? 0 : 1, 0, 0]
+            let (width, height) = (160 << layer, 90 << layer)
+            let size = [width & 0xff, width >> 8, height & 0xff, height >> 8].map { UInt8($0) }
+            if keyframe { payload += [0x9d, 0x01, 0x2a] + size }
+        }
+        payload.append(UInt8(truncatingIfNeeded: mark ?? number))
+        var packet = PacketBuffer()
+        let ticks = milliseconds * Int(stream.codec.clockRate) / 1000
+        _ = packet.assignRTP(
+            payloadType: stream.codec.payloadType, sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: number)),
+            timestamp: RTPTimestamp(UInt32(truncatingIfNeeded: ticks)), ssrc: SSRC(1), marker: true,
+            payload: padding ? [] : payload)
+        guard let header = RTPHeader(parsing: packet) else {
+            Issue.record("not RTP")
+            return
+        }
+        stream.layers[layer].forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
+    }
+
+    /// Sends frames of some layers for so many milliseconds, 25 a second, with timestamps that go on with the time.
+    func deliver(_ layers: [Int], from first: inout Int, milliseconds: Int, keyframes: Bool = true) {
+        for step in 0..<(milliseconds / 40) {
+            for layer in layers {
+                let asked = sources[layer].keyframeRequests
+                send(
+                    first, at: first * 40, mark: layer, layer: layer,
+                    keyframe: keyframes && (step == 0 || asked > answered[layer]))
+                answered[layer] = asked
+            }
+            first += 1
+            advance(40)
+        }
+    }
+    private var answered = [0, 0, 0]
+
+    /// A report of the publisher: its wall clock is `wall`, in milliseconds, when its stream is at `milliseconds`.
+    func report(wall: Int, at milliseconds: Int, layer: Int = 0) {
+        stream.layers[layer].setClock(
+            SenderClock(
+                ntp: NTPTime(unixNanoseconds: UInt64(wall) * 1_000_000),
+                rtp: RTPTimestamp(UInt32(truncatingIfNeeded: milliseconds * Int(stream.codec.clockRate) / 1000)),
+                at: loop.now, clockRate: stream.codec.clockRate))
+    }
+
+    func end() { stream.end() }
+}

@@ -1,0 +1,240 @@
+import PeerLoop
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import ServerCore
+
+/// The packets that a recording gets of a stream.
+struct RecordingTests {
+    @Test func `a recording begins at a keyframe, which it asks for`() {
+        let call = RecordedCall()
+        #expect(call.sources[0].keyframeRequests == 1)
+        for number in 0..<5 { call.send(number, at: 40 * number) }
+        call.send(5, at: 200, keyframe: true)
+        call.send(6, at: 240)
+        call.end()
+        #expect(call.tape.marks == [5, 6])
+        #expect(call.tape.packets.map(\.time) == [0, 40])
+    }
+
+    @Test func `packets in the wrong order and repaired ones get their places`() {
+        let call = RecordedCall()
+        call.send(1, at: 40, keyframe: true)
+        call.send(3, at: 120)
+        call.send(2, at: 80)
+        call.send(6, at: 240)
+        call.send(6, at: 240)
+        call.advance(900)
+        call.send(5, at: 200)
+        call.send(4, at: 160)
+        call.send(3, at: 120)
+        call.end()
+        #expect(call.tape.marks == [1, 2, 3, 4, 5, 6])
+        #expect(call.tape.packets.map(\.number) == [0, 1, 2, 3, 4, 5])
+        #expect(call.tape.end?.missing == 0)
+    }
+
+    @Test func `a packet that cannot come any longer is given up after a second, and its gap keeps its length`() {
+        let call = RecordedCall()
+        call.send(1, at: 40, keyframe: true)
+        call.send(4, at: 160)
+        call.advance(999)
+        call.send(5, at: 200)
+        #expect(call.tape.marks == [1])
+        call.advance(1 + 100)
+        #expect(call.tape.marks == [1, 4])
+        call.send(3, at: 120)
+        call.advance(1000)
+        call.end()
+        #expect(call.tape.marks == [1, 4, 5])
+        #expect(call.tape.packets.map(\.time) == [0, 120, 160])
+        // A depayloader sees the gap by the numbers.
+        #expect(call.tape.packets.map(\.number) == [0, 3, 4])
+        #expect(call.tape.end == RecordingEnd(start: call.tape.start, missing: 2, dropped: 0))
+    }
+
+    @Test func `no more than a thousand packets wait for a missing one`() {
+        let call = RecordedCall()
+        call.send(0, at: 0, keyframe: true)
+        for number in 2...(RecordingOrder.capacity + 2) { call.send(number, at: number) }
+        call.advance(100)
+        #expect(call.tape.packets.count == RecordingOrder.capacity + 2)
+    }
+
+    @Test func `padding leaves no gap`() {
+        let call = RecordedCall()
+        call.send(0, at: 0, keyframe: true)
+        call.send(1, at: 0, padding: true)
+        call.send(2, at: 40)
+        call.end()
+        #expect(call.tape.packets.map(\.number) == [0, 1])
+        #expect(call.tape.end?.missing == 0)
+    }
+
+    @Test func `packets reach the sink ten times a second, and at once if there are many`() {
+        let call = RecordedCall()
+        var first = 0
+        call.deliver([0], from: &first, milliseconds: 2000)
+        #expect((15...20).contains(call.tape.batches), "\(call.tape.batches)")
+    }
+
+    @Test func `a muted stream goes on at the time at which it sends again, after a night, too`() {
+        let call = RecordedCall(.opus)
+        call.send(0, at: 0)
+        call.send(1, at: 20)
+        let night = 14 * 3_600_000
+        call.advance(night)
+        call.send(2, at: night)
+        call.send(3, at: night + 20)
+        call.end()
+        #expect(call.tape.packets.map(\.time) == [0, 20, Double(night) + 20, Double(night) + 40])
+    }
+
+    @Test func `timestamps that jump by an hour change nothing`() {
+        let call = RecordedCall(.opus)
+        call.send(0, at: 0)
+        call.advance(20)
+        call.send(1, at: 3_600_000)
+        call.advance(20)
+        call.send(2, at: 3_600_020)
+        call.advance(20)
+        call.send(3, at: 0)
+        call.end()
+        #expect(call.tape.packets.map(\.time) == [0, 20, 40, 60])
+    }
+
+    @Test func `a stream that restarts goes on at its next keyframe, with the time between`() {
+        let call = RecordedCall()
+        call.send(100, at: 0, keyframe: true)
+        call.advance(40)
+        call.send(101, at: 40)
+        call.advance(5000)
+        let asked = call.sources[0].keyframeRequests
+        call.send(7, at: 777_000, epoch: 1)
+        #expect(call.sources[0].keyframeRequests > asked)
+        call.advance(40)
+        call.send(8, at: 777_040, epoch: 1, keyframe: true)
+        call.end()
+        #expect(call.tape.marks == [100, 101, 8])
+        #expect(call.tape.packets.map(\.time) == [0, 40, 5080])
+        // The numbers have a gap, so that no broken frame is completed.
+        #expect(call.tape.packets.map(\.number) == [0, 1, 3])
+    }
+
+    @Test func `without room in the sink, packets are dropped up to the next keyframe`() {
+        let call = RecordedCall()
+        call.send(0, at: 0, keyframe: true)
+        call.advance(100)
+        call.tape.isFull = true
+        call.send(1, at: 40)
+        let asked = call.sources[0].keyframeRequests
+        call.advance(1100)
+        #expect(call.sources[0].keyframeRequests == asked + 1)
+        call.tape.isFull = false
+        call.send(2, at: 80)
+        call.send(3, at: 120, keyframe: true)
+        call.end()
+        #expect(call.tape.marks == [0, 3])
+        #expect(call.tape.packets.map(\.time) == [0, 120])
+        #expect(call.tape.end?.dropped == 1)
+    }
+
+    @Test func `video and audio of one publisher begin as far apart as they were captured`() {
+        let clock = CaptureClock()
+        let (video, audio) = (RecordedCall(.vp8, clock: clock), RecordedCall(.opus, clock: clock))
+        // Captured at 5000 and 5125 of the publisher's clock; the video is 300 ms late.
+        audio.send(0, at: 9125)
+        video.advance(300)
+        video.send(0, at: 1000, keyframe: true)
+        audio.advance(1000)
+        video.advance(1000)
+        audio.report(wall: 6125, at: 10_125)
+        video.report(wall: 6300, at: 2300)
+        audio.end()
+        video.end()
+        let starts = [video, audio].compactMap { $0.tape.end?.start?.nanoseconds }
+        #expect(starts.count == 2 && (124_999_000...125_001_000).contains(starts[1] - starts[0]), "\(starts)")
+    }
+
+    @Test func `a publisher's clock that is impossible moves no recording`() {
+        let call = RecordedCall(.opus)
+        let begun = call.loop.now
+        call.send(0, at: 60_000)
+        call.report(wall: 5_000_000, at: 0)
+        call.end()
+        #expect(call.tape.end?.start == begun)
+    }
+
+    @Test func `an end of the stream ends the recording with all packets, once`() {
+        let call = RecordedCall()
+        call.send(0, at: 0, keyframe: true)
+        call.send(2, at: 80)
+        call.end()
+        #expect(call.tape.marks == [0, 2])
+        #expect(call.tape.end?.missing == 1)
+        #expect(call.stream.isRecorded == false)
+        #expect(call.loop.nextTimer == .never)
+    }
+
+    @Test func `a sink that has failed gets nothing any longer, and the stream goes on`() {
+        let call = RecordedCall()
+        call.send(0, at: 0, keyframe: true)
+        #expect(call.stream.stopRecording())
+        call.send(1, at: 40)
+        call.advance(1000)
+        #expect(call.tape.packets.isEmpty && call.tape.end == nil)
+        #expect(!call.stream.stopRecording())
+        #expect(call.stream.layers.allSatisfy { !$0.isWatched })
+    }
+}
+
+/// The layers that a recording follows.
+struct RecordedLayerTests {
+    private func marks(_ call: RecordedCall, from first: Int) -> Set<Int> { Set(call.tape.marks.dropFirst(first)) }
+
+    @Test func `a recording follows the highest layer, and the publisher may stop those between`() {
+        let call = RecordedCall(layers: 3)
+        var next = 0
+        call.deliver([0, 1, 2], from: &next, milliseconds: 6000)
+        #expect(call.tape.marks.first == 0)
+        #expect(call.tape.marks.suffix(100).allSatisfy { $0 == 2 })
+        #expect(call.sources[0].watched == [0, 2])
+        #expect(call.tape.packets.map(\.time) == call.tape.packets.map(\.time).sorted())
+    }
+
+    @Test func `a layer that ends falls to a lower one at its keyframe, and rises when it delivers again`() {
+        let call = RecordedCall(layers: 3)
+        var next = 0
+        call.deliver([0, 1, 2], from: &next, milliseconds: 4000)
+        call.advance(100)
+        var before = call.tape.packets.count
+        call.deliver([0], from: &next, milliseconds: 3000)
+        #expect(marks(call, from: before + 20) == [0])
+        // All are asked for again.
+        #expect(call.sources[0].watched == [0, 1, 2])
+        before = call.tape.packets.count
+        call.deliver([0, 1, 2], from: &next, milliseconds: 6000)
+        #expect(call.tape.marks.suffix(50).allSatisfy { $0 == 2 })
+        // The gap is as long as the layer was silent before others knew.
+        let steps = zip(call.tape.packets, call.tape.packets.dropFirst()).map { $1.time - $0.time }
+        #expect(steps.allSatisfy { $0 >= 0 && $0 <= 1000 }, "\(steps.max() ?? 0)")
+        #expect(abs((call.tape.packets.last?.time ?? 0) - Double(next * 40)) < 100)
+    }
+
+    @Test func `a stream whose higher layers never come is recorded from the start`() {
+        let call = RecordedCall(layers: 3)
+        var next = 0
+        call.deliver([0], from: &next, milliseconds: 1000)
+        call.end()
+        #expect(call.tape.packets.count == 25)
+    }
+
+    @Test func `nobody else than the recording watches: the publisher sends the highest layer all the same`() {
+        let call = RecordedCall(layers: 2)
+        var next = 0
+        call.deliver([0, 1], from: &next, milliseconds: 20_000)
+        #expect(call.sources[0].watched?.contains(1) ?? true)
+        #expect(call.tape.marks.suffix(400).allSatisfy { $0 == 1 })
+    }
+}

@@ -1,0 +1,167 @@
+import ConnectLiveSDK
+import Foundation
+import Glibc
+import MediaGraph
+import Synchronization
+import TestSupport
+import Testing
+
+/// Joins, publications and their ends, one after the other, with a server in a process of its own.
+@Suite(.serialized) struct ManyCallsTests {
+    /// The resources of a process. Its memory is that which no other process shares.
+    private struct Use: CustomStringConvertible {
+        var kilobytes: Int
+        var threads: Int
+        var descriptors: Int
+
+        init(of process: Int32) throws {
+            let folder = "/proc/\(process)"
+            let memory = try String(contentsOfFile: folder + "/smaps_rollup", encoding: .utf8)
+            kilobytes = memory.split(separator: "\n").reduce(0) { sum, line in
+                line.hasPrefix("Private_") ? sum + (Int(line.filter(\.isNumber)) ?? 0) : sum
+            }
+            threads = try FileManager.default.contentsOfDirectory(atPath: folder + "/task").count
+            descriptors = try FileManager.default.contentsOfDirectory(atPath: folder + "/fd").count
+        }
+
+        var description: String { "\(kilobytes) KiB, \(threads) threads, \(descriptors) descriptors" }
+    }
+
+    /// The uses of one process after each part of the rounds.
+    private struct Series {
+        let name: String
+        let process: Int32
+        var uses: [Use] = []
+
+        /// Threads and descriptors of what has ended are closed soon after.
+        mutating func measure() async throws {
+            let first = uses.first
+            var use = try Use(of: process)
+            _ = try await eventually(within: 10) {
+                use = try Use(of: process)
+                guard let first else { return true }
+                return use.threads <= first.threads && use.descriptors <= first.descriptors
+            }
+            uses.append(use)
+        }
+
+        /// Memory of the second half of the uses must not exceed that of the first half by more than this: an allocator keeps
+        /// some of what is released, and each time another part.
+        private static let slack = 1.04
+
+        func check() {
+            guard let first = uses.first, uses.count >= 4 else { return }
+            #expect(uses.allSatisfy { $0.threads <= first.threads }, "\(name): \(uses)")
+            #expect(uses.allSatisfy { $0.descriptors <= first.descriptors }, "\(name): \(uses)")
+            let (early, late) = (uses.prefix(uses.count / 2), uses.suffix(uses.count / 2))
+            let (before, after) = (early.map(\.kilobytes).max() ?? 0, late.map(\.kilobytes).min() ?? 0)
+            #expect(Double(after) <= Double(before) * Self.slack, "\(name): \(uses)")
+        }
+    }
+
+    @Test func `participants that join, publish, unpublish and leave again and again cost nothing that stays`()
+        async throws
+    {
+        let (rounds, part) = (Soak.rounds(50, soak: 1000), Soak.rounds(10, soak: 100))
+        let key = ["CONNECTLIVE_SERVICE_ID": "many", "CONNECTLIVE_SERVICE_SECRET": "a secret of many calls"]
+        let server = try TestServer(environment: key)
+        let queue = DispatchQueue(label: "callbacks")
+        ConnectLive.callbackQueue = queue
+        defer { ConnectLive.callbackQueue = nil }
+        let (code, message) = await ConnectLive.signIn(
+            serviceId: "many", serviceSecret: "a secret of many calls", endpoint: server.url)
+        try #require(code == 0, "\(message)")
+        let viewer = Caller()
+        try await viewer.join()
+        var series = [
+            Series(name: "server", process: server.tool.process.processIdentifier),
+            Series(name: "clients", process: getpid()),
+        ]
+        // The first rounds fill pools.
+        for _ in 0..<part { try await round(seenBy: viewer) }
+        for number in 1...rounds {
+            try await round(seenBy: viewer)
+            if number.isMultiple(of: part) {
+                for index in series.indices { try await series[index].measure() }
+            }
+        }
+        for each in series {
+            each.check()
+            print("\(each.name) after each \(part) of \(rounds) rounds: \(each.uses)")
+        }
+        try await viewer.leave()
+        ConnectLive.signOut()
+    }
+
+    /// Another participant joins, publishes, is seen, unpublishes and leaves.
+    private func round(seenBy viewer: Caller) async throws {
+        let publisher = Caller()
+        try await publisher.join()
+        var config = Caller.config
+        config.mediaOptions.usesTestPattern = true
+        (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (160, 90)
+        config.mediaOptions.videoFPS = 15
+        let media = try #require(ConnectLive.createLocalMedia(config: config))
+        try publisher.room.publish(media)
+        let video = try await viewer.video()
+        let frames = Mutex(0)
+        let view = FrameView()
+        view.onFrame = { _ in frames.withLock { $0 += 1 } }
+        video.attach(view)
+        try await viewer.room.subscribe(videoId: video.id).get()
+        try await requireEventually("a frame") { frames.withLock { $0 } > 0 }
+        video.detach(view)
+        publisher.room.unpublish(media)
+        try await requireEventually("the end of the video") { viewer.videos.isEmpty }
+        try await publisher.leave()
+        await media.stop()
+        try await requireEventually("the end of the participant") { viewer.room.remoteParticipants.isEmpty }
+    }
+}
+
+/// A participant that only needs to know what there is.
+final class Caller: RoomDelegate, Sendable {
+    static var config: Config {
+        var config = Config()
+        config.playsRemoteAudio = false
+        return config
+    }
+
+    private let made = Mutex<(any Room)?>(nil)
+    private let errors = Mutex<[String]>([])
+    private let hasLeft = Mutex(false)
+
+    init() {
+        let room = ConnectLive.createRoom(config: Self.config, delegate: self)
+        made.withLock { $0 = room }
+    }
+
+    var room: any Room {
+        guard let room = made.withLock({ $0 }) else { preconditionFailure("a caller has a room") }
+        return room
+    }
+
+    var videos: [any RemoteVideo] { room.remoteParticipants.values.flatMap(\.videos.values) }
+
+    func join() async throws {
+        room.connect(roomId: "many")
+        try await requireEventually("the room, \(errors.withLock { $0 })") { room.isConnected }
+    }
+
+    func leave() async throws {
+        room.disconnect()
+        try await requireEventually("the end of the room") { hasLeft.withLock { $0 } }
+        #expect(errors.withLock { $0 }.isEmpty)
+    }
+
+    func video() async throws -> any RemoteVideo {
+        try await requireEventually("a video") { !videos.isEmpty }
+        return try #require(videos.first)
+    }
+
+    func onConnected(participantIds: [String]) {}
+    func onDisconnected(reason: DisconnectReason) { hasLeft.withLock { $0 = true } }
+    func onError(code: Int, message: String, isCritical: Bool) { errors.withLock { $0.append(message) } }
+    func onParticipantEntered(remoteParticipant: any RemoteParticipant) {}
+    func onParticipantLeft(remoteParticipant: any RemoteParticipant) {}
+}
