@@ -24,15 +24,12 @@ let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
 /// Set by scripts/fuzz, which builds one statically linked program around libFuzzer.
 let isFuzzing = Context.environment["CONNECTLIVE_FUZZ"] != nil
-/// Set by scripts/docs, which needs MediaAuthoring as a target of this package to document it.
-let isDocumented = Context.environment["CONNECTLIVE_DOCS"] != nil
 
 // Plugins and the program share one MediaAuthoring, so it is a package of its own; see Sources/Media/Package.swift. A
 // package that has another one inside cannot be fetched by its address: there MediaAuthoring is a target of this one, and
 // loads no plugins. (The folder is "/" while dependencies are resolved, and lies in "checkouts" once it was fetched.)
 let isFetched =
     Context.packageDirectory.contains("/checkouts/") || Context.packageDirectory == "/" || isFuzzing
-    || isDocumented
 let authoring: Target.Dependency =
     isFetched ? "MediaAuthoring" : .product(name: "MediaAuthoring", package: "Media")
 /// The conformance kit is in the same library.
@@ -352,11 +349,6 @@ if isFetched {
         target("MediaTesting", on: "Media", ["MediaAuthoring"]),
         .target(name: "CMediaStamp", path: "Sources/Media/CMediaStamp"),
     ]
-}
-
-// Only builds of the reference fetch this plugin.
-if isDocumented {
-    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
 }
 
 if isFuzzing {
