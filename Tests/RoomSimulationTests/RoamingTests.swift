@@ -88,18 +88,6 @@ struct RoamingTests {
         #expect(sentence.hasPrefix("No media has reached the server") && sentence.contains("for 20 s"), "\(sentence)")
     }
 
-    @Test func `a session that carries nothing gets another path when its path is lost`() throws {
-        let call = try Call(seed: 1)
-        let participant = call.ada.participant
-        // Nothing is sent to a publisher that watches nothing. Only checks show that its path is gone.
-        for client in [call.ada, call.lin] { client.cutMedia() }
-        try call.simulation.run(for: .seconds(34))
-        for client in [call.ada, call.lin] { client.reconnect() }
-        try call.simulation.run(for: .seconds(40))
-        #expect(call.lin.isConnected && call.lin.returns == (0, 0))
-        #expect(call.ada.participant == participant)
-    }
-
     @Test func `a publisher that watches nothing restarts no ICE, although the server has nothing to report to it`()
         throws
     {

@@ -20,7 +20,7 @@ public struct RoomError: Error, Sendable, Equatable, CustomStringConvertible {
         public var description: String { name }
 
         /// Whether media cannot flow, although the server may be there.
-        package var isOfMediaConnection: Bool { (1411...1413).contains(number) || name.hasPrefix("turn.") }
+        package var isOfMediaConnection: Bool { [1411, 1413].contains(number) || (2041...2045).contains(number) }
     }
 
     public var code: Code
