@@ -110,8 +110,8 @@ import Testing
             #expect(ben.lines.contains("video of \(id)") && ben.lines.contains("hears \(id)"))
             #expect(ben.s21Participants().contains(id))
             ann.s31Disconnect()
-            try await wait(for: "the leave") { !ben.participantIds.contains(id) }
-            #expect(ann.lines.last == "left" && ben.lines.contains("no video of \(id)"))
+            try await wait(for: "the leave") { ann.lines.last == "left" && !ben.participantIds.contains(id) }
+            #expect(ben.lines.contains("no video of \(id)"))
         }
     }
 
