@@ -25,21 +25,17 @@ extension SDKTests {
         }
 
         private func start(_ file: String, in folder: TemporaryFolder) throws -> Double {
-            struct Report: Decodable { let start: Date }
-            let decoder = JSONDecoder()
-            decoder.dateDecodingStrategy = .custom { decoder in
-                let text = try decoder.singleValueContainer().decode(String.self)
-                return try Date(text, strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true))
-            }
-            let path = "\(folder.path)/\(file.dropLast(4)).json"
-            let data = try Data(contentsOf: URL(filePath: path))
-            return try decoder.decode(Report.self, from: data).start.timeIntervalSince1970
+            struct Report: Decodable { let start: String }
+            let data = try Data(contentsOf: URL(filePath: "\(folder.path)/\(file.dropLast(4)).json"))
+            let text = try JSONDecoder().decode(Report.self, from: data).start
+            let second = try Date(text.prefix(19) + "Z", strategy: .iso8601)
+            return second.timeIntervalSince1970 + (Double("0" + text.dropFirst(19).dropLast()) ?? 0)
         }
 
         /// Publishes the pattern, recorded, until the server has written so much of the video.
-        private func publish(_ codec: VideoCodec, layers: Int? = nil, in folder: TemporaryFolder) async throws {
+        private func publish(_ codec: VideoCodec, in folder: TemporaryFolder) async throws {
             var request = MediaRequest.testPattern()
-            request.codec = codec
+            (request.codec, request.framesPerSecond) = (codec, 30)
             let media = ConnectLive.createLocalMedia(request)
             let client = Client()
             _ = try await client.join("recorded")

@@ -76,7 +76,8 @@ final class StreamRecording {
         attach()
         guard let layer else { return }
         let delivered = stream.layers.indices.map { stream.layer(rank: $0) }.filter { other in
-            !other.delivery.isSilent && other.lastPacket > .zero
+            // A layer that nobody asked for is not silent, and has no packets either.
+            !other.delivery.isSilent && loop.now - other.lastPacket < LayerDelivery.silence
         }
         if layer.delivery.isSilent {
             delivered.last?.requestKeyframe()
