@@ -64,12 +64,12 @@ final class RecordedCall {
     let tape = Tape()
     let clock: CaptureClock
 
-    init(_ codec: Codec = .vp8, layers: Int = 1, clock: CaptureClock = CaptureClock()) {
+    init(_ codec: Codec = .vp8, layers: Int = 1, isScalable: Bool = false, clock: CaptureClock = CaptureClock()) {
         sources = (0..<layers).map { _ in RecordedSource() }
         self.clock = clock
-        stream = PublishedStream(
-            StreamInfo(id: 7, media: codec.media, codec: codec.rawValue, extraValue: "", layers: layers), codec: codec,
-            participant: "p-1", loop: loop, sources: sources)
+        var info = StreamInfo(id: 7, media: codec.media, codec: codec.rawValue, extraValue: "", layers: layers)
+        info.isScalable = isScalable
+        stream = PublishedStream(info, codec: codec, participant: "p-1", loop: loop, sources: sources)
         stream.begin()
         stream.record(to: tape, clock: clock)
     }
@@ -95,6 +95,8 @@ final class RecordedCall {
             let size = [width & 0xff, width >> 8, height & 0xff, height >> 8].map { UInt8($0) }
             if keyframe { payload += [0x9d, 0x01, 0x2a] + size }
         }
+        // A layer frame in one packet, with its layer and TL0PICIDX (RFC 9628, section 4.2).
+        if stream.codec == .vp9 { payload = [keyframe ? 0x2c : 0x6c, UInt8(layer << 1), 0] }
         payload.append(UInt8(truncatingIfNeeded: mark ?? number))
         var packet = PacketBuffer()
         let ticks = milliseconds * Int(stream.codec.clockRate) / 1000
@@ -106,7 +108,8 @@ final class RecordedCall {
             Issue.record("not RTP")
             return
         }
-        stream.layers[layer].forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
+        let carrier = stream.info.isScalable ? 0 : layer
+        stream.layers[carrier].forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
     }
 
     /// Sends frames of some layers for so many milliseconds, 25 a second, with timestamps that go on with the time.

@@ -222,6 +222,21 @@ struct RecordedLayerTests {
         #expect(abs((call.tape.packets.last?.time ?? 0) - Double(next * 40)) < 100)
     }
 
+    @Test func `spatial layers are recorded together, and no keyframe is asked for again`() {
+        let call = RecordedCall(.vp9, layers: 3, isScalable: true)
+        var number = 0
+        for frame in 0..<125 {
+            for layer in 0..<3 {
+                call.send(number, at: 40 * frame, mark: layer, layer: layer, keyframe: frame == 0)
+                number += 1
+            }
+            call.advance(40)
+        }
+        call.end()
+        #expect(call.tape.marks == (0..<125).flatMap { _ in [0, 1, 2] })
+        #expect(call.sources[0].keyframeRequests == 1)
+    }
+
     @Test func `a stream whose higher layers never come is recorded from the start`() {
         let call = RecordedCall(layers: 3)
         var next = 0

@@ -73,6 +73,8 @@ final class StreamRecording {
 
     /// Looks at the layers: falls from one that has ended, and asks for the keyframe of a higher one.
     func review() {
+        // All spatial layers are in the packets already.
+        guard !stream.info.isScalable else { return }
         attach()
         guard let layer else { return }
         let delivered = stream.layers.indices.map { stream.layer(rank: $0) }.filter { other in
