@@ -60,6 +60,26 @@ import Testing
         await capture.stop()
     }
 
+    @Test func `audio alone begins again when the process may capture again, unless it was stopped`() async throws {
+        defer { SoundUse.choice.change { $0 = SoundUse() } }
+        let stub = StubMachine()
+        var request = MediaRequest(source: .camera)
+        request.hasVideo = false
+        let capture = LocalCapture(request, on: stub.machine)
+        try await capture.start()
+        SoundUse.choice.change { $0.capturing.isAllowed = false }
+        await eventually("nothing is captured") { !capture.isRunning && capture.isSettled }
+        SoundUse.choice.change { $0.capturing.isAllowed = true }
+        await eventually("a microphone") { capture.isRunning && capture.isSettled }
+        #expect(stub.pipelines.count == 2)
+        SoundUse.choice.change { $0.capturing.isAllowed = false }
+        await eventually("nothing again") { !capture.isRunning && capture.isSettled }
+        await capture.stop()
+        SoundUse.choice.change { $0.capturing.isAllowed = true }
+        await eventually("the change") { capture.isSettled }
+        #expect(stub.pipelines.count == 2)
+    }
+
     @Test func `the loudspeaker has the role and the buffer of the choice`() throws {
         var use = SoundUse.Playing()
         #expect(SoundGraph.make(slots: 1, isAudible: true, use).node(SoundGraph.speaker)?.settings["buffer"] == nil)

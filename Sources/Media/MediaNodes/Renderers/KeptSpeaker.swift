@@ -99,10 +99,14 @@ private final class SpeakerDevice: SourceDevice {
         var isAsked = false
         /// Whether the sound server has silenced the stream.
         var isInterrupted = false
+        var isAskedForMute = false
     }
 
     /// How much running time a device's pipeline has behind it when it starts, in nanoseconds: audio may be so old.
     private static let past: UInt64 = 10_000_000_000
+
+    /// Between two questions whether the stream is muted, in seconds.
+    private static let pause = 0.2
 
     private let node: Node
     private let name: String
@@ -173,8 +177,12 @@ private final class SpeakerDevice: SourceDevice {
     private func watch(_ sink: Element, _ stream: SoundStream) {
         sink.sink.watchBuffers { [weak self] buffer in
             let seconds = Double(buffer.duration ?? 0) / 1e9
-            self?.state.withLock { $0.secondsPlayed += seconds }
+            let isInterrupted = self?.state.withLock { state in
+                state.secondsPlayed += seconds
+                return state.isInterrupted
+            }
             stream.count()
+            if isInterrupted == true { self?.askWhetherMuted() }
         }
     }
 
@@ -186,6 +194,21 @@ private final class SpeakerDevice: SourceDevice {
         chain?.pipeline.stop()
         // Another stream is not silenced yet.
         interrupt(false)
+    }
+
+    /// PulseAudio tells a stream that goes on only by its mute that it is heard again. Does not block.
+    private func askWhetherMuted() {
+        let isDue = state.withLock { state in
+            defer { state.isAskedForMute = true }
+            return !state.isAskedForMute
+        }
+        guard isDue else { return }
+        changes.asyncAfter(deadline: .now() + Self.pause) { [weak self] in
+            guard let self else { return }
+            let isMuted = state.withLock { $0.chain }?.element("sink").value("mute")?.flag
+            state.withLock { $0.isAskedForMute = false }
+            if isMuted == false { interrupt(false) }
+        }
     }
 
     /// The sound server has silenced the stream, or no longer does. Any thread.

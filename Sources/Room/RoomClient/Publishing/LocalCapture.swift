@@ -262,7 +262,9 @@ package final class LocalCapture: Sendable {
         guard attempt.isCapturing else { return await end(pipeline, "stopped") }
         if isCancelled { throw CaptureChanges.stopped }
         let isRunning = pipeline?.isRunning == true
-        guard isRunning || attempt.mayLaunch else { return }
+        // Media of which nothing was to be captured has neither ended nor failed.
+        let wasOff = running.map { $0.graph == nil } ?? false
+        guard isRunning || wasOff || attempt.mayLaunch else { return }
         let known = isRunning && running?.request?.origin == request.origin ? running?.contents : nil
         let contents = if let known { known } else { try await inspect(request) }
         if !isRunning { await end(pipeline, nil) }
