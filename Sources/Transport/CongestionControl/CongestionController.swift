@@ -47,6 +47,8 @@ public final class CongestionController {
     static let pausedWindows = 2.0
     /// Without a report of packets on their way for this long, beyond the round trip, the path was out.
     static let outage = TimeInterval.milliseconds(500)
+    /// With fewer packets sent meanwhile, chance lost them or their reports.
+    static let outagePackets = 10
     /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
     static let afterOutage = 0.5
     static let probeAfterOutage = 0.85
@@ -74,6 +76,7 @@ public final class CongestionController {
     @exclusivity(unchecked) private var pushedBack: DataRate
     @exclusivity(unchecked) private var firstFeedback: MonotonicTime?
     @exclusivity(unchecked) private var newestFeedback: MonotonicTime?
+    @exclusivity(unchecked) private var sentSinceFeedback = 0
     /// The estimate after the newest feedback. Missing feedback lowers the estimate, and not this.
     @exclusivity(unchecked) private var rateAtFeedback: DataRate?
     /// The rate before the last outage, until a probe of it.
@@ -147,6 +150,7 @@ extension CongestionController {
     public func sent(bytes: Int, probe: UInt16 = 0, now: MonotonicTime) {
         if history.inFlight == 0 { nextTick = now + Self.interval }
         history.sent(bytes: bytes, probe: probe, now: now)
+        sentSinceFeedback += 1
         application.sent(bytes: bytes, now: now)
         feedbackTimeout.sent(now: now)
     }
@@ -271,10 +275,10 @@ extension CongestionController {
     /// The delays and losses of an outage say nothing about the path after it. So the estimate starts again, at half the
     /// rate.
     private func noteOutage(now: MonotonicTime) {
-        defer { newestFeedback = now }
+        defer { (newestFeedback, sentSinceFeedback) = (now, 0) }
         guard !settings.isPlain, let newestFeedback, let oldest = results.first?.sent else { return }
         let silence = now - max(newestFeedback, oldest)
-        guard silence > Self.outage + (path.newest ?? .zero) else { return }
+        guard silence > Self.outage + (path.newest ?? .zero), sentSinceFeedback >= Self.outagePackets else { return }
         let before = estimate
         let start = max(settings.minimum, before * Self.afterOutage)
         delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
