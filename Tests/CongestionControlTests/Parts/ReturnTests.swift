@@ -104,9 +104,10 @@ import Testing
             controller.received(report, now: at(Double(step) * 100 + 150))
         }
         let before = controller.estimate
-        // The reports about all but the last one are lost.
-        let last = send(packets, from: 3000, over: 800).last ?? 0
-        controller.received(feedback(base: number &- 1, [last + 25], number: 30), now: at(last + 50))
+        // One report, about all of them.
+        let sent = send(packets, from: 3000, over: 800)
+        let report = feedback(base: number &- UInt16(packets), sent.map { $0 + 25 }, number: 30)
+        controller.received(report, now: at(3850))
         let left = controller.estimate / before
         #expect(isOutage ? (0.45...0.55).contains(left) : left > 0.9, "\(left)")
     }
