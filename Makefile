@@ -56,7 +56,7 @@ fuzz: ## Fuzz every parser, one minute each
 	@scripts/setup test
 	@scripts/fuzz $(if $(SECONDS),--seconds '$(SECONDS)') $(TARGET)
 
-bench: ## Install missing packages, and run the benchmarks: about 12 minutes
+bench: ## Install missing packages, and run the benchmarks: about 20 minutes as root, otherwise 12
 	@scripts/setup bench
 	@Benchmarks/run $(ARGS)
 

@@ -10,13 +10,14 @@ import subprocess
 import tempfile
 
 from figures import ROOT, Failure, head, page_parser, row, say, write_file, write_page
-from time_plot import Panel, against_time, scatter
+from time_plot import Panel, against_time, trade_offs
 
 LINK = "fill='#e3e3e3' stroke='#b5b5b5'"
 # Distinct for colour-blind readers (Okabe and Ito).
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"]
 SHADE = "#555"
 USE, QUEUE = "use of the link up to 10 Mbit/s", "queue, 95th percentile"
+OWN, PLAIN = "ours", "plain GoogCC"
 
 
 def line(color, width=1.5, dash=""):
@@ -32,7 +33,7 @@ def calls(test_options):
         found = [json.loads(text) for text in series]
     if done.returncode != 0 or not found:
         raise Failure(f"The scenarios did not run: {done.stdout.strip()[-300:]} {done.stderr.strip()[-300:]}")
-    return sorted(found, key=lambda call: (order(call["name"]), call["name"], call["direction"] == "back"))
+    return sorted(found, key=lambda call: (order(call["name"]), call["name"], call["plain"], call["direction"] == "back"))
 
 
 def order(name):
@@ -62,7 +63,8 @@ def short(call):
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def plot(call):
+def plot(call, plain=None):
+    """`plain` is the same call with plain GoogCC."""
     flows = call["flows"]
     if len(flows) == 1:
         lines = [("sent", line(COLORS[1], 1), flows[0]["sent"]), ("received", line(COLORS[2]), flows[0]["received"]),
@@ -72,6 +74,8 @@ def plot(call):
                  for index, (flow, color) in enumerate(zip(flows, COLORS))]
         lines += [("" if index else "estimates", line(color if index else COLORS[0], 1, "2 2"), flow["estimate"])
                   for index, (flow, color) in enumerate(zip(flows, COLORS)) if len(flows) <= 2]
+    if plain:
+        lines.insert(0, (PLAIN, line(COLORS[3], 1.5), plain["flows"][0]["estimate"]))
     if any(call["tcp"]):
         lines.append(("TCP", line(SHADE, 1, "5 2"), call["tcp"]))
     # An exploration that measured too much, or an unused link, would make the rest small.
@@ -79,9 +83,12 @@ def plot(call):
     label = "rate, kbit/s" if len(flows) == 1 else "received, kbit/s"
     rates = Panel(label, 190, lines, ("link", LINK, call["link"]),
                   most=min(max(max(call["link"]), highest), 1.5 * highest))
+    def both(key):
+        own = ("", line(SHADE, 1.2), call[key])
+        return [("", line(COLORS[3], 1), plain[key]), own] if plain else [own]
+
     return against_time(title(call), call["step"], [
-        rates, Panel("queue, ms", 80, [("", line(SHADE, 1.2), call["queue"])]),
-        Panel("loss, %", 50, [("", line(SHADE, 1.2), call["loss"])])])
+        rates, Panel("queue, ms", 80, both("queue")), Panel("loss, %", 50, both("loss"))])
 
 
 def table(shown):
@@ -98,16 +105,40 @@ def table(shown):
     return lines
 
 
-def trade_off(phones):
+def kind(call):
+    return call["name"].rpartition(", ")[0]
+
+
+def values(call):
+    return {value["name"]: value["value"] for value in call["values"]}
+
+
+def by_link(phones):
+    """The calls of each kind of link, by the control."""
     groups = {}
     for call in phones:
-        values = {value["name"]: value["value"] for value in call["values"]}
-        groups.setdefault(call["name"].rpartition(", ")[0], []).append((values[QUEUE], values[USE]))
-    most = max(x for points in groups.values() for x, _ in points)
-    return scatter(
-        "Links of phones: ten of each, and their medians", "queue, 95th percentile, ms", "use of the link",
-        [(name, color, points) for color, (name, points) in zip(COLORS, groups.items())], most, 1,
-        ("goal", 0.85))
+        controls = groups.setdefault(kind(call), {OWN: [], PLAIN: []})
+        controls[PLAIN if call["plain"] else OWN].append(values(call))
+    return groups
+
+
+def trade_off(phones):
+    panels = []
+    for name, controls in by_link(phones).items():
+        panels.append((name, [(label, color, [(found[QUEUE], found[USE]) for found in controls[label]])
+                              for label, color in ((OWN, COLORS[0]), (PLAIN, COLORS[3]))]))
+    return trade_offs("queue, 95th percentile, ms", "use of the link", panels, ("goal", 0.85))
+
+
+def comparison(phones):
+    """A row for each value, as means over the seeds."""
+    lines = head("link", "mean of", OWN, PLAIN)
+    for name, controls in by_link(phones).items():
+        for index, value in enumerate(controls[OWN][0]):
+            means = [sum(found[value] for found in controls[label]) / len(controls[label]) for label in (OWN, PLAIN)]
+            lines.append(row("" if index else name, value, *(f"{mean:.0f}" if mean >= 10 else f"{mean:.2f}"
+                                                            for mean in means)))
+    return lines
 
 
 def main(arguments, facts):
@@ -119,17 +150,28 @@ def main(arguments, facts):
     for call in every:
         call["directions"] = [other["direction"] for other in every if other["name"] == call["name"]]
     phones = [call for call in every if order(call["name"]) == 3]
-    shown = [call for call in every if call not in phones or call["name"].endswith("seed 1")]
+    others = [call for call in every if call not in phones]
+    first = phones[0]["name"].rpartition(" ")[2]
+    shown = [(call, None) for call in others] + [
+        (call, next(other for other in phones if other["plain"] and other["name"] == call["name"]))
+        for call in phones if not call["plain"] and call["name"].endswith(f"seed {first}")]
     lines = [
         "Grey is the rate of the link. Below it are the queue of the bottleneck (the longest wait in each of 200 intervals) "
-        "and the loss. *Sent* counts probes and padding too. [congestion-control.md](../../docs/congestion-control.md) "
-        "describes the calls. Their values are below.", ""]
-    for call in shown:
-        name = write_file(options.output, f"links-{short(call)}.svg", plot(call))
+        "and the loss. *Sent* counts probes and padding too. On links of phones, plain GoogCC is drawn beside ours. "
+        "[congestion-control.md](../../docs/congestion-control.md) describes the calls. Their values are below.", ""]
+    for call, plain in shown:
+        name = write_file(options.output, f"links-{short(call)}.svg", plot(call, plain))
         lines += [f"![{title(call)}]({name})", ""]
     name = write_file(options.output, "links-phones.svg", trade_off(phones))
-    lines += ["## Use against queue", "Up and to the left is better. The generator of these links is `CellularLink`; seeds "
-              "1 to 10.", "", f"![Use against queue]({name})", "", "## Values", *table(shown)]
+    seeds = len({call["name"] for call in phones}) // len(by_link(phones))
+    lines += [
+        "## Ours and plain GoogCC on links of phones", f"The generator of these links is `CellularLink`. No decision about "
+        f"the control has seen these {seeds} seeds, from {first} on. Plain GoogCC is our control without its "
+        "[differences from libwebrtc](../../docs/congestion-control.md#differences-from-libwebrtc).", "",
+        *comparison(phones), "",
+        "Up and to the left is better. A small point is a call, a large one the median. The line joins the calls of both "
+        "controls that no other one exceeds in use with a shorter queue (Pareto).", "",
+        f"![Use against queue]({name})", "", "## Values", *table(others)]
     keep = ("made by", "date", "commit")
     write_page(options.output, "links", "simulated links", [fact for fact in facts if fact[0] in keep], lines)
     return []

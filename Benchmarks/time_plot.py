@@ -106,37 +106,56 @@ def against_time(title, step, panels):
     return document(WIDTH, bottom + BOTTOM, parts)
 
 
-def scatter(title, x_label, y_label_text, groups, x_most, y_most, y_line=None):
-    """`groups` are (label, color, points). Each has small points, and a large one for their median.
+def best(points):
+    """Those with which no other point compares well in both: less of x and more of y."""
+    kept = []
+    for x, y in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not kept or y > kept[-1][1]:
+            kept.append((x, y))
+    return kept
 
-    `y_line` is a label and a value, drawn across."""
-    width, height = 560, 400
-    left, right, top, bottom = LEFT, width - 14, TOP, height - 44
-    x_axis, y_axis = Axis([0, x_most], left, right, False), Axis([0, y_most], bottom, top, False)
-    parts = [text(left, 22, title, 14, extra="font-weight='bold'"), *y_ticks(y_axis, left, right)]
-    x = left
-    for label, color, _ in groups:
-        parts.append(f"<circle cx='{x + 6}' cy='40' r='5' fill='{color}'/>")
-        parts.append(text(x + 16, 44, label, 12))
-        x += 16 + 6.4 * len(label) + 16
+
+def trade_offs(x_label, y_label_text, panels, y_line):
+    """Panels of points in two columns: less of x and more of y is better.
+
+    A panel is a title and groups, a group (label, color, points) with a large point for its median. A line joins the best
+    points of all groups. `y_line` is a label and a value, drawn across."""
+    width, height, columns = 380, 300, 2
+    parts = []
+    for index, (label, color, _) in enumerate(panels[0][1]):
+        x = LEFT + 130 * index
+        parts += [f"<circle cx='{x}' cy='16' r='5' fill='{color}'/>", text(x + 10, 20, label, 12)]
+    for index, (title, groups) in enumerate(panels):
+        left, top = index % columns * width, 28 + index // columns * height
+        parts += panel_of_points(title, x_label, y_label_text, groups, y_line, left + LEFT, left + width - RIGHT, top + 30,
+                                 top + height - 48, left)
+    return document(columns * width, 28 + -(-len(panels) // columns) * height, parts)
+
+
+def panel_of_points(title, x_label, y_label_text, groups, y_line, left, right, top, bottom, shift):
+    every = [point for _, _, points in groups for point in points]
+    x_axis = Axis([0, max(x for x, _ in every)], left, right, False)
+    y_axis = Axis([0, 1], bottom, top, False, ticks(1, bottom - top))
+    yield text(left, top - 10, title, 13, extra="font-weight='bold'")
+    yield from y_ticks(y_axis, left, right)
     for tick in x_axis.ticks:
-        at = x_axis.at(tick)
-        parts.append(f"<path d='M{at:.1f} {bottom}v5' stroke='{FRAME}'/>")
-        parts.append(text(at, bottom + 18, f"{tick:g}", 11, "middle"))
-    if y_line:
-        y = y_axis.at(y_line[1])
-        parts.append(f"<path d='M{left} {y:.1f}H{right}' stroke='#888' stroke-dasharray='5 4'/>")
-        parts.append(text(right, y - 5, y_line[0], 11, "end", "#666"))
-    parts += [frame(left, right, top, bottom), y_label(y_label_text, top, bottom),
-              text((left + right) / 2, height - 8, x_label, 12, "middle")]
+        yield f"<path d='M{x_axis.at(tick):.1f} {bottom}v5' stroke='{FRAME}'/>"
+        yield text(x_axis.at(tick), bottom + 18, f"{tick:g}", 11, "middle")
+    y = y_axis.at(y_line[1])
+    yield f"<path d='M{left} {y:.1f}H{right}' stroke='#888' stroke-dasharray='5 4'/>"
+    yield text(right, y - 5, y_line[0], 11, "end", "#666")
+    yield frame(left, right, top, bottom)
+    middle = (top + bottom) / 2
+    yield text(shift + 16, middle, y_label_text, 12, "middle", extra=f"transform='rotate(-90 {shift + 16} {middle:.1f})'")
+    yield text((left + right) / 2, bottom + 36, x_label, 12, "middle")
+    line = [(x_axis.at(x), y_axis.at(y)) for x, y in best(every)]
+    yield f"<path d='{curve(line)}' fill='none' stroke='{FRAME}' stroke-width='1.2'/>"
     for _, color, points in groups:
-        middle = [sorted(values)[len(values) // 2] for values in zip(*points)]
-        for px, py in points:
-            parts.append(f"<circle cx='{x_axis.at(px):.1f}' cy='{y_axis.at(py):.1f}' r='3.5' fill='{color}' "
-                         "fill-opacity='0.45'/>")
-        parts.append(f"<circle cx='{x_axis.at(middle[0]):.1f}' cy='{y_axis.at(middle[1]):.1f}' r='6.5' fill='{color}' "
-                     "stroke='white' stroke-width='1.5'/>")
-    return document(width, height, parts)
+        for x, y in points:
+            yield (f"<circle cx='{x_axis.at(x):.1f}' cy='{y_axis.at(y):.1f}' r='3' fill='{color}' fill-opacity='0.5'/>")
+        x, y = (sorted(column)[len(column) // 2] for column in zip(*points))
+        yield (f"<circle cx='{x_axis.at(x):.1f}' cy='{y_axis.at(y):.1f}' r='6' fill='{color}' stroke='white' "
+               "stroke-width='1.5'/>")
 
 
 def document(width, height, parts):

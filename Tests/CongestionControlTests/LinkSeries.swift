@@ -10,17 +10,20 @@ private let path = getenv("CONNECTLIVE_LINK_SERIES").map { String(cString: $0) }
 struct LinkSeries {
     private static let unit = Scenario.googleUnit.filter { $0.name.hasPrefix("unit: 500") }
 
-    @Test(arguments: unit + Scenario.single + Scenario.several + Scenario.outages)
+    @Test(arguments: unit + Scenario.single + Scenario.several(isLong: true) + Scenario.outages)
     func `writes a call against time`(_ scenario: Scenario) {
-        let call = scenario.make().run(until: scenario.seconds)
+        let call = scenario.call()
         let directions = call.records.indices.contains { call.isBackward($0) } ? [false, true] : [false]
         for backward in directions { write(series(scenario, call, backward: backward)) }
     }
 
-    @Test(arguments: Scenario.cellular(seeds: 1..<11, seconds: 60))
-    func `writes a call on a phone's link`(_ scenario: Scenario) {
-        let call = scenario.make().run(until: scenario.seconds)
-        write(series(scenario, call, backward: false))
+    /// Seeds that no decision about the control has seen.
+    @Test(arguments: CellularLink.all, 100..<116)
+    func `writes a call on a phone's link, and the same of plain GoogCC`(_ link: CellularLink, seed: UInt64) {
+        let scenario = Scenario.cellular(link, seed: seed)
+        for isPlain in [false, true] {
+            write(series(scenario, scenario.call(isPlain: isPlain), backward: false, isPlain: isPlain))
+        }
     }
 }
 
@@ -33,7 +36,9 @@ private func write(_ line: String) {
 /// Two hundred points of each value, so that a plot is small.
 private let points = 200
 
-private func series(_ scenario: Scenario, _ call: CallSimulation, backward: Bool) -> String {
+private func series(
+    _ scenario: Scenario, _ call: CallSimulation, backward: Bool, isPlain: Bool = false
+) -> String {
     let step = scenario.seconds / Double(points)
     func bins(_ value: (Double, Double) -> Double) -> String {
         list((0..<points).map { value(Double($0) * step, Double($0 + 1) * step) })
@@ -56,7 +61,8 @@ private func series(_ scenario: Scenario, _ call: CallSimulation, backward: Bool
             + "\"goal\": \(band.goal.map { "[\($0.lowerBound), \($0.upperBound)]" } ?? "null")}"
     }
     let loss = zip(lost.sums, sent.sums).map { $1 > 0 ? 100 * $0 / $1 : 0 }
-    return "{\"name\": \"\(scenario)\", \"direction\": \"\(backward ? "back" : "forward")\", \"step\": \(step), "
+    return "{\"name\": \"\(scenario)\", \"direction\": \"\(backward ? "back" : "forward")\", \"plain\": \(isPlain), "
+        + "\"step\": \(step), "
         + "\"link\": \(bins { from, to in link.capacity(from: from, to: to, most: .infinity) / 125 / step }), "
         + "\"flows\": [\(lines.joined(separator: ", "))], \"tcp\": \(list(tcp.sums)), "
         + "\"queue\": \(list(waits.largest)), \"loss\": \(list(loss)), \"values\": [\(values.joined(separator: ", "))]}"

@@ -39,6 +39,22 @@ struct Scenario: CustomStringConvertible, Sendable {
     }
 
     var description: String { name }
+
+    /// The values of the bands.
+    /// - Parameters:
+    ///   - seed: of the chance in the call, unless the scenario's own
+    ///   - isPlain: without what libwebrtc does not have
+    func values(seed: UInt64? = nil, isPlain: Bool = false) -> [Double] {
+        let call = call(seed: seed, isPlain: isPlain)
+        return bands.map { $0.value(call) }
+    }
+
+    func call(seed: UInt64? = nil, isPlain: Bool = false) -> CallSimulation {
+        let call = make()
+        if let seed { call.reseed(seed) }
+        if isPlain { call.makePlain() }
+        return call.run(until: seconds)
+    }
 }
 
 private typealias Link = SimulatedLink.Settings
@@ -53,7 +69,7 @@ func flow(start: Double = 300, maximum: Double = 5000) -> CallSimulation.Flow {
 }
 
 /// The same without audio.
-private func videoFlow(start: Double = 300, maximum: Double = 5000) -> CallSimulation.Flow {
+func videoFlow(start: Double = 300, maximum: Double = 5000) -> CallSimulation.Flow {
     var flow = flow(start: start, maximum: maximum)
     flow.audio = nil
     return flow
@@ -67,7 +83,7 @@ private func filmFlow(scenes interval: Double, factor: Double = 8) -> CallSimula
     return flow
 }
 
-private func link(
+func link(
     _ kilobits: Double, roundTrip: Double, _ flow: CallSimulation.Flow = flow(),
     _ change: (inout SimulatedLink.Settings) -> Void = { _ in }
 ) -> CallSimulation {
@@ -76,73 +92,13 @@ private func link(
     return CallSimulation(forward: settings, flows: [flow])
 }
 
-extension Scenario {
-    /// GoogCC's own tests.
-    static let googleUnit: [Scenario] = [
-        Scenario(
-            "unit: 500, then 800, then 100 kbit/s at 100 ms each way", seconds: 95,
-            [
-                Band("target after 25 s", 350...550, goal: 425...525) { $0.target(at: 25) },
-                Band("target 20 s after 800", 600...900, goal: 700...840) { $0.target(at: 45) },
-                Band("target 50 s after 100", 65...115, goal: 82...105) { $0.target(at: 95) },
-            ]
-        ) {
-            let call = link(500, roundTrip: 200, videoFlow(maximum: 1500))
-            call.at(25) { $0.changeForward { $0.rates.append((25, 800)) } }
-            call.at(45) {
-                $0.changeForward {
-                    $0.rates.append((45, 100))
-                    $0.delay = 200
-                }
-                $0.changeBack { $0.delay = 200 }
-            }
-            return call
-        },
-        Scenario(
-            "unit: a change of route from 200 to 800 kbit/s", seconds: 3.2,
-            [
-                Band("target after 2 s", 150...250, goal: 175...210) { $0.target(at: 1.9) },
-                Band("target 50 ms after the change", 150...250) { $0.target(at: 2.1) },
-                Band("best target within 1 s", 500...900, goal: 650...840) { call in
-                    (0...10).map { call.target(at: 2.05 + Double($0) / 10) }.max() ?? 0
-                },
-            ]
-        ) {
-            let call = link(200, roundTrip: 100, videoFlow())
-            call.at(2) {
-                $0.changeForward { $0.rates.append((2, 800)) }
-                $0.forgetQueue()
-                $0.controller(0) { $0.routeChanged(now: $1) }
-            }
-            return call
-        },
-        Scenario(
-            "unit: 2000 kbit/s, 10 % loss, 200 ms each way", seconds: 120,
-            [Band("target after 120 s", 100...2100, goal: 1050...2100) { $0.target(at: 120) }]
-        ) { link(2000, roundTrip: 400, videoFlow(maximum: 1500)) { $0.loss = .independent(0.1) } },
-        Scenario(
-            "unit: REMB falls to 250 kbit/s and rises", seconds: 21,
-            [
-                Band("target after 10 s", 1500...2600, goal: 1750...2100) { $0.target(at: 10) },
-                Band("target 1 s after REMB of 250", 249...251) { $0.target(at: 11) },
-                Band("target 10 s after it was lifted", 1500...2600, goal: 1750...2100) { $0.target(at: 21) },
-            ]
-        ) {
-            let call = link(2000, roundTrip: 100, videoFlow(start: 1000))
-            call.at(10) { $0.receiverEstimate(250) }
-            call.at(11) { $0.receiverEstimate(10_000) }
-            return call
-        },
-        Scenario(
-            "unit: one TCP connection on 1000 kbit/s", seconds: 30,
-            [Band("delivered over 10 s", 0...750, goal: 100...750) { $0.delivered(20, 30) }]
-        ) {
-            let call = link(1000, roundTrip: 50, videoFlow()) { $0.queue = 200 }
-            call.at(10) { $0.startCrossTraffic(CrossTraffic(id: 1, stop: 30)) }
-            return call
-        },
-    ]
+private func lossyFeedback(_ flow: CallSimulation.Flow) -> CallSimulation {
+    var back = Link(1000, delay: 25)
+    back.loss = .bursts(0.2, length: 3)
+    return CallSimulation(forward: Link(1000, delay: 25), back: back, flows: [flow])
+}
 
+extension Scenario {
     /// The rows of the tests between peers.
     static let peers: [Scenario] = [
         Scenario(
@@ -287,11 +243,14 @@ extension Scenario {
                 Band("lowest from 2 s", 300...1100, goal: 650...1050) { $0.lowest(2, 20) },
                 Band("highest from 2 s", 300...1100, goal: 650...1050) { $0.highest(2, 20) },
             ]
-        ) {
-            var back = Link(1000, delay: 25)
-            back.loss = .bursts(0.2, length: 3)
-            return CallSimulation(forward: Link(1000, delay: 25), back: back, flows: [flow()])
-        },
+        ) { lossyFeedback(flow()) },
+        Scenario(
+            "1000 kbit/s, feedback with 20 % loss in bursts, video alone", seconds: 20,
+            [
+                Band("lowest from 2 s", 50...1100, goal: 525...1050) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 50...1100, goal: 525...1050) { $0.highest(2, 20) },
+            ]
+        ) { lossyFeedback(videoFlow()) },
         Scenario(
             "5000 kbit/s policed to 256", seconds: 20,
             [
@@ -397,24 +356,25 @@ extension Scenario {
         },
     ]
 
-    static func cellular(seeds: Range<UInt64>, seconds: Double) -> [Scenario] {
-        CellularLink.all.flatMap { cellular in
-            seeds.map { seed in
-                Scenario(
-                    "\(cellular.name), seed \(seed)", seconds: seconds,
-                    [
-                        Band("use of the link up to 10 Mbit/s", 0.2...1, goal: 0.85...1) {
-                            $0.use(0, seconds, most: 10_000)
-                        },
-                        Band("queue, 95th percentile", 0...2000) { $0.queue(0.95, 0, seconds) },
-                        Band("freezes over 250 ms a minute", 0...60) { $0.freezes(0, seconds) * 60 / seconds },
-                    ]
-                ) {
-                    CallSimulation(
-                        forward: cellular.settings(seconds: seconds, seed: seed), flows: [flow(maximum: 10_000)],
-                        seed: seed)
-                }
-            }
+    static func cellular(
+        _ link: CellularLink, seed: UInt64, seconds: Double = 60, maximum: Double = 10_000
+    ) -> Scenario {
+        Scenario(
+            "\(link.name), seed \(seed)", seconds: seconds,
+            [
+                Band("use of the link up to 10 Mbit/s", 0.2...1, goal: 0.85...1) { $0.use(0, seconds, most: 10_000) },
+                Band("the same by audio and video alone", 0.2...1) {
+                    $0.use(0, seconds, most: 10_000) * (1 - $0.paddingShare(0, seconds))
+                },
+                Band("queue, 95th percentile", 0...2000) { $0.queue(0.95, 0, seconds) },
+                Band("freezes a minute", 0...60) { Double($0.freezes(0, seconds).count) * 60 / seconds },
+                Band("frozen seconds a minute", 0...30) {
+                    $0.freezes(0, seconds).reduce(0, +) * 60 / seconds
+                },
+            ]
+        ) {
+            CallSimulation(
+                forward: link.settings(seconds: seconds, seed: seed), flows: [flow(maximum: maximum)], seed: seed)
         }
     }
 }

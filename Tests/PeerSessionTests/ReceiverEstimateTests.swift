@@ -25,6 +25,15 @@ import Testing
         #expect(paced.queue(0.95, since: .seconds(80)) < .milliseconds(150))
     }
 
+    @Test("On 600 kbit/s and a round trip of 100 ms, the target is inside libwebrtc's band for REMB")
+    func band() {
+        let paced = PacedCall(rate: 600_000, delay: .milliseconds(50), feedback: .sendTimes)
+        paced.call.secure()
+        paced.send(for: .seconds(30), most: 1_500_000)
+        let settled = paced.targets.filter { $0.at >= .seconds(5) }.map(\.rate)
+        #expect(settled.count > 5 && settled.allSatisfy { (300_000...800_000).contains($0) }, "\(settled)")
+    }
+
     @Test("Before the first estimate, packets leave at once")
     func beginning() {
         let paced = PacedCall(rate: nil, feedback: .sendTimes)

@@ -60,9 +60,9 @@ struct MixedLinksTests {
     ) throws {
         let stage = Stage(clients: room.clients, areLate: room.areLate, seed: seed, loops: seed % 2 == 0 ? 2 : 1)
         defer { stage.simulation.end() }
-        // A layer that was paused takes longer: its publisher begins it, and reports on its clock.
         _ = try stage.simulation.run(for: .seconds(3))
-        let first = try stage.simulation.run(for: .seconds(room.areLate ? 8 : 5))
+        // A layer that was paused takes longer: its publisher begins it, and reports on its clock.
+        let first = try stage.simulation.run(for: .seconds(room.areLate ? 7 : 5))
         let seconds = Soak.rounds(3, soak: 30)
         let report = try stage.simulation.run(for: .seconds(Int64(seconds)))
         for (client, best) in stage.viewers {

@@ -14,7 +14,7 @@ public struct ChangingCall: Sendable {
         /// With good links: from the capture of a frame, or of a packet of audio, until it is shown or heard.
         public var latency = TimeInterval.milliseconds(120)
         /// With good links: how much later video is than audio, or the reverse.
-        public var skew = TimeInterval.milliseconds(60)
+        public var skew = TimeInterval.milliseconds(45)
         /// With good links: the difference between the latency and what the viewer measures.
         public var latencyError = TimeInterval.milliseconds(30)
         /// With good links: the share of the video's rate that is sent and shown.

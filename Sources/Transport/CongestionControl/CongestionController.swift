@@ -10,6 +10,8 @@ public final class CongestionController {
         public var minimum: DataRate
         public var start: DataRate
         public var maximum: DataRate
+        /// Without the differences from libwebrtc that docs/congestion-control.md lists, so that a simulation can compare.
+        package var isPlain = false
 
         public init(
             minimum: DataRate = .kilobits(10), start: DataRate = .kilobits(300), maximum: DataRate = .kilobits(10_000)
@@ -45,13 +47,15 @@ public final class CongestionController {
     static let pausedWindows = 2.0
     /// Without a report of packets on their way for this long, beyond the round trip, the path was out.
     static let outage = TimeInterval.milliseconds(500)
+    /// With fewer packets sent meanwhile, chance lost them or their reports.
+    static let outagePackets = 10
     /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
     static let afterOutage = 0.5
     static let probeAfterOutage = 0.85
     static let rememberedProbes = 8
 
     @exclusivity(unchecked) public private(set) var settings: Settings
-    @exclusivity(unchecked) public private(set) var path = PathDelay()
+    @exclusivity(unchecked) public private(set) var path: PathDelay
     @exclusivity(unchecked) private var history = PacketHistory()
     @exclusivity(unchecked) private var acknowledged = AcknowledgedRate()
     @exclusivity(unchecked) private var delayBased: DelayBasedEstimate
@@ -60,9 +64,9 @@ public final class CongestionController {
     @exclusivity(unchecked) private var planner: ProbePlanner { didSet { probeTimeout = planner.nextTimeout } }
     /// The planner's. Each packet asks for it.
     @exclusivity(unchecked) private var probeTimeout = MonotonicTime.never
-    @exclusivity(unchecked) private var probeResults = ProbeResults()
+    @exclusivity(unchecked) private var probeResults: ProbeResults
     @exclusivity(unchecked) private var application: ApplicationLimit
-    @exclusivity(unchecked) private var window = CongestionWindow()
+    @exclusivity(unchecked) private var window: CongestionWindow
     /// The newest probes, by which their results are judged.
     @exclusivity(unchecked) private var probes = Ring<ProbeCluster>(capacity: 16)
     /// The rate by delay and loss, within the limits of the settings.
@@ -72,6 +76,7 @@ public final class CongestionController {
     @exclusivity(unchecked) private var pushedBack: DataRate
     @exclusivity(unchecked) private var firstFeedback: MonotonicTime?
     @exclusivity(unchecked) private var newestFeedback: MonotonicTime?
+    @exclusivity(unchecked) private var sentSinceFeedback = 0
     /// The estimate after the newest feedback. Missing feedback lowers the estimate, and not this.
     @exclusivity(unchecked) private var rateAtFeedback: DataRate?
     /// The rate before the last outage, until a probe of it.
@@ -84,9 +89,13 @@ public final class CongestionController {
 
     public init(_ settings: Settings) {
         self.settings = settings
-        delayBased = DelayBasedEstimate(start: settings.start, minimum: settings.minimum)
+        let isPlain = settings.isPlain
+        path = PathDelay(followsSteps: !isPlain)
+        window = CongestionWindow(isPlain: isPlain)
+        probeResults = ProbeResults(isPlain: isPlain)
+        delayBased = DelayBasedEstimate(start: settings.start, minimum: settings.minimum, isPlain: isPlain)
         lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
-        planner = ProbePlanner(maximum: settings.maximum)
+        planner = ProbePlanner(maximum: settings.maximum, isPlain: isPlain)
         application = ApplicationLimit(estimate: settings.start)
         current = settings.start
         pushedBack = settings.start
@@ -141,6 +150,7 @@ extension CongestionController {
     public func sent(bytes: Int, probe: UInt16 = 0, now: MonotonicTime) {
         if history.inFlight == 0 { nextTick = now + Self.interval }
         history.sent(bytes: bytes, probe: probe, now: now)
+        sentSinceFeedback += 1
         application.sent(bytes: bytes, now: now)
         feedbackTimeout.sent(now: now)
     }
@@ -195,7 +205,8 @@ extension CongestionController {
     public func setDemand(_ rate: DataRate?, now: MonotonicTime) { planner.setDemand(rate, now: now) }
 
     public func setLimits(minimum: DataRate, maximum: DataRate, now: MonotonicTime) {
-        settings = Settings(minimum: minimum, start: settings.start, maximum: maximum)
+        let limited = Settings(minimum: minimum, start: settings.start, maximum: maximum)
+        (settings.minimum, settings.start, settings.maximum) = (limited.minimum, limited.start, limited.maximum)
         delayBased.setMinimum(minimum)
         lossBased.setLimits(minimum: minimum, maximum: settings.maximum)
         planner.setMaximum(settings.maximum, now: now)
@@ -208,13 +219,13 @@ extension CongestionController {
     public func routeChanged(now: MonotonicTime) {
         history.routeChanged()
         let start = max(settings.minimum, min(settings.start, acknowledged.rate ?? estimate))
-        delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
+        delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum, isPlain: settings.isPlain)
         lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
         acknowledged = AcknowledgedRate()
         feedbackTimeout = FeedbackTimeout()
-        probeResults = ProbeResults()
-        window = CongestionWindow()
-        path = PathDelay()
+        probeResults = ProbeResults(isPlain: settings.isPlain)
+        window = CongestionWindow(isPlain: settings.isPlain)
+        path = PathDelay(followsSteps: !settings.isPlain)
         (firstFeedback, newestFeedback, rateAtFeedback, rateBeforeOutage) = (nil, nil, nil, nil)
         (current, delayLimit) = (start, .unlimited)
         application.setEstimate(start)
@@ -264,10 +275,10 @@ extension CongestionController {
     /// The delays and losses of an outage say nothing about the path after it. So the estimate starts again, at half the
     /// rate.
     private func noteOutage(now: MonotonicTime) {
-        defer { newestFeedback = now }
-        guard let newestFeedback, let oldest = results.first?.sent else { return }
+        defer { (newestFeedback, sentSinceFeedback) = (now, 0) }
+        guard !settings.isPlain, let newestFeedback, let oldest = results.first?.sent else { return }
         let silence = now - max(newestFeedback, oldest)
-        guard silence > Self.outage + (path.newest ?? .zero) else { return }
+        guard silence > Self.outage + (path.newest ?? .zero), sentSinceFeedback >= Self.outagePackets else { return }
         let before = estimate
         let start = max(settings.minimum, before * Self.afterOutage)
         delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
@@ -319,7 +330,9 @@ extension CongestionController {
             delayBased.usage != .normal || lossBased.state != .unlimited || feedbackTimeout.isExceeded
         planner.setEstimate(estimate, limit: isCongested ? .congested : .none, queue: path.queue, now: now)
         path.note(estimate, now: now)
-        let drained = QueueDrain.lowered(estimate, queue: path.queue, foreign: path.foreignQueue)
+        let drained =
+            settings.isPlain
+            ? estimate : QueueDrain.lowered(estimate, queue: path.queue, foreign: path.foreignQueue)
         pushedBack = max(
             settings.minimum, window.lowered(drained, estimate: estimate, inFlight: Double(history.inFlight)))
     }

@@ -11,6 +11,10 @@ struct CongestionWindow: Sendable {
     private var trips = Ring<TimeInterval>(capacity: Self.roundTrips + 1)
     private var shortest: TimeInterval?
     private var ratio = 1.0
+    /// The ratio falls without a bound.
+    private let isPlain: Bool
+
+    init(isPlain: Bool = false) { self.isPlain = isPlain }
 
     /// - Parameter roundTrip: the longest one of a feedback
     mutating func add(roundTrip: TimeInterval) {
@@ -46,7 +50,7 @@ struct CongestionWindow: Sendable {
         guard lowered < Self.smallestTarget else { return lowered }
         // A ratio that fell further would have to rise for seconds before it had an effect.
         let smallest = min(target, Self.smallestTarget)
-        ratio = min(1, smallest / target)
+        if !isPlain { ratio = min(1, smallest / target) }
         return smallest
     }
 }

@@ -35,8 +35,13 @@ struct DelayBasedEstimate: Sendable {
     private var isDraining = false
     /// Whether the feedback before showed an overuse.
     private var wasOverused = false
+    private let isPlain: Bool
 
-    init(start: DataRate, minimum: DataRate) { control = RateControl(start: start, minimum: minimum) }
+    /// - Parameter isPlain: without what libwebrtc does not have
+    init(start: DataRate, minimum: DataRate, isPlain: Bool = false) {
+        control = RateControl(start: start, minimum: minimum, isPlain: isPlain)
+        self.isPlain = isPlain
+    }
 
     var estimate: DataRate { control.estimate }
     var usage: DelayTrend.Usage { trend.usage }
@@ -61,7 +66,7 @@ struct DelayBasedEstimate: Sendable {
         }
         newestFeedback = now
         // A line through the delays before would show a queue that grows or drains, for 20 groups.
-        if lastQueue > Self.drainedQueue, queue.seconds < lastQueue.seconds / 3 {
+        if !isPlain, lastQueue > Self.drainedQueue, queue.seconds < lastQueue.seconds / 3 {
             (groups, trend) = (ArrivalGroups(), DelayTrend())
         }
         isDraining = queue.seconds < lastQueue.seconds * Self.drainingShare
@@ -85,13 +90,13 @@ struct DelayBasedEstimate: Sendable {
     ) {
         let isAfterProbe = raised.map { now - $0 < Self.afterProbe } ?? false
         let isHarmless = queue < (isAfterProbe ? Self.probeQueue : Self.harmlessQueue) || isDraining
-        let isOverused = trend.usage == .over && !isHarmless
+        let isOverused = trend.usage == .over && (isPlain || !isHarmless)
         defer { wasOverused = isOverused }
         if isOverused {
             outcome.hasRecovered = false
             if !wasOverused { control.beginOveruse() }
-            if let recent = recent() {
-                control.correct(recent)
+            if let recent = isPlain ? acknowledged : recent() {
+                if !isPlain { control.correct(recent) }
                 if control.canBackOff(acknowledged: recent, now: now) {
                     control.update(.over, acknowledged: acknowledged, recent: recent, now: now)
                 }
@@ -105,13 +110,13 @@ struct DelayBasedEstimate: Sendable {
         } else if let probe {
             if probe.rate > control.estimate { raised = now }
             // A probe that did not fill the link shows that it carries that much, and not that it carries no more.
-            let rate = probe.capacity == nil ? max(probe.rate, control.estimate) : probe.rate
+            let rate = probe.capacity == nil && !isPlain ? max(probe.rate, control.estimate) : probe.rate
             control.set(rate, capacity: probe.capacity, now: now)
             outcome.isProbe = true
             outcome.hasRecovered = false
         } else {
             control.update(trend.usage, acknowledged: acknowledged, recent: nil, now: now)
-            if trend.usage == .normal, queue < Self.harmlessQueue { control.confirm(now: now) }
+            if !isPlain, trend.usage == .normal, queue < Self.harmlessQueue { control.confirm(now: now) }
         }
         outcome.estimate = control.estimate
     }

@@ -45,8 +45,10 @@ public struct PathDelay: Sendable {
     /// The least delays of the last periods, and of the present one.
     private var steps: [TimeInterval] = []
     private var step: (least: TimeInterval, packets: Int, end: MonotonicTime)?
+    private let followsSteps: Bool
 
-    public init() {}
+    /// - Parameter followsSteps: takes a delay that has been steady for 5 s as that of the path
+    public init(followsSteps: Bool = true) { self.followsSteps = followsSteps }
 
     /// This process stood still until `now`.
     public mutating func stalled(now: MonotonicTime) { stallEnd = now }
@@ -90,7 +92,7 @@ public struct PathDelay: Sendable {
         }
         if let delay {
             noteDelay(delay, now)
-            noteStep(delay, packets.count, now)
+            if followsSteps { noteStep(delay, packets.count, now) }
             queue = max(.zero, delay - (leastDelay ?? delay))
             foreignQueue = max(.zero, foreignDelay - (leastDelay ?? delay))
         }

@@ -62,8 +62,10 @@ struct ProbePlanner: Sendable {
     /// The estimate at the last exploration.
     private var exploredFrom: DataRate?
     private var nextID: UInt16 = 1
+    /// No explorations; probes below the estimate too; and after a drop only while the application sends little.
+    private let isPlain: Bool
 
-    init(maximum: DataRate) { self.maximum = maximum }
+    init(maximum: DataRate, isPlain: Bool = false) { (self.maximum, self.isPlain) = (maximum, isPlain) }
 
     mutating func takePending() -> ProbeCluster? { pending.removeFirst() }
 
@@ -78,7 +80,7 @@ struct ProbePlanner: Sendable {
     /// The path changed. `begin` starts again.
     mutating func reset() {
         let kept = (maximum, demand, nextID)
-        self = ProbePlanner(maximum: kept.0)
+        self = ProbePlanner(maximum: kept.0, isPlain: isPlain)
         (demand, nextID) = (kept.1, kept.2)
     }
 
@@ -116,7 +118,8 @@ struct ProbePlanner: Sendable {
 
     /// A queue drained after an overuse. A rate far below the one before was perhaps too careful.
     mutating func recovered(now: MonotonicTime) {
-        guard state == .complete, let lastDrop, now - lastDrop.at < Self.dropTime else { return }
+        guard state == .complete, let lastDrop, now - lastDrop.at < Self.dropTime, !isPlain || limitedSince != nil
+        else { return }
         let rate = lastDrop.rate * Self.afterDrop
         guard rate * (1 - Self.uncertainty) > estimate,
             probedAfterDrop.map({ now - $0 > Self.dropInterval }) ?? true
@@ -177,7 +180,8 @@ struct ProbePlanner: Sendable {
     }
 
     private var mayExplore: Bool {
-        limitedSince == nil && limit == .none && demand != nil && estimate < largest && queue < Self.explorationQueue
+        !isPlain && limitedSince == nil && limit == .none && demand != nil && estimate < largest
+            && queue < Self.explorationQueue
     }
 
     private var largest: DataRate { min(maximum, demand.map { $0 * Self.demandScale } ?? maximum) }
@@ -198,7 +202,7 @@ struct ProbePlanner: Sendable {
             if rate >= largest { goesOn = false }
             last = min(rate, largest)
             // It would measure less than is known already.
-            guard last > estimate else { continue }
+            guard isPlain || last > estimate else { continue }
             if pending.count == Self.maximumPending { pending.removeFirst() }
             pending.append(
                 ProbeCluster(

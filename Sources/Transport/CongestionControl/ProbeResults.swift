@@ -39,6 +39,10 @@ struct ProbeResults: Sendable {
     }
 
     private var clusters: [Cluster] = []
+    /// A probe filled the link if its packets arrived slower than they were sent, however mixed they are.
+    private let isPlain: Bool
+
+    init(isPlain: Bool = false) { self.isPlain = isPlain }
 
     /// Adds a packet of a cluster that arrived. Returns the measured rate when enough of them did, and again for each
     /// further one.
@@ -75,7 +79,7 @@ struct ProbeResults: Sendable {
         let arrived = DataRate(bytes: cluster.bytes - cluster.firstArrivalBytes, in: arrivalTime)
         guard arrived / sent <= Self.maximumRatio else { return nil }
         // A large first packet and a small last one have the same effect on the rates, without a queue.
-        let isSpread = sentTime.seconds < arrivalTime.seconds * Self.fullRatio
+        let isSpread = isPlain || sentTime.seconds < arrivalTime.seconds * Self.fullRatio
         if isSpread, arrived < sent * Self.fullRatio {
             return Result(rate: arrived * Self.utilization, capacity: arrived)
         }

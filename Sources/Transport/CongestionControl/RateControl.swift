@@ -46,8 +46,11 @@ struct RateControl: Sendable {
     private var share: DataRate?
     /// The estimate at the first back-off of the overuse that lasts, and the share of the acknowledged rate that is left.
     private var overuse: (estimate: DataRate, share: Double)?
+    private let gentleBackOff: Double
 
-    init(start: DataRate, minimum: DataRate) {
+    /// - Parameter isPlain: no back-off is gentle
+    init(start: DataRate, minimum: DataRate, isPlain: Bool = false) {
+        gentleBackOff = isPlain ? Self.backOff : Self.gentleBackOff
         estimate = max(start, minimum)
         acknowledged = start
         self.minimum = minimum
@@ -145,10 +148,10 @@ struct RateControl: Sendable {
     private mutating func backOff(to acknowledged: DataRate, now: MonotonicTime) {
         let isNear = share.map { acknowledged >= $0 * Self.sameShare } ?? false
         share = acknowledged
-        let left = isNear ? Self.gentleBackOff : Self.backOff
+        let left = isNear ? gentleBackOff : Self.backOff
         if overuse == nil { overuse = (estimate, left) }
         var lowered = Self.lowered(acknowledged, to: left)
-        if lowered > estimate, let known = capacity.estimate { lowered = known * Self.gentleBackOff }
+        if lowered > estimate, let known = capacity.estimate { lowered = known * gentleBackOff }
         estimate = max(min(estimate, lowered), minimum)
         if acknowledged < capacity.lowerBound { capacity.forget() }
         capacity.overused(acknowledged: acknowledged)

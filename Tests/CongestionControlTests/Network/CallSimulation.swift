@@ -20,9 +20,11 @@ final class CallSimulation {
         var isBackward = false
         /// The application sends nothing between these times.
         var pause: Range<Double>?
+        /// The seconds between samples.
+        var sampling = 0.1
     }
 
-    /// The state of a sender, each 100 ms.
+    /// The state of a sender.
     struct Sample {
         var time: Double
         var target: Double
@@ -37,6 +39,11 @@ final class CallSimulation {
         var samples: [Sample] = []
         /// Arrivals with their bytes.
         var delivered: [(at: Double, bytes: Double)] = []
+        var paddingDelivered: [(at: Double, bytes: Double)] = []
+        /// The packets of each frame of video that have not arrived.
+        var missing: [Int] = []
+        /// When all packets of a frame had arrived. Nothing is repaired: a frame with a lost packet is never complete.
+        var framesComplete: [Double] = []
         var sendTimes: [(at: Double, kind: PacketKind, bytes: Double)] = []
         var lossTimes: [Double] = []
         /// The longest time that the pacer held a packet, in milliseconds, and the same of audio.
@@ -77,13 +84,29 @@ final class CallSimulation {
         recorders = flows.indices.map { TransportFeedbackRecorder(sender: SSRC(UInt32($0))) }
         for index in flows.indices {
             events.add(flows[index].start, .begin(index))
-            events.add(flows[index].start + 0.1, .sample(index))
+            events.add(flows[index].start + flows[index].sampling, .sample(index))
         }
     }
 
     func at(_ time: Double, _ run: @escaping (CallSimulation) -> Void) {
         script.append((time, run))
         events.add(time, .script(script.count - 1))
+    }
+
+    /// Another chance. Before the call runs.
+    func reseed(_ seed: UInt64) {
+        forward.reseed(seed)
+        back.reseed(seed &+ 1)
+        (random, connectionRandom) = (Seeded(seed &+ 2), Seeded(seed &+ 3))
+    }
+
+    /// Senders without what libwebrtc does not have. Before the call runs.
+    func makePlain() {
+        senders = senders.map {
+            var flow = $0.flow
+            flow.settings.isPlain = true
+            return SimulatedSender(flow)
+        }
     }
 
     func changeForward(_ change: (inout SimulatedLink.Settings) -> Void) { change(&forward.settings) }
@@ -153,7 +176,7 @@ final class CallSimulation {
             } else: {
                 self.events.add($0, action)
             }
-        case .arrival(let index, let number, let bytes): arrival(index, number, bytes)
+        case .arrival(let index, let packet): arrival(index, packet)
         case .report(let index): report(index)
         case .sample(let index): sample(index)
         case .script(let index): script[index].run(self)
@@ -193,7 +216,8 @@ extension CallSimulation {
         if isPaused(index) {
             senders[index].controller.setDemand(.zero, now: Self.time(now))
         } else if now >= senders[index].flow.media {
-            senders[index].queueFrame(&random, Self.time(now))
+            let packets = senders[index].queueFrame(&random, Self.time(now))
+            if packets > 0 { records[index].missing.append(packets) }
             wake(index)
         }
         events.add(now + 1 / source.framesPerSecond, .frame(index))
@@ -224,17 +248,17 @@ extension CallSimulation {
         guard !isOver(index) else { return }
         let time = Self.time(now)
         let (extraDelay, isBackward) = (senders[index].flow.extraDelay / 1000, isBackward(index))
-        senders[index].run(time) { number, bytes, kind, held in
+        senders[index].run(time) { packet, held in
             records[index].sent += 1
-            records[index].sendTimes.append((now, kind, bytes))
+            records[index].sendTimes.append((now, packet.kind, packet.bytes))
             records[index].longestHold = max(records[index].longestHold, held)
-            if kind == .audio { records[index].longestAudioHold = max(records[index].longestAudioHold, held) }
-            guard let arrival = send(bytes: bytes, backward: isBackward) else {
+            if packet.kind == .audio { records[index].longestAudioHold = max(records[index].longestAudioHold, held) }
+            guard let arrival = send(bytes: packet.bytes, backward: isBackward) else {
                 records[index].lost += 1
                 records[index].lossTimes.append(now)
                 return
             }
-            events.add(arrival + extraDelay, .arrival(index, number, bytes))
+            events.add(arrival + extraDelay, .arrival(index, packet))
         }
         let next = max(Self.seconds(senders[index].nextTimeout), now + 1e-6)
         if next < senders[index].plannedWake, next.isFinite {
@@ -243,10 +267,15 @@ extension CallSimulation {
         }
     }
 
-    private func arrival(_ index: Int, _ number: SequenceNumber, _ bytes: Double) {
-        records[index].delivered.append((now, bytes))
+    private func arrival(_ index: Int, _ packet: SimulatedSender.Packet) {
+        records[index].delivered.append((now, packet.bytes))
+        if packet.kind == .padding { records[index].paddingDelivered.append((now, packet.bytes)) }
+        if let frame = packet.frame {
+            records[index].missing[frame] -= 1
+            if records[index].missing[frame] == 0 { records[index].framesComplete.append(now) }
+        }
         let before = recorders[index].nextTimeout
-        recorders[index].received(number, media: SSRC(9), at: Self.time(now))
+        recorders[index].received(packet.number, media: SSRC(9), at: Self.time(now))
         let due = recorders[index].nextTimeout
         if due != before { events.add(max(now, Self.seconds(due)), .report(index)) }
     }
@@ -272,7 +301,7 @@ extension CallSimulation {
                 acknowledged: controller.acknowledgedRate?.kilobits ?? 0,
                 queue: controller.path.queue.milliseconds,
                 roundTrip: controller.path.newest?.milliseconds ?? 0, isPaused: controller.control.isPaused))
-        if !isOver(index) { events.add(now + 0.1, .sample(index)) }
+        if !isOver(index) { events.add(now + senders[index].flow.sampling, .sample(index)) }
     }
 
     /// A TCP connection: begins a round.

@@ -6,6 +6,11 @@ extension CallSimulation {
         records[flow].samples.last { $0.time <= time + 1e-6 }?.target ?? 0
     }
 
+    /// Only audio is sent.
+    func isPaused(at time: Double, flow: Int = 0) -> Bool {
+        records[flow].samples.last { $0.time <= time + 1e-6 }?.isPaused ?? false
+    }
+
     func estimate(at time: Double, flow: Int = 0) -> Double {
         records[flow].samples.last { $0.time <= time + 1e-6 }?.estimate ?? 0
     }
@@ -29,7 +34,8 @@ extension CallSimulation {
         return bytes / 125 / (to - from)
     }
 
-    /// The share of the link that all flows used, of the part that they could use.
+    /// The share of the link that all flows used, of the part that they could use. Everything that arrived counts: audio,
+    /// video, probes and padding.
     /// - Parameters:
     ///   - most: the most that they could use, in kbit/s
     ///   - backward: the other direction
@@ -37,6 +43,12 @@ extension CallSimulation {
         let flows = records.indices.filter { isBackward($0) == backward }
         let bytes = flows.reduce(0.0) { $0 + delivered(from, to, flow: $1) } * 125 * (to - from)
         return bytes / max(1, (backward ? back : forward).capacity(from: from, to: to, most: most))
+    }
+
+    /// How much of the bytes that arrived was padding, which probes have if media is too little for them.
+    func paddingShare(_ from: Double, _ to: Double, flow: Int = 0) -> Double {
+        let padding = records[flow].paddingDelivered.reduce(0.0) { $0 + ($1.at >= from && $1.at < to ? $1.bytes : 0) }
+        return padding / max(1, delivered(from, to, flow: flow) * 125 * (to - from))
     }
 
     /// A percentile of the time that packets waited in the bottleneck's queue.
@@ -65,24 +77,18 @@ extension CallSimulation {
         return times.isEmpty ? 0 : times[min(times.count - 1, Int(Double(times.count) * percentile))]
     }
 
-    /// The longest time without an arrival.
-    func longestSilence(_ from: Double, _ to: Double, flow: Int = 0) -> Double {
-        var (before, longest) = (from, 0.0)
-        for (at, _) in records[flow].delivered where at >= from && at < to {
-            longest = max(longest, at - before)
-            before = at
+    /// The seconds of each freeze of the video, by the rule of W3C's `freezeCount`: a frame is complete later than usual after
+    /// the one before, by the mean time between the last 30 frames. Later than usual is three times that, and at least 150 ms
+    /// more. A freeze that lasts at the end counts too.
+    func freezes(_ from: Double, _ to: Double, flow: Int = 0) -> [Double] {
+        let frames = records[flow].framesComplete.filter { $0 >= from && $0 < to }
+        var freezes: [Double] = []
+        for (index, (before, at)) in zip(frames, frames.dropFirst() + [to]).enumerated() where index > 0 {
+            let first = max(0, index - 30)
+            let usual = (before - frames[first]) / Double(index - first)
+            if at - before > max(3 * usual, usual + 0.15) { freezes.append(at - before) }
         }
-        return longest
-    }
-
-    /// How often nothing arrived for 250 ms.
-    func freezes(_ from: Double, _ to: Double, flow: Int = 0) -> Double {
-        var (before, count) = (from, 0.0)
-        for (at, _) in records[flow].delivered where at >= from && at < to {
-            if at - before > 0.25 { count += 1 }
-            before = at
-        }
-        return count
+        return freezes
     }
 
     /// How many packets of a kind the first flow sent.

@@ -70,6 +70,8 @@ struct SimulatedLink {
         return sum
     }
 
+    mutating func reseed(_ seed: UInt64) { random = Seeded(seed) }
+
     mutating func forgetQueue() {
         (busyUntil, queuedBytes, head) = (0, 0, 0)
         queued = []

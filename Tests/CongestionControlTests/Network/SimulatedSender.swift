@@ -8,12 +8,21 @@ final class SimulatedSender {
     static let overhead = 28.0 + 20 + 16
     static let payload = 1100.0
 
+    struct Packet {
+        var number: SequenceNumber
+        var bytes: Double
+        var kind: PacketKind
+        /// The place of its frame among those of the video.
+        var frame: Int?
+    }
+
     var flow: CallSimulation.Flow
     let controller: CongestionController
     let pacer: Pacer
     var plannedWake = Double.infinity
     var knowsStall = false
-    private var queuedAt: [Int: MonotonicTime] = [:]
+    private var queued: [Int: (at: MonotonicTime, frame: Int?)] = [:]
+    private var frames = 0
     private var nextHandle = 0
 
     init(_ flow: CallSimulation.Flow) {
@@ -26,14 +35,17 @@ final class SimulatedSender {
 
     private var audioRate: Double { flow.audio.map { $0 + Self.overhead * 8 * 50 / 1000 } ?? 0 }
 
-    func queueFrame(_ random: inout Seeded, _ now: MonotonicTime) {
+    /// Returns the number of its packets.
+    func queueFrame(_ random: inout Seeded, _ now: MonotonicTime) -> Int {
         let control = controller.control
         controller.setDemand(.kilobits((flow.video?.maximum ?? 0) + audioRate), now: now)
-        guard !control.isPaused, var source = flow.video else { return }
+        guard !control.isPaused, var source = flow.video else { return 0 }
         let bytes = source.frame(target: control.target.kilobits - audioRate, random: &random)
         flow.video = source
         let packets = Int((bytes / (Self.payload + Self.overhead)).rounded(.up))
-        for _ in 0..<packets { queue(bytes: bytes / Double(packets), kind: .video, now) }
+        for _ in 0..<packets { queue(bytes: bytes / Double(packets), kind: .video, frame: frames, now) }
+        if packets > 0 { frames += 1 }
+        return packets
     }
 
     func queueAudio(_ now: MonotonicTime) {
@@ -41,14 +53,14 @@ final class SimulatedSender {
         queue(bytes: (flow.audio ?? 0) * 125 / 50 + Self.overhead, kind: .audio, now)
     }
 
-    private func queue(bytes: Double, kind: PacketKind, _ now: MonotonicTime) {
+    private func queue(bytes: Double, kind: PacketKind, frame: Int? = nil, _ now: MonotonicTime) {
         nextHandle += 1
-        queuedAt[nextHandle] = now
+        queued[nextHandle] = (now, frame)
         pacer.enqueue(handle: nextHandle, bytes: Int(bytes), kind: kind, now: now)
     }
 
-    /// Runs due timers, and calls the closure for each packet to send: its number, bytes, kind, and how long it was held.
-    func run(_ now: MonotonicTime, send: (SequenceNumber, Double, PacketKind, Double) -> Void) {
+    /// Runs due timers, and calls the closure for each packet to send, with the milliseconds for which it was held.
+    func run(_ now: MonotonicTime, send: (Packet, Double) -> Void) {
         controller.handleTimeout(now: now)
         apply()
         while let grant = pacer.next(now: now) {
@@ -56,8 +68,10 @@ final class SimulatedSender {
             case .packet(let handle, let kind, let bytes, let probe):
                 let number = controller.nextNumber
                 controller.sent(bytes: bytes, probe: probe, now: now)
-                let held = queuedAt.removeValue(forKey: handle).map { (now - $0).milliseconds } ?? 0
-                send(number, Double(bytes), kind, held)
+                let entry = queued.removeValue(forKey: handle)
+                send(
+                    Packet(number: number, bytes: Double(bytes), kind: kind, frame: entry?.frame),
+                    entry.map { (now - $0.at).milliseconds } ?? 0)
             case .padding(let bytes, let probe):
                 // Padding is at most 255 bytes before there are packets to repeat.
                 let size = nextHandle > 50 ? Int(Self.payload + Self.overhead) : 300
@@ -66,7 +80,7 @@ final class SimulatedSender {
                     let length = min(max(bytes - sent, 100), size)
                     let number = controller.nextNumber
                     controller.sent(bytes: length, probe: probe, now: now)
-                    send(number, Double(length), .padding, 0)
+                    send(Packet(number: number, bytes: Double(length), kind: .padding), 0)
                     sent += length
                 }
                 pacer.paddingSent(bytes: sent, now: now)
@@ -88,7 +102,7 @@ struct EventHeap {
         case frame(Int)
         case audio(Int)
         case wake(Int)
-        case arrival(Int, SequenceNumber, Double)
+        case arrival(Int, SimulatedSender.Packet)
         case report(Int)
         case feedback(Int, TransportFeedback)
         case sample(Int)

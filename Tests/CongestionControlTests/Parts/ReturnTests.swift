@@ -84,6 +84,34 @@ import Testing
         #expect(queue(after: 20) { $0 < 10 ? 20 : 35 } > 14)
     }
 
+    @Test(arguments: [(packets: 5, isOutage: false), (packets: 20, isOutage: true)])
+    func `a silence in which few packets were sent is no outage`(packets: Int, isOutage: Bool) {
+        let controller = CongestionController(.init(start: .kilobits(400)))
+        controller.begin(now: at(0))
+        var number: UInt16 = 0
+        func send(_ count: Int, from start: Double, over length: Double) -> [Double] {
+            (0..<count).map { index in
+                let sent = start + length * Double(index) / Double(count)
+                while controller.takeProbe() != nil {}
+                controller.sent(bytes: 1000, now: at(sent))
+                number &+= 1
+                return sent
+            }
+        }
+        for step in 0..<30 {
+            let sent = send(10, from: Double(step) * 100, over: 100)
+            let report = feedback(base: number &- 10, sent.map { $0 + 25 }, number: UInt8(step))
+            controller.received(report, now: at(Double(step) * 100 + 150))
+        }
+        let before = controller.estimate
+        // One report, about all of them.
+        let sent = send(packets, from: 3000, over: 800)
+        let report = feedback(base: number &- UInt16(packets), sent.map { $0 + 25 }, number: 30)
+        controller.received(report, now: at(3850))
+        let left = controller.estimate / before
+        #expect(isOutage ? (0.45...0.55).contains(left) : left > 0.9, "\(left)")
+    }
+
     @Test func `a probe of the rate before follows an outage, also one in which missing feedback lowered the estimate`()
     {
         var settings = SimulatedLink.Settings(rates: [(0, 2000), (10, 0), (25, 2000)], delay: 25)
