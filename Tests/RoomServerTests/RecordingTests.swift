@@ -37,7 +37,7 @@ private final class Reels: StreamRecorder {
             state.begun.append(stream)
             state.failures[stream.stream] = failed
         }
-        return Reel { [state] in state.withLock { $0.ended.append(stream.stream) } }
+        return Reel { [self] in state.withLock { $0.ended.append(stream.stream) } }
     }
 
     func fail(_ stream: Int) {
