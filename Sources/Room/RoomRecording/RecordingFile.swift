@@ -116,7 +116,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
                 let isFull = failure.kind == .noSpace
                 fail(isFull ? full : unwritable(failure.message))
             }
-        case .warning, .missingPlugin, .latencyChanged: break
+        case .warning, .missingPlugin, .latencyChanged, .stateRequested: break
         }
     }
 
