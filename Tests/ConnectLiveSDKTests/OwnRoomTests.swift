@@ -20,6 +20,7 @@ private final class OwnRoom: Room {
     func connect(roomId: String) { current.withLock { $0 = .connected } }
     func disconnect() { current.withLock { $0 = .disconnected } }
     func publish(_ media: (any LocalMedia)?) throws {}
+    func publish(_ media: (any LocalMedia)?, _ record: Bool) throws {}
     func unpublish(_ media: (any LocalMedia)?) {}
     func subscribe(videoIds: [Int]) {}
     func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) { completion(.success(())) }
