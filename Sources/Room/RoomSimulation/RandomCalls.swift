@@ -19,10 +19,12 @@ public struct RandomCalls: Sendable {
     /// The most videos that a client watches, and as many receivers as it asks for.
     public var watched = 4
 
+    /// Four clients and twenty groups of calls, on links of all kinds.
     public init() {}
 
     /// The outcome of a run in which every promise held.
     public struct Outcome: Sendable, Equatable {
+        /// The calls that were made.
         public var calls: Int
         /// Those that failed because somebody else ended their stream.
         public var overtaken: Int
@@ -30,7 +32,9 @@ public struct RandomCalls: Sendable {
         public var longestSettling: TimeInterval
         /// From the capture of a frame until a viewer showed it.
         public var oldestFrame: TimeInterval
+        /// The frames that all viewers showed.
         public var framesShown: Int
+        /// Equal for runs that delivered the same packets.
         public var digest: UInt64
     }
 

@@ -7,8 +7,11 @@ public enum AudioRole: String, SettingChoice {
     case none
     /// A call.
     case phone
+    /// Music alone.
     case music
+    /// The sound of a film.
     case video
+    /// The sound of a game.
     case game
     /// Recording and editing of audio.
     case production

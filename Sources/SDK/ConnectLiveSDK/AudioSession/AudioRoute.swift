@@ -2,7 +2,7 @@ internal import MediaGraph
 internal import MediaNodes
 
 /// The microphone and the loudspeaker that the audio session uses: the default ones of the sound server, as far as its category has
-/// them.
+/// them. Usable on any thread.
 public final class AudioRoute: Sendable, Hashable {
     /// Empty if the category does not record, or there is no microphone.
     public let inputs: [AudioPort]
@@ -33,21 +33,28 @@ public final class AudioRoute: Sendable, Hashable {
     }
 }
 
-/// A microphone or a loudspeaker of a route.
+/// A microphone or a loudspeaker of a route. Usable on any thread.
 public final class AudioPort: Sendable, Hashable {
     /// The kind of a port, as far as the name of its device tells it. The raw values are those of `AVAudioSession.Port`.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// A microphone of the machine itself.
         case builtInMic = "MicrophoneBuiltIn"
+        /// A loudspeaker of the machine itself.
         case builtInSpeaker = "Speaker"
+        /// A device at USB.
         case usbAudio = "USBAudio"
+        /// A Bluetooth headset in its profile for calls.
         case bluetoothHFP = "BluetoothHFP"
+        /// A Bluetooth loudspeaker in its profile for music.
         case bluetoothA2DP = "BluetoothA2DPOutput"
+        /// A display with loudspeakers.
         // swift-format-ignore: AlwaysUseLowerCamelCase
         case HDMI = "HDMIOutput"
         /// Of the sound server alone, or unknown.
         case virtual = "Virtual"
     }
 
+    /// Its kind.
     public let portType: Kind
     /// The name to show.
     public let portName: String
@@ -86,6 +93,7 @@ public final class AudioPort: Sendable, Hashable {
 
 /// The reason for a new route. The raw values are those of `AVAudioSession.RouteChangeReason`.
 public enum AudioRouteChangeReason: UInt, Sendable, Hashable, CaseIterable {
+    /// Another reason.
     case unknown = 0
     /// A device was plugged in, and is the default one now.
     case newDeviceAvailable = 1

@@ -22,15 +22,23 @@ public enum AudioSessionCategory: String, Sendable, Hashable, CaseIterable {
 
 /// The use of the sound within a category. The raw values are those of `AVAudioSession.Mode`.
 public enum AudioSessionMode: String, Sendable, Hashable, CaseIterable {
+    /// The use that the category alone states.
     case `default` = "AVAudioSessionModeDefault"
+    /// A call.
     case voiceChat = "AVAudioSessionModeVoiceChat"
+    /// A call with video.
     case videoChat = "AVAudioSessionModeVideoChat"
+    /// A call of players. What only plays has the role of a game.
     case gameChat = "AVAudioSessionModeGameChat"
+    /// Audio for a video that is recorded: the role is that of a recorder.
     case videoRecording = "AVAudioSessionModeVideoRecording"
     /// The audio of microphones is not processed, whatever `LocalMediaOptions.audioType` is.
     case measurement = "AVAudioSessionModeMeasurement"
+    /// A film. What only plays has the role of a video.
     case moviePlayback = "AVAudioSessionModeMoviePlayback"
+    /// Continuous speech, as `default` on Linux.
     case spokenAudio = "AVAudioSessionModeSpokenAudio"
+    /// Short announcements, as `default` on Linux.
     case voicePrompt = "AVAudioSessionModeVoicePrompt"
 }
 

@@ -57,6 +57,8 @@ extension LocalMedia {
     public var videoSource: (any VideoCapturerSource)? { nil }
 
     /// Changes nothing, for types of applications.
+    ///
+    /// - Throws: nothing. A type of an application that has an `update` of its own throws its errors.
     public func update(_ change: @escaping @Sendable (inout LocalMediaOptions) -> Void) async throws {}
 
     /// Nil, for types of applications, which ignore another value.

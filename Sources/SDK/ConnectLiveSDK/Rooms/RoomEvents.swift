@@ -11,37 +11,65 @@ internal import RoomProtocol
 public struct RoomEvents: AsyncSequence, Sendable {
     /// A call of `RoomDelegate`, with its parameters.
     public enum Event: Sendable {
+        /// The room is being joined; `progress` is in percent.
         case connecting(progress: Float)
+        /// The room is joined. The ids include the local one.
         case connected(participantIds: [String])
+        /// The room has ended. The last event.
         case disconnected(reason: DisconnectReason)
+        /// Something failed. A critical error ends the room.
         case error(code: Int, message: String, isCritical: Bool)
+        /// A participant has joined.
         case participantEntered(remoteParticipant: any RemoteParticipant)
+        /// A participant has left.
         case participantLeft(remoteParticipant: any RemoteParticipant)
+        /// The connection is lost, and an attempt to return begins.
         case reconnecting(attempt: Int, error: ConnectLiveError)
+        /// The room is back after `seconds` of outage.
         case reconnected(wasResumed: Bool, seconds: Double)
+        /// No media has passed for `seconds`.
         case mediaInterrupted(isOutgoing: Bool, seconds: Double)
+        /// Media passes again after `seconds`.
         case mediaRestored(seconds: Double)
+        /// The room has published local media.
         case localMediaPublished(localMedia: any LocalMedia)
+        /// Local media is published no longer.
         case localMediaUnpublished(localMedia: any LocalMedia)
         /// The media is nil if the application has released it.
         case localVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
+        /// The microphone was lost, or is back.
         case localAudioChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent)
+        /// The loudspeaker was lost, or is back.
         case loudspeakerChanged(event: LocalDeviceEvent)
+        /// A participant publishes a video.
         case remoteVideoPublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+        /// A video has ended.
         case remoteVideoUnpublished(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+        /// The `state` of a video has changed: it waits for its source, or shows it again.
         case remoteVideoChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+        /// `active`, `extraValue` or `sort` of a video has changed.
         case remoteVideoStateChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+        /// The limitation of a received video has changed.
         case remoteVideoQualityChanged(remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
+        /// A participant publishes audio.
         case remoteAudioPublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+        /// Audio has ended.
         case remoteAudioUnpublished(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+        /// The `state` of audio has changed.
         case remoteAudioChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+        /// `active`, `extraValue` or `alwaysOn` of audio has changed.
         case remoteAudioStateChanged(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+        /// Audio has got a slot, and is heard.
         case remoteAudioSubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+        /// Audio has lost its slot.
         case remoteAudioUnsubscribed(remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
+        /// A participant has sent a message.
         case userMessage(senderId: String, message: String, type: String)
+        /// The quality of the room in the last interval.
         case stat(QualityStat)
     }
 
+    /// Reads the events one by one.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let buffer: EventBuffer
         fileprivate var signal: AsyncStream<Void>.Iterator
