@@ -28,13 +28,13 @@ public enum AudioSessionMode: String, Sendable, Hashable, CaseIterable {
     case voiceChat = "AVAudioSessionModeVoiceChat"
     /// A call with video.
     case videoChat = "AVAudioSessionModeVideoChat"
-    /// A call of players. What only plays has the role of a game.
+    /// A call of players. A category that only plays has the role of a game.
     case gameChat = "AVAudioSessionModeGameChat"
     /// Audio for a video that is recorded: the role is that of a recorder.
     case videoRecording = "AVAudioSessionModeVideoRecording"
     /// The audio of microphones is not processed, whatever `LocalMediaOptions.audioType` is.
     case measurement = "AVAudioSessionModeMeasurement"
-    /// A film. What only plays has the role of a video.
+    /// A film. A category that only plays has the role of a video.
     case moviePlayback = "AVAudioSessionModeMoviePlayback"
     /// Continuous speech, as `default` on Linux.
     case spokenAudio = "AVAudioSessionModeSpokenAudio"
