@@ -433,6 +433,8 @@ package final class LocalCapture: Sendable {
         if let notice = contents.notice, notice != former?.notice { observers.warning(notice) }
         let hasMicrophone = graph?.node(MediaRequest.microphoneNode) != nil
         SoundActivity.shared.set(hasMicrophone, self)
+        // It may have failed before this.
+        if state.withLock({ $0.pipeline })?.isRunning != true { SoundActivity.shared.set(false, self) }
         let mustBeProcessed =
             hasMicrophone && VoiceProcessing.choice.value.isOn && request.capturing.isProcessed
         let isNews = state.withLock { state in
@@ -542,6 +544,7 @@ package final class LocalCapture: Sendable {
     private func handle(_ event: MediaEvent) {
         switch event {
         case .failed(let error):
+            SoundActivity.shared.set(false, self)
             for stream in streams.all { stream.fail(RoomError(error)) }
             observers.failed(RoomError(error))
         case .partFailed(let error, _):
@@ -551,6 +554,7 @@ package final class LocalCapture: Sendable {
             }
             observers.problem(RoomError(error))
         case .ended:
+            SoundActivity.shared.set(false, self)
             for stream in streams.all {
                 stream.inputEnded()
                 stream.set(.waiting("ended"))
