@@ -8,8 +8,8 @@ internal import Synchronization
 /// follows the sound server and the sleep of the machine.
 final class AudioSession: Sendable {
     private struct State {
-        /// The application's, which takes effect at once.
-        var wished = AudioSessionConfiguration()
+        /// The application's, which takes effect at once. Nil before the first one: then the sound system is used as without a session.
+        var wished: AudioSessionConfiguration?
         var session = AudioSessionState()
         var delegate = WeakDelegate(value: nil)
         /// Those that follow the machine, from the first configuration on.
@@ -43,9 +43,11 @@ final class AudioSession: Sendable {
         }
     }
 
-    /// Begins the session again, with the configuration and the delegate that it has.
+    /// Begins the session again, with the configuration and the delegate that it has. Without one, nothing begins.
     func configureAgain() {
-        queue.async { [self] in activate(state.withLock { $0.wished }) }
+        queue.async { [self] in
+            if let configuration = state.withLock({ $0.wished }) { activate(configuration) }
+        }
     }
 
     private func activate(_ configuration: AudioSessionConfiguration) {
@@ -88,8 +90,8 @@ final class AudioSession: Sendable {
     }
 
     private func applyUse() {
-        let use = state.withLock { $0.wished.use(isInterrupted: $0.session.isInterrupted) }
-        SoundUse.choice.change { $0 = use }
+        let use = state.withLock { $0.wished?.use(isInterrupted: $0.session.isInterrupted) }
+        if let use { SoundUse.choice.change { $0 = use } }
     }
 
     /// On the callback queue.
@@ -134,6 +136,6 @@ extension ConnectLive {
     }
 
     /// Begins the audio session again with the configuration that it has, such as after `mediaServerReset`, or when the last
-    /// sound has ended it.
+    /// sound has ended it. Before the first configuration, it changes nothing.
     public static func setAudioSessionWithCurrentCategory() { AudioSession.shared.configureAgain() }
 }
