@@ -14,8 +14,8 @@ final class AudioSession: Sendable {
         var delegate = WeakDelegate(value: nil)
         /// Those that follow the machine, from the first configuration on.
         var watches: (sound: SoundWatch, sleep: MachineSleep)?
-        /// Events that wait for the callback queue.
-        var waiting: [AudioSessionEvent] = []
+        /// Events that wait for the callback queue, each with the delegate at its time.
+        var waiting: [(event: AudioSessionEvent, delegate: WeakDelegate)] = []
     }
 
     /// Sendable by hand: reading a weak reference is atomic, and the delegate is called only on the callback queue.
@@ -81,7 +81,8 @@ final class AudioSession: Sendable {
     private func change(_ body: (inout AudioSessionState) -> [AudioSessionEvent]) {
         let isFirst = state.withLock { state in
             let before = state.waiting.isEmpty
-            state.waiting += body(&state.session)
+            let delegate = state.delegate
+            state.waiting += body(&state.session).map { (event: $0, delegate: delegate) }
             state.waiting.removeFirst(max(0, state.waiting.count - Self.capacity))
             return before && !state.waiting.isEmpty
         }
@@ -96,13 +97,12 @@ final class AudioSession: Sendable {
 
     /// On the callback queue.
     private func tell() {
-        let (events, delegate) = state.withLock { state in
+        let waiting = state.withLock { state in
             defer { state.waiting = [] }
-            return (state.waiting, state.delegate)
+            return state.waiting
         }
-        for event in events {
-            guard let delegate = delegate.value else { return }
-            event.tell(delegate)
+        for (event, delegate) in waiting {
+            if let delegate = delegate.value { event.tell(delegate) }
         }
     }
 }
