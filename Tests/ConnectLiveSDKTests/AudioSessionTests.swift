@@ -204,6 +204,25 @@ import Testing
             ])
     }
 
+    @Test func `a session that begins again after the end of the sound server hears of its return`() {
+        var session = begun()
+        _ = session.devicesChanged(nil)
+        let cards = SoundDevices(
+            .alsa, microphones: [Self.device("hw:0,0")], speakers: [Self.device("hw:0,0")])
+        #expect(
+            words(session.activate(Self.configuration(), cards)) == [
+                "will true", "did true", "categoryChange speaker/microphone > hw:0,0/hw:0,0",
+            ])
+        #expect(
+            words(session.devicesChanged(Self.devices())) == [
+                "reset", "oldDeviceUnavailable hw:0,0/hw:0,0 > speaker/microphone", "can",
+            ])
+        _ = session.devicesChanged(nil)
+        // The server is there again, and its watch has not noticed yet.
+        #expect(words(session.activate(Self.configuration(), Self.devices())) == ["will true", "did true"])
+        #expect(words(session.devicesChanged(Self.devices())) == ["reset", "can"])
+    }
+
     @Test func `two interruptions at a time are one`() {
         var session = begun()
         #expect(words(session.interrupted(true, by: .server)) == ["interruption", "cannot"])

@@ -147,6 +147,27 @@ extension MediaNodesTests {
             await eventually("awake") { reports.all.last == false }
             withExtendedLifetime((watch, bus)) {}
         }
+
+        @Test func `only logind tells of the sleep, and the end of logind or of the bus ends it`() async throws {
+            let login = try Fixture.orientationSensor()
+            let bus = EnvironmentOverride(["DBUS_SYSTEM_BUS_ADDRESS": login.answer.bus])
+            let reports = Collected<Bool>()
+            // Its first question is answered with the sleep, if it comes late.
+            login.tell("sleep")
+            let watch = MachineSleep(pause: 0.01) { reports.append($0) }
+            await eventually("sleep") { reports.all == [true] }
+            login.tell("forge")
+            login.tell("sleep")
+            login.tell("restart")
+            await eventually("another logind, which has not slept") { reports.all == [true, false] }
+            await eventually("sleep again") {
+                login.tell("sleep")
+                return reports.all == [true, false, true]
+            }
+            login.end()
+            await eventually("no bus") { reports.all == [true, false, true, false] }
+            withExtendedLifetime((watch, bus)) {}
+        }
     }
 }
 

@@ -119,6 +119,47 @@ private final class FakeSound: PlayingSound, DecodingTask {
         #expect(events.all.suffix(2) == [.began, .ended])
     }
 
+    @Test func `an interruption lasts while the graph starts again, until the new stream is heard`() throws {
+        let (stage, events) = (Stage(), Collected<SoundActivity.Event>())
+        stage.activity.observe { events.append($0) }
+        let sink = try stage.sink(1, in: stage.room())
+        stage.runs()
+        stage.output.handle(.interrupted(true), of: 1)
+        var use = SoundUse.Playing()
+        for role in [AudioRole.phone, .music] {
+            use.role = role
+            stage.output.follow(use)
+            stage.runs()
+        }
+        #expect(events.all == [.began, .interrupted(true)] && stage.waiting.count == 2)
+        // That of the second graph is over, and the third one's stream is silenced in time.
+        stage.waiting.removeFirst().body()
+        stage.output.handle(.interrupted(true), of: 3)
+        stage.waiting.removeFirst().body()
+        #expect(events.all == [.began, .interrupted(true)])
+        use.role = .none
+        stage.output.follow(use)
+        stage.runs()
+        stage.waiting.removeFirst().body()
+        #expect(events.all == [.began, .interrupted(true), .interrupted(false)])
+        withExtendedLifetime(sink) {}
+    }
+
+    @Test func `a graph that fails plays nothing until it runs again`() throws {
+        let (stage, events) = (Stage(), Collected<SoundActivity.Event>())
+        stage.activity.observe { events.append($0) }
+        let sink = try stage.sink(1, in: stage.room())
+        stage.runs()
+        stage.output.handle(.interrupted(true), of: 1)
+        stage.output.handle(
+            .failed(MediaError(code: MediaError.Code.elementFailed, message: "It broke.")), of: 1)
+        #expect(events.all == [.began, .interrupted(true), .interrupted(false), .ended])
+        stage.waiting.removeFirst().body()
+        stage.runs()
+        #expect(events.all.suffix(2) == [.ended, .began] && stage.waiting.isEmpty)
+        withExtendedLifetime(sink) {}
+    }
+
     @Test func `a thousand changes of the speaker open nothing`() throws {
         let stage = Stage()
         let room = stage.room()

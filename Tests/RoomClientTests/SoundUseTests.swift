@@ -1,5 +1,7 @@
 import MediaGraph
 import MediaNodes
+import RoomProtocol
+import Synchronization
 import TestSupport
 import Testing
 
@@ -78,6 +80,30 @@ import Testing
         SoundUse.choice.change { $0.capturing.isAllowed = true }
         await eventually("the change") { capture.isSettled }
         #expect(stub.pipelines.count == 2)
+    }
+
+    @Test(arguments: [true, false])
+    func `a microphone that is away when it opens again is waited for`(hasVideo: Bool) async throws {
+        defer { SoundUse.choice.change { $0 = SoundUse() } }
+        let stub = StubMachine()
+        var request = MediaRequest(source: .camera)
+        request.hasVideo = hasVideo
+        let (capture, errors) = (LocalCapture(request, on: stub.machine), Collected<RoomError>())
+        capture.observe(as: stub, failed: { errors.append($0) })
+        try await capture.start()
+        func hasMicrophone() -> Bool {
+            guard capture.isRunning, let pipeline = stub.pipelines.all.last else { return false }
+            return pipeline.graph.node(MediaRequest.microphoneNode) != nil
+        }
+        SoundUse.choice.change { $0.capturing.isAllowed = false }
+        await eventually("no microphone") { !hasMicrophone() && capture.isSettled }
+        stub.hasMicrophone.withLock { $0 = false }
+        SoundUse.choice.change { $0.capturing.isAllowed = true }
+        await eventually("its stand-in") { hasMicrophone() && capture.isSettled }
+        #expect(errors.all.isEmpty)
+        await capture.stop()
+        // Somebody asks for audio alone.
+        if !hasVideo { await #expect(throws: RoomError.self) { try await capture.start() } }
     }
 
     @Test func `the loudspeaker has the role and the buffer of the choice`() throws {

@@ -14,6 +14,8 @@ final class StubMachine: Sendable {
     let streams = Mutex<OutgoingStreams?>(nil)
     /// Whether the streams get a frame.
     let delivers = Mutex(true)
+    /// Whether the machine has a microphone at present.
+    let hasMicrophone = Mutex(true)
     /// Whether the machine can process voices.
     let processesVoice = Mutex<Bool?>(nil)
     private let random: Mutex<Seeded>
@@ -25,7 +27,8 @@ final class StubMachine: Sendable {
             inspect: { request throws(MediaError) in
                 await self.takeTime()
                 if request.camera == "absent" { throw Self.error }
-                return .init(hasVideo: request.hasVideo, hasAudio: request.hasAudio)
+                let hasAudio = request.hasAudio && self.hasMicrophone.withLock { $0 }
+                return .init(hasVideo: request.hasVideo, hasAudio: hasAudio)
             },
             makePipeline: { graph, bindings, _ throws(MediaError) in
                 await self.takeTime()
@@ -93,8 +96,14 @@ final class StubPipeline: CapturePipeline {
     var isRunning: Bool { state.withLock { $0.isRunning } }
     var plan: GraphPlan { GraphPlan(source: graph, nodes: [], links: []) }
     var statistics: MediaStatistics { MediaStatistics() }
-    var absences: [String: MediaError] { [:] }
+    var absences: [String: MediaError] { absences(of: graph) }
     var sourceFeed: FrameFeedControl? { nil }
+
+    private func absences(of graph: MediaGraph) -> [String: MediaError] {
+        let name = MediaRequest.microphoneNode
+        let isAway = graph.node(name) != nil && !machine.hasMicrophone.withLock { $0 }
+        return isAway ? [name: MediaError(code: MediaError.Code.microphoneAbsent, message: "It is away.")] : [:]
+    }
 
     /// Reports an event as a node would.
     func report(_ event: MediaEvent) { bindings.events?(event) }
@@ -153,6 +162,7 @@ final class StubPipeline: CapturePipeline {
     func edit(_ graph: MediaGraph, _ bindings: NodeBindings, needsDevices: Bool) async throws(MediaError) {
         await machine.takeTime()
         try StubMachine.check(graph)
+        if needsDevices, let absence = absences(of: graph).values.first { throw absence }
         let isDone = state.withLock { state in
             if state.isRunning { state.graph = graph }
             return state.isRunning

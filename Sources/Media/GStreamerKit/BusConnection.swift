@@ -89,6 +89,9 @@ package final class BusConnection: @unchecked Sendable {
 
     package func close() { _ = g_dbus_connection_close_sync(pointer, nil, nil) }
 
+    /// Whether it was closed, or the bus has ended.
+    package var isClosed: Bool { g_dbus_connection_is_closed(pointer) != 0 }
+
     /// The name that the bus has given to this connection, such as `:1.42`.
     package var name: String { g_dbus_connection_get_unique_name(pointer).map { String(cString: $0) } ?? "" }
 

@@ -20,9 +20,13 @@ package final class MachineSleep: Sendable {
 
     /// Follows the machine until the value is released.
     ///
-    /// - Parameter changed: gets true when the machine is about to sleep, and false when it is awake. Called on a queue of the
-    ///   watch.
-    package init(changed: @escaping @Sendable (Bool) -> Void) { watch = SleepWatch(changed: changed) }
+    /// - Parameters:
+    ///   - pause: how long the end of the D-Bus may stay unnoticed, in seconds.
+    ///   - changed: gets true when the machine is about to sleep, and false when it is awake, or nobody can tell any more. Called on
+    ///     a queue of the watch.
+    package init(pause: Double = 5, changed: @escaping @Sendable (Bool) -> Void) {
+        watch = SleepWatch(pause: pause, changed: changed)
+    }
 }
 
 extension AudioDevice {

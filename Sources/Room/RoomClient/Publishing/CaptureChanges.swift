@@ -13,7 +13,8 @@ struct CaptureChanges {
             case start
             /// A start for one more room.
             case publish
-            /// Follows the views of the preview. Does not start media that has ended or failed.
+            /// Follows the views of the preview and the choices of the process. Does not start media that has ended or failed,
+            /// and waits for devices that are away.
             case refresh
             case stop
         }
@@ -34,8 +35,10 @@ struct CaptureChanges {
         /// Whether media is captured afterwards.
         let isCapturing: Bool
 
+        /// Whether nobody has asked for a change of the request.
+        var isRefresh: Bool { changes.allSatisfy { $0.purpose == .refresh } }
         /// Whether media that has ended or failed starts again.
-        var mayLaunch: Bool { changes.contains { $0.purpose != .refresh } }
+        var mayLaunch: Bool { !isRefresh }
         var publishes: Bool { changes.contains { $0.purpose == .publish } }
         var edits: [Edit] { changes.map(\.edit) }
     }

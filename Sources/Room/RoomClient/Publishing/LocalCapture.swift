@@ -265,7 +265,10 @@ package final class LocalCapture: Sendable {
         // Media of which nothing was to be captured has neither ended nor failed.
         let wasOff = running.map { $0.graph == nil } ?? false
         guard isRunning || wasOff || attempt.mayLaunch else { return }
-        let known = isRunning && running?.request?.origin == request.origin ? running?.contents : nil
+        // Nobody asks for the devices again, and nobody would try again: one that is away at present may return.
+        let mayWait = request.waitsForDevices || attempt.isRefresh
+        let isKnown = (isRunning || attempt.isRefresh) && running?.request?.origin == request.origin
+        let known = isKnown ? running?.contents : nil
         let contents = if let known { known } else { try await inspect(request) }
         if !isRunning { await end(pipeline, nil) }
         let kept = keptCodec
@@ -277,13 +280,13 @@ package final class LocalCapture: Sendable {
         if isRunning, running?.request == request, running?.graph == graph { return }
         if let pipeline, isRunning {
             do throws(MediaError) {
-                try await pipeline.edit(graph, bindings(of: graph), needsDevices: !request.waitsForDevices)
+                try await pipeline.edit(graph, bindings(of: graph), needsDevices: !mayWait)
             } catch {
                 throw RoomError(error)
             }
             forgetAbsences(missingIn: pipeline)
         } else {
-            try await launch(graph, request, contents)
+            try await launch(graph, request, contents, mayWait: mayWait)
         }
         settle(request, contents, graph, partsLost)
     }
@@ -383,7 +386,7 @@ package final class LocalCapture: Sendable {
     }
 
     private func launch(
-        _ graph: MediaGraph, _ request: MediaRequest, _ contents: MediaRequest.Contents
+        _ graph: MediaGraph, _ request: MediaRequest, _ contents: MediaRequest.Contents, mayWait: Bool
     ) async throws(RoomError) {
         observers.begin()
         defer { state.withLock { $0.starting = nil } }
@@ -406,7 +409,7 @@ package final class LocalCapture: Sendable {
             throw RoomError(error)
         }
         // A device that is away at the start is an error, unless it may come late. A later loss is none.
-        let absences = request.waitsForDevices ? [:] : pipeline.absences
+        let absences = mayWait ? [:] : pipeline.absences
         let camera = request.mustHaveCamera(contents) ? absences[MediaRequest.sourceNode] : nil
         if let cause = camera ?? absences[MediaRequest.microphoneNode] {
             await pipeline.stop()
@@ -430,6 +433,8 @@ package final class LocalCapture: Sendable {
         if let notice = contents.notice, notice != former?.notice { observers.warning(notice) }
         let hasMicrophone = graph?.node(MediaRequest.microphoneNode) != nil
         SoundActivity.shared.set(hasMicrophone, self)
+        // It may have failed before this.
+        if state.withLock({ $0.pipeline })?.isRunning != true { SoundActivity.shared.set(false, self) }
         let mustBeProcessed =
             hasMicrophone && VoiceProcessing.choice.value.isOn && request.capturing.isProcessed
         let isNews = state.withLock { state in
@@ -539,6 +544,7 @@ package final class LocalCapture: Sendable {
     private func handle(_ event: MediaEvent) {
         switch event {
         case .failed(let error):
+            SoundActivity.shared.set(false, self)
             for stream in streams.all { stream.fail(RoomError(error)) }
             observers.failed(RoomError(error))
         case .partFailed(let error, _):
@@ -548,6 +554,7 @@ package final class LocalCapture: Sendable {
             }
             observers.problem(RoomError(error))
         case .ended:
+            SoundActivity.shared.set(false, self)
             for stream in streams.all {
                 stream.inputEnded()
                 stream.set(.waiting("ended"))

@@ -41,6 +41,8 @@ final class SoundOutput {
 
     /// As many as a room has.
     static let slotsAtATime = 4
+    /// How long the sound server may take to silence the stream of a new graph. It does so when the stream begins.
+    static let silencingTime = TimeInterval.seconds(1)
 
     private let launch: Launch
     /// Nil if no room of this output is audible.
@@ -57,6 +59,10 @@ final class SoundOutput {
     private var backOff = BackOff()
     /// The event by which the loudspeaker went away. Nil while it plays.
     private var absence: MediaEvent?
+    /// Whether the sound server has silenced the loudspeaker.
+    private var isInterrupted = false
+    /// Whether it has silenced only the stream of a former graph so far.
+    private var isInterruptionOld = false
     /// How the process uses the loudspeaker.
     private var use: SoundUse.Playing
 
@@ -180,16 +186,21 @@ final class SoundOutput {
     }
 
     private func tellActivity(_ isActive: Bool) {
+        if !isActive { interrupt(false) }
         activity?.set(isActive, self)
-        if !isActive { activity?.interrupted(false) }
+    }
+
+    private func interrupt(_ isInterrupted: Bool) {
+        (self.isInterrupted, isInterruptionOld) = (isInterrupted, false)
+        activity?.interrupted(isInterrupted)
     }
 
     /// Ends the graph, and keeps the counters of its streams.
     private func release() {
         for slot in slots.indices { bank(slot) }
         phase = .waitingToRetry
-        // Another stream is not silenced yet.
-        activity?.interrupted(false)
+        // The next stream is probably silenced, too: microphones stay closed until it tells.
+        isInterruptionOld = isInterrupted
         guard let task else { return }
         Task.detached { await task.stop() }
     }
@@ -201,6 +212,7 @@ final class SoundOutput {
             phase = .running(playing)
             backOff.succeeded(at: now())
             tellActivity(use.isAllowed)
+            endOldInterruption()
             for slot in slots.indices {
                 slots[slot].splice = PacketSplice()
                 begin(slot, in: playing)
@@ -208,14 +220,24 @@ final class SoundOutput {
         case (.failed(let error), .starting), (.failed(let error), .running): failed(error)
         case (.device(let event), .starting), (.device(let event), .running): device(event)
         case (.interrupted(let isInterrupted), .starting), (.interrupted(let isInterrupted), .running):
-            activity?.interrupted(isInterrupted)
+            interrupt(isInterrupted)
         default: break
+        }
+    }
+
+    /// Ends the interruption of a former graph, unless the sound server also silences the stream of this one.
+    private func endOldInterruption() {
+        guard isInterruptionOld else { return }
+        schedule(Self.silencingTime) { [weak self, attempt] in
+            guard let self, attempt == self.attempt, isInterruptionOld else { return }
+            interrupt(false)
         }
     }
 
     private func failed(_ error: MediaError) {
         let delay = backOff.failed(at: now())
         release()
+        tellActivity(false)
         if backOff.failures == 1 { for room in rooms { room.report(RoomError(error)) } }
         schedule(delay) { [weak self, attempt] in
             guard let self, attempt == self.attempt, case .waitingToRetry = phase else { return }

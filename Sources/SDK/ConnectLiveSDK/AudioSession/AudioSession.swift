@@ -8,14 +8,14 @@ internal import Synchronization
 /// follows the sound server and the sleep of the machine.
 final class AudioSession: Sendable {
     private struct State {
-        /// The application's, which takes effect at once.
-        var wished = AudioSessionConfiguration()
+        /// The application's, which takes effect at once. Nil before the first one: then the sound system is used as without a session.
+        var wished: AudioSessionConfiguration?
         var session = AudioSessionState()
         var delegate = WeakDelegate(value: nil)
         /// Those that follow the machine, from the first configuration on.
         var watches: (sound: SoundWatch, sleep: MachineSleep)?
-        /// Events that wait for the callback queue.
-        var waiting: [AudioSessionEvent] = []
+        /// Events that wait for the callback queue, each with the delegate at its time.
+        var waiting: [(event: AudioSessionEvent, delegate: WeakDelegate)] = []
     }
 
     /// Sendable by hand: reading a weak reference is atomic, and the delegate is called only on the callback queue.
@@ -43,9 +43,11 @@ final class AudioSession: Sendable {
         }
     }
 
-    /// Begins the session again, with the configuration and the delegate that it has.
+    /// Begins the session again, with the configuration and the delegate that it has. Without one, nothing begins.
     func configureAgain() {
-        queue.async { [self] in activate(state.withLock { $0.wished }) }
+        queue.async { [self] in
+            if let configuration = state.withLock({ $0.wished }) { activate(configuration) }
+        }
     }
 
     private func activate(_ configuration: AudioSessionConfiguration) {
@@ -79,7 +81,8 @@ final class AudioSession: Sendable {
     private func change(_ body: (inout AudioSessionState) -> [AudioSessionEvent]) {
         let isFirst = state.withLock { state in
             let before = state.waiting.isEmpty
-            state.waiting += body(&state.session)
+            let delegate = state.delegate
+            state.waiting += body(&state.session).map { (event: $0, delegate: delegate) }
             state.waiting.removeFirst(max(0, state.waiting.count - Self.capacity))
             return before && !state.waiting.isEmpty
         }
@@ -88,19 +91,18 @@ final class AudioSession: Sendable {
     }
 
     private func applyUse() {
-        let use = state.withLock { $0.wished.use(isInterrupted: $0.session.isInterrupted) }
-        SoundUse.choice.change { $0 = use }
+        let use = state.withLock { $0.wished?.use(isInterrupted: $0.session.isInterrupted) }
+        if let use { SoundUse.choice.change { $0 = use } }
     }
 
     /// On the callback queue.
     private func tell() {
-        let (events, delegate) = state.withLock { state in
+        let waiting = state.withLock { state in
             defer { state.waiting = [] }
-            return (state.waiting, state.delegate)
+            return state.waiting
         }
-        for event in events {
-            guard let delegate = delegate.value else { return }
-            event.tell(delegate)
+        for (event, delegate) in waiting {
+            if let delegate = delegate.value { event.tell(delegate) }
         }
     }
 }
@@ -134,6 +136,6 @@ extension ConnectLive {
     }
 
     /// Begins the audio session again with the configuration that it has, such as after `mediaServerReset`, or when the last
-    /// sound has ended it.
+    /// sound has ended it. Before the first configuration, it changes nothing.
     public static func setAudioSessionWithCurrentCategory() { AudioSession.shared.configureAgain() }
 }

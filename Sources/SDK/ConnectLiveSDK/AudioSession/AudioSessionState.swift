@@ -52,6 +52,8 @@ struct AudioSessionState {
     /// Those of the sound system, as they were known last.
     private var devices: SoundDevices?
     private var isServerUp = true
+    /// Whether the sound server has ended and not returned. Without it, the sound system may still have the cards of ALSA.
+    private var hasServerEnded = false
 
     var isInterrupted: Bool { !interruptions.isEmpty }
 
@@ -63,7 +65,8 @@ struct AudioSessionState {
         if devices == nil { route = AudioRoute(found, for: self.configuration) }
         let (previous, isOther) = (route, configuration.category != self.configuration.category)
         self.configuration = configuration
-        isServerUp = found != nil
+        // The return of a server is reported, and not found.
+        isServerUp = found != nil && !hasServerEnded
         if let found { devices = found }
         route = AudioRoute(devices, for: configuration)
         isActive = found != nil
@@ -86,12 +89,12 @@ struct AudioSessionState {
     mutating func devicesChanged(_ found: SoundDevices?) -> [AudioSessionEvent] {
         guard let found else {
             guard isServerUp else { return [] }
-            isServerUp = false
+            (isServerUp, hasServerEnded) = (false, true)
             return [.serverTerminated] + checkWhetherItCan()
         }
         var events: [AudioSessionEvent] = isServerUp ? [] : [.serverReset]
         let (previous, former) = (route, devices)
-        isServerUp = true
+        (isServerUp, hasServerEnded) = (true, false)
         devices = found
         route = AudioRoute(found, for: configuration)
         if route != previous {

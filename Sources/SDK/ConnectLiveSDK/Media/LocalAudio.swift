@@ -50,6 +50,8 @@ final class LocalAudioStream: LocalAudio {
         self.capture = capture
         // The audio session may switch microphones off.
         SoundUse.choice.observe(as: self) { [weak self] in self?.requestChanged() }
+        // It may have done so meanwhile.
+        requestChanged()
     }
 
     deinit { SoundUse.choice.stopObserving(as: self) }
