@@ -93,6 +93,24 @@ import Testing
         #expect(scripted.errors == [1321])
     }
 
+    @Test func `a subscription that fails late leaves the pause to the one after it`() throws {
+        let video = try video()
+        link.answer { call in if case .subscribe = call { .later } else { .success } }
+        room.subscribe(videoIds: [7])
+        room.unsubscribe(videoIds: [7])
+        room.subscribe(videoIds: [7])
+        try video.setPaused(true)
+        link.answerNext(with: .failure(RoomError(.receiversExhausted, "All are in use.")))
+        #expect(video.pause && scripted.errors == [1322])
+        link.answerNext()
+        try video.setProfile(.low)
+        #expect(link.calls.last == .setView(7, StreamView(profile: .low, isPaused: true)))
+        room.unsubscribe(videoIds: [7])
+        room.subscribe(videoIds: [7])
+        link.answerNext(with: .failure(RoomError(.receiversExhausted, "All are in use.")))
+        #expect(code { try video.setPaused(true) } == 1327)
+    }
+
     @Test func `a video that is not subscribed has no pause and no profile`() async throws {
         let video = try video()
         #expect(code { try video.setPaused(true) } == 1327)

@@ -174,29 +174,30 @@ import TestSupport
 
     @Test("S7: too long descriptions, too many media descriptions and candidates are refused")
     func tooLarge() {
-        #expect(code(minimal("a=x:" + String(repeating: "y", count: 65536) + "\r\n")) == "sdp.too-large")
+        let long = String(repeating: "y", count: SessionDescription.maximumLength)
+        #expect(code(minimal("a=x:" + long + "\r\n")) == "sdp.too-large")
         let line = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"
         #expect(code(minimal("", String(repeating: line, count: 63))) == nil)
         #expect(code(minimal("", String(repeating: line, count: 64))) == "sdp.too-large")
         let candidate = "a=candidate:1 1 UDP 1 127.0.0.1 1 typ host\r\n"
-        #expect(code(minimal("", String(repeating: candidate, count: 200))) == nil)
-        #expect(code(minimal("", String(repeating: candidate, count: 201))) == "sdp.too-large")
+        #expect(code(minimal("", String(repeating: candidate, count: 400))) == nil)
+        #expect(code(minimal("", String(repeating: candidate, count: 401))) == "sdp.too-large")
         #expect(code(minimal("", String(repeating: "a=extmap:1 urn:x\r\n", count: 500))) == "sdp.too-large")
         let sources = (0..<500).map { "a=ssrc:\($0) cname:x\r\n" }.joined()
         #expect(code(minimal("", sources)) == "sdp.too-large")
     }
 
-    @Test("S7: 64 KiB of the worst lines are parsed or refused in well under a second")
+    @Test("S7: 128 KiB of the worst lines are parsed or refused in well under a second")
     func boundedTime() {
         let start = ContinuousClock.now
         for line in [
             "\r\n", "a=\r\n", "a=group:BUNDLE x\r\n", "a=ssrc-group:FID 1 2\r\n", "m=\r\n", "=\r\n",
             "a=rtcp-fb:* x\r\n",
         ] {
-            _ = code(minimal("", String(repeating: line, count: 60000 / line.utf8.count)))
-            _ = code("v=0\r\n" + String(repeating: line, count: 60000 / line.utf8.count))
+            _ = code(minimal("", String(repeating: line, count: 130_000 / line.utf8.count)))
+            _ = code("v=0\r\n" + String(repeating: line, count: 130_000 / line.utf8.count))
         }
-        _ = code("m=video 9 RTP/AVP " + String(repeating: "1 ", count: 30000))
+        _ = code("m=video 9 RTP/AVP " + String(repeating: "1 ", count: 65000))
         #expect(ContinuousClock.now - start < .seconds(5))
     }
 

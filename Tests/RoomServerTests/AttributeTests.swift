@@ -37,8 +37,17 @@ import TestSupport
             let (publisher, _) = try join(server, grant.accessToken)
             var publish = publication([.opus, .opus, .opus, .opus])
             for index in publish.streams.indices { publish.streams[index].attributes.isAlwaysOn = true }
-            #expect(try publisher.refusal(of: .publish(publish), id: 2) == "1441")
-            let streams = try publisher.publish([.opus, .opus, .opus, .opus])
+            publisher.sendMessage(.publish(publish), id: 2)
+            guard case .published(let published) = try publisher.message(where: { $0.id == 2 }).message,
+                case .error(let problem) = try publisher.message(where: {
+                    if case .error = $0.message { true } else { false }
+                }).message
+            else {
+                Issue.record("The server refused all streams, or did not report the fourth one.")
+                return
+            }
+            #expect(problem.code == "1441")
+            let streams = published.streams.map(\.stream)
             func set(_ stream: Int, _ isAlwaysOn: Bool, id: Int) throws -> String? {
                 let body = SetStream(stream: stream, change: StreamChange(isAlwaysOn: isAlwaysOn))
                 publisher.sendMessage(.setStream(body), id: id)
@@ -46,11 +55,44 @@ import TestSupport
                 if case .error(let problem) = reply { return problem.error.code.name }
                 return reply == .streamSet(StreamReference(stream: stream)) ? nil : "\(reply)"
             }
+            let (_, late) = try join(server, grant.accessToken)
+            #expect(late.participants.first?.streams.map(\.attributes.isAlwaysOn) == [true, true, true, false])
             let taken = try streams.enumerated().map { try set($1, true, id: 10 + $0) }
             #expect(taken == [nil, nil, nil, "1441"])
             // Not a fourth one.
             #expect(try set(streams[1], true, id: 20) == nil)
             #expect(try set(streams[0], false, id: 21) == nil && set(streams[3], true, id: 22) == nil)
+        }
+    }
+
+    @Test func `video that is always on takes no place, and neither does a participant without a connection`()
+        async throws
+    {
+        try await withServer { server, grant in
+            let ghost = try RawClient(port: server.port)
+            #expect(try ghost.openWebSocket(port: server.port) == 101)
+            ghost.sendMessage(.join(Join(token: grant.accessToken, room: "kitchen", resume: true)), id: 1)
+            _ = try ghost.message { $0.id == 1 }
+            func streams(_ codecs: [Codec]) -> ClientMessage {
+                var publish = publication(codecs)
+                for index in publish.streams.indices { publish.streams[index].attributes.isAlwaysOn = true }
+                return .publish(publish)
+            }
+            #expect(try ghost.refusal(of: streams([.vp8, .opus, .opus, .opus]), id: 2) == nil)
+            let (again, joined) = try join(server, grant.accessToken)
+            #expect(
+                joined.participants.first?.streams.map(\.attributes.isAlwaysOn) == [true, true, true, true])
+            let stream = try again.publish([.opus])[0]
+            let change = ClientMessage.setStream(SetStream(stream: stream, change: StreamChange(isAlwaysOn: true)))
+            #expect(try again.refusal(of: change, id: 3) == "1441")
+            ghost.endSending()
+            #expect(ghost.isClosedByServer())
+            var id = 4
+            while try again.refusal(of: change, id: id) != nil, id < 14 {
+                id += 1
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(id < 14)
         }
     }
 

@@ -19,6 +19,8 @@ package struct Receiver: Sendable, Equatable {
 package enum DownDescription {
     /// Audio slots of every down session.
     package static let audioSlots = 4
+    /// The most video receivers of a down session: a description has no place for more.
+    package static let mostVideos = SessionDescription.maximumMedia - audioSlots
 
     package static func offer(
         sessionID: UInt64, revision: Int, receivers: [Receiver], transport: TransportDescription, cname: String

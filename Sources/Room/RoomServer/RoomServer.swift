@@ -74,7 +74,7 @@ package final class RoomServer: Sendable {
     }
 
     /// The most receivers of `Configuration.maximumReceivers`: each is an m-line of an offer.
-    package static let receiverLimit = 100
+    package static let receiverLimit = DownDescription.mostVideos
     /// The most threads of `Configuration.threads`.
     package static let threadLimit = PortGroup.limit
     /// One for each core of this machine but one, which signalling and other programs use. At least 1.

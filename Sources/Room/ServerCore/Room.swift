@@ -40,6 +40,8 @@ final class Room {
 
     /// How many participants this part has.
     var count: Int { participants.count }
+    /// Whether a participant of this part has no connection.
+    func isAbsent(_ id: String) -> Bool { participants.contains { $0.id == id && $0.line.connection == nil } }
     /// The participants of this part.
     var infos: [ParticipantInfo] { participants.map(\.info) }
 
@@ -108,7 +110,7 @@ final class Room {
         }
         let difference = changed.properties.differing(from: stream.info.properties)
         guard !difference.isEmpty else { return }
-        if difference.isAlwaysOn == true, stream.codec.media == .audio { try speakers.admitAlwaysOn(1) }
+        if difference.isAlwaysOn == true, stream.codec.media == .audio { try speakers.admitAlwaysOn() }
         pass(.changed(stream.info.id, difference, by: participant.id))
         announce(difference, of: stream, by: participant.id)
     }

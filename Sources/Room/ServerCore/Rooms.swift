@@ -256,9 +256,9 @@ package final class Rooms {
         case .publish(let publish):
             guard let offer = try request.description?.get() else { return }
             try member.room.admit(publish)
-            try member.room.speakers.admitAlwaysOn(publish.streams.count { $0.attributes.isAlwaysOn })
             var (answer, streams) = try participant.publish(publish, offer: offer, numbered: numbers.next)
-            let problems = participant.record(publish, streams, in: member.room.name, &answer)
+            var problems = participant.record(publish, streams, in: member.room.name, &answer)
+            if let problem = member.room.speakers.limitAlwaysOn(streams) { problems.append(problem) }
             connection.send(.published(answer), answering: request.id)
             for problem in problems { connection.send(.error(Problem(problem))) }
             member.room.published(streams, by: participant)

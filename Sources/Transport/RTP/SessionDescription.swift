@@ -4,9 +4,11 @@
 /// Parsing keeps the listed properties and drops other attributes. It refuses more than `maximumLength` bytes,
 /// `maximumMedia` media descriptions or `maximumCandidates` candidates, in time linear in the length.
 public struct SessionDescription: Sendable, Equatable {
-    public static let maximumLength = 65536
+    /// About 2 KiB for each media description.
+    public static let maximumLength = 128 * 1024
     public static let maximumMedia = 64
-    public static let maximumCandidates = 200
+    /// Each media description may repeat those of the bundle.
+    public static let maximumCandidates = 400
 
     public var sessionID: UInt64
     public var version: UInt64

@@ -77,14 +77,30 @@ final class RoomSpeakers {
         for listener in listeners { slots.update(listener) }
     }
 
-    /// Throws if the room has no place for so many more streams that are always on.
-    func admitAlwaysOn(_ count: Int) throws(RoomError) {
-        let most = SpeakerRanking.mostAlwaysOn
-        guard count > 0, streams.count(where: { $0.info.attributes.isAlwaysOn }) + count > most else { return }
-        throw RoomError(
+    /// Throws if the room has no place for another stream that is always on.
+    func admitAlwaysOn() throws(RoomError) { if placesAlwaysOn == 0 { throw manyAlwaysOn } }
+
+    /// Makes audio streams as others that are published as always on and have no place. Returns the error for their publisher.
+    /// The streams are not announced yet.
+    func limitAlwaysOn(_ new: [PublishedStream]) -> RoomError? {
+        let asking = new.filter { $0.codec.media == .audio && $0.info.attributes.isAlwaysOn }
+        let rest = asking.dropFirst(placesAlwaysOn)
+        for stream in rest { stream.apply(StreamChange(isAlwaysOn: false)) }
+        return rest.isEmpty ? nil : manyAlwaysOn
+    }
+
+    /// For so many more streams that are always on. Those of a participant without a connection take none: its client may have
+    /// joined again as another one.
+    private var placesAlwaysOn: Int {
+        let taken = streams.count { $0.info.attributes.isAlwaysOn && !room.isAbsent($0.participant) }
+        return max(0, SpeakerRanking.mostAlwaysOn - taken)
+    }
+
+    private var manyAlwaysOn: RoomError {
+        RoomError(
             .publishRefused,
-            "The room '\(room.name)' can have \(most) audio streams that are always on, because one slot stays for speakers. "
-                + "Try again when one of them has ended.")
+            "The room '\(room.name)' can have \(SpeakerRanking.mostAlwaysOn) audio streams that are always on, because one slot "
+                + "stays for speakers. Try again when one of them has ended.")
     }
 
     /// The attributes of an audio stream have changed. One that is off leaves its slots.

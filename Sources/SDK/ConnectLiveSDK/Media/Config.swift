@@ -8,8 +8,8 @@ public struct Config: Sendable {
     public var mediaOptions = LocalMediaOptions()
     /// How many videos can be received at first. At most `videoReceiverMaximumCount`.
     public var videoReceiverInitialCount = 9
-    /// How many videos can be received. A server allows 20, or as many as `serve --max-receivers` says; an `onError` with 2021 reports
-    /// that it grants fewer than these. Further subscriptions fail with 1322.
+    /// How many videos can be received. A server allows 20, or as many as `serve --max-receivers` says, 60 at most. An `onError` with
+    /// 2021 reports that it grants fewer than these. Further subscriptions fail with 1322.
     public var videoReceiverMaximumCount = 20
     /// How many receivers are added when all are in use.
     public var videoReceiverGrowthRate = 1

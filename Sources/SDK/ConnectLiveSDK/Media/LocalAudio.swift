@@ -16,7 +16,8 @@ public protocol LocalAudio: AnyObject, Sendable {
     var extraValue: String { get set }
     /// Whether the others hear the audio even if four of them are louder (false). It may change at any time: the others get
     /// `onRemoteAudioStateChanged`. A room has three such audios at most, and one slot for speakers. An `onError` with 1453 reports
-    /// that this one came too late; it is heard as any other.
+    /// that this one came too late: it is heard as any other. The value stays true, because other rooms may have taken it. To ask
+    /// again, set false and then true.
     var alwaysOn: Bool { get set }
     /// Whether the audio is that of its microphone. The other participants see the same. (Linux)
     var state: StreamState { get }

@@ -117,7 +117,7 @@ extension RoomSession {
         switch participant[stream.id] {
         case .video(let video):
             video.setSubscribed(false)
-            video.onView(nil)
+            video.resetView()
             audience.tell(.remoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video))
         case .audio(let audio):
             audience.tell(.remoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio))

@@ -26,16 +26,16 @@ extension RoomSession {
         guard isConnected else { return then(.failure(Self.notConnected(id))) }
         guard let video = video(id) else { return then(.failure(Self.missing(id))) }
         // A profile that is set from now on reaches the server behind the subscription.
-        video.onView { [weak self] view, then in
+        let number = video.beginView { [weak self] view, then in
             guard let self else { return then(.failure(RoomError(.roomReleased, "The room was released."))) }
             link.setView(view, of: id, then: then)
         }
         link.subscribe(id, view: StreamView(), to: video.outlet.fanout) { result in
             switch result {
             case .success: video.setSubscribed(true)
-            // The server may not have answered an earlier subscription of it yet.
+            // An earlier subscription, or one that another thread began at the same time, goes on.
             case .failure(let error):
-                if !video.isSubscribed, error.code != .alreadySubscribed { video.onView(nil) }
+                if let number, error.code != .alreadySubscribed { video.resetView(number) }
             }
             then(result.mapError { $0.failing(.subscribe) })
         }
@@ -70,7 +70,7 @@ extension RoomSession {
     private func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         guard isConnected else { return then(.failure(Self.notConnected(id))) }
         guard let video = video(id) else { return then(.failure(Self.missing(id))) }
-        video.onView(nil)
+        video.resetView()
         link.unsubscribe(id) { result in
             if case .success = result { video.setSubscribed(false) }
             then(result.mapError { $0.failing(.unsubscribe) })

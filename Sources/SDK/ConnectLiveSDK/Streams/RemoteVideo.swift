@@ -135,8 +135,11 @@ final class RemoteVideoStream: RemoteVideo, ShownVideo {
         try await viewing.run { try viewing.setProfile(type, then: $0) }
     }
 
-    /// Sets how the server is told another view. Nil while the video is not subscribed.
-    func onView(_ tell: ViewSettings.Tell?) { viewing.onChange(tell) }
+    /// Sets how the server is told another view. See `ViewSettings.begin`.
+    func beginView(_ tell: @escaping ViewSettings.Tell) -> Int? { viewing.begin(tell) }
+
+    /// The video is not subscribed any longer. See `ViewSettings.reset`.
+    func resetView(_ number: Int? = nil) { viewing.reset(number) }
 
     /// The room has ended.
     func end() {

@@ -23,6 +23,8 @@ final class ViewSettings: Sendable {
     private struct State {
         var shown = Shown()
         var tell: Tell?
+        /// How many subscriptions have set that.
+        var begun = 0
         var hasEnded = false
     }
 
@@ -43,11 +45,23 @@ final class ViewSettings: Sendable {
         return type == .empty && hasLayers ? .high : type
     }
 
-    /// Sets how the server is told. Nil while the video is not subscribed: the next subscription begins with the defaults.
-    func onChange(_ tell: Tell?) {
+    /// Sets how the server is told, if no subscription has. Returns the number of the subscription then, for `reset`.
+    func begin(_ tell: @escaping Tell) -> Int? {
         state.withLock { state in
+            guard state.tell == nil else { return nil }
             state.tell = tell
-            if tell == nil { state.shown = Shown() }
+            state.begun += 1
+            return state.begun
+        }
+    }
+
+    /// Ends the telling. The next subscription begins with the defaults.
+    ///
+    /// - Parameter number: of a subscription that failed, after which another one may have begun. Nil for any.
+    func reset(_ number: Int? = nil) {
+        state.withLock { state in
+            guard number ?? state.begun == state.begun else { return }
+            (state.tell, state.shown) = (nil, Shown())
         }
     }
 

@@ -39,6 +39,8 @@ import Foundation
     private var views: [Int: UIRenderView] = [:]
     private var levels: [String: Int] = [:]
     private var isEnding = false
+    /// Counts the calls of `join`, and what ends them. One that waits while it changes does not go on.
+    private var joins = 0
     private lazy var preparation = Task { await prepare() }
 
     init(roomName: String, name: String, usesTestPattern: Bool) {
@@ -101,10 +103,14 @@ import Foundation
     func join() async {
         guard stage == .lobby else { return }
         stage = .joining
+        joins += 1
+        let own = joins
         await preparation.value
+        guard own == joins else { return }
         // Empty credentials: those of the environment variables, or of this user's `connectlive serve`.
         let (code, message) = await ConnectLive.signIn(serviceId: "", serviceSecret: "")
-        guard code == 0, !isEnding else { return left(saying: message) }
+        guard own == joins else { return }
+        guard code == 0 else { return left(saying: message) }
         media?.video.extraValue = name
         media?.audio.extraValue = name
         let room = ConnectLive.createRoom(config: Config(), delegate: self)
@@ -128,10 +134,14 @@ import Foundation
     func send(_ text: String) async {
         guard let room else { return }
         switch await room.sendUserMessage(targets: [], message: text, type: "chat") {
-        case .success: chat.append("\(name): \(text)")
+        case .success: note("\(name): \(text)")
         case .failure(let error): say(error.localizedDescription)
         }
     }
+
+    private func note(_ line: String) { chat = (chat + [line]).suffix(Self.chatCapacity) }
+
+    private static let chatCapacity = 200
 
     /// Shares the screen that examples/screen-extension captures, or ends that.
     func toggleScreenShare() {
@@ -153,8 +163,12 @@ import Foundation
         }
     }
 
+    /// Leaves the room, or cancels joining.
     func leave() {
-        guard let room else { return }
+        guard let room else {
+            if stage == .joining { left(saying: "") }
+            return
+        }
         room.disconnect()
         say("Leaving…")
     }
@@ -162,7 +176,7 @@ import Foundation
     /// Leaves the room if there is one, and frees camera and microphone.
     func end() {
         isEnding = true
-        if room != nil { return leave() }
+        if room != nil || stage == .joining { return leave() }
         Task {
             await media?.stop()
             stage = .ended
@@ -172,6 +186,7 @@ import Foundation
     private func left(saying text: String) {
         room = nil
         stage = .lobby
+        joins += 1
         (isSharing, chat, views, levels) = (false, [], [:], [:])
         say(text)
         if isEnding { end() }
@@ -260,7 +275,7 @@ extension Conference: @MainActor RoomDelegate {
 
     func onUserMessage(senderId: String, message: String, type: String) {
         let sender = room?.remoteParticipants[senderId].map { nameOf($0) }
-        chat.append("\(sender ?? senderId): \(message)")
+        note("\(sender ?? senderId): \(message)")
     }
 
     func onLocalVideoChanged(localMedia: (any LocalMedia)?, event: LocalDeviceEvent) { say("camera", event) }

@@ -5,8 +5,9 @@ import Foundation
 @MainActor final class Terminal: Surface {
     private var former = termios()
     private let output = FileHandle(fileDescriptor: dup(STDOUT_FILENO))
-    /// Messages of the process and of a screen share. They would spoil the screen, so `close` prints them.
-    private let messages = FileHandle(fileDescriptor: fileno(tmpfile()))
+    /// Messages of the process and of a screen share. They would spoil the screen, so `close` prints them. They are lost if no
+    /// file can be written.
+    private let messages = FileHandle(fileDescriptor: tmpfile().map { fileno($0) } ?? open("/dev/null", O_RDWR))
     private let outputs = [STDOUT_FILENO, STDERR_FILENO].filter { isatty($0) == 1 }
     private var shown = Canvas(columns: 0, rows: 0)
     private var canvas = Canvas(columns: 0, rows: 0)

@@ -22,6 +22,8 @@
         private let font: OpaquePointer
         /// One for each size of frames.
         private var textures: [Size: OpaquePointer] = [:]
+        /// The sizes of the frames since `clear`.
+        private var used: Set<Size> = []
         private(set) var columns = 80
         private(set) var rows = 24
 
@@ -43,7 +45,8 @@
             process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
             process.arguments = ["fc-match", "--format=%{file}", "sans"]
             process.standardOutput = output
-            try? process.run()
+            // Otherwise, the output would never end.
+            guard (try? process.run()) != nil else { return "" }
             return String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         }
 
@@ -60,6 +63,7 @@
             var (width, height): (Int32, Int32) = (0, 0)
             SDL_GetRendererOutputSize(renderer, &width, &height)
             (columns, rows) = (Int(width) / Self.cell.width, Int(height) / Self.cell.height)
+            used = []
             set(.paper)
             SDL_RenderClear(renderer)
         }
@@ -69,7 +73,9 @@
             set(background)
             SDL_RenderFillRect(renderer, &place)
             let ink = SDL_Color(r: colour.red, g: colour.green, b: colour.blue, a: 255)
-            guard let surface = TTF_RenderUTF8_Blended(font, text, ink) else { return }
+            // Others may send long texts. Few characters are narrower than half a cell.
+            let start = String(text.unicodeScalars.prefix(max(0, area.columns) * 2))
+            guard let surface = TTF_RenderUTF8_Blended(font, start, ink) else { return }
             defer { SDL_FreeSurface(surface) }
             guard let texture = SDL_CreateTextureFromSurface(renderer, surface) else { return }
             defer { SDL_DestroyTexture(texture) }
@@ -84,6 +90,7 @@
             let size = Size(width: Int32(frame.width), height: Int32(frame.height))
             guard let texture = textures[size] ?? newTexture(size) else { return }
             textures[size] = texture
+            used.insert(size)
             frame.withPlane(.luma) { luma, lumaStride in
                 frame.withPlane(.chromaBlue) { blue, blueStride in
                     frame.withPlane(.chromaRed) { red, redStride in
@@ -97,7 +104,13 @@
             SDL_RenderCopy(renderer, texture, nil, &place)
         }
 
-        func present() { SDL_RenderPresent(renderer) }
+        func present() {
+            SDL_RenderPresent(renderer)
+            for (size, texture) in textures where !used.contains(size) {
+                SDL_DestroyTexture(texture)
+                textures[size] = nil
+            }
+        }
 
         private func newTexture(_ size: Size) -> OpaquePointer? {
             SDL_CreateTexture(
