@@ -193,7 +193,7 @@ extension TemporaryFolder {
     @Test func `a node without a server or a key is reported with the missing setting`() throws {
         for (given, lack) in [
             ("", "set server, service-id and service-secret of the node, or CONNECTLIVE_SERVER, "),
-            (", server: \"ws://127.0.0.1:1\"", "set service-id and service-secret of the node, or CONNECTLIVE_SERVICE_ID and"),
+            (", server: \"ws://127.0.0.1:1\"", "set service-id and service-secret of the node, or CONNECTLIVE_SERVICE"),
         ] {
             let result = try Run("chains: [[test-pattern, {node: publish, room: r\(given)}]]").tool.finish(seconds: 20)
             #expect(result.status == 1)
