@@ -104,6 +104,31 @@ struct RecordingTests {
         #expect(call.tape.packets.map(\.time) == [0, 20, 40, 60])
     }
 
+    @Test func `timestamps that run ahead all the time gain ten seconds at most`() {
+        var times = RecordingTimes(clockRate: 48_000)
+        let begun = MonotonicTime(nanoseconds: 1_000_000_000)
+        var last = TimeInterval.zero
+        for packet in 0..<5000 {
+            // Every other packet waited for the one before, and arrived half a second earlier.
+            let arrival = begun + .milliseconds(Int64(packet * 20 - packet % 2 * 500))
+            let time = times.time(of: RTPTimestamp(0).advanced(by: packet * 9 * 48_000), arrival: arrival)
+            #expect(time >= last)
+            last = time
+        }
+        #expect(last >= .seconds(100) && last <= .milliseconds(110_100), "\(last.seconds)")
+    }
+
+    @Test func `a publisher's clock that is fast by 100 ppm decides the times of two days`() {
+        var times = RecordingTimes(clockRate: 48_000)
+        let begun = MonotonicTime(nanoseconds: 1_000_000_000)
+        var last = TimeInterval.zero
+        for minute in 0...2880 {
+            let timestamp = RTPTimestamp(0).advanced(by: minute * (60 * 48_000 + 288))
+            last = times.time(of: timestamp, arrival: begun + .seconds(Int64(60 * minute)))
+        }
+        #expect(last == .milliseconds(2 * (86_400_000 + 8640)))
+    }
+
     @Test func `a stream that restarts goes on at its next keyframe, with the time between`() {
         let call = RecordedCall()
         call.send(100, at: 0, keyframe: true)
