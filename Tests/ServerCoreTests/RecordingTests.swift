@@ -182,6 +182,20 @@ struct RecordingTests {
         #expect(starts.count == 2 && (124_999_000...125_001_000).contains(starts[1] - starts[0]), "\(starts)")
     }
 
+    @Test(arguments: [-5000, 5000]) func `a publisher's clock that steps between two streams moves no recording`(step: Int) {
+        let clock = CaptureClock()
+        let (first, second) = (RecordedCall(.opus, clock: clock), RecordedCall(.opus, clock: clock))
+        let begun = first.loop.now
+        first.send(0, at: 0)
+        first.report(wall: 50_000, at: 0)
+        second.advance(60_000)
+        second.send(0, at: 0)
+        second.report(wall: 110_000 + step, at: 0)
+        first.end()
+        second.end()
+        #expect(first.tape.end?.start == begun && second.tape.end?.start == begun + .seconds(60))
+    }
+
     @Test func `a publisher's clock that is impossible moves no recording`() {
         let call = RecordedCall(.opus)
         let begun = call.loop.now

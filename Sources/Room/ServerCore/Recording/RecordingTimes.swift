@@ -46,14 +46,21 @@ struct RecordingTimes {
 }
 
 /// A publisher's wall clock as its recordings use it: tied to the loop's clock once, so that the recordings of a participant
-/// begin as far apart as their first packets were captured.
+/// begin as far apart as their first packets were captured. It is tied again after a step.
 final class CaptureClock {
+    /// A report may be late by less.
+    private static let step = TimeInterval.milliseconds(500)
+
     private var origin: (ntp: NTPTime, at: MonotonicTime)?
 
     /// When the publisher's clock shows this time, which is the present at `at`.
     func time(of ntp: NTPTime, at: MonotonicTime) -> MonotonicTime {
-        let origin = origin ?? (ntp, at)
-        self.origin = origin
-        return origin.at + ntp.interval(since: origin.ntp)
+        if let origin {
+            let known = origin.at + ntp.interval(since: origin.ntp)
+            let difference = known - at
+            if max(difference, .zero - difference) <= Self.step { return known }
+        }
+        origin = (ntp, at)
+        return at
     }
 }
