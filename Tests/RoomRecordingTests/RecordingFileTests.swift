@@ -131,7 +131,11 @@ import Testing
         }
     }
 
-    @Test func `a full disk ends the recording with its cause, and what is recorded is playable`() async throws {
+    /// The stream may end before the loop hears of the failure.
+    @Test(arguments: [false, true])
+    func `a full disk ends the recording with its cause, and what is recorded is playable`(
+        endsFirst: Bool
+    ) async throws {
         let folder = TemporaryFolder()
         let disk = folder.path + "/disk"
         mkdir(disk, 0o700)
@@ -140,14 +144,21 @@ import Testing
             umount2(disk, Int32(MNT_DETACH))
             rmdir(disk)
         }
-        let files = try RecordingFolder(disk, log: quiet())
+        let lines = Collected<String>()
+        let files = try RecordingFolder(disk, log: log(to: lines))
         let rehearsal = try Rehearsal(.vp8, in: files)
-        rehearsal.play(try await takes("vp8", frames: 150, width: 320, height: 240))
+        let takes = try await takes("vp8", frames: 150, width: 320, height: 240)
+        rehearsal.play(takes)
+        rehearsal.lose(3)
+        rehearsal.play(Array(takes.prefix(60)), from: 6)
         try await requireEventually("the failure") { rehearsal.failures.count == 1 }
         let error = try #require(rehearsal.failures.all.first)
         #expect(error.code == .recordingFailed && error.message.contains("disk is full"), "\(error)")
-        #expect(files.count == 0)
-        #expect(rehearsal.stream.stopRecording())
+        if endsFirst { rehearsal.stream.end() } else { #expect(rehearsal.stream.stopRecording()) }
+        try await requireEventually("the report") { files.count == 0 }
+        let report = try report("\(disk)/\(folder.names(".json", in: disk).first ?? "")")
+        #expect(report.error?.code == "recording.failed" && report.missing == 3, "\(report)")
+        #expect(lines.all.contains { $0.hasPrefix("warning recording failed") }, "\(lines.all)")
         let recording = DecodedRecording("\(disk)/\(folder.names(".mkv", in: disk).first ?? "")")
         #expect(recording.numbers.count > 5 && recording.isContinuous(but: 0), "\(recording.numbers.count)")
         await rehearsal.end()

@@ -16,7 +16,7 @@ internal import Synchronization
 final class RecordingFile: RecordingSink, @unchecked Sendable {
     /// The most bytes that wait for the disk: ten seconds of 6 Mbit/s.
     static let capacity = 8 * 1024 * 1024
-    /// How long the end may take to be written.
+    /// How long the end may take to be written, or to follow a failure.
     private static let finishTime = 4.0
 
     private let stream: RecordedStream
@@ -32,8 +32,10 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     private var start = Date.distantPast
     private var newest = TimeInterval.zero
     private var packets = 0
-    private var summary = RecordingEnd()
-    private var isFinishing = false
+    /// Why nothing is written any longer.
+    private var failure: RoomError?
+    /// Nil before the stream's end.
+    private var summary: RecordingEnd?
     private var isOver = false
 
     /// - Parameters:
@@ -63,7 +65,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     // MARK: - On the queue
 
     private func record(_ packets: RecordedPackets) {
-        guard !isOver else { return }
+        guard failure == nil, !isOver else { return }
         do throws(RoomError) {
             let elements = if let elements { elements } else { try begin(packets) }
             var offset = 0
@@ -122,54 +124,55 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
 
     private func finish(_ end: RecordingEnd) {
         summary = end
-        guard !isOver else { return }
-        guard let elements else { return over() }
-        isFinishing = true
+        // Without packets, or after a failure.
+        guard let elements else { return close() }
         elements.source.endOfStream()
         queue.asyncAfter(deadline: .now() + Self.finishTime) { [self] in
-            if !isOver { fail(unwritable("its end was not written in \(Int(Self.finishTime)) s")) }
+            fail(unwritable("its end was not written in \(Int(Self.finishTime)) s"))
         }
     }
 
     /// Everything is written.
     private func complete() {
-        guard !isOver else { return }
-        close(nil)
+        guard elements != nil else { return }
+        close()
         log.info("recording finished", metadata: metadata)
     }
 
     private func fail(_ error: RoomError) {
-        guard !isOver else { return }
-        close(error)
-        var details = metadata
-        details["error"] = "\(error)"
-        // The rooms log it while its stream lasts.
-        if isFinishing { log.warning("recording failed", metadata: details) } else { failed(error) }
-    }
-
-    private func close(_ error: RoomError?) {
+        guard failure == nil, !isOver else { return }
+        failure = error
         elements?.pipeline.stop()
         elements = nil
-        if let known = summary.start { start = Self.wallClock(known) }
-        if !name.isEmpty {
-            MatroskaDate.set(start, in: path)
-            report(error)
-        }
-        over()
+        var details = metadata
+        details["error"] = "\(error)"
+        log.warning("recording failed", metadata: details)
+        guard summary == nil else { return close() }
+        failed(error)
+        // The stream answers with its end.
+        queue.asyncAfter(deadline: .now() + Self.finishTime) { [self] in close() }
     }
 
-    private func over() {
+    private func close() {
+        guard !isOver else { return }
         isOver = true
+        elements?.pipeline.stop()
+        elements = nil
+        if let known = summary?.start { start = Self.wallClock(known) }
+        if !name.isEmpty {
+            MatroskaDate.set(start, in: path)
+            report()
+        }
         ended()
     }
 
-    private func report(_ error: RoomError?) {
+    private func report() {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         let report = RecordingReport(
             file: "\(name).mkv", room: stream.room.text, participant: stream.participant, stream: stream.stream,
             media: stream.codec.media.rawValue, codec: stream.codec.rawValue, start: RecordingReport.text(start),
-            seconds: newest.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: packets, missing: summary.missing,
-            dropped: summary.dropped, error: error.map(Problem.init))
+            seconds: newest.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: packets,
+            missing: summary?.missing ?? 0, dropped: summary?.dropped ?? 0, error: failure.map(Problem.init))
         do {
             try report.write(to: "\(folder)/\(name).json")
         } catch {
