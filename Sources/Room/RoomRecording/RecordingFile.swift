@@ -29,6 +29,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
 
     private var elements: RecordingPipeline?
     private var name = ""
+    private var isCreated = false
     private var start = Date.distantPast
     private var newest = TimeInterval.zero
     private var packets = 0
@@ -49,6 +50,8 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     }
 
     private var path: String { "\(folder)/\(name).mkv" }
+    /// The report's place on the disk before the end.
+    private var reservedPath: String { "\(folder)/\(name).json.part" }
 
     // MARK: - On the loop
 
@@ -86,6 +89,8 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
         start = Self.wallClock(packets.start)
         name = RecordingName.of(stream, at: start)
         if let reason = Self.create(path) { throw unwritable(reason) }
+        isCreated = true
+        if let reason = Self.create(reservedPath, size: RecordingReport.reserve) { throw unwritable(reason) }
         let made: RecordingPipeline
         do throws(MediaError) {
             made = try RecordingPipeline(stream.codec, to: path) { [weak self] message in self?.received(message) }
@@ -101,12 +106,13 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
         return made
     }
 
-    /// Creates an empty file, never over an existing one, nor where a link leads. Returns why it cannot.
-    static func create(_ path: String) -> String? {
+    /// Creates a file of zeros, never over an existing one, nor where a link leads. Returns why it cannot.
+    static func create(_ path: String, size: Int = 0) -> String? {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
         guard descriptor >= 0 else { return String(cString: strerror(errno)) }
-        Glibc.close(descriptor)
-        return nil
+        defer { Glibc.close(descriptor) }
+        let problem = size > 0 ? posix_fallocate(descriptor, 0, size) : 0
+        return problem == 0 ? nil : String(cString: strerror(problem))
     }
 
     /// On a thread of the pipeline.
@@ -159,7 +165,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
         elements?.pipeline.stop()
         elements = nil
         if let known = summary?.start { start = Self.wallClock(known) }
-        if !name.isEmpty {
+        if isCreated {
             MatroskaDate.set(start, in: path)
             report()
         }
@@ -174,7 +180,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
             seconds: newest.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: packets,
             missing: summary?.missing ?? 0, dropped: summary?.dropped ?? 0, error: failure.map(Problem.init))
         do {
-            try report.write(to: "\(folder)/\(name).json")
+            try report.write(over: reservedPath, as: "\(folder)/\(name).json")
         } catch {
             log.warning("recording without its report", metadata: metadata)
         }
