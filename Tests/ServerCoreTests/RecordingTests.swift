@@ -62,6 +62,19 @@ struct RecordingTests {
         #expect(call.tape.packets.count == RecordingOrder.capacity + 2)
     }
 
+    @Test func `packets that come in reverse prolong no gap`() {
+        let call = RecordedCall()
+        call.send(1, at: 40, keyframe: true)
+        for number in (3...10).reversed() {
+            call.send(number, at: 40 * number)
+            call.advance(200)
+        }
+        // 5, 4 and 3 came after the gap had closed, a second after 10.
+        #expect(call.tape.marks == [1, 6, 7, 8, 9, 10])
+        call.end()
+        #expect(call.tape.end?.missing == 4)
+    }
+
     @Test func `padding leaves no gap`() {
         let call = RecordedCall()
         call.send(0, at: 0, keyframe: true)
