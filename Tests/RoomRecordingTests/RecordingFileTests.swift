@@ -1,12 +1,12 @@
 import Foundation
 import MediaGraph
 import PeerLoop
-import RTP
 import RoomProtocol
 import TestFixtures
 import TestSupport
 import Testing
 
+@testable import RTP
 @testable import RoomRecording
 @testable import ServerCore
 
@@ -163,6 +163,26 @@ import Testing
         let recording = DecodedRecording("\(disk)/\(folder.names(".mkv", in: disk).first ?? "")")
         #expect(recording.numbers.count > 5 && recording.isContinuous(but: 0), "\(recording.numbers.count)")
         await rehearsal.end()
+    }
+
+    @Test func `a recording keeps the clock of its beginning up to its end`() async throws {
+        let folder = TemporaryFolder()
+        let ended = Collected<Bool>()
+        let clock = RecordingClock(date: Date(timeIntervalSince1970: 1_764_396_374.25), at: .zero)
+        let stream = RecordedStream(room: try RoomName("kitchen"), participant: "p-4f1c", stream: 7, codec: .opus)
+        let file = RecordingFile(
+            stream, in: folder.path, clock: clock, log: quiet(), failed: { _ in }, ended: { ended.append(true) })
+        var packets = RecordedPackets()
+        packets.append(
+            [0xf8, 0xff, 0xfe], Splice.Numbers(sequenceNumber: SequenceNumber(0), timestamp: RTPTimestamp(0)),
+            payloadType: Codec.opus.payloadType, marker: true, at: .zero)
+        packets.start = MonotonicTime(nanoseconds: 1_000_000_000)
+        #expect(file.write(packets))
+        file.end(RecordingEnd(start: MonotonicTime(nanoseconds: 1_500_000_000)))
+        try await requireEventually("the end") { ended.count == 1 }
+        let name = try #require(folder.names(".json").first)
+        #expect(name == "20251129T060615.250Z_kitchen_p-4f1c_7-audio.json")
+        #expect(try report("\(folder.path)/\(name)").start == "2025-11-29T06:06:15.750000Z")
     }
 
     @Test func `a stream without packets leaves no file`() async throws {

@@ -9,6 +9,14 @@ internal import RoomProtocol
 internal import ServerCore
 internal import Synchronization
 
+/// The time of day at times of the monotonic clock. A later step of the machine's clock does not change it.
+struct RecordingClock {
+    var date = Date()
+    var at = MonotonicTime(nanoseconds: GStreamer.now.nanoseconds)
+
+    func date(at time: MonotonicTime) -> Date { date + (time - at).seconds }
+}
+
 /// A Matroska file of one stream. Created with the first packets, and followed by a report at its end.
 ///
 /// Everything happens on a queue of its own, so that a slow disk delays nobody. Packets that wait are bounded.
@@ -21,6 +29,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
 
     private let stream: RecordedStream
     private let folder: String
+    private let clock: RecordingClock
     private let log: Logger
     private let failed: @Sendable (RoomError) -> Void
     private let ended: @Sendable () -> Void
@@ -40,13 +49,15 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     private var isOver = false
 
     /// - Parameters:
+    ///   - clock: shared by files that are written at the same time.
     ///   - failed: called at most once, on any thread.
     ///   - ended: called once, on any thread, when nothing is written any longer.
     init(
-        _ stream: RecordedStream, in folder: String, log: Logger, failed: @escaping @Sendable (RoomError) -> Void,
-        ended: @escaping @Sendable () -> Void
+        _ stream: RecordedStream, in folder: String, clock: RecordingClock, log: Logger,
+        failed: @escaping @Sendable (RoomError) -> Void, ended: @escaping @Sendable () -> Void
     ) {
-        (self.stream, self.folder, self.log, self.failed, self.ended) = (stream, folder, log, failed, ended)
+        (self.stream, self.folder, self.clock, self.log) = (stream, folder, clock, log)
+        (self.failed, self.ended) = (failed, ended)
     }
 
     private var path: String { "\(folder)/\(name).mkv" }
@@ -86,7 +97,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     }
 
     private func begin(_ packets: RecordedPackets) throws(RoomError) -> RecordingPipeline {
-        start = Self.wallClock(packets.start)
+        start = clock.date(at: packets.start)
         name = RecordingName.of(stream, at: start)
         if let reason = Self.create(path) { throw unwritable(reason) }
         isCreated = true
@@ -164,7 +175,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
         isOver = true
         elements?.pipeline.stop()
         elements = nil
-        if let known = summary?.start { start = Self.wallClock(known) }
+        if let known = summary?.start { start = clock.date(at: known) }
         if isCreated {
             MatroskaDate.set(start, in: path)
             report()
@@ -204,11 +215,5 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
             .recordingFailed,
             "The recording of stream \(stream.stream) ended: the server cannot write it: \(reason.trimmedSentence). The stream "
                 + "goes on.")
-    }
-
-    /// The time of day at a time of the monotonic clock.
-    private static func wallClock(_ time: MonotonicTime) -> Date {
-        let ago = Int64(GStreamer.now.nanoseconds) - Int64(time.nanoseconds)
-        return Date(timeIntervalSinceNow: -Double(ago) / 1e9)
     }
 }
