@@ -1,12 +1,12 @@
 import Foundation
 import MediaGraph
 import PeerLoop
-import RTP
 import RoomProtocol
 import TestFixtures
 import TestSupport
 import Testing
 
+@testable import RTP
 @testable import RoomRecording
 @testable import ServerCore
 
@@ -97,7 +97,7 @@ import Testing
         #expect(DecodedRecording(copy).isContinuous(but: 0))
         #expect(folder.names(".json").isEmpty)
         await rehearsal.end()
-        #expect(folder.names(".json").count == 1)
+        #expect(folder.names(".json").count == 1 && folder.names(".part").isEmpty)
     }
 
     @Test func `two files of one publisher tell by their dates how to align them`() async throws {
@@ -131,26 +131,58 @@ import Testing
         }
     }
 
-    @Test func `a full disk ends the recording with its cause, and what is recorded is playable`() async throws {
+    /// The stream may end before the loop hears of the failure.
+    @Test(arguments: [false, true])
+    func `a full disk ends the recording with its cause, and what is recorded is playable`(
+        endsFirst: Bool
+    ) async throws {
         let folder = TemporaryFolder()
         let disk = folder.path + "/disk"
         mkdir(disk, 0o700)
-        try #require(mount("tmpfs", disk, "tmpfs", 0, "size=40k") == 0)
+        try #require(mount("tmpfs", disk, "tmpfs", 0, "size=44k") == 0)
         defer {
             umount2(disk, Int32(MNT_DETACH))
             rmdir(disk)
         }
-        let files = try RecordingFolder(disk, log: quiet())
+        let lines = Collected<String>()
+        let files = try RecordingFolder(disk, log: log(to: lines))
         let rehearsal = try Rehearsal(.vp8, in: files)
-        rehearsal.play(try await takes("vp8", frames: 150, width: 320, height: 240))
+        let takes = try await takes("vp8", frames: 150, width: 320, height: 240)
+        rehearsal.play(takes)
+        rehearsal.lose(3)
+        rehearsal.play(Array(takes.prefix(60)), from: 6)
         try await requireEventually("the failure") { rehearsal.failures.count == 1 }
         let error = try #require(rehearsal.failures.all.first)
         #expect(error.code == .recordingFailed && error.message.contains("disk is full"), "\(error)")
-        #expect(files.count == 0)
-        #expect(rehearsal.stream.stopRecording())
+        if endsFirst { rehearsal.stream.end() } else { #expect(rehearsal.stream.stopRecording()) }
+        try await requireEventually("the report") { files.count == 0 }
+        let report = try report("\(disk)/\(folder.names(".json", in: disk).first ?? "")")
+        #expect(folder.names(".part", in: disk).isEmpty)
+        #expect(report.error?.code == "recording.failed" && report.missing == 3, "\(report)")
+        #expect(lines.all.contains { $0.hasPrefix("warning recording failed") }, "\(lines.all)")
         let recording = DecodedRecording("\(disk)/\(folder.names(".mkv", in: disk).first ?? "")")
         #expect(recording.numbers.count > 5 && recording.isContinuous(but: 0), "\(recording.numbers.count)")
         await rehearsal.end()
+    }
+
+    @Test func `a recording keeps the clock of its beginning up to its end`() async throws {
+        let folder = TemporaryFolder()
+        let ended = Collected<Bool>()
+        let clock = RecordingClock(date: Date(timeIntervalSince1970: 1_764_396_374.25), at: .zero)
+        let stream = RecordedStream(room: try RoomName("kitchen"), participant: "p-4f1c", stream: 7, codec: .opus)
+        let file = RecordingFile(
+            stream, in: folder.path, clock: clock, log: quiet(), failed: { _ in }, ended: { ended.append(true) })
+        var packets = RecordedPackets()
+        packets.append(
+            [0xf8, 0xff, 0xfe], Splice.Numbers(sequenceNumber: SequenceNumber(0), timestamp: RTPTimestamp(0)),
+            payloadType: Codec.opus.payloadType, marker: true, at: .zero)
+        packets.start = MonotonicTime(nanoseconds: 1_000_000_000)
+        #expect(file.write(packets))
+        file.end(RecordingEnd(start: MonotonicTime(nanoseconds: 1_500_000_000)))
+        try await requireEventually("the end") { ended.count == 1 }
+        let name = try #require(folder.names(".json").first)
+        #expect(name == "20251129T060615.250Z_kitchen_p-4f1c_7-audio.json")
+        #expect(try report("\(folder.path)/\(name)").start == "2025-11-29T06:06:15.750000Z")
     }
 
     @Test func `a stream without packets leaves no file`() async throws {

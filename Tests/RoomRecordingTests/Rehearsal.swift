@@ -127,6 +127,22 @@ extension TemporaryFolder {
 
 func quiet() -> Logger { Logger(label: "test") { _ in SwiftLogNoOpLogHandler() } }
 
+/// A log whose lines a test reads.
+func log(to lines: Collected<String>) -> Logger { Logger(label: "test") { _ in LineLog(lines: lines) } }
+
+private struct LineLog: LogHandler {
+    let lines: Collected<String>
+    var metadata = Logger.Metadata()
+    var logLevel = Logger.Level.info
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { lines.append("\(event.level) \(event.message)") }
+}
+
 func report(_ path: String) throws -> RecordingReport {
     try JSONDecoder().decode(RecordingReport.self, from: Data(contentsOf: URL(filePath: path)))
 }

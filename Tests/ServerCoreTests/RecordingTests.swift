@@ -62,6 +62,19 @@ struct RecordingTests {
         #expect(call.tape.packets.count == RecordingOrder.capacity + 2)
     }
 
+    @Test func `packets that come in reverse prolong no gap`() {
+        let call = RecordedCall()
+        call.send(1, at: 40, keyframe: true)
+        for number in (3...10).reversed() {
+            call.send(number, at: 40 * number)
+            call.advance(200)
+        }
+        // 5, 4 and 3 came after the gap had closed, a second after 10.
+        #expect(call.tape.marks == [1, 6, 7, 8, 9, 10])
+        call.end()
+        #expect(call.tape.end?.missing == 4)
+    }
+
     @Test func `padding leaves no gap`() {
         let call = RecordedCall()
         call.send(0, at: 0, keyframe: true)
@@ -102,6 +115,31 @@ struct RecordingTests {
         call.send(3, at: 0)
         call.end()
         #expect(call.tape.packets.map(\.time) == [0, 20, 40, 60])
+    }
+
+    @Test func `timestamps that run ahead all the time gain ten seconds at most`() {
+        var times = RecordingTimes(clockRate: 48_000)
+        let begun = MonotonicTime(nanoseconds: 1_000_000_000)
+        var last = TimeInterval.zero
+        for packet in 0..<5000 {
+            // Every other packet waited for the one before, and arrived half a second earlier.
+            let arrival = begun + .milliseconds(Int64(packet * 20 - packet % 2 * 500))
+            let time = times.time(of: RTPTimestamp(0).advanced(by: packet * 9 * 48_000), arrival: arrival)
+            #expect(time >= last)
+            last = time
+        }
+        #expect(last >= .seconds(100) && last <= .milliseconds(110_100), "\(last.seconds)")
+    }
+
+    @Test func `a publisher's clock that is fast by 100 ppm decides the times of two days`() {
+        var times = RecordingTimes(clockRate: 48_000)
+        let begun = MonotonicTime(nanoseconds: 1_000_000_000)
+        var last = TimeInterval.zero
+        for minute in 0...2880 {
+            let timestamp = RTPTimestamp(0).advanced(by: minute * (60 * 48_000 + 288))
+            last = times.time(of: timestamp, arrival: begun + .seconds(Int64(60 * minute)))
+        }
+        #expect(last == .milliseconds(2 * (86_400_000 + 8640)))
     }
 
     @Test func `a stream that restarts goes on at its next keyframe, with the time between`() {
@@ -157,6 +195,21 @@ struct RecordingTests {
         #expect(starts.count == 2 && (124_999_000...125_001_000).contains(starts[1] - starts[0]), "\(starts)")
     }
 
+    @Test(arguments: [-5000, 5000])
+    func `a publisher's clock that steps between two streams moves no recording`(step: Int) {
+        let clock = CaptureClock()
+        let (first, second) = (RecordedCall(.opus, clock: clock), RecordedCall(.opus, clock: clock))
+        let begun = first.loop.now
+        first.send(0, at: 0)
+        first.report(wall: 50_000, at: 0)
+        second.advance(60_000)
+        second.send(0, at: 0)
+        second.report(wall: 110_000 + step, at: 0)
+        first.end()
+        second.end()
+        #expect(first.tape.end?.start == begun && second.tape.end?.start == begun + .seconds(60))
+    }
+
     @Test func `a publisher's clock that is impossible moves no recording`() {
         let call = RecordedCall(.opus)
         let begun = call.loop.now
@@ -177,13 +230,18 @@ struct RecordingTests {
         #expect(call.loop.nextTimer == .never)
     }
 
-    @Test func `a sink that has failed gets nothing any longer, and the stream goes on`() {
+    @Test func `a sink that has failed gets its end alone, and the stream goes on`() {
         let call = RecordedCall()
+        let begun = call.loop.now
         call.send(0, at: 0, keyframe: true)
+        call.send(2, at: 80)
+        call.advance(1100)
+        call.send(3, at: 120)
         #expect(call.stream.stopRecording())
-        call.send(1, at: 40)
+        call.send(4, at: 160)
         call.advance(1000)
-        #expect(call.tape.packets.isEmpty && call.tape.end == nil)
+        #expect(call.tape.marks == [0, 2])
+        #expect(call.tape.end == RecordingEnd(start: begun, missing: 1))
         #expect(!call.stream.stopRecording())
         #expect(call.stream.layers.allSatisfy { !$0.isWatched })
     }

@@ -9,6 +9,14 @@ internal import RoomProtocol
 internal import ServerCore
 internal import Synchronization
 
+/// The time of day at times of the monotonic clock. A later step of the machine's clock does not change it.
+struct RecordingClock {
+    var date = Date()
+    var at = MonotonicTime(nanoseconds: GStreamer.now.nanoseconds)
+
+    func date(at time: MonotonicTime) -> Date { date + (time - at).seconds }
+}
+
 /// A Matroska file of one stream. Created with the first packets, and followed by a report at its end.
 ///
 /// Everything happens on a queue of its own, so that a slow disk delays nobody. Packets that wait are bounded.
@@ -16,11 +24,12 @@ internal import Synchronization
 final class RecordingFile: RecordingSink, @unchecked Sendable {
     /// The most bytes that wait for the disk: ten seconds of 6 Mbit/s.
     static let capacity = 8 * 1024 * 1024
-    /// How long the end may take to be written.
+    /// How long the end may take to be written, or to follow a failure.
     private static let finishTime = 4.0
 
     private let stream: RecordedStream
     private let folder: String
+    private let clock: RecordingClock
     private let log: Logger
     private let failed: @Sendable (RoomError) -> Void
     private let ended: @Sendable () -> Void
@@ -29,24 +38,31 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
 
     private var elements: RecordingPipeline?
     private var name = ""
+    private var isCreated = false
     private var start = Date.distantPast
     private var newest = TimeInterval.zero
     private var packets = 0
-    private var summary = RecordingEnd()
-    private var isFinishing = false
+    /// Why nothing is written any longer.
+    private var failure: RoomError?
+    /// Nil before the stream's end.
+    private var summary: RecordingEnd?
     private var isOver = false
 
     /// - Parameters:
+    ///   - clock: shared by files that are written at the same time.
     ///   - failed: called at most once, on any thread.
     ///   - ended: called once, on any thread, when nothing is written any longer.
     init(
-        _ stream: RecordedStream, in folder: String, log: Logger, failed: @escaping @Sendable (RoomError) -> Void,
-        ended: @escaping @Sendable () -> Void
+        _ stream: RecordedStream, in folder: String, clock: RecordingClock, log: Logger,
+        failed: @escaping @Sendable (RoomError) -> Void, ended: @escaping @Sendable () -> Void
     ) {
-        (self.stream, self.folder, self.log, self.failed, self.ended) = (stream, folder, log, failed, ended)
+        (self.stream, self.folder, self.clock, self.log) = (stream, folder, clock, log)
+        (self.failed, self.ended) = (failed, ended)
     }
 
     private var path: String { "\(folder)/\(name).mkv" }
+    /// The report's place on the disk before the end.
+    private var reservedPath: String { "\(folder)/\(name).json.part" }
 
     // MARK: - On the loop
 
@@ -63,7 +79,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     // MARK: - On the queue
 
     private func record(_ packets: RecordedPackets) {
-        guard !isOver else { return }
+        guard failure == nil, !isOver else { return }
         do throws(RoomError) {
             let elements = if let elements { elements } else { try begin(packets) }
             var offset = 0
@@ -81,9 +97,11 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     }
 
     private func begin(_ packets: RecordedPackets) throws(RoomError) -> RecordingPipeline {
-        start = Self.wallClock(packets.start)
+        start = clock.date(at: packets.start)
         name = RecordingName.of(stream, at: start)
         if let reason = Self.create(path) { throw unwritable(reason) }
+        isCreated = true
+        if let reason = Self.create(reservedPath, size: RecordingReport.reserve) { throw unwritable(reason) }
         let made: RecordingPipeline
         do throws(MediaError) {
             made = try RecordingPipeline(stream.codec, to: path) { [weak self] message in self?.received(message) }
@@ -99,12 +117,13 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
         return made
     }
 
-    /// Creates an empty file, never over an existing one, nor where a link leads. Returns why it cannot.
-    static func create(_ path: String) -> String? {
+    /// Creates a file of zeros, never over an existing one, nor where a link leads. Returns why it cannot.
+    static func create(_ path: String, size: Int = 0) -> String? {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
         guard descriptor >= 0 else { return String(cString: strerror(errno)) }
-        Glibc.close(descriptor)
-        return nil
+        defer { Glibc.close(descriptor) }
+        let problem = size > 0 ? posix_fallocate(descriptor, 0, size) : 0
+        return problem == 0 ? nil : String(cString: strerror(problem))
     }
 
     /// On a thread of the pipeline.
@@ -122,56 +141,57 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
 
     private func finish(_ end: RecordingEnd) {
         summary = end
-        guard !isOver else { return }
-        guard let elements else { return over() }
-        isFinishing = true
+        // Without packets, or after a failure.
+        guard let elements else { return close() }
         elements.source.endOfStream()
         queue.asyncAfter(deadline: .now() + Self.finishTime) { [self] in
-            if !isOver { fail(unwritable("its end was not written in \(Int(Self.finishTime)) s")) }
+            fail(unwritable("its end was not written in \(Int(Self.finishTime)) s"))
         }
     }
 
     /// Everything is written.
     private func complete() {
-        guard !isOver else { return }
-        close(nil)
+        guard elements != nil else { return }
+        close()
         log.info("recording finished", metadata: metadata)
     }
 
     private func fail(_ error: RoomError) {
-        guard !isOver else { return }
-        close(error)
-        var details = metadata
-        details["error"] = "\(error)"
-        // The rooms log it while its stream lasts.
-        if isFinishing { log.warning("recording failed", metadata: details) } else { failed(error) }
-    }
-
-    private func close(_ error: RoomError?) {
+        guard failure == nil, !isOver else { return }
+        failure = error
         elements?.pipeline.stop()
         elements = nil
-        if let known = summary.start { start = Self.wallClock(known) }
-        if !name.isEmpty {
-            MatroskaDate.set(start, in: path)
-            report(error)
-        }
-        over()
+        var details = metadata
+        details["error"] = "\(error)"
+        log.warning("recording failed", metadata: details)
+        guard summary == nil else { return close() }
+        failed(error)
+        // The stream answers with its end.
+        queue.asyncAfter(deadline: .now() + Self.finishTime) { [self] in close() }
     }
 
-    private func over() {
+    private func close() {
+        guard !isOver else { return }
         isOver = true
+        elements?.pipeline.stop()
+        elements = nil
+        if let known = summary?.start { start = clock.date(at: known) }
+        if isCreated {
+            MatroskaDate.set(start, in: path)
+            report()
+        }
         ended()
     }
 
-    private func report(_ error: RoomError?) {
+    private func report() {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         let report = RecordingReport(
             file: "\(name).mkv", room: stream.room.text, participant: stream.participant, stream: stream.stream,
             media: stream.codec.media.rawValue, codec: stream.codec.rawValue, start: RecordingReport.text(start),
-            seconds: newest.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: packets, missing: summary.missing,
-            dropped: summary.dropped, error: error.map(Problem.init))
+            seconds: newest.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: packets,
+            missing: summary?.missing ?? 0, dropped: summary?.dropped ?? 0, error: failure.map(Problem.init))
         do {
-            try report.write(to: "\(folder)/\(name).json")
+            try report.write(over: reservedPath, as: "\(folder)/\(name).json")
         } catch {
             log.warning("recording without its report", metadata: metadata)
         }
@@ -195,11 +215,5 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
             .recordingFailed,
             "The recording of stream \(stream.stream) ended: the server cannot write it: \(reason.trimmedSentence). The stream "
                 + "goes on.")
-    }
-
-    /// The time of day at a time of the monotonic clock.
-    private static func wallClock(_ time: MonotonicTime) -> Date {
-        let ago = Int64(GStreamer.now.nanoseconds) - Int64(time.nanoseconds)
-        return Date(timeIntervalSinceNow: -Double(ago) / 1e9)
     }
 }

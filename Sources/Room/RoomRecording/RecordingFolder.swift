@@ -14,6 +14,8 @@ package final class RecordingFolder: StreamRecorder {
 
     private struct State {
         var count = 0
+        /// Of the present recordings.
+        var clock = RecordingClock()
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -61,16 +63,19 @@ package final class RecordingFolder: StreamRecorder {
     package func begin(
         _ stream: RecordedStream, failed: @escaping @Sendable (RoomError) -> Void
     ) throws(RoomError) -> any RecordingSink {
-        let isFull = state.withLock { state in
-            defer { state.count += state.count < limit ? 1 : 0 }
-            return state.count >= limit
+        let clock: RecordingClock? = state.withLock { state in
+            guard state.count < limit else { return nil }
+            // A step of the machine's clock moves no file against another of the same time.
+            if state.count == 0 { state.clock = RecordingClock() }
+            state.count += 1
+            return state.clock
         }
-        guard !isFull else {
+        guard let clock else {
             throw RoomError(
                 .recordingUnavailable,
                 "The server makes \(limit) recordings, which is the limit. The streams go on without a recording.")
         }
-        return RecordingFile(stream, in: path, log: log, failed: failed) { [self] in ended() }
+        return RecordingFile(stream, in: path, clock: clock, log: log, failed: failed) { [self] in ended() }
     }
 
     private func ended() {

@@ -4,6 +4,9 @@ internal import ServerCore
 
 /// The JSON beside a recording, which is there when the recording has ended.
 struct RecordingReport: Codable, Equatable {
+    /// In how many bytes a report finds room: one block of the disk.
+    static let reserve = 4096
+
     var file: String
     var room: String
     var participant: String
@@ -32,10 +35,15 @@ struct RecordingReport: Codable, Equatable {
             + ".\(String(repeating: "0", count: 6 - fraction.count))\(fraction)Z"
     }
 
-    func write(to path: String) throws {
+    /// Writes it over a file of `reserve` bytes, because a full disk has no place for another one, and renames that.
+    func write(over reserved: String, as path: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try encoder.encode(self).write(to: URL(filePath: path), options: .atomic)
-        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        let text = try encoder.encode(self)
+        let file = try FileHandle(forWritingTo: URL(filePath: reserved))
+        defer { try? file.close() }
+        try file.write(contentsOf: text)
+        try file.truncate(atOffset: UInt64(text.count))
+        try FileManager.default.moveItem(atPath: reserved, toPath: path)
     }
 }

@@ -113,10 +113,10 @@ final class PublishedStream {
         for layer in layers where layer.isAwaited { layer.requestKeyframe() }
     }
 
-    /// The recording takes nothing any longer. Returns false without one.
+    /// The recording has failed. Returns false without one.
     func stopRecording() -> Bool {
         defer { recording = nil }
-        recording?.fail()
+        recording?.end(hasFailed: true)
         return recording != nil
     }
 

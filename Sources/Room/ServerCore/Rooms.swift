@@ -462,15 +462,9 @@ package final class Rooms {
         }
     }
 
-    /// The recording of a participant's stream has failed.
+    /// The recording of a participant's stream has failed, as the recorder has logged.
     package func recordingFailed(_ recorded: RecordedStream, _ error: RoomError) {
-        guard let member = members[recorded.participant],
-            member.participant.recordingFailed(of: recorded.stream, error)
-        else { return }
-        note(
-            Note(
-                text: "recording failed", room: recorded.room.text, participant: recorded.participant,
-                details: ["stream": "\(recorded.stream)", "error": "\(error)"], isWarning: true))
+        members[recorded.participant]?.participant.recordingFailed(of: recorded.stream, error)
     }
 
     private func overflowed(_ id: String) {

@@ -38,10 +38,9 @@ extension Participant {
         stream.record(to: sink, clock: captureClock)
     }
 
-    /// The recording of a stream has failed. The client is told, and the stream goes on. Returns false if it is not recorded.
-    func recordingFailed(of stream: Int, _ error: RoomError) -> Bool {
-        guard let stream = streams.first(where: { $0.info.id == stream }), stream.stopRecording() else { return false }
+    /// The recording of a stream has failed. The client is told, and the stream goes on.
+    func recordingFailed(of stream: Int, _ error: RoomError) {
+        guard let stream = streams.first(where: { $0.info.id == stream }), stream.stopRecording() else { return }
         line.send(.error(Problem(error)))
-        return true
     }
 }

@@ -41,11 +41,13 @@ struct RecordingOrder {
         return .now
     }
 
-    /// Keeps a packet until its turn. Ignores one that waits already.
+    /// Keeps a packet until its turn, no longer than those that follow it. Ignores one that waits already.
     mutating func hold(_ packet: Packet, _ bytes: [UInt8]) {
+        var packet = packet
         var place = waiting.count
         while place > 0, waiting[place - 1].packet.position.number > packet.position.number { place -= 1 }
         if place > 0, waiting[place - 1].packet.position.number == packet.position.number { return }
+        if place < waiting.count { packet.arrival = min(packet.arrival, waiting[place].packet.arrival) }
         waiting.insert((packet, bytes), at: place)
     }
 

@@ -69,13 +69,13 @@ package struct RecordingEnd: Sendable, Equatable {
 package protocol RecordingSink: AnyObject {
     /// Takes packets. Returns false if it has no room for them, and takes none.
     func write(_ packets: RecordedPackets) -> Bool
-    /// No packet follows.
+    /// No packet follows. Called once, after a failure, too.
     func end(_ end: RecordingEnd)
 }
 
 /// Makes the recordings of a server. Callable on any thread; no call waits.
 package protocol StreamRecorder: Sendable {
-    /// - Parameter failed: called at most once, on any thread, if the recording cannot go on. It takes nothing any longer.
+    /// - Parameter failed: called at most once, on any thread, if the recording cannot go on. It takes its end alone.
     /// - Throws: if the server cannot record another stream now.
     func begin(
         _ stream: RecordedStream, failed: @escaping @Sendable (RoomError) -> Void

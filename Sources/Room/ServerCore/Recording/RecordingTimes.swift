@@ -2,7 +2,8 @@ internal import RTP
 
 /// The times of a recording's packets: by their timestamps, so that pauses and gaps keep their lengths.
 ///
-/// Where timestamps and arrivals disagree widely, as after a pause in which timestamps wrapped, arrivals decide.
+/// Where timestamps and arrivals disagree widely, as after a pause in which timestamps wrapped, arrivals decide. No publisher gets
+/// far ahead of them.
 struct RecordingTimes {
     /// Arrivals may be late by the path's delay and by repairs.
     static let tolerance = TimeInterval.seconds(10)
@@ -20,15 +21,18 @@ struct RecordingTimes {
 
     /// The time of the next packet.
     mutating func time(of timestamp: RTPTimestamp, arrival: MonotonicTime) -> TimeInterval {
-        guard let stamped = time(of: timestamp) else {
+        guard let stamped = time(of: timestamp), let first = begun else {
             begun = arrival
             base = (timestamp, .zero)
             last = (.zero, arrival)
             return .zero
         }
-        let expected = last.time + (arrival - last.arrival)
+        let passed = arrival - first
+        // Clocks drift by 100 ppm at most.
+        let latest = passed + passed / 1000 + Self.tolerance
+        let expected = min(last.time + (arrival - last.arrival), latest)
         let difference = stamped - expected
-        let agrees = max(difference, .zero - difference) <= Self.tolerance
+        let agrees = max(difference, .zero - difference) <= Self.tolerance && stamped <= latest
         let time = agrees ? stamped : expected
         if !agrees || stamped - (base?.time ?? .zero) > Self.reach { base = (timestamp, time) }
         last = (max(time, last.time), arrival)
@@ -42,14 +46,21 @@ struct RecordingTimes {
 }
 
 /// A publisher's wall clock as its recordings use it: tied to the loop's clock once, so that the recordings of a participant
-/// begin as far apart as their first packets were captured.
+/// begin as far apart as their first packets were captured. It is tied again after a step.
 final class CaptureClock {
+    /// A report may be late by less.
+    private static let step = TimeInterval.milliseconds(500)
+
     private var origin: (ntp: NTPTime, at: MonotonicTime)?
 
     /// When the publisher's clock shows this time, which is the present at `at`.
     func time(of ntp: NTPTime, at: MonotonicTime) -> MonotonicTime {
-        let origin = origin ?? (ntp, at)
-        self.origin = origin
-        return origin.at + ntp.interval(since: origin.ntp)
+        if let origin {
+            let known = origin.at + ntp.interval(since: origin.ntp)
+            let difference = known - at
+            if max(difference, .zero - difference) <= Self.step { return known }
+        }
+        origin = (ntp, at)
+        return at
     }
 }

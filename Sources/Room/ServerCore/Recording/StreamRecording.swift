@@ -193,25 +193,17 @@ final class StreamRecording {
 
     // MARK: - The end
 
-    /// Ends the recording, with all packets that came. Calling it again does nothing.
-    func end() {
+    /// Ends the recording: with all packets that came, unless its sink has failed. Calling it again does nothing.
+    func end(hasFailed: Bool = false) {
         guard !hasEnded else { return }
         hasEnded = true
-        pass(order.giveUp())
-        flush()
-        stop()
-        sink.end(RecordingEnd(start: start ?? times.begun, missing: order.missing, dropped: dropped))
-    }
-
-    /// The sink takes nothing any longer.
-    func fail() {
-        hasEnded = true
-        stop()
-    }
-
-    private func stop() {
+        if !hasFailed {
+            pass(order.giveUp())
+            flush()
+        }
         gapTimer.disarm()
         batchTimer.disarm()
         for layer in stream.layers { layer.recording = nil }
+        sink.end(RecordingEnd(start: start ?? times.begun, missing: order.missing, dropped: dropped))
     }
 }
