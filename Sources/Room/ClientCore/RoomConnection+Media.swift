@@ -33,7 +33,9 @@ extension RoomConnection {
         case nil: break
         }
         guard let since = mediaWatch.since else { return }
-        guard mayReturn, now >= max(since + options.returnTimeout, (returnedAt ?? .zero) + Self.restartInterval) else {
+        // Signalling that is back gives media one more restart.
+        let restart = (returnedAt ?? .zero) + restartInterval + Self.restartTime
+        guard mayReturn, now >= max(since + options.returnTimeout, restart) else {
             return restartInterrupted(since: since)
         }
         if absence == nil { end(.disconnected, mediaLost(for: now - since)) }
@@ -48,6 +50,9 @@ extension RoomConnection {
         return interruption
     }
 
+    /// For the messages of a restart and the first media on its way.
+    private static let restartTime = TimeInterval.seconds(2)
+
     /// Whether the server has answered to a message since then.
     private func isServerThere(since time: MonotonicTime) -> Bool {
         absence == nil && link != nil && signalling?.answered ?? .zero > time
@@ -57,8 +62,6 @@ extension RoomConnection {
     private func restartInterrupted(since: MonotonicTime) {
         guard isServerThere(since: since), state == .connected, loop.now >= nextRestart else { return }
         restartICE()
-        // A way through TURN servers takes longer to find.
-        if servers.hasRelays { nextRestart = loop.now + Self.restartIntervalWithRelays }
     }
 
     private func mediaLost(for time: TimeInterval) -> RoomError {
