@@ -106,6 +106,33 @@ struct RoamingTests {
         #expect(call.ada.connection?.down?.revision == 1)
     }
 
+    @Test(arguments: [false, true])
+    func `a client that was alone for long waits for its first video, also if its publisher sends nothing`(
+        isCameraOff: Bool
+    ) throws {
+        let simulation = Simulation(seed: 1)
+        defer { simulation.end() }
+        let (ada, grace) = (simulation.client("ada", link: .wired), simulation.client("grace", link: .wired))
+        simulation.task { try await ada.join("kitchen") }
+        try simulation.run(for: .seconds(130))
+        simulation.task {
+            try await grace.join("kitchen")
+            // Its path takes long.
+            grace.cutMedia()
+            let video = try await grace.publish()
+            if isCameraOff { grace.sources.first?.end() }
+            try await ada.wait { $0.streams.map(\.id) == [video] }
+            try await ada.subscribe(to: video)
+            try await simulation.sleep(for: .seconds(5))
+            grace.reconnect()
+        }
+        try simulation.run(for: .seconds(isCameraOff ? 140 : 20))
+        #expect(ada.isConnected && ada.interruptions.isEmpty, "\(ada.interruptions)")
+        #expect(ada.connection?.down?.revision == 1)
+        let video = try #require(ada.watched.first)
+        #expect(isCameraOff || ada.framesShown(of: video) > 100)
+    }
+
     @Test func `a client that only hears audio restarts ICE when none arrives, and one in an empty room does not`()
         throws
     {

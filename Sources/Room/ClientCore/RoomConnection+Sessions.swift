@@ -159,8 +159,8 @@ extension RoomConnection {
         func needsWay(_ isSilent: Bool, _ heard: MonotonicTime) -> Bool {
             isSilent || isReturn && heard > .zero && heard < latest
         }
-        // A server without streams for this client sends no reports either.
-        let isExpecting = expectsMedia || !heard.isEmpty
+        // A server without streams for this client sends no reports either. With video, the watch tells silence from a loss.
+        let isExpecting = expectsMedia ? mediaWatch.since != nil : !heard.isEmpty
         let isDownSilent =
             down.map { $0.isPathLost || needsWay($0.isSilent && isExpecting, $0.lastReceived) } ?? false
         let isUpSilent = up.map { $0.isPathLost || needsWay($0.isSilent, $0.lastReceived) } ?? false
