@@ -69,6 +69,30 @@ struct RoamingTests {
         #expect(call.lin.presence == presence)
     }
 
+    @Test func `a publisher that ends its camera while media is cut learns when the path is back, and stays`() throws {
+        let call = try Call(seed: 1, link: .wired)
+        call.ada.cutMedia()
+        try call.simulation.run(for: .seconds(4))
+        call.ada.sources.first?.end()
+        call.ada.reconnect()
+        try call.simulation.run(for: .seconds(150))
+        let lines = call.ada.interruptions
+        #expect(call.ada.isConnected && lines.count == 2 && lines.last?.hasPrefix("restored") == true, "\(lines)")
+    }
+
+    @Test func `a viewer's interruption lasts until its path is back, although the publisher is lost meanwhile`() throws
+    {
+        let call = try Call(seed: 1, link: .wired)
+        call.grace.cutMedia()
+        try call.simulation.run(for: .seconds(4))
+        call.ada.cutMedia()
+        try call.simulation.run(for: .seconds(20))
+        #expect(call.grace.interruptions == ["down interrupted"])
+        call.grace.reconnect()
+        try call.simulation.run(for: .seconds(20))
+        #expect(call.grace.interruptions.count == 2, "\(call.grace.interruptions)")
+    }
+
     @Test func `a client without media gives up after the time of its options`() throws {
         let simulation = Simulation(seed: 3)
         defer { simulation.end() }
