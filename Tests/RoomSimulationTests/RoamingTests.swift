@@ -69,6 +69,30 @@ struct RoamingTests {
         #expect(call.lin.presence == presence)
     }
 
+    @Test func `a publisher that ends its camera while media is cut learns when the path is back, and stays`() throws {
+        let call = try Call(seed: 1, link: .wired)
+        call.ada.cutMedia()
+        try call.simulation.run(for: .seconds(4))
+        call.ada.sources.first?.end()
+        call.ada.reconnect()
+        try call.simulation.run(for: .seconds(150))
+        let lines = call.ada.interruptions
+        #expect(call.ada.isConnected && lines.count == 2 && lines.last?.hasPrefix("restored") == true, "\(lines)")
+    }
+
+    @Test func `a viewer's interruption lasts until its path is back, although the publisher is lost meanwhile`() throws
+    {
+        let call = try Call(seed: 1, link: .wired)
+        call.grace.cutMedia()
+        try call.simulation.run(for: .seconds(4))
+        call.ada.cutMedia()
+        try call.simulation.run(for: .seconds(20))
+        #expect(call.grace.interruptions == ["down interrupted"])
+        call.grace.reconnect()
+        try call.simulation.run(for: .seconds(20))
+        #expect(call.grace.interruptions.count == 2, "\(call.grace.interruptions)")
+    }
+
     @Test func `a client without media gives up after the time of its options`() throws {
         let simulation = Simulation(seed: 3)
         defer { simulation.end() }
@@ -104,6 +128,33 @@ struct RoamingTests {
         let watched = try #require(call.ada.watched.first)
         #expect(call.ada.framesShown(of: watched) > 50)
         #expect(call.ada.connection?.down?.revision == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `a client that was alone for long waits for its first video, also if its publisher sends nothing`(
+        isCameraOff: Bool
+    ) throws {
+        let simulation = Simulation(seed: 1)
+        defer { simulation.end() }
+        let (ada, grace) = (simulation.client("ada", link: .wired), simulation.client("grace", link: .wired))
+        simulation.task { try await ada.join("kitchen") }
+        try simulation.run(for: .seconds(130))
+        simulation.task {
+            try await grace.join("kitchen")
+            // Its path takes long.
+            grace.cutMedia()
+            let video = try await grace.publish()
+            if isCameraOff { grace.sources.first?.end() }
+            try await ada.wait { $0.streams.map(\.id) == [video] }
+            try await ada.subscribe(to: video)
+            try await simulation.sleep(for: .seconds(5))
+            grace.reconnect()
+        }
+        try simulation.run(for: .seconds(isCameraOff ? 140 : 20))
+        #expect(ada.isConnected && ada.interruptions.isEmpty, "\(ada.interruptions)")
+        #expect(ada.connection?.down?.revision == 1)
+        let video = try #require(ada.watched.first)
+        #expect(isCameraOff || ada.framesShown(of: video) > 100)
     }
 
     @Test func `a client that only hears audio restarts ICE when none arrives, and one in an empty room does not`()

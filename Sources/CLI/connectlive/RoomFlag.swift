@@ -22,8 +22,8 @@ struct RoomFlag: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Give up after this long without the server or without media, 0 to 86400; 0 gives up at the first "
-                + "loss.",
+            "Give up after this long without the server or without media, 0 to 86400; 0 gives up when the server or "
+                + "a session of media is lost.",
             valueName: "seconds"))
     var reconnectSeconds = 120
 

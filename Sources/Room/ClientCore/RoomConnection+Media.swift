@@ -4,14 +4,18 @@ internal import RoomProtocol
 
 /// Whether media flows, and the search for another way if it does not.
 extension RoomConnection {
-    /// Whether the server has something to send: a video whose publisher has not fallen silent.
+    /// Whether the server has something to send: a video whose publisher has not fallen silent. An interruption lasts until the
+    /// server is heard again, although publishers fall silent meanwhile.
     var expectsMedia: Bool {
         subscriptions.values.contains { subscription in
             guard !subscription.view.isPaused else { return false }
-            guard let limitation = subscription.limitation, case .publisher = limitation.cause else { return true }
+            guard !isAwaitingMedia, let limitation = subscription.limitation, case .publisher = limitation.cause
+            else { return true }
             return !limitation.lacksFrames
         }
     }
+
+    private var isAwaitingMedia: Bool { mediaWatch.since != nil && !mediaWatch.isOutgoing }
 
     /// Reports that media stops to flow, and that it flows again. Ends the connection if it does not in time.
     func watchMedia(now: MonotonicTime) {
@@ -19,9 +23,12 @@ extension RoomConnection {
         guard !isRejoining, let down, down.profile != nil, up.map({ $0.profile != nil || $0.tracks.isEmpty }) ?? true
         else { return }
         let sent = up.map { up in
-            (at: up.peer.lastReport ?? up.lastReceived, frames: up.tracks.reduce(0) { $0 + $1.framesSent })
+            (
+                report: up.peer.lastReport ?? up.lastReceived, frames: up.tracks.reduce(0) { $0 + $1.framesSent },
+                heard: up.lastReceived
+            )
         }
-        let arrived = (at: down.lastReceived, isStopped: down.isSilent || down.hasStopped)
+        let arrived = (at: down.lastReceived, isMedia: down.hasStopped)
         switch mediaWatch.update(up: sent, down: expectsMedia ? arrived : nil, now: now) {
         case .interrupted(let isOutgoing, let time)?:
             lostWay = (isOutgoing ? up?.peer.route : down.route).map { RoomStatistics.Path($0) }
@@ -33,7 +40,9 @@ extension RoomConnection {
         case nil: break
         }
         guard let since = mediaWatch.since else { return }
-        guard mayReturn, now >= max(since + options.returnTimeout, (returnedAt ?? .zero) + Self.restartInterval) else {
+        // Signalling that is back gives media one more restart.
+        let restart = (returnedAt ?? .zero) + restartInterval + Self.restartTime
+        guard mayReturn, mediaWatch.isMissed, now >= max(mediaWatch.limitBegan + options.returnTimeout, restart) else {
             return restartInterrupted(since: since)
         }
         if absence == nil { end(.disconnected, mediaLost(for: now - since)) }
@@ -48,17 +57,18 @@ extension RoomConnection {
         return interruption
     }
 
-    /// Whether the server has answered to a message since then.
+    /// For the messages of a restart and the first media on its way.
+    private static let restartTime = TimeInterval.seconds(2)
+
+    /// Whether the server has answered to a message since then, and lets this client restart ICE.
     private func isServerThere(since time: MonotonicTime) -> Bool {
-        absence == nil && link != nil && signalling?.answered ?? .zero > time
+        absence == nil && link != nil && resumeSecret != nil && signalling?.answered ?? .zero > time
     }
 
     /// Restarts ICE of both sessions again and again, as long as the server answers: it is there, so media needs another way.
     private func restartInterrupted(since: MonotonicTime) {
         guard isServerThere(since: since), state == .connected, loop.now >= nextRestart else { return }
         restartICE()
-        // A way through TURN servers takes longer to find.
-        if servers.hasRelays { nextRestart = loop.now + Self.restartIntervalWithRelays }
     }
 
     private func mediaLost(for time: TimeInterval) -> RoomError {
@@ -96,7 +106,7 @@ package struct MediaInterruption: Sendable, Equatable {
     package var seconds: Double
     /// How it went. Nil if that is unknown.
     package var way: RoomStatistics.Path?
-    /// Whether the server answers to messages meanwhile. Then ICE restarts look for another way.
+    /// Whether the server answers to messages meanwhile and allows ICE restarts. Then those look for another way.
     package var isServerThere = false
     /// The TURN servers that are tried, as `HOST:PORT`.
     package var relays: [String] = []

@@ -67,7 +67,7 @@ extension RoomConnection {
         if let request = absence?.request { waiting[request] = nil }
         if absence == nil {
             // An outage has one clock. At least one attempt is made.
-            let outageBegan = min(mediaWatch.since ?? loop.now, loop.now)
+            let outageBegan = mediaWatch.since == nil ? loop.now : min(mediaWatch.limitBegan, loop.now)
             let end = max(outageBegan + options.returnTimeout, loop.now + min(options.returnTimeout, Self.leastTime))
             let timer = loop.schedule(at: end) { [weak self] in self?.giveUp() }
             absence = Absence(began: loop.now, outageBegan: outageBegan, reason: reason, error: error, end: timer)

@@ -144,42 +144,41 @@ extension RoomConnection {
 
     // MARK: - ICE restarts
 
-    /// How long a session may take to find another way before it tries again.
-    static let restartInterval = TimeInterval.seconds(5)
-    static let restartIntervalWithRelays = TimeInterval.seconds(8)
+    /// How long a session may take to find another way before it tries again. One through TURN servers takes longer.
+    var restartInterval: TimeInterval { .seconds(servers.hasRelays ? 8 : 5) }
+    /// Media that has been silent for longer when signalling returns probably needs another way.
+    private static let doubt = TimeInterval.seconds(5)
 
     /// Restarts ICE of the sessions that hear nothing or have no path, now and again until they do. While there is no link, the return of
     /// signalling does that.
     ///
-    /// - Parameter isReturn: whether signalling was lost for a while. Media that has not come back before it probably needs
-    ///   another way.
+    /// - Parameter isReturn: whether signalling was lost for a while
     func restartSilent(isReturn: Bool = false) {
         guard state == .connected, absence == nil, link != nil, resumeSecret != nil else { return }
-        let doubt = loop.now + (.zero - Self.restartInterval)
-        let latest = max(doubt, movedAt ?? .zero)
+        let latest = max(loop.now + (.zero - Self.doubt), movedAt ?? .zero)
         func needsWay(_ isSilent: Bool, _ heard: MonotonicTime) -> Bool {
             isSilent || isReturn && heard > .zero && heard < latest
         }
-        // A server without streams for this client sends no reports either.
-        let isExpecting = expectsMedia || !heard.isEmpty
+        // A server without streams for this client sends no reports either. With video, the watch tells silence from a loss.
+        let isExpecting = expectsMedia ? mediaWatch.since != nil : !heard.isEmpty
         let isDownSilent =
             down.map { $0.isPathLost || needsWay($0.isSilent && isExpecting, $0.lastReceived) } ?? false
         let isUpSilent = up.map { $0.isPathLost || needsWay($0.isSilent, $0.lastReceived) } ?? false
         guard isDownSilent || isUpSilent else { return }
         guard loop.now >= nextRestart else { return armRestart() }
-        nextRestart = loop.now + Self.restartInterval
+        nextRestart = loop.now + restartInterval
         if isDownSilent { send(.restartICE(SessionReference(session: .down))) }
         if isUpSilent { restartUpSession() }
         armRestart()
     }
 
-    /// Restarts ICE of both sessions, unless it was restarted in the last 5 s. Does nothing while the server is lost or does not
-    /// let this client resume.
+    /// Restarts ICE of both sessions, unless it was restarted in the last 5 s, or 8 s with TURN servers. Does nothing while the server
+    /// is lost or does not let this client resume.
     package func restartICE() {
         guard state == .connected, absence == nil, link != nil, resumeSecret != nil, loop.now >= nextRestart else {
             return
         }
-        nextRestart = loop.now + Self.restartInterval
+        nextRestart = loop.now + restartInterval
         if down != nil { send(.restartICE(SessionReference(session: .down))) }
         restartUpSession()
     }

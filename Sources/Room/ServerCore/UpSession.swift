@@ -168,7 +168,9 @@ final class UpSession {
         let now = settings.loop.now
         silenceTimer.arm(at: now + PublisherSilence.interval)
         let newest = layers.map(\.layer.rate.newest).max() ?? .zero
-        if let isLost = silence.update(packet: newest, heard: peer.lastReceived, now: now) { onSilence?(isLost) }
+        let isLost = silence.update(
+            packet: newest, heard: peer.lastReceived, stalled: settings.loop.stalled, now: now)
+        if let isLost { onSilence?(isLost) }
     }
 
     private func rememberSources(of entry: Incoming) {

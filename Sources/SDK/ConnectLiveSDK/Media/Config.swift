@@ -23,7 +23,7 @@ public struct Config: Sendable {
     public var iceTransportPolicy: IceTransportPolicy?
 
     /// For how many seconds a connected room tries to return when it has lost the server or media, until it ends. 120 by default;
-    /// 0 ends it at the first loss. The time begins with the last media, or if there was none to send, with the loss of the server.
+    /// 0 ends it when the server or a session of media is lost. The time begins with the last media, or if there was none to send, with the loss of the server.
     ///
     /// Within the grace period of the server, 30 s unless configured, the room resumes and nobody sees this participant leave.
     /// After that, and after a restart of the server, the room joins again by itself. See `RoomDelegate.onReconnected`.
