@@ -134,7 +134,7 @@ package final class Rooms {
                 participants: members.map { member in
                     RoomList.Participant(
                         id: member.id, streams: member.participant.streams.count,
-                        recordings: member.participant.streams.count(where: \.isRecorded),
+                        recordings: settings.record.map { _ in member.participant.streams.count(where: \.isRecorded) },
                         isConnected: member.line.connection != nil)
                 })
         }
