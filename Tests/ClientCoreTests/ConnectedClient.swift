@@ -83,7 +83,8 @@ final class Client {
 
     /// Replies to the last offer, which has one new stream.
     func acceptOffer(id: Int, stream: Int) throws {
-        guard case .publish(let body) = try Envelope<ClientMessage>(json: Data((sent.last ?? "").utf8)).message else {
+        let requests = try sent.map { try Envelope<ClientMessage>(json: Data($0.utf8)).message }
+        guard case .publish(let body) = requests.last(where: { if case .publish = $0 { true } else { false } }) else {
             return
         }
         let offer = try SessionDescription(parsing: body.sdp)

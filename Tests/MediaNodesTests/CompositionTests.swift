@@ -181,7 +181,8 @@ import Testing
                 away: .slate, failover: "b", slateText: "a", slateImage: "a.png", brightness: 1, contrast: 1,
                 saturation: 1,
                 hue: 1, controls: "a=1"),
-            Microphone(device: "a", system: .alsa, away: .silence), File(path: "a", loops: true, format: .raw),
+            Microphone(device: "a", system: .alsa, away: .silence, bluetooth: false, role: .phone),
+            File(path: "a", loops: true, format: .raw),
             Bypass(width: 640, height: 480, framesPerSecond: 30, codec: .vp8),
             Screen(
                 display: ":0", window: "a", region: Screen.Region(x: 1, y: 1, width: 64, height: 64),
@@ -224,7 +225,7 @@ import Testing
             Sound { _ in },
             Snapshot(path: "a.png", frame: 1), Window(title: "a"),
             Terminal(columns: 80, rows: 25, framesPerSecond: 5, device: "/dev/pts/3"),
-            Speaker(device: "a", system: .pulse, away: .end),
+            Speaker(device: "a", system: .pulse, away: .end, buffer: 100, role: .music),
             Null(), RTPOutput(payloadType: 96, ssrc: 1, mtu: 1000) { _ in },
             RTPInput(.vp8, payloadType: 96, latency: .seconds(1), capacity: 100),
             RTPInput(.opus, capacity: 100), GStreamerElement("videobalance", ["saturation": 0.2]),

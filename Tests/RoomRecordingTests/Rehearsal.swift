@@ -34,6 +34,7 @@ func takes(_ codec: String, frames: Int, width: Int = 160, height: Int = 120) as
                     : Node.opusEncoder("encoder")
                 Node("rtp-output", name: "out", settings: ["payload-type": 96])
             }
+            if !isVideo { Chain(from: "pattern", port: "video") { Node.null("unseen") } }
         }, bindings: bindings, limits: Limits(), clock: clock.clock)
     // At the pace of the encoder, which drops no frame then.
     clock.run { [weak pipeline] _ in

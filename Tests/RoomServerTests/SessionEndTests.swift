@@ -200,8 +200,8 @@ import TestSupport
             let closed = try client.raw.message { if case .closed = $0.message { true } else { false } }
             guard case .closed(let closing) = closed.message else { return }
             #expect(closing.code == RoomError.Code.mediaConnectionFailed.name)
-            let use = closesUpSession ? "up" : "down"
-            #expect(closing.message == "The client closed its \(use) session.")
+            let way = closesUpSession ? "its media connection to" : "the media connection from"
+            #expect(closing.message == "The client closed \(way) the server.")
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: client.participant)))
             #expect(await eventually { log.all.contains("info left media lost") })

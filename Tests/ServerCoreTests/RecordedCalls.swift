@@ -95,8 +95,10 @@ final class RecordedCall {
             let size = [width & 0xff, width >> 8, height & 0xff, height >> 8].map { UInt8($0) }
             if keyframe { payload += [0x9d, 0x01, 0x2a] + size }
         }
-        // A layer frame in one packet, with its layer and TL0PICIDX (RFC 9628, section 4.2).
-        if stream.codec == .vp9 { payload = [keyframe ? 0x2c : 0x6c, UInt8(layer << 1), 0] }
+        // A layer frame in one packet, with its layer and TL0PICIDX (RFC 9628, section 4.2), and the first byte of its header.
+        if stream.codec == .vp9 {
+            payload = [keyframe ? 0x2c : 0x6c, UInt8(layer << 1), 0, keyframe && layer == 0 ? 0x80 : 0x84]
+        }
         payload.append(UInt8(truncatingIfNeeded: mark ?? number))
         var packet = PacketBuffer()
         let ticks = milliseconds * Int(stream.codec.clockRate) / 1000
