@@ -54,8 +54,10 @@ def divide(tests, targets, timed):
 
     `tests` are the names that the bundle lists, such as "RTPTests.RTCPTests/reports()"; `timed` is what read_patterns gives."""
     beside, alone = {}, {}
-    tests = [test for test in tests if not SOAK.search(test)]
+    long = [test for test in tests if SOAK.search(test)]
     for test in tests:
+        if test in long:
+            continue
         target, _, path = test.partition(".")
         if target not in targets:
             continue
@@ -68,7 +70,9 @@ def divide(tests, targets, timed):
             found = beside.setdefault(name, Unit(name, [pattern]))
         found.tests.append(test)
     for name, found in beside.items():
-        found.skip = alone[name].filter if name in alone else []
+        found.skip = list(alone[name].filter) if name in alone else []
+        if any(re.search(pattern, test) for pattern in found.filter for test in long):
+            found.skip.append(SOAK.pattern)
     rank = {name: number for number, name in enumerate(LONGEST)}
     order = sorted(beside.values(), key=lambda unit: (rank.get(unit.name, len(rank)), -len(unit.tests)))
     return order, list(alone.values())

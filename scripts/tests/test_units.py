@@ -45,6 +45,12 @@ class Division(unittest.TestCase):
         self.assertFalse([unit for unit in beside + alone if "Soak" in unit.name])
         self.assertEqual([unit.name for unit in units.soak(TESTS, ["Soak/"])], ["MediaNodesTests/StartSoak"])
 
+    def test_a_target_that_is_one_unit_skips_its_suites_named_soak(self):
+        tests = ["RTPTests.RTCPTests/reports()", "RTPTests.LinkSoak/hours()"]
+        beside, alone = units.divide(tests, {"RTPTests"}, [])
+        self.assertEqual([(unit.tests, unit.skip) for unit in beside], [([tests[0]], ["Soak/"])])
+        self.assertEqual(alone, [])
+
     def test_the_long_units_start_first(self):
         tests = ["FuzzTests.A/a()", "FuzzTests.A/b()", "RTPTests.B/c()", "PluginTestTests.C/d()"]
         self.assertEqual(
