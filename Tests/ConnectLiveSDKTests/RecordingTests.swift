@@ -71,7 +71,7 @@ extension SDKTests {
                     number.map { (number: $0, seconds: time) }
                 }
                 let delays = delays(of: sound.beeps.map { $0 + offset }, after: frames, framesPerSecond: 30)
-                #expect(!delays.isEmpty && delays.allSatisfy { abs($0) < 25 }, "\(delays), offset \(offset)")
+                #expect(!delays.isEmpty && delays.allSatisfy { abs($0) < 80 }, "\(delays), offset \(offset)")
             }
         }
 
@@ -84,11 +84,11 @@ extension SDKTests {
                 let error = try await client.listener.wait(for: "the error") { event -> (Int, String)? in
                     if case .error(let code, let message, isCritical: false) = event { (code, message) } else { nil }
                 }
-                #expect(error.0 == 2022 && error.1.contains("--recordings"), "\(error)")
+                #expect(error.0 == 2022 && error.1.contains("does not record"), "\(error)")
                 let viewer = Client()
                 _ = try await viewer.join("not-recorded")
-                let video = try await viewer.listener.waitForVideo()
-                #expect(video.id == media.video.id)
+                let publisher = viewer.room.remoteParticipants[client.room.localParticipant.id]
+                #expect(publisher?.videos.keys.contains(media.video.id) == true)
                 #expect(client.listener.names.count { $0 == "error" } == 1)
                 await media.stop()
             }

