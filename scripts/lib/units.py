@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 # Each suite of these targets is a unit, because one after the other they would take minutes. Other targets are one unit.
 DIVIDED = {"MediaNodesTests", "GStreamerKitTests", "ConnectLiveSDKTests", "RoomClientTests", "PeerIOTests",
-           "connectliveTests"}
+           "RoomSimulationTests", "connectliveTests"}
 # The suite that holds all others of its target.
 OUTER = {"MediaNodesTests", "SDKTests"}
 # Only make soak runs these suites.
@@ -15,6 +15,7 @@ WORKBENCH = ["PluginTestTests", "connectliveTests/PluginCommandTests", "PluginLo
 # These start first, the longest first, so that no lane works alone at the end.
 LONGEST = WORKBENCH + [
     "MediaNodesTests/BuiltInConformanceTests", "connectliveTests/ShippedPipelinesTests", "PeerSessionTests",
+    "RoomSimulationTests/LayerTests", "RoomSimulationTests/FaultTests", "RoomSimulationTests/PipeTests",
     "MediaNodesTests/RecordingTests", "connectliveTests/NetworkNamespaceTests", "RTPTests", "connectliveTests/RunTests",
     "connectliveTests/ChromiumTests", "MediaNodesTests/RTSPTests", "MediaNodesTests/EchoTests",
     "connectliveTests/GraphCommandTests", "MediaNodesTests/ProcessTests", "MediaTestingTests",
