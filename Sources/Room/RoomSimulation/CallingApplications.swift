@@ -4,6 +4,7 @@ internal import RTP
 internal import RoomProtocol
 
 /// The applications of a room that make random calls, and the check of what they get.
+// @unchecked: the tasks of a simulation run one at a time, on the thread that runs it.
 final class CallingApplications: @unchecked Sendable {
     // Sendable by hand: used on the simulation's thread only.
 

@@ -68,6 +68,7 @@ public struct RandomCalls: Sendable {
 }
 
 /// The application of one client, and what it wants.
+// @unchecked: the tasks of a simulation run one at a time, on the thread that runs it.
 final class CallingApplication: @unchecked Sendable {
     // Sendable by hand: used on the simulation's thread only.
 
