@@ -1,5 +1,6 @@
 import ConnectLiveSDK
 import Foundation
+import Glibc
 import RoomClient
 import TestFixtures
 import TestSupport
@@ -144,14 +145,16 @@ extension SDKTests {
             try await onStage { _ in
                 let call = try await Call()
                 try await requireEventually("music") { try roles("sink-inputs", machine) == ["music"] }
+                try await requireEventually("its event") { delegate.events.contains("started") }
                 let phone = machine.program(
                     "/usr/bin/pacat", ["--property=media.role=phone", "--device=speaker", "/dev/zero"])
                 try phone.run()
+                // It inherits a mask that blocks SIGTERM.
+                defer { kill(phone.processIdentifier, SIGKILL) }
                 try await requireEventually("the interruption") {
                     delegate.events.suffix(2) == ["interruption", "can false"]
                 }
-                phone.terminate()
-                phone.waitUntilExit()
+                kill(phone.processIdentifier, SIGKILL)
                 try await requireEventually("its end") {
                     delegate.events.suffix(2) == ["end, resume true", "can true"]
                 }

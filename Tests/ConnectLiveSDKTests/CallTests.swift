@@ -59,11 +59,11 @@ extension SDKTests {
                 _ = try await viewer.join("order")
                 let publisher = Client()
                 _ = try await publisher.join("order")
-                let media = try await publish(pattern(frames: 120), by: publisher)
+                let media = try await publish(pattern(frames: 210), by: publisher)
                 let video = try await viewer.listener.waitForVideo()
                 let watcher = try await subscribe(video, by: viewer)
                 let capture = try #require(media.localCapture)
-                try await end(of: capture, after: 120, publishedBy: publisher)
+                try await end(of: capture, after: 210, publishedBy: publisher)
                 try await requireEventually("the last frame") {
                     watcher.sights.last?.rtpTimestamp == (try sent(video, on: stage)).last
                 }

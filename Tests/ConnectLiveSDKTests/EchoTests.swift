@@ -1,5 +1,6 @@
 import ConnectLiveSDK
 import Foundation
+import Glibc
 import RoomClient
 import TestFixtures
 import TestSupport
@@ -70,7 +71,8 @@ extension SDKTests {
                 variables)
             try voice.run()
             defer {
-                voice.terminate()
+                // It inherits a mask that blocks SIGTERM.
+                kill(voice.processIdentifier, SIGKILL)
                 LocalMediaOptions.audioType = .voice
             }
             try await onStage { _ in

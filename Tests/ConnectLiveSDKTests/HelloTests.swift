@@ -1,5 +1,6 @@
 import ConnectLiveSDK
 import Foundation
+import Glibc
 import MediaGraph
 import RoomClient
 import RoomServer
@@ -44,7 +45,8 @@ extension SDKTests {
                 self.process.withLock { $0 = process }
             }
 
-            deinit { process.withLock { if $0?.isRunning == true { $0?.terminate() } } }
+            // It inherits a mask that blocks SIGTERM.
+            deinit { process.withLock { if let process = $0, process.isRunning { kill(process.processIdentifier, SIGKILL) } } }
 
             var output: String { String(decoding: said.withLock { $0 }, as: UTF8.self) }
             var exitCode: Int32? { status.withLock { $0 } }

@@ -43,7 +43,7 @@ extension MediaNodesTests {
 
         @Test func `a node gets the absence of the camera behind its processors, and its return`() async throws {
             let (folder, seen) = (TemporaryFolder(), Collected<String>())
-            let camera = try self.camera([.init("unplugged", at: 1, until: 2)], in: folder)
+            let camera = try self.camera([.init("unplugged", at: 3, until: 4)], in: folder)
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
@@ -60,7 +60,7 @@ extension MediaNodesTests {
 
         @Test func `an edit gives nodes the absence of the source that feeds them from then on`() async throws {
             let (folder, seen) = (TemporaryFolder(), Collected<String>())
-            let camera = try self.camera([.init("unplugged", at: 1)], in: folder)
+            let camera = try self.camera([.init("unplugged", at: 3)], in: folder)
             func graph(shown source: String, other: String?) -> MediaGraph {
                 MediaGraph {
                     Chain {

@@ -77,7 +77,7 @@ private struct Faulty: Capturer {
         case .flood: while true { try output.send { _ in } }
         case .deaf:
             // Blocks for longer than any timeout, and ignores cancellation.
-            var time = timespec(tv_sec: 3, tv_nsec: 0)
+            var time = timespec(tv_sec: 20, tv_nsec: 0)
             nanosleep(&time, nil)
         case .early, .tiny: break
         }
@@ -271,7 +271,7 @@ extension MediaNodesTests {
             try await pipeline.start()
             let began = ContinuousClock.now
             await pipeline.stop()
-            #expect(ContinuousClock.now - began < .seconds(2.5))
+            #expect(ContinuousClock.now - began < .seconds(15))
             let warnings = seen.events.all.compactMap { if case .warning(_, let text) = $0 { text } else { nil } }
             #expect(warnings.contains { $0.contains("node.stuck") })
         }

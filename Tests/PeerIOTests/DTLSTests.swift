@@ -149,10 +149,10 @@ struct DTLSTests {
     func loss(lost: Int) async throws {
         let handshake = try Handshake(client: try Certificate(), server: try Certificate())
         handshake.loses = { $0 == lost }
-        let start = EventLoop.now
         await handshake.run()
         #expect(handshake.keys != nil)
-        #expect(EventLoop.now - start < .seconds(1))
+        // One flight is sent again, not one after another.
+        #expect(handshake.datagrams < 20, "\(handshake.datagrams)")
     }
 
     @Test("a fragmented ClientHello is reassembled", arguments: [300, 1200])

@@ -80,7 +80,7 @@ struct RequestedMediaTests {
                 #expect(frames.count <= count + 1)
             }
             let seen = scene.witness.seen
-            #expect(seen.isOneStream(within: 0.5))
+            #expect(seen.isOneStream())
             #expect(seen.states.isEmpty)
         }
     }
@@ -138,7 +138,7 @@ struct RequestedMediaTests {
             try await scene.witness.more()
             #expect(scene.capture.plan?.videoCodecs == [])
             let seen = scene.witness.seen
-            #expect(seen.isOneStream(within: 0.5) && seen.states.isEmpty)
+            #expect(seen.isOneStream() && seen.states.isEmpty)
         }
     }
 
@@ -401,7 +401,7 @@ struct RequestedMediaTests {
             engines[0].disconnect()
             try await requireEventually("the end in the first room") { witnesses[0].seen.ended > 0 }
             try await witnesses[1].more()
-            #expect(witnesses[1].seen.isOneStream(within: 0.5))
+            #expect(witnesses[1].seen.isOneStream())
             await capture.stop()
             for engine in viewers + [engines[1]] { engine.disconnect() }
         }

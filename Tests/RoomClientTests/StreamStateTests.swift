@@ -52,7 +52,7 @@ struct StreamStateTests {
         try await RoomStage.run { stage in
             let (witness, folder) = (StreamWitness(), TemporaryFolder())
             let engine = try await witness.enter(stage)
-            let camera = try CameraFile.write([.init("unplugged", at: 1)], to: folder)
+            let camera = try CameraFile.write([.init("unplugged", at: 3)], to: folder)
             let pipeline = try await MediaPipeline(graph(stage, camera), registry: RoomNodes.registry)
             try await pipeline.start()
             try await requireEventually("the loss") { witness.seen.states == [.waiting("camera unplugged")] }
@@ -132,7 +132,7 @@ struct StreamStateTests {
 
     @Test func `another camera takes over for the one that a capture lost`() async throws {
         let folders = [TemporaryFolder(), TemporaryFolder()]
-        let camera = try CameraFile.write([.init("unplugged", at: 1)], to: folders[0])
+        let camera = try CameraFile.write([.init("unplugged", at: 3)], to: folders[0])
         var options = MediaRequest.camera(camera)
         options.failover = try CameraFile.write([], to: folders[1])
         let (capture, events) = self.capture(options)

@@ -124,7 +124,7 @@ final class StreamWitness: IncomingSink, Sendable {
 extension StreamWitness.Seen {
     /// Whether there was one stream all the time, in one SSRC, without a gap in its packets, and with timestamps that rise by
     /// less than the given seconds.
-    func isOneStream(within seconds: Double = 2, clockRate: Double = 90_000) -> Bool {
+    func isOneStream(within seconds: Double = 5, clockRate: Double = 90_000) -> Bool {
         let offsets = numbers.map { Int($0 &- (numbers.first ?? 0)) }
         let isComplete = Set(offsets).count == (offsets.max() ?? 0) + 1
         let steps = zip(timestamps, timestamps.dropFirst()).map { $1 &- $0 }

@@ -242,15 +242,13 @@ import Testing
         }
     }
 
-    @Test func `a silent client is dropped within ten seconds`() async throws {
+    @Test func `a silent client is dropped`() async throws {
         try await withServer { server, grant in
             let (watcher, _) = try join(server, grant.accessToken)
             let (silent, joined) = try join(server, grant.accessToken)
-            let start = ContinuousClock.now
             // The watcher answers pings while it waits. The silent one reads nothing and answers none.
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: joined.participant)))
-            #expect(ContinuousClock.now - start < .seconds(11))
             // It finds the reason among the pings that it has not read.
             let closed = try silent.message { if case .closed = $0.message { true } else { false } }
             guard case .closed(let closing) = closed.message else { return }

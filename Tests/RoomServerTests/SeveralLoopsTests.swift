@@ -93,6 +93,36 @@ import TestSupport
         #expect(isEnding)
     }
 
+    @Test func `a client that resumes while it is removed is told why, and does not join again`() async throws {
+        let loop = PeerIO.EventLoop(name: "busy")
+        let seats = Seats(loops: 1, maximum: 10)
+        let certificate = try Certificate()
+        let host = RoomHost(loop: loop, seats: seats, log: LogQueue(LogLines().logger), numbers: StreamNumbers()) {
+            SessionSettings(loop: $0, certificate: certificate, scope: .loopback, impairment: nil)
+        }
+        let (tokens, removals) = (AccessTokens(), Removals())
+        let directory = RoomDirectory(hosts: [host], seats: seats, tokens: tokens, removals: removals)
+        seats.occupy(try seats.reserve(in: RoomName("kitchen")), by: "ann")
+        let wire = Wire()
+        let channel = try await NIOAsyncTestingChannel { try $0.pipeline.syncOperations.addHandler(wire) }
+        let connection = SignallingConnection(id: 1, channel: channel)
+        let token = try tokens.issue(.everyRoom, lifetime: .seconds(60), now: PeerIO.EventLoop.now).accessToken
+        let free = DispatchSemaphore(value: 0)
+        loop.execute { free.wait() }
+        directory.received(
+            ClientRequest(
+                Envelope(id: 1, .resume(Resume(token: token, participant: "ann", secret: "secret", received: 1)))),
+            from: connection)
+        let closing = Closing(reason: .kicked, error: RoomError(.roomReleased, "The administrator removed ann."))
+        removals.note("ann", closing, now: PeerIO.EventLoop.now)
+        free.signal()
+        #expect(await eventually { connection.isEnding })
+        // The reason, and the end of the connection.
+        #expect(await eventually { wire.frames == 2 })
+        await host.close()
+        loop.shutdown()
+    }
+
     @Test func `participants of all loops leave with their token, and with their connection`() async throws {
         try await withServer(configured: { $0.threads = 2 }) { server, grant in
             let other = try await Task { try signIn(server) }.value

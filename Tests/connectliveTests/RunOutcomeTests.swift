@@ -210,7 +210,7 @@ import TestSupport
         #expect(result.error.contains("[snapshot.missing]"), "\(result.error)")
     }
 
-    @Test(arguments: [nil, 1.2])
+    @Test(arguments: [nil, 4])
     func `a snapshot waits for its camera, and fails the run if the camera does not come`(arrives: Double?) throws {
         let folder = TemporaryFolder()
         let camera = try CameraFile.write([.init("unplugged", at: 0, until: arrives)], to: folder)
@@ -221,7 +221,7 @@ import TestSupport
                 - {node: snapshot, path: shot.png}
             """, to: "graph.yaml")
         let result = try CommandLineTool.run(
-            ["run", "graph.yaml", "--seconds", arrives == nil ? "2" : "6"], folder: folder, seconds: 40)
+            ["run", "graph.yaml", "--seconds", arrives == nil ? "6" : "10"], folder: folder, seconds: 40)
         let isWritten = FileManager.default.fileExists(atPath: folder.file("shot.png"))
         #expect(isWritten == (arrives != nil), "\(result.error)")
         #expect(result.status == (isWritten ? 0 : 1), "\(result.error)")

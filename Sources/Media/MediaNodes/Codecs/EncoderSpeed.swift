@@ -25,9 +25,12 @@ package struct KnownEncoder: Sendable, Hashable {
     ///
     /// Frames come from another thread, as from a camera. On a machine with one core the pattern takes a part of its time.
     ///
+    /// - Parameter enough: ends the measurement after so many frames behind the first.
     /// - Returns: frames per second. Nil if the encoder delivers fewer than two frames in that time.
     /// - Throws: `element.missing`, `element.property`, `element.failed`.
-    package func framesPerSecond(width: Int, height: Int, seconds: Double) throws(MediaError) -> Double? {
+    package func framesPerSecond(
+        width: Int, height: Int, seconds: Double, frames enough: Int = .max
+    ) throws(MediaError) -> Double? {
         guard let codec = EncodedVideo.all.first(where: { $0.name == self.codec }),
             let row = codec.elements.first(where: { $0.factory == factory })
         else { return nil }
@@ -52,6 +55,7 @@ package struct KnownEncoder: Sendable, Hashable {
                 // The first frame opens the codec.
                 if passed.first == nil { passed.first = now } else { passed.after += 1 }
                 passed.last = now
+                if passed.after == enough { hasEnded.signal() }
             }
         }
         guard pipeline.play() else { return nil }

@@ -33,15 +33,20 @@ final class RoomDirectory: SignallingDelegate {
                 connection.host = hosts[seat.loop]
                 hosts[seat.loop].received(request, from: connection, seat: (seat, of: seats))
             case .resume(let resume) where connection.host == nil:
-                if let closing = removals.closing(of: resume.participant, now: EventLoop.now) {
+                let removal = { @Sendable [removals] in
+                    removals.closing(of: resume.participant, now: EventLoop.now)
+                }
+                let found = Result { () throws(RoomError) in try host(for: resume, of: connection.client) }
+                // Asked after the seat, which is freed after the removal is noted.
+                if let closing = removal() {
                     connection.close(closing)
                     return connection.endHandling(hasResponse: request.hasResponse)
                 }
-                let host = try host(for: resume, of: connection.client)
+                let host = try found.get()
                 connection.host = host
                 var admitted = request
                 admitted.mayResume = true
-                host.received(admitted, from: connection)
+                host.received(admitted, from: connection, removal: removal)
             // Without a room, any host refuses the message. So does the host of one, for messages that come too early.
             default: (connection.host ?? hosts[0]).received(request, from: connection)
             }

@@ -100,9 +100,12 @@ actor RoomHost {
 
     // MARK: - From NIO's threads
 
-    /// - Parameter seat: of a `join` alone, with the seats that count it.
+    /// - Parameters:
+    ///   - seat: of a `join` alone, with the seats that count it.
+    ///   - removal: of a `resume` alone: why an administrator removed the participant, also while the request waited.
     nonisolated func received(
-        _ request: ClientRequest, from connection: SignallingConnection, seat: (Seat, of: Seats)? = nil
+        _ request: ClientRequest, from connection: SignallingConnection, seat: (Seat, of: Seats)? = nil,
+        removal: @escaping @Sendable () -> Closing? = { nil }
     ) {
         let isTaken = loop.execute {
             let admission = seat.map { seat, seats in
@@ -114,7 +117,11 @@ actor RoomHost {
                         seats.occupy(seat, by: id)
                     }, end: { seats.free(seat, of: participant) })
             }
-            self.assumeIsolated { $0.handle(request, from: connection, admission) }
+            if let closing = removal() {
+                connection.close(closing)
+            } else {
+                self.assumeIsolated { $0.handle(request, from: connection, admission) }
+            }
             connection.endHandling(hasResponse: request.hasResponse)
         }
         guard !isTaken else { return }
