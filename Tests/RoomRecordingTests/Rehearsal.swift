@@ -31,7 +31,8 @@ func takes(_ codec: String, frames: Int, width: Int = 160, height: Int = 120) as
             Chain(from: "pattern", port: isVideo ? "video" : "audio") {
                 isVideo
                     ? Node.videoEncoder("encoder", codec: VideoCodec(rawValue: codec) ?? .vp8)
-                    : Node.opusEncoder("encoder")
+                    // A bare element, because the encoder node has a queue, which drops audio on a busy machine.
+                    : Node.element("opusenc", ["frame-size": "20"])
                 Node("rtp-output", name: "out", settings: ["payload-type": 96])
             }
             if !isVideo { Chain(from: "pattern", port: "video") { Node.null("unseen") } }
