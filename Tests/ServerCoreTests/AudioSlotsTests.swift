@@ -147,7 +147,7 @@ private final class Listener: AudioListener {
     }
 
     /// Rooms in which everyone publishes some streams, and participants, streams and the ranking change at random.
-    @Test(arguments: 0..<UInt64(Soak.rounds(5, soak: 100)))
+    @Test(arguments: 0..<UInt64(Soak.rounds(5, soak: 20)))
     func `nobody hears itself or a stream twice, and no slot is free while a stream waits`(seed: UInt64) {
         var random = Seeded(seed)
         let work = Work()
