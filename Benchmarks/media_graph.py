@@ -5,7 +5,6 @@ gst-launch, from the very plan that it runs: same elements, same properties, sam
 are the tee behind each output, the probes of the nodes, and starting Swift and planning.
 """
 import glob
-import json
 import os
 import re
 import resource
@@ -147,11 +146,6 @@ def measure(program, pairs, shapes):
     return results
 
 
-def soak(program, kind, count):
-    done = subprocess.run([program, kind, str(count)], capture_output=True, text=True, check=True, cwd=ROOT, timeout=900)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def comparison(results):
     lines = [
         "## Overhead against gst-launch-1.0",
@@ -193,18 +187,6 @@ def comparison(results):
     return lines + [""]
 
 
-def holdings(title, what, rows):
-    lines = [
-        f"## {title}", "", what, "",
-        "| rounds | seconds | threads | descriptors | resident KB |", "|---|---|---|---|---|",
-    ]
-    for row in rows:
-        lines.append(
-            f"| {row['rounds']} | {row['milliseconds'] / 1000:.1f} | {row['threads']} | {row['descriptors']} | "
-            f"{row['kilobytes']} |")
-    return lines + [""]
-
-
 def wrong(results):
     problems = []
     for shape, result in results.items():
@@ -224,20 +206,12 @@ def wrong(results):
 def main(arguments, facts):
     parser = page_parser("media", __doc__)
     parser.add_argument("--pairs", type=int, default=10, help="timed runs of each side")
-    parser.add_argument("--rounds", type=int, default=1000, help="starts and edits")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="graphs to compare")
     options = parser.parse_args(arguments)
     program = build("media-benchmarks")
     load = load_average()
     results = measure(program, options.pairs, options.shapes.split(","))
-    starts = soak(program, "starts", options.rounds)
-    edits = soak(program, "edits", options.rounds)
     write_page(options.output, "media-graph", "the media graph", facts, [
         "Instructions hardly depend on what else the machine does; times do.", "", *comparison(results),
-        *holdings(
-            "Starts and stops", "One process; 160x120, a raw branch and one through the VP8 encoder; a round is made, "
-            "started until its first frame, and stopped.", starts),
-        *holdings(
-            "Edits", "One process and one running graph; rounds add and remove a branch through the VP8 encoder.", edits),
     ], load)
     return wrong(results)

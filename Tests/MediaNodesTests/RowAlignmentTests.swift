@@ -72,6 +72,11 @@ import Testing
 
     @Test(arguments: formats)
     func `frames of any stride and address are converted`(format: FourCC) async throws {
+        let all = (0..<14).map { (padding: $0, start: 0) } + [1, 2, 4, 8].map { (padding: 0, start: $0) }
+        // Each third one in make test, for each format others.
+        let step = Soak.rounds(3, soak: 1)
+        let first = (Self.formats.firstIndex(of: format) ?? 0) % step
+        let places = stride(from: first, to: all.count, by: step).map { all[$0] }
         for (size, output, scale) in [
             (FrameSize(320, 240), "I420", 1), (FrameSize(64, 34), "I420", 2), (FrameSize(320, 240), "NV12", 1),
             (FrameSize(320, 240), "BGRx", 1),
@@ -79,7 +84,6 @@ import Testing
             let mode = CaptureMode(format, size, FrameRate(30))
             let row = try #require(mode.rowBytes)
             var means: Set<Int> = []
-            let places = (0..<14).map { (padding: $0, start: 0) } + [1, 2, 4, 8].map { (padding: 0, start: $0) }
             for (padding, start) in places {
                 let stride = row + padding
                 let layout = CaptureLayout(mode, planes: [.init(stride: stride, bytes: stride * size.height * 3)])

@@ -1,15 +1,6 @@
 import RTP
 import Testing
 
-private func rtp(_ payload: [UInt8]) -> PacketBuffer {
-    var packet = PacketBuffer()
-    precondition(
-        packet.assignRTP(
-            payloadType: 96, sequenceNumber: SequenceNumber(1), timestamp: RTPTimestamp(1), ssrc: SSRC(1),
-            payload: payload))
-    return packet
-}
-
 @Suite struct VP8PayloadTests {
     private func descriptor(_ payload: [UInt8]) -> VP8PayloadDescriptor? {
         let packet = rtp(payload)

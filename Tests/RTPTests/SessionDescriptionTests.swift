@@ -101,6 +101,55 @@ import TestSupport
         #expect(try SessionDescription(parsing: description.serialized()) == description)
     }
 
+    private func description(of count: Int, candidates: Int) -> SessionDescription {
+        let transport = TransportDescription(
+            iceUfrag: "abcd", icePwd: "0123456789012345678901", fingerprints: [], setup: .actpass,
+            candidates: (1...candidates).map { "candidate:\($0) 1 UDP 2130706431 2001:db8::\($0) 50000 typ host" },
+            endOfCandidates: true)
+        let media = (0..<count).map {
+            MediaDescription(
+                kind: .video, mid: "\($0)", direction: .sendonly,
+                formats: [PayloadFormat(payloadType: 96, encoding: "VP8", clockRate: 90000)], transport: transport)
+        }
+        return SessionDescription(sessionID: 5, bundle: media.map(\.mid), media: media)
+    }
+
+    private func candidateLines(_ text: String) -> Int {
+        text.split(separator: "\r\n").count { $0.hasPrefix("a=candidate:") }
+    }
+
+    @Test func `eight candidates of 61 bundled m-lines are written once, and read as those of all`() throws {
+        let description = description(of: 61, candidates: 8)
+        let text = description.serialized()
+        #expect(candidateLines(text) == 8)
+        #expect(try SessionDescription(parsing: text) == description)
+    }
+
+    @Test func `candidates are written in each m-line whose transport is another one`() throws {
+        var description = description(of: 4, candidates: 2)
+        description.bundle = ["1", "0", "3"]
+        description.media[3].transport.iceUfrag = "efgh"
+        // Those of 1, which begins the group, of 2 outside of it, and of 3.
+        #expect(candidateLines(description.serialized()) == 6)
+        #expect(try SessionDescription(parsing: description.serialized()) == description)
+        // Nobody reads candidates of an m-line that is refused.
+        description.media[1].isRejected = true
+        #expect(candidateLines(description.serialized()) == 8)
+        #expect(try SessionDescription(parsing: description.serialized()) == description)
+    }
+
+    @Test func `candidates in each bundled m-line are read, as other programs write them`() throws {
+        let media = ["a", "v"].map { mid in
+            "a=mid:\(mid)\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n"
+                + "a=candidate:\(mid) 1 UDP 1 127.0.0.1 1 typ host\r\na=end-of-candidates\r\n"
+        }
+        let text = minimal("a=group:BUNDLE a v\r\n", media[0]) + "m=video 9 UDP/TLS/RTP/SAVPF 96\r\n" + media[1]
+        let read = try SessionDescription(parsing: text)
+        #expect(read.media.map(\.transport.candidates.count) == [1, 1])
+        #expect(read.media[1].transport.candidates[0].hasPrefix("candidate:v "))
+        #expect(try SessionDescription(parsing: read.serialized()) == read)
+    }
+
     @Test("Lines may end in LF only, as in pasted text")
     func lineFeeds() throws {
         let text = chromiumOffer.replacing("\r\n", with: "\n")

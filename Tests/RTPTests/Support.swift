@@ -7,6 +7,16 @@ func packet(_ bytes: [UInt8]) -> PacketBuffer {
     return packet
 }
 
+/// An RTP packet with this payload.
+func rtp(_ payload: [UInt8]) -> PacketBuffer {
+    var packet = PacketBuffer()
+    precondition(
+        packet.assignRTP(
+            payloadType: 96, sequenceNumber: SequenceNumber(1), timestamp: RTPTimestamp(1), ssrc: SSRC(1),
+            payload: payload))
+    return packet
+}
+
 extension PacketBuffer {
     var contents: [UInt8] { Array(bytes[..<count]) }
 }

@@ -3,16 +3,6 @@ import Testing
 
 @testable import RTP
 
-/// A packet of VP9 with this payload.
-private func rtp(_ payload: [UInt8]) -> PacketBuffer {
-    var packet = PacketBuffer()
-    precondition(
-        packet.assignRTP(
-            payloadType: 96, sequenceNumber: SequenceNumber(1), timestamp: RTPTimestamp(1), ssrc: SSRC(1),
-            payload: payload))
-    return packet
-}
-
 /// A keyframe's header of 320x180, profile 0.
 private let keyframe: [UInt8] = [0x82, 0x49, 0x83, 0x42, 0x00, 0x13, 0xf0, 0x0b, 0x30, 0]
 /// Three spatial layers of 160x90, 320x180 and 640x360, and a group of four frames in three temporal layers.

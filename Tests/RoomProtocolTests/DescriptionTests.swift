@@ -22,7 +22,8 @@ import Testing
         #expect(try DownDescription.receivers(in: parsed) == pool())
     }
 
-    @Test func `an offer of the most receivers, with six addresses of the server, and its answer can be read`() throws {
+    @Test func `an offer of the most receivers, with eight addresses of the server, and its answer can be read`() throws
+    {
         let receivers = (0..<UInt32(DownDescription.audioSlots + DownDescription.mostVideos)).map { index in
             let isAudio = index < UInt32(DownDescription.audioSlots)
             return Receiver(
@@ -30,7 +31,7 @@ import Testing
                 retransmissionSSRC: isAudio ? nil : SSRC(4_100_000_000 + index))
         }
         var transport = transport
-        transport.candidates = (1...6).map { "candidate:\($0) 1 UDP 2130706431 2001:db8::\($0):1 50000 typ host" }
+        transport.candidates = (1...8).map { "candidate:\($0) 1 UDP 2130706431 2001:db8::\($0):1 50000 typ host" }
         let offer = try SessionDescription(
             parsing: DownDescription.offer(
                 sessionID: .max, revision: 1, receivers: receivers, transport: transport, cname: "server"

@@ -79,7 +79,7 @@ struct AttributeTests {
 
     @Test(arguments: 0..<Soak.rounds(4, soak: 40))
     func `all clients see the same after changes and cuts at random times`(part: Int) throws {
-        for seed in 1...UInt64(Soak.rounds(10, soak: 250)) { try converge(seed: UInt64(part) * 1000 + seed) }
+        for seed in 1...UInt64(Soak.rounds(10, soak: 50)) { try converge(seed: UInt64(part) * 1000 + seed) }
     }
 
     private func converge(seed: UInt64) throws {

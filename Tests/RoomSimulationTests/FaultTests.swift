@@ -126,13 +126,11 @@ struct FaultTests {
         }
     }
 
-    @Test func `rooms with faults keep their promises, with checked and with real encryption`() throws {
+    /// Those with checked encryption are in the scoreboard.
+    @Test func `a room with faults and real encryption keeps its promises`() throws {
         var room = FaultyRoom()
         room.clients = 5
-        for seed in UInt64(1)...2 {
-            let report = try room.run(seed: seed)
-            #expect(report.viewers.count >= 20)
-        }
-        _ = try room.run(seed: 3, encryption: .engine { try OpenSSLSRTP(keys: &$0) })
+        let report = try room.run(seed: 3, encryption: .engine { try OpenSSLSRTP(keys: &$0) })
+        #expect(!report.viewers.isEmpty)
     }
 }

@@ -1,4 +1,5 @@
 import RTP
+import TestSupport
 import Testing
 
 @testable import RoomSimulation
@@ -268,7 +269,8 @@ struct PipeTests {
         call.simulation.end()
     }
 
-    @Test(arguments: UInt64(1)...6) func `a room with faults on three loops keeps its promises`(seed: UInt64) throws {
+    @Test(arguments: 1...UInt64(Soak.rounds(2, soak: 6)))
+    func `a room with faults on three loops keeps its promises`(seed: UInt64) throws {
         var room = FaultyRoom()
         room.clients = 6
         room.loops = 3

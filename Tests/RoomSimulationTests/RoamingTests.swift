@@ -177,7 +177,7 @@ struct RoamingTests {
         #expect(lin.connection?.down?.revision == 1)
     }
 
-    @Test(arguments: UInt64(1)...8)
+    @Test(arguments: 1...UInt64(Soak.rounds(2, soak: 8)))
     func `a cut of 3, 10 or 20 s is seen by nobody else, and media goes on as it was`(seed: UInt64) throws {
         for seconds in [3, 10, 20] as [Int64] {
             for isPublisher in [true, false] {

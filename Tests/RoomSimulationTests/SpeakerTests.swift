@@ -200,7 +200,7 @@ struct SpeakerTests {
         for client in [1, 2, 4, 5, 7, 8] { #expect(room.heard[client].count == 4) }
     }
 
-    @Test(arguments: 1...UInt64(Soak.rounds(2, soak: 100)))
+    @Test(arguments: 1...UInt64(Soak.rounds(1, soak: 10)))
     func `all slots are full in a room of several loops after faults`(seed: UInt64) throws {
         var room = FaultyRoom()
         room.clients = 9
@@ -232,7 +232,7 @@ struct SpeakerTests {
             room.clients.map { client in report.listeners.count { $0.client == client.name } }
         }
         let before = assignments(try room.report)
-        let seconds = 30
+        let seconds = 10
         try room.run(Double(seconds))
         let after = assignments(try room.report)
         for number in 0..<count {

@@ -9,20 +9,10 @@ import Testing
     /// The streams of another part of a room, and this part's end of the pipe, which a test ends.
     private func streamsAfter(_ end: (Room, Pipe) -> Void) throws -> (stream: Bool, pipe: Bool) {
         let loop = Loop(now: MonotonicTime(nanoseconds: 1_000_000_000))
-        let settings = SessionSettings(loop: loop) { _, _ throws(RoomError) in
-            throw RoomError(.serverFull, "This test opens no session.")
-        }
-        let links = LoopLinks(place: 0, others: { _ in [] }, send: { _, _ in true })
-        var room: Room? = Room(
-            try RoomName("kitchen"), part: PartID(loop: 0, number: 1), links: links, settings: settings)
+        var room: Room? = try partOfRoom(informedBy: PartID(loop: 1, number: 1), on: loop)
         weak var pipe: Pipe?
         weak var stream: PublishedStream?
         do {
-            let info = ParticipantInfo(
-                id: "p-1", streams: [StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "")])
-            room?.receive(
-                PipeBatch(
-                    room: try RoomName("kitchen"), from: PartID(loop: 1, number: 1), to: nil, [.introduction([info])]))
             pipe = room?.pipes.first
             stream = pipe?.guests.first?.streams.first
             loop.endTurn()

@@ -12,14 +12,7 @@ import Testing
     private let other = PartID(loop: 1, number: 1)
 
     init() throws {
-        let settings = SessionSettings(loop: loop) { _, _ throws(RoomError) in
-            throw RoomError(.serverFull, "This test opens no session.")
-        }
-        let links = LoopLinks(place: 0, others: { _ in [] }, send: { _, _ in true })
-        room = Room(try RoomName("kitchen"), part: PartID(loop: 0, number: 1), links: links, settings: settings)
-        let info = ParticipantInfo(
-            id: "p-1", streams: [StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "")])
-        room.receive(batch([.introduction([info])]))
+        room = try partOfRoom(informedBy: other, on: loop)
     }
 
     private func batch(_ messages: [PipeMessage] = []) -> PipeBatch {
@@ -110,9 +103,7 @@ import Testing
         }
         let room = Room(
             try RoomName("kitchen"), part: PartID(loop: 0, number: 2), links: links,
-            settings: SessionSettings(loop: loop) { _, _ throws(RoomError) in
-                throw RoomError(.serverFull, "This test opens no session.")
-            })
+            settings: .withoutSessions(on: loop))
         room.receive(batch([.introduction([])]))
         let pipe = try #require(room.pipes.first)
         func tell() -> Int {

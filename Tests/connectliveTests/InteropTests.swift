@@ -14,10 +14,43 @@ private func script(_ name: String) -> String {
 
 /// Other stacks at the other end: scripts in Tests/interop that print one line of JSON, and exit with 0 on success.
 private func run(_ name: String, _ arguments: [String], seconds: Double = 90) throws -> [String: Any] {
-    let result = try interopProgram(name, arguments).finish(seconds: seconds)
+    try report(of: interopProgram(name, arguments), name, seconds: seconds)
+}
+
+private func report(of program: RunningProgram, _ name: String, seconds: Double) throws -> [String: Any] {
+    let result = try program.finish(seconds: seconds)
     #expect(result.status == 0, "\(name): \(result.output)\(result.error)")
     let line = result.output.split(separator: "\n").last ?? ""
     return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+}
+
+/// A browser that publishes its fake camera until another one has seen enough.
+private final class PublishingBrowser {
+    private let program: RunningProgram
+    private let folder = TemporaryFolder()
+
+    init(page: String, frames: Int) throws {
+        program = try interopProgram(
+            "chromium.py",
+            [
+                "--page", page, "--seconds", "60", "--until-expected", "--expect-publishing", "\(frames)",
+                "--window", "1280x1000", "--then-read", folder.file("end"),
+            ])
+    }
+
+    /// Ends the browser. Returns its report.
+    func finish() throws -> [String: Any] {
+        end()
+        return try report(of: program, "chromium.py", seconds: 90)
+    }
+
+    private func end() { _ = FileManager.default.createFile(atPath: folder.file("end"), contents: nil) }
+
+    /// A test that fails leaves no browser behind, as one whose driver is killed would be.
+    deinit {
+        end()
+        _ = program.wait(seconds: 90) { !program.process.isRunning }
+    }
 }
 
 /// The streams of a viewer's report that were rendered at least in part.
@@ -166,15 +199,10 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
 
     /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.
     /// The viewer begins with the lowest of them, so that the widest tile comes first.
-    @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() async throws {
+    @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() throws {
         let server = try TestServer()
         let page = "\(server.page)?room=r&join=1"
-        async let publisher = run(
-            "chromium.py",
-            [
-                "--page", page + "&size=960x540", "--seconds", "60", "--expect-publishing", "100", "--window",
-                "1280x1000",
-            ], seconds: 150)
+        let publisher = try PublishingBrowser(page: page + "&size=960x540", frames: 100)
         let seen = try run(
             "chromium.py",
             [
@@ -183,22 +211,18 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             ], seconds: 150)
         let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
         #expect(frames == [960, 240, 480], "\(seen)")
-        _ = try await publisher
+        _ = try publisher.finish()
     }
 
     /// The first browser sends 640x360 and 320x180 as spatial layers of one stream, because VP9 of three takes too
     /// long on a busy machine of two cores.
     @Test func `a browser sends VP9 in spatial layers, and another browser and our viewer get what they need of them`()
-        async throws
+        throws
     {
         let server = try TestServer()
         let page = "\(server.page)?room=r&join=1"
-        async let publisher = run(
-            "chromium.py",
-            [
-                "--page", page + "&size=640x360&codec=vp9", "--seconds", "60", "--expect-publishing", "100", "--window",
-                "1280x1000",
-            ], seconds: 150)
+        // Twice the frames that our viewer has to render.
+        let publisher = try PublishingBrowser(page: page + "&size=640x360&codec=vp9", frames: 200)
         let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
         let seen = try run(
             "chromium.py",
@@ -208,7 +232,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             ], seconds: 150)
         let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
         #expect(frames == [320, 640, 320], "\(seen)")
-        let published = try await publisher
+        let published = try publisher.finish()
         #expect((published["publishing"] as? [String: Any])?["codec"] as? String == "video/VP9", "\(published)")
         viewer.interrupt()
         #expect(try viewer.finish(seconds: 60).status == 0)

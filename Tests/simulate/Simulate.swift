@@ -43,8 +43,6 @@ struct Rooms: ParsableCommand {
     @Option(help: "Print the table of audio losses, with so many simulated minutes for each row, and run no rooms.")
     var audioLosses: Int?
 
-    @Flag(help: "Print what parity packets would save beside repeats, and run no rooms.") var parity = false
-
     private static let usualCount: UInt64 = 100
 
     func validate() throws {
@@ -75,7 +73,6 @@ struct Rooms: ParsableCommand {
     }
 
     func run() throws {
-        if parity { return ParityTable.print() }
         if let audioLosses { return try AudioLossTable.print(minutes: audioLosses) }
         if let losses { return try LossTable.print(minutes: losses) }
         let began = EventLoop.now

@@ -16,6 +16,7 @@ WORKBENCH = ["PluginTestTests", "connectliveTests/PluginCommandTests", "PluginLo
 LONGEST = WORKBENCH + [
     "MediaNodesTests/BuiltInConformanceTests", "connectliveTests/ShippedPipelinesTests", "PeerSessionTests",
     "RoomSimulationTests/LayerTests", "RoomSimulationTests/FaultTests", "RoomSimulationTests/PipeTests",
+    "RoomSimulationTests/SpeakerTests", "RoomSimulationTests/RoamingTests",
     "MediaNodesTests/RecordingTests", "connectliveTests/NetworkNamespaceTests", "RTPTests", "connectliveTests/RunTests",
     "connectliveTests/ChromiumTests", "MediaNodesTests/RTSPTests", "MediaNodesTests/EchoTests",
     "connectliveTests/GraphCommandTests", "MediaNodesTests/ProcessTests", "MediaTestingTests",

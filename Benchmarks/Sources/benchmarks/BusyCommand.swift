@@ -40,16 +40,17 @@ struct BusyCommand: AsyncParsableCommand {
     @Option(help: "Participants of the other room; each announces audio and sends a packet a second.")
     var participants = 500
     @Option(help: "Packets of the burst.") var burst = 5000
-    @Option(help: "Subscribers of the publisher that bursts.") var burstReceivers = 12
     @Option(help: "Packets of the probe room a second.") var rate = 100
     @Option(help: "Seconds of each phase that has no end of its own.") var seconds = 3
     @Option(help: "Core that the server is pinned to.") var core: Int?
 
     private static let joinsAtOnce = 16
+    /// Subscribers of the publisher that bursts.
+    private static let burstReceivers = 12
 
     func run() async throws {
         endProcess(after: 240)
-        let server = try ServerProcess(counter: nil, core: core, loss: 0, ice: .lite)
+        let server = try ServerProcess(counter: nil, core: core)
         defer { server.stop() }
         do {
             try await measure(server)
@@ -76,7 +77,7 @@ struct BusyCommand: AsyncParsableCommand {
             try await probe.phase("each sends a packet a second") {
                 try await crowd.speak(seconds: seconds)
             })
-        let publisher = try await crowd.publisher(receivers: burstReceivers)
+        let publisher = try await crowd.publisher(receivers: Self.burstReceivers)
         phases.append(
             try await probe.phase("a publisher bursts") {
                 await publisher.send(bursts: 1, of: burst, every: .seconds(1))
@@ -84,8 +85,8 @@ struct BusyCommand: AsyncParsableCommand {
             })
         try printJSON(
             BusyResult(
-                participants: participants, burst: burst, burstReceivers: burstReceivers, packetsPerSecond: rate,
-                probeHasPriority: probe.hasPriority, phases: phases))
+                participants: participants, burst: burst, burstReceivers: Self.burstReceivers,
+                packetsPerSecond: rate, probeHasPriority: probe.hasPriority, phases: phases))
         await crowd.leave()
         await probe.end()
     }

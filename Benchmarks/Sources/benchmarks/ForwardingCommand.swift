@@ -4,7 +4,6 @@ internal import PeerIO
 internal import PeerLoop
 internal import PeerSession
 internal import RTP
-internal import RoomServer
 
 /// The cost of forwarding to some number of receivers.
 struct ForwardingStep: Codable, Sendable {
@@ -41,7 +40,6 @@ struct ForwardingResult: Codable, Sendable {
     var packetsPerSecond: Double
     var burst: Int
     var seconds: Double
-    var loss: Double
     var upProfile: String
     var downProfile: String
     var steps: [ForwardingStep]
@@ -63,26 +61,25 @@ struct ForwardingCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "forwarding", abstract: "Processor time and allocations of the room server per forwarded packet.")
 
-    @Option(help: "How many receivers, one step after the other.") var receivers = "1,4,12"
     @Option(help: "Packets in a burst.") var burst = 17
     @Option(help: "Bursts a second.") var rate = 30
     @Option(help: "Seconds of each step.") var seconds = 5
     @Option(help: "malloc_counter.so, to count allocations with.") var counter: String?
     @Option(help: "Core that the server is pinned to.") var core: Int?
-    @Option(help: "Share of its datagrams that the server loses on the way out, 0 to 1.") var loss = 0.0
-    @Option(help: "lite: one UDP port; full: sockets of each session.") var ice = RoomServer.ICE.lite
     @Flag(help: "Offer SRTP AES128_CM_SHA1_80 alone.") var aesCM = false
 
+    /// The receivers of each step.
+    private static let receivers = [1, 4, 12]
+
     func run() async throws {
-        let counts = receivers.split(separator: ",").compactMap { Int($0) }.filter { $0 > 0 }.sorted()
-        guard !counts.isEmpty, burst > 0, rate > 0, seconds > 0 else {
-            throw ValidationError("Receivers, burst, rate and seconds are numbers above 0.")
+        guard burst > 0, rate > 0, seconds > 0 else {
+            throw ValidationError("Burst, rate and seconds are numbers above 0.")
         }
-        endProcess(after: 60 + (seconds + 8) * (counts.count + 1))
-        let server = try ServerProcess(counter: counter, core: core, loss: loss, ice: ice)
+        endProcess(after: 60 + (seconds + 8) * (Self.receivers.count + 1))
+        let server = try ServerProcess(counter: counter, core: core)
         defer { server.stop() }
         let selfTest = try checkCounter(server)
-        var result = try await measure(counts, server, selfTest)
+        var result = try await measure(server, selfTest)
         result.spliceNanoseconds = try SpliceCost.measure()
         try printJSON(result)
         let wrong = result.steps.reduce(0) { $0 + $1.missing + $1.corrupted }
@@ -99,9 +96,7 @@ struct ForwardingCommand: AsyncParsableCommand {
         return "\(counted) counted of \(known) known"
     }
 
-    private func measure(
-        _ counts: [Int], _ server: ServerProcess, _ selfTest: String?
-    ) async throws -> ForwardingResult {
+    private func measure(_ server: ServerProcess, _ selfTest: String?) async throws -> ForwardingResult {
         let loop = EventLoop(name: "load")
         defer { loop.shutdown() }
         let profiles: [SRTPProfile] = aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM, .aes128CMSHA1_80]
@@ -112,7 +107,7 @@ struct ForwardingCommand: AsyncParsableCommand {
         let stream = try await publisher.publish()
         var clients: [LoadClient] = []
         var steps: [ForwardingStep] = []
-        for count in counts {
+        for count in Self.receivers {
             while clients.count < count {
                 let client = try await LoadClient(
                     "receiver\(clients.count)", loop: loop, server: access, profiles: profiles)
@@ -148,7 +143,7 @@ struct ForwardingCommand: AsyncParsableCommand {
             }
         }
         return ForwardingResult(
-            packetsPerSecond: Double(burst * rate), burst: burst, seconds: Double(seconds), loss: loss,
+            packetsPerSecond: Double(burst * rate), burst: burst, seconds: Double(seconds),
             upProfile: up?.rawValue ?? "", downProfile: down?.rawValue ?? "", steps: steps,
             marginalNanoseconds: marginal { $0.cpuNanoseconds },
             marginalNetNanoseconds: marginal { $0.cpuNanoseconds - $0.idleNanosecondsPerSecond * Double(seconds) },

@@ -21,9 +21,6 @@ enum LoadPacket {
     /// Where the time of sending lies, likewise: nanoseconds of the monotonic clock.
     static let timeOffset = numberOffset + 8
 
-    /// The shortest whole packet with number and time.
-    static let shortest = RTPHeader.minimumLength + timeOffset + 8
-
     struct Position {
         /// Counts all packets of the stream from 0.
         var number: UInt64

@@ -11,8 +11,10 @@ struct RecordLayersCommand: AsyncParsableCommand {
     @Option(help: "The film.") var file: String
     @Option(parsing: .upToNextOption, help: "WIDTHxHEIGHT:BITS-PER-SECOND of each layer.") var layers: [String]
     @Option(help: "The folder to write to.") var folder: String
-    @Option(help: "Frames between keyframes.") var keyframeInterval = 25
     @Option(help: "How long to record.") var seconds = 8.0
+
+    /// Frames between keyframes.
+    private static let keyframeInterval = 25
 
     func run() async throws {
         endProcess(after: Int(seconds) + 30)
@@ -29,7 +31,7 @@ struct RecordLayersCommand: AsyncParsableCommand {
                     >>> Scale(width: branch.width, height: branch.height)
                     >>> FrameFunction { $0.draw(barCode: count.next()) }
                     >>> VideoEncoder(
-                        .vp8, bitrate: Bitrate(bitsPerSecond: branch.rate), keyframeInterval: keyframeInterval)
+                        .vp8, bitrate: Bitrate(bitsPerSecond: branch.rate), keyframeInterval: Self.keyframeInterval)
                     >>> Recorder(path: "\(folder)/layer-\(branch.width).mkv")
             }
         }

@@ -69,7 +69,6 @@ struct RoomLoadCommand: AsyncParsableCommand {
     @Option(help: "Publishers in each room, which subscribe to each other.") var publishers = 1
     @Option(help: "Packets in a burst.") var burst = 8
     @Option(help: "Bursts a second of each publisher.") var rate = 30
-    @Option(help: "Bytes of a packet without SRTP's trailer (1200, of audio 92).") var bytes: Int?
     @Flag(help: "Publish audio, which our server assigns without a subscription.") var audio = false
     @Option(help: "Shares of a core that the server is to use, one step after the other. --rate is the first guess.")
     var loads: String?
@@ -98,9 +97,6 @@ struct RoomLoadCommand: AsyncParsableCommand {
         guard publishers > 0, publishers <= counts[0] + 1 else {
             throw ValidationError("A stream has at least as many subscribers as there are other publishers.")
         }
-        guard length >= LoadPacket.shortest, length <= LoadPacket.length else {
-            throw ValidationError("A packet has \(LoadPacket.shortest) to \(LoadPacket.length) bytes.")
-        }
         let steps = counts.count * (search ? 12 : 1) + 2 * targets.count
         let longest = (seconds + settle + idle + 15 + warmUp / burst / rate) * (paced ? 10 : 1)
         endProcess(after: 60 + longest * steps + rooms * (most + 1) / 5)
@@ -113,7 +109,7 @@ struct RoomLoadCommand: AsyncParsableCommand {
         }
     }
 
-    private var length: Int { bytes ?? (audio ? LoadPacket.audioLength : LoadPacket.length) }
+    private var length: Int { audio ? LoadPacket.audioLength : LoadPacket.length }
 
     private var targets: [Double] { (loads ?? "").split(separator: ",").compactMap { Double($0) }.sorted() }
 

@@ -9,7 +9,9 @@ struct SRTPCommand: ParsableCommand {
         commandName: "srtp", abstract: "Measures sealing and opening SRTP packets with OpenSSL and with libsrtp2.")
 
     @Option(help: "Rounds of each library, in turn (9).") var rounds = 9
-    @Option(help: "Batches of 64 packets in a round (200).") var batches = 200
+
+    /// Of 64 packets, in a round.
+    private static let batches = 200
 
     private struct Report: Encodable {
         var costs: [SRTPCost] = []
@@ -41,8 +43,8 @@ struct SRTPCommand: ParsableCommand {
         try openSSL.measure(batches: 4, counter: nil, into: &unused)
         try libSRTP.measure(batches: 4, counter: nil, into: &unused)
         for _ in 0..<rounds {
-            try openSSL.measure(batches: batches, counter: counter, into: &first)
-            try libSRTP.measure(batches: batches, counter: counter, into: &second)
+            try openSSL.measure(batches: Self.batches, counter: counter, into: &first)
+            try libSRTP.measure(batches: Self.batches, counter: counter, into: &second)
         }
         return [first, second]
     }

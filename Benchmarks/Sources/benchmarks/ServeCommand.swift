@@ -6,8 +6,6 @@ internal import PeerLoop
 internal import RoomClient
 internal import RoomServer
 
-extension RoomServer.ICE: ExpressibleByArgument {}
-
 /// How to reach a server that another process runs.
 struct ServerAccess: Codable, Sendable {
     var host: String
@@ -33,8 +31,6 @@ struct ServeCommand: AsyncParsableCommand {
     static let knownAllocations = 1000
 
     @Option(help: "Address to listen on.") var host = "127.0.0.1"
-    @Option(help: "Share of its datagrams that the server loses on the way out, 0 to 1.") var loss = 0.0
-    @Option(help: "lite: one UDP port; full: sockets of each session.") var ice = RoomServer.ICE.lite
     @Option(help: "Threads that forward media.") var threads = 1
     @Option(help: "The most participants.") var participants = 1000
     @Option(help: "Participants of one room on a thread before the room spreads.") var roomLoopSize =
@@ -43,7 +39,7 @@ struct ServeCommand: AsyncParsableCommand {
     func run() async throws {
         Self.allocateKnownNumber()
         let server = try await startRoomServer(
-            at: host, loss: loss, ice: ice, threads: threads, participants: participants, roomLoopSize: roomLoopSize)
+            at: host, threads: threads, participants: participants, roomLoopSize: roomLoopSize)
         try printJSON(
             ServerAccess(
                 host: host, port: server.port, id: server.configuration.service.id,
@@ -71,8 +67,7 @@ struct ServeCommand: AsyncParsableCommand {
 
 /// A server with a key of its own, on any free port.
 func startRoomServer(
-    at address: String = "127.0.0.1", loss: Double = 0, ice: RoomServer.ICE = .lite, threads: Int = 1,
-    participants: Int = 1000,
+    at address: String = "127.0.0.1", threads: Int = 1, participants: Int = 1000,
     roomLoopSize: Int = RoomServer.defaultRoomLoopSize
 ) async throws -> RoomServer {
     var log = Logger(label: "benchmarks", factory: StreamLogHandler.standardError(label:))
@@ -80,10 +75,8 @@ func startRoomServer(
     var configuration = RoomServer.Configuration(service: .development(), log: log)
     configuration.host = address
     configuration.port = 0
-    configuration.ice = ice
     configuration.threads = threads
     configuration.maximumParticipants = participants
     configuration.roomLoopSize = roomLoopSize
-    if loss > 0 { configuration.impairment = { Impairment(seed: 1, outgoingLoss: loss) } }
     return try await RoomServer.start(configuration)
 }

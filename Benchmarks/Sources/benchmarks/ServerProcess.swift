@@ -1,6 +1,5 @@
 internal import Foundation
 internal import RoomClient
-internal import RoomServer
 
 /// This program as a room server in a process of its own, so that its threads are its own too.
 final class ServerProcess {
@@ -12,8 +11,7 @@ final class ServerProcess {
     /// - Parameters:
     ///   - counter: path of the malloc counter to load into the process; nil for none.
     ///   - core: the processor core that it may use; nil for any.
-    ///   - loss: share of its outgoing datagrams that get lost.
-    init(counter: String?, core: Int?, loss: Double, ice: RoomServer.ICE) throws {
+    init(counter: String?, core: Int?) throws {
         let executable = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process = Process()
         input = Pipe()
@@ -32,9 +30,8 @@ final class ServerProcess {
             counterFile = nil
         }
         process.environment = environment
-        let arguments = ["serve", "--loss", String(loss), "--ice", ice.rawValue]
         process.executableURL = URL(fileURLWithPath: core == nil ? executable : "/usr/bin/taskset")
-        process.arguments = core.map { ["--cpu-list", String($0), executable] + arguments } ?? arguments
+        process.arguments = (core.map { ["--cpu-list", String($0), executable] } ?? []) + ["serve"]
         try process.run()
         var line = Data()
         while !line.contains(UInt8(ascii: "\n")) {

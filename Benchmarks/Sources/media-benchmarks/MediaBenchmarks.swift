@@ -2,15 +2,11 @@ import Dispatch
 import Glibc
 import MediaGraph
 import MediaNodes
-import Synchronization
 
-/// Runs one graph in a process of its own, for `Benchmarks/run media` to compare with gst-launch, or one graph a
-/// thousand times.
+/// Runs one graph in a process of its own, for `Benchmarks/run media` to compare with gst-launch.
 ///
 ///     media-benchmarks run SHAPE FRAMES CLIP [--pipe] [--known-clip]   until its end
 ///     media-benchmarks line SHAPE FRAMES CLIP [--pipe]                 gst-launch's arguments for it, one to a line
-///     media-benchmarks starts COUNT                                    starts and stops a graph
-///     media-benchmarks edits COUNT                                     edits a running graph
 ///     media-benchmarks frames WAY SECONDS [PLUGIN]                     raw frames from socket, capturer, library, push
 ///
 /// Links nothing but the Media layer, and reads its arguments itself: every instruction of the process is counted.
@@ -32,8 +28,6 @@ enum MediaBenchmarks {
             switch arguments.first {
             case "run": try await run(graph(arguments))
             case "line": try say(graph(arguments).line().joined(separator: "\n"))
-            case "starts": try await Soak.starts(count(arguments))
-            case "edits": try await Soak.edits(count(arguments))
             case "frames":
                 guard arguments.count >= 3, let way = FrameTransfer.Way(rawValue: arguments[1]),
                     let seconds = Int(arguments[2])
@@ -41,7 +35,7 @@ enum MediaBenchmarks {
                 try await FrameTransfer.run(
                     way, seconds: seconds, plugin: arguments.count > 3 ? arguments[3] : nil)
             case "feeder": try FrameTransfer.feed()
-            default: throw BenchmarkError("Say run, line, starts, edits or frames.")
+            default: throw BenchmarkError("Say run, line or frames.")
             }
         } catch {
             fail("\((error as? MediaError)?.message ?? "\(error)")")
@@ -59,11 +53,6 @@ enum MediaBenchmarks {
             shape: shape, frames: frames, clip: arguments[3],
             end: arguments.contains("--pipe") ? .standardOutput : .nowhere,
             isClipKnown: arguments.contains("--known-clip"))
-    }
-
-    private static func count(_ arguments: [String]) throws -> Int {
-        guard arguments.count == 2, let count = Int(arguments[1]) else { throw BenchmarkError("Say how often.") }
-        return count
     }
 
     private static func run(_ graph: BenchmarkGraph) async throws {

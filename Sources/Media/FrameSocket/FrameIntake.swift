@@ -52,9 +52,6 @@ package struct FrameIntake: Sendable {
         times = CaptureTimes(connectedAt: now)
     }
 
-    /// The format of the feeder's frames; nil before its hello.
-    package var format: FrameFormat? { hello?.format }
-
     /// The number of the feeder's slots; 0 before its hello.
     package var slots: Int { hello.map { Int($0.slots) } ?? 0 }
 

@@ -68,9 +68,6 @@ extension Element {
             followPipeline()
         }
     }
-
-    /// The latency that the element, with the elements that it queries, adds since capture. Nil if it is not known yet.
-    package var latency: Latency? { Latency(of: pointer) }
 }
 
 /// Whether media is live, and its latency. In nanoseconds.
@@ -79,13 +76,6 @@ package struct Latency: Sendable, Equatable {
     package let minimum: UInt64
     /// How much can be buffered. Nil means no limit.
     package let maximum: UInt64?
-
-    init?(of element: UnsafeMutablePointer<GstElement>) {
-        let query = gst_query_new_latency()
-        defer { gst_query_unref(query) }
-        guard gst_element_query(element, query) != 0 else { return nil }
-        self.init(query)
-    }
 
     init?(_ query: UnsafeMutablePointer<GstQuery>?) {
         guard let query else { return nil }

@@ -122,11 +122,6 @@ package final class Element: GStreamerObject, @unchecked Sendable {
         }
     }
 
-    /// Nanoseconds on the monotonic clock at which the element's running time was 0.
-    package var baseTime: UInt64 {
-        UInt64(gst_element_get_base_time(pointer))
-    }
-
     /// GStreamer's classification, such as `Codec/Encoder/Video`.
     package var classification: String {
         gst_element_get_metadata(pointer, "klass").map { String(cString: $0) } ?? ""

@@ -66,9 +66,6 @@ package final class MediaBuffer: @unchecked Sendable {
         return time == UInt.max ? nil : UInt64(time)
     }
 
-    /// Whether decoding cannot begin with it.
-    package var isDelta: Bool { buffer.pointee.mini_object.flags & GST_BUFFER_FLAG_DELTA_UNIT.rawValue != 0 }
-
     /// In nanoseconds.
     package var duration: UInt64? {
         let time = buffer.pointee.duration

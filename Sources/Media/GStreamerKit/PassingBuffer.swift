@@ -62,12 +62,6 @@ package struct PassingBuffer: ~Copyable {
         gst_pad_push_event(pad, gst_event_new_tag(tags))
     }
 
-    /// The number that its source assigned, if any.
-    package var number: UInt64? {
-        let offset = current.pointee.offset
-        return offset == UInt64.max ? nil : UInt64(offset)
-    }
-
     package var duration: UInt64? {
         let time = current.pointee.duration
         return time == UInt.max ? nil : UInt64(time)

@@ -179,9 +179,6 @@ package final class Pipeline: @unchecked Sendable {
         gst_element_send_event(pointer, gst_event_new_latency(UInt(seconds * 1e9)))
     }
 
-    /// The latency of all elements together. Nil if it is not known yet.
-    package var latency: Latency? { Latency(of: pointer) }
-
     /// Running time 0 on the pipeline's clock, in nanoseconds.
     package var baseTime: UInt64 { UInt64(gst_element_get_base_time(pointer)) }
 

@@ -242,8 +242,6 @@ package final class RoomConnection {
 
     // MARK: - Leaving
 
-    package var hasEnded: Bool { state == .ended }
-
     /// Leaves the room. `.ended` follows when the server confirms, or after a second. Until then the connection keeps
     /// itself alive. Does nothing after the end.
     package func leave() {

@@ -37,11 +37,6 @@ package enum Codec: String, Sendable, CaseIterable {
 
     package static func of(_ media: StreamMedia) -> [Codec] { allCases.filter { $0.media == media } }
 
-    package init?(payloadType: UInt8) {
-        guard let codec = Self.allCases.first(where: { $0.payloadType == payloadType }) else { return nil }
-        self = codec
-    }
-
     /// The highest level of H.264 that rooms carry: the decoders of browsers in software end there. As in `level_idc`
     /// (ITU-T H.264, A.3.1).
     package static let highestLevel: UInt8 = 52

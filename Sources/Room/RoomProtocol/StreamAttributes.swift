@@ -136,7 +136,7 @@ package struct StreamChange: Sendable, Hashable {
 
 /// The fields that change, among those of the message that has the change.
 extension StreamChange: Codable {
-    private enum CodingKeys: String, CodingKey { case state, text, active, alwaysOn, extraValue, sort }
+    private enum CodingKeys: String, CodingKey { case state, active, alwaysOn, extraValue, sort }
 
     package init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: CodingKeys.self)

@@ -21,8 +21,6 @@ public struct FaultyRoom: Sendable {
     public var watched = 9
     /// How many of the clients publish audio too.
     public var audio = 0
-    /// Whether the server itself may be killed and restarted.
-    public var killsServer = true
     /// The longest waits, and the most memory.
     public var bounds = RoomBounds()
     /// The loops of the server over which the room spreads, 1 or more.
@@ -108,7 +106,7 @@ public struct FaultyRoom: Sendable {
         let begin = TimeInterval.milliseconds(
             Int64.random(in: 3000...max(3001, end.nanoseconds / 1_000_000 - 9000), using: &random))
         let length = TimeInterval.milliseconds(Int64.random(in: 100...8000, using: &random))
-        switch Int.random(in: 0..<(killsServer ? 7 : 6), using: &random) {
+        switch Int.random(in: 0..<7, using: &random) {
         case 0:
             simulation.after(begin) { client.cut() }
             simulation.after(begin + length) { client.reconnect() }

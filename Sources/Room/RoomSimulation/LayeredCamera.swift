@@ -55,7 +55,6 @@ final class LayeredCamera {
         var isDelivered = true
         var isKeyframeWanted = true
         var frames = 0
-        var keyframes = 0
         var keyframeRequests = 0
 
         /// Of frames without headers, in bits per second.
@@ -197,10 +196,7 @@ final class LayeredCamera {
         let isDue = encoder.layer.keyframeInterval.map { frame % UInt32($0) == 0 } ?? false
         let isKeyframe = encoder.isKeyframeWanted || isDue
         encoder.isKeyframeWanted = false
-        if isKeyframe {
-            client.countKeyframe()
-            encoder.keyframes += 1
-        }
+        if isKeyframe { client.countKeyframe() }
         let bytes = Double(encoder.layer.packetsPerFrame * encoder.layer.payload) * share(of: encoder)
         let packets = max(1, Int((bytes / Double(encoder.layer.payload)).rounded(.up)))
         let count = isKeyframe ? encoder.layer.packetsPerKeyframe ?? packets * 2 : packets
@@ -247,9 +243,6 @@ final class LayeredCamera {
 
     /// Frames that each layer has sent.
     var frames: [Int] { encoders.map(\.frames) }
-
-    /// Keyframes of them.
-    var keyframes: [Int] { encoders.map(\.keyframes) }
 
     /// The server's requests for keyframes of each layer.
     var keyframeRequests: [Int] { encoders.map(\.keyframeRequests) }

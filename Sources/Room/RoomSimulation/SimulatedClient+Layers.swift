@@ -37,9 +37,6 @@ extension SimulatedClient {
     /// Frames that each layer of its video with simulcast has sent.
     public var layerFrames: [Int] { camera?.frames ?? [] }
 
-    /// Keyframes of them.
-    public var layerKeyframes: [Int] { camera?.keyframes ?? [] }
-
     /// The server's requests for keyframes of each layer.
     public var layerKeyframeRequests: [Int] { camera?.keyframeRequests ?? [] }
 

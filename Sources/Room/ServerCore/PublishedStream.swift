@@ -60,9 +60,6 @@ final class PublishedStream {
 
     func rank(of layer: StreamLayer) -> Int { ranking.firstIndex(of: layer.index) ?? 0 }
 
-    /// Whether a keyframe may be awaited.
-    var isAwaited: Bool { layers.contains(where: \.isAwaited) }
-
     func apply(_ change: StreamChange) { info.apply(change) }
 
     /// The reason that the publisher has told.

@@ -29,15 +29,7 @@ public struct DataRate: Hashable, Comparable, Sendable {
 
     public static func < (a: Self, b: Self) -> Bool { a.bitsPerSecond < b.bitsPerSecond }
     public static func * (a: Self, b: Double) -> Self { Self(bitsPerSecond: a.bitsPerSecond * b) }
-    public static func * (a: Double, b: Self) -> Self { b * a }
     public static func / (a: Self, b: Self) -> Double { a.bitsPerSecond / b.bitsPerSecond }
     public static func + (a: Self, b: Self) -> Self { Self(bitsPerSecond: a.bitsPerSecond + b.bitsPerSecond) }
     public static func - (a: Self, b: Self) -> Self { Self(bitsPerSecond: a.bitsPerSecond - b.bitsPerSecond) }
-}
-
-extension TimeInterval {
-    /// A span of seconds, at most a day.
-    init(seconds: Double) {
-        self.init(nanoseconds: Int64(min(max(seconds, -86400), 86400) * 1e9))
-    }
 }

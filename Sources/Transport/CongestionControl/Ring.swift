@@ -36,14 +36,6 @@ struct Ring<Element>: Sendable where Element: Sendable {
         count += 1
     }
 
-    /// Puts an element in front of all others.
-    mutating func prepend(_ element: Element) {
-        if count == slots.count { grow(element) }
-        head = (head - 1) & (slots.count - 1)
-        slots[head] = element
-        count += 1
-    }
-
     @discardableResult
     mutating func removeFirst() -> Element? {
         guard count > 0 else { return nil }
@@ -53,8 +45,6 @@ struct Ring<Element>: Sendable where Element: Sendable {
         }
         return slots[head]
     }
-
-    mutating func removeAll() { (head, count) = (0, 0) }
 
     private func place(_ index: Int) -> Int { (head + index) & (slots.count - 1) }
 

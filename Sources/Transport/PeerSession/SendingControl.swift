@@ -74,7 +74,6 @@ final class SendingControl {
 
     /// The packets that wait, granted or not.
     var count: Int { held.count - free.count + granted.count }
-    var heldBytes: Int { pacer.queuedBytes }
 
     var nextTimeout: MonotonicTime {
         guard hasBegun else { return .never }

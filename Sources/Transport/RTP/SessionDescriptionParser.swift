@@ -60,6 +60,14 @@ private struct TransportAttributes {
         return filled
     }
 
+    /// With the candidates of another one, unless it has its own, or is another transport.
+    func withCandidates(of other: TransportAttributes) -> TransportAttributes {
+        guard candidates.isEmpty, !endOfCandidates, iceUfrag == other.iceUfrag else { return self }
+        var filled = self
+        (filled.candidates, filled.endOfCandidates) = (other.candidates, other.endOfCandidates)
+        return filled
+    }
+
     var description: TransportDescription {
         TransportDescription(
             iceUfrag: iceUfrag ?? "", icePwd: icePwd ?? "", fingerprints: fingerprints, setup: setup ?? .actpass,
@@ -152,7 +160,11 @@ private struct DescriptionParser {
             var transport = parser.transport.filled(from: session)
             let mid = parser.mid ?? String(index)
             guard mids.insert(mid).inserted else { throw .malformed("a duplicate mid", Substring(mid)) }
-            if let tagged, bundled.contains(mid) { transport = transport.filled(from: tagged.transport) }
+            if let tagged, bundled.contains(mid) {
+                let shared = tagged.transport.filled(from: session)
+                transport = transport.filled(from: shared)
+                if !tagged.isRejected { transport = transport.withCandidates(of: shared) }
+            }
             guard (transport.iceUfrag == nil) == (transport.icePwd == nil) else {
                 throw .malformed("an ice-ufrag or ice-pwd without the other in the media description", Substring(mid))
             }
@@ -215,6 +227,7 @@ private struct MediaParser {
     var msid: String?
     var sourceMsid: String?
     var transport = TransportAttributes()
+    var isRejected: Bool { port == 0 && !isBundleOnly }
 
     init(mediaLine: Substring, direction: MediaDirection) throws(TransportError) {
         self.direction = direction
@@ -417,7 +430,7 @@ private struct MediaParser {
         var description = MediaDescription(
             kind: kind, mid: mid, direction: direction, formats: formats, extensions: extensions, ssrcs: primary,
             retransmissionSSRC: retransmission, cname: cname == "-" ? nil : cname, msid: msid ?? sourceMsid,
-            transport: transport, isRejected: port == 0 && !isBundleOnly, applicationLine: applicationLine)
+            transport: transport, isRejected: isRejected, applicationLine: applicationLine)
         description.isMuxed = isMuxed
         description.simulcast = layers
         return description

@@ -1,6 +1,8 @@
 extension SessionDescription {
     /// The description as text, with lines ending in CR LF. Parsing it returns an equal value.
     ///
+    /// Of bundled media with the same candidates, the first one of the group has them (RFC 9143).
+    ///
     /// Removes line breaks inside of values, so that no value can add a line.
     public func serialized() -> String {
         var writer = DescriptionWriter()
@@ -12,8 +14,23 @@ extension SessionDescription {
         if !group.isEmpty { writer.line("a=group:BUNDLE \(group.joined(separator: " "))") }
         writer.line("a=msid-semantic: WMS *")
         if media.contains(where: \.transport.isLite) { writer.line("a=ice-lite") }
-        for description in media { writer.media(description) }
+        let tagged = group.first.flatMap { first in media.first { $0.mid == first && !$0.isRejected } }
+        for var description in media {
+            // Bundled media has one transport. Candidates in each of many m-lines would exceed the limits of readers.
+            if let tagged, description.mid != tagged.mid, group.contains(description.mid),
+                description.transport.hasCandidates(of: tagged.transport)
+            {
+                (description.transport.candidates, description.transport.endOfCandidates) = ([], false)
+            }
+            writer.media(description)
+        }
         return writer.text
+    }
+}
+
+extension TransportDescription {
+    fileprivate func hasCandidates(of other: TransportDescription) -> Bool {
+        iceUfrag == other.iceUfrag && candidates == other.candidates && endOfCandidates == other.endOfCandidates
     }
 }
 

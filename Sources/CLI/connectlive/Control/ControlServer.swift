@@ -5,20 +5,6 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// A pipeline that control clients can inspect and change.
-protocol ControlledPipeline: Sendable {
-    var status: PipelineStatus { get }
-    var graph: MediaGraph { get }
-    var plan: GraphPlan { get }
-    var statistics: PipelineStatistics { get }
-    /// Statistics have a cost, so they are collected only while a client watches.
-    func setWatched(_ isWatched: Bool)
-    func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit
-    func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError) -> AppliedSetting
-    /// Throws what `set` would throw for these arguments, and changes nothing.
-    func check(_ setting: String, of node: String, to value: SettingValue) throws(MediaError)
-}
-
 /// Accepts control clients of a running pipeline on a socket that only this user can open.
 final class ControlServer: Sendable {
     /// More connections are refused.
@@ -27,7 +13,7 @@ final class ControlServer: Sendable {
     private typealias Connection = NIOAsyncChannel<LineDecoder.InboundOut, ByteBuffer>
 
     let path: String
-    private let pipeline: any ControlledPipeline
+    private let pipeline: LiveRun
     private let listener: NIOAsyncChannel<Connection, Never>
     private let task = Mutex<Task<Void, Never>?>(nil)
     private let attached = Mutex<(channels: [any Channel], watchers: Int)>(([], 0))
@@ -37,7 +23,7 @@ final class ControlServer: Sendable {
     private let ending = Mutex<ControlProblem?>(nil)
 
     private init(
-        path: String, pipeline: any ControlledPipeline, listener: NIOAsyncChannel<Connection, Never>
+        path: String, pipeline: LiveRun, listener: NIOAsyncChannel<Connection, Never>
     ) {
         self.path = path
         self.pipeline = pipeline
@@ -45,7 +31,7 @@ final class ControlServer: Sendable {
     }
 
     /// Listens at an unused path, with mode 0600.
-    static func start(at path: String, for pipeline: any ControlledPipeline) async throws -> ControlServer {
+    static func start(at path: String, for pipeline: LiveRun) async throws -> ControlServer {
         let listener: NIOAsyncChannel<Connection, Never>
         do {
             listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -6,7 +6,7 @@ internal import RoomClient
 internal import Synchronization
 
 /// The pipeline of `connectlive run`, for the command itself and for control clients.
-final class LiveRun: ControlledPipeline {
+final class LiveRun: Sendable {
     private struct Watching {
         var count = 0
         var watch: NodeWatch?
@@ -51,6 +51,7 @@ final class LiveRun: ControlledPipeline {
         return PipelineStatistics(seconds: seconds, nodes: watch?.sample() ?? [])
     }
 
+    /// Statistics have a cost, so they are collected only while a client watches.
     func setWatched(_ isWatched: Bool) {
         watching.withLock { watching in
             watching.count += isWatched ? 1 : -1
@@ -87,6 +88,7 @@ final class LiveRun: ControlledPipeline {
                 + "took effect.")
     }
 
+    /// Throws what `set` would throw for these arguments, and changes nothing.
     func check(_ setting: String, of node: String, to value: SettingValue) throws(MediaError) {
         try pipeline.check(node, setting, to: read(value, contract(of: setting, node)))
     }

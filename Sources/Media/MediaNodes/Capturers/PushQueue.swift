@@ -112,11 +112,6 @@ final class PushQueue: Sendable {
         return false
     }
 
-    /// The sender changed: encoded frames pass from the next keyframe on.
-    func dropToKeyframe() {
-        state.withLock { $0.gate.close() }
-    }
-
     var statistics: FrameInput.Statistics {
         let waiting = source.waiting
         return state.withLock { state in

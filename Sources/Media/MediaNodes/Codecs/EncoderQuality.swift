@@ -87,9 +87,6 @@ struct EncoderQuality: Sendable {
             bitrate: rate.bitrate, frameShare: rate.frameShare, pace: pace, size: size, step: adaptation.current)
     }
 
-    /// The bitrate to which a consumer limits the encoder. Nil without a limit.
-    var limit: Int? { rate.limit }
-
     private var limitation: QualityLimitation {
         if adaptation.isLimitedByProcessor { return .processor }
         return adaptation.isLimited || rate.limit.map { $0 < wish } ?? false ? .network : .none

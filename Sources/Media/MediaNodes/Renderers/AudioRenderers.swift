@@ -59,9 +59,6 @@ final class AudioRendererNode: RunningNode {
     /// The length of raw audio.
     static func seconds(ofBytes count: Int) -> Double { Double(count / (2 * channels)) / Double(sampleRate) }
 
-    /// Root mean square of signed 16-bit samples in dBFS, from the mean of both channels' squares.
-    static func level(of bytes: RawSpan) -> Double { LevelMeter.decibels(power(of: bytes).squareRoot()) }
-
     /// The mean square of signed 16-bit samples of all channels, 1 at full scale.
     static func power(of bytes: RawSpan) -> Double {
         let count = bytes.byteCount / 2

@@ -122,9 +122,6 @@ final class ReceivingPipeline {
         start()
     }
 
-    /// The number of the newest pipeline.
-    var newest: Int { attempt }
-
     func end() {
         release()
         phase = .ended

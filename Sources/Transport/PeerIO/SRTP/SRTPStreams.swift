@@ -81,8 +81,6 @@ struct SRTPStreams {
     /// The place that was found last.
     private var recent = 0
 
-    var count: Int { ssrcs.count }
-
     /// The place of the SSRC's stream until the next `remove`. Nil without one.
     mutating func place(of ssrc: UInt32) -> Int? {
         if recent < ssrcs.count, ssrcs[recent] == ssrc { return recent }

@@ -1,7 +1,6 @@
 /// The header extension that numbers all packets of a transport, whatever their stream
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 2).
 public enum TransportSequence {
-    public static let uri = HeaderExtension.Kind.transportNumber.rawValue
     /// The feedback of `rtcp-fb` lines that reports the numbers: `TransportFeedback`.
     public static let feedback = "transport-cc"
     /// The value's length in bytes.
