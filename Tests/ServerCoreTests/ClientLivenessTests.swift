@@ -9,7 +9,7 @@ import Testing
     @Test func `media is asked for after nine seconds without signalling, and a silent client is then due`() {
         var liveness = ClientLiveness(now: start)
         liveness.heard(now: start + .seconds(1))
-        #expect(liveness.verdict(now: start + .seconds(9.9), hasJoined: true) == .alive)
+        #expect(liveness.verdict(now: start + .milliseconds(9900), hasJoined: true) == .alive)
         #expect(liveness.verdict(now: start + .seconds(10), hasJoined: true) == .askForMedia)
         #expect(liveness.silenceEnds == start + .seconds(10))
     }
@@ -26,6 +26,6 @@ import Testing
         var liveness = ClientLiveness(now: start)
         liveness.heard(now: start + .seconds(10))
         #expect(liveness.verdict(now: start + .seconds(10), hasJoined: false) == .alive)
-        #expect(liveness.verdict(now: start + .seconds(10.1), hasJoined: false) == .gone)
+        #expect(liveness.verdict(now: start + .milliseconds(10_100), hasJoined: false) == .gone)
     }
 }

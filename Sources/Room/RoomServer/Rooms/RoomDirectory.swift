@@ -36,7 +36,7 @@ final class RoomDirectory: SignallingDelegate {
                 let removal = { @Sendable [removals] in
                     removals.closing(of: resume.participant, now: EventLoop.now)
                 }
-                let found = Result { () throws(RoomError) in try host(for: resume, of: connection.client) }
+                let found = Result { () throws(RoomError) in try self.host(for: resume, of: connection.client) }
                 // Asked after the seat, which is freed after the removal is noted.
                 if let closing = removal() {
                     connection.close(closing)
