@@ -79,7 +79,8 @@ let combine: [Target.Dependency] =
 /// Code with the settings of a client's package.
 func samples(_ name: String, mode: SwiftLanguageMode) -> Target {
     .testTarget(
-        name: "\(name)Tests", dependencies: ["ConnectLiveSDK", "RoomServer", log] + combine,
+        name: "\(name)Tests",
+        dependencies: ["ConnectLiveSDK", "RoomServer", "TestFixtures", "TestSupport", log] + combine,
         path: "Tests/\(name)Tests",
         swiftSettings: [.swiftLanguageMode(mode), .treatAllWarnings(as: .error)])
 }
@@ -314,7 +315,8 @@ let package = Package(
             ],
             path: "Tests/simulate", swiftSettings: strict),
         tests(
-            of: "RoomSimulation", with: ["ClientCore", "RTP", "PeerSession", "PeerLoop", "PeerIO"],
+            of: "RoomSimulation",
+            with: ["ClientCore", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO"],
             exclude: ["scoreboard.txt"]),
         tests(
             of: "RoomClient",

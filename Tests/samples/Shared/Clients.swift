@@ -58,6 +58,8 @@ final class Stamp: FrameBlender {
 
 /// The applications of both language modes. No test has a server.
 @MainActor @Suite(.timeLimit(.minutes(1))) struct ClientTests {
+    init() { CameraNames.isolate() }
+
     /// Waits on the main actor until a condition holds.
     private func wait(_ condition: () -> Bool) async throws {
         let end = ContinuousClock.now + .seconds(20)

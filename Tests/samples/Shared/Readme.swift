@@ -7,11 +7,25 @@ import Foundation
 final class Readme: SampleApp {
     typealias Answer = (Result<Void, Error>) -> Void
 
-    func s1To4SignIn() {
-        let callback: ProvisionCallbackOfReadme = { [weak self] code, message in
-            self?.lines.append(code == 0 ? "in" : message)
-        }
-        ConnectLive.signIn(serviceId: "serviceId", serviceSecret: "serviceSecret", completion: callback)
+    /// The block about permissions, before the numbered ones.
+    func s0Access(to type: AVMediaType) async -> Bool {
+        await AVCaptureDevice.requestAccess(for: type)
+    }
+
+    func s0Status(of type: AVMediaType) -> AVAuthorizationStatus {
+        AVCaptureDevice.authorizationStatus(for: type)
+    }
+
+    /// With the callback that 3 declares.
+    func s1SignIn(serviceId: String, serviceSecret: String, _ callback: @escaping ProvisionCallbackOfReadme) {
+        ConnectLive.signIn(serviceId: serviceId, serviceSecret: serviceSecret, completion: callback)
+    }
+
+    func s2SignOut() {
+        ConnectLive.signOut()
+    }
+
+    func s4SignIn() {
         ConnectLive.signIn(serviceId: "serviceId", serviceSecret: "serviceSecret") { [weak self] code, message in
             if code == 0 {
                 self?.lines.append("in")
@@ -19,7 +33,6 @@ final class Readme: SampleApp {
                 self?.lines.append("not in")
             }
         }
-        ConnectLive.signOut()
     }
 
     /// With the parameters of version 2.0.6.
@@ -31,9 +44,11 @@ final class Readme: SampleApp {
         let ioBufferDuration: TimeInterval = 0.06
         ConnectLive.setAudioSessionConfiguration(
             category: category, mode: mode, options: options, ioBufferDuration: ioBufferDuration, delegate: delegate)
-        ConnectLive.setAudioSessionConfiguration(
-            category: category, mode: mode, options: options, ioBufferDuration: ioBufferDuration)
-        ConnectLive.setAudioSessionWithCurrentCategory()
+    }
+
+    /// Without the parameters that have a default.
+    func s5AudioSessionAlone() {
+        ConnectLive.setAudioSessionConfiguration(category: .playAndRecord, mode: .videoChat, options: [.mixWithOthers])
     }
 
     func s6AudioDelegate() -> AudioSessionDelegate { AudioDelegateOfReadme() }
@@ -79,54 +94,90 @@ final class Readme: SampleApp {
         ConnectLive.createLocalMedia(options: options)
     }
 
-    /// 12 declares the media, and 17 its position.
-    func s12And17Media(_ media: LocalMedia) -> Int {
-        let position: AVCaptureDevice.Position = media.position
-        media.position = position == .back ? .front : .back
+    /// 12 declares the members that 14 to 19 print again, and the level.
+    func s12Level(_ media: LocalMedia) -> Int {
         let level: Int = media.audioLevel
         return level
     }
 
-    @available(*, deprecated)
-    func s14To19Media(_ media: LocalMedia) -> Task<Void, Never> {
+    func s14Streams(_ media: LocalMedia) -> [String] {
         let video: LocalVideo = media.video
         let audio: LocalAudio = media.audio
-        let isMirror: Bool = media.isMirror
-        let position: AVCaptureDevice.Position = media.position
-        lines.append("\(video.id) \(audio.id) \(isMirror) \(position.rawValue)")
+        return [video.extraValue, audio.extraValue]
+    }
+
+    func s15Start(_ media: LocalMedia) {
         media.start { [weak self] error in
             self?.lines.append(error == nil ? "started" : "not started")
         }
-        media.switchCamera(position: .back, isMirror: false) { [weak self] error in
-            self?.lines.append(error == nil ? "switched" : "not switched")
-        }
-        media.stop()
-        return Task {
-            try? await media.start()
-        }
+    }
+
+    func s15StartAndWait(_ media: LocalMedia) async throws {
+        try await media.start()
     }
 
     @available(*, deprecated)
-    func s20Example() -> Task<Void, Never> {
+    func s16Stop(_ media: LocalMedia) {
+        media.stop()
+    }
+
+    func s17Turn(_ media: LocalMedia) -> AVCaptureDevice.Position {
+        let position: AVCaptureDevice.Position = media.position
+        media.position = position == .back ? .front : .back
+        return position
+    }
+
+    func s18IsMirror(_ media: LocalMedia) -> Bool {
+        let isMirror: Bool = media.isMirror
+        return isMirror
+    }
+
+    func s19SwitchCamera(_ media: LocalMedia) {
+        media.switchCamera(position: .back, isMirror: false) { [weak self] error in
+            self?.lines.append(error == nil ? "switched" : "not switched")
+        }
+    }
+
+    func s19SwitchCameraAndWait(_ media: LocalMedia) async throws {
+        try await media.switchCamera(position: .front, isMirror: true)
+    }
+
+    @available(*, deprecated)
+    func s20Example() -> (media: LocalMedia?, task: Task<Void, Never>) {
         var config = Config()
         config.mediaOptions.audio = true
         config.mediaOptions.video = true
         let media = ConnectLive.createLocalMedia(options: config.mediaOptions)
-        return Task {
+        let task = Task {
             try? await media?.switchCamera(position: .back, isMirror: true)
+            return
         }
+        return (media, task)
     }
 
-    func s21To25Room(_ delegate: RoomDelegate) -> [String] {
+    func s21CreateRoom(_ delegate: RoomDelegate) {
         let room: Room = ConnectLive.createRoom(config: config, delegate: delegate)
-        try? room.publish(media)
-        room.connect(roomId: "a-room")
+        self.room = room
+    }
+
+    func s22Publish() {
+        try? room?.publish(media)
+    }
+
+    func s23Connect() {
+        room?.connect(roomId: "a-room")
+    }
+
+    func s24Disconnect() {
+        room?.disconnect()
+    }
+
+    func s25Participants(_ room: Room) -> (own: String, others: [String], videos: [String], audios: [String]) {
         let localParticipant: LocalParticipant = room.localParticipant
         let remoteParticipants: [String: RemoteParticipant] = room.remoteParticipants
-        let videoOccupants = room.getVideoOccupants()
-        let audioOccupants = room.getAudioOccupants()
-        room.disconnect()
-        return [localParticipant.id] + remoteParticipants.keys + videoOccupants + audioOccupants
+        let videoOccupants: [String] = room.getVideoOccupants()
+        let audioOccupants: [String] = room.getAudioOccupants()
+        return (localParticipant.id, Array(remoteParticipants.keys), videoOccupants, audioOccupants)
     }
 
     func s26And27Subscribe(_ room: Room) async -> [Result<Void, Error>] {
@@ -145,7 +196,6 @@ final class Readme: SampleApp {
             self?.lines.append("\(levels.count) levels")
         }
         room.getAudioLevels(completion: answer)
-        room.setMuted(true)
         return await room.getAudioLevels()
     }
 
@@ -262,10 +312,14 @@ final class Readme: SampleApp {
 
     func s37Attach(_ video: LocalVideo, _ view: UIRenderView) {
         video.attach(view)
+    }
+
+    func s37Detach(_ video: LocalVideo) {
         video.detach()
     }
 }
 
+/// Of 3.
 typealias ProvisionCallbackOfReadme = ConnectLive.ProvisionCallback
 
 /// Every callback that the README declares.

@@ -38,6 +38,7 @@ class FiveMethods {
     }
 }
 
+/// Of guide 17.
 class FiveMethodDelegate: FiveMethods, RoomDelegate {
 }
 
@@ -58,7 +59,11 @@ class QualityDelegate: FiveMethods, RoomDelegate {
     }
 }
 
+/// Of guide 5, which leaves its methods to the application.
 class CustomAudioDelegate: AudioSessionDelegate {
+    var lines: [String] = []
+
+    func didSetActive(active: Bool) { lines.append("did \(active)") }
 }
 
 /// The methods that the README declares.

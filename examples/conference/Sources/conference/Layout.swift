@@ -75,7 +75,8 @@ extension Surface {
             }
             top += 2
         }
-        let news = Self.lines(conference.notice, columns: columns).suffix(3).map { ($0, Colour.alert) }
+        // The cause comes first in a long one.
+        let news = Self.lines(conference.notice, columns: columns).prefix(max(3, rows / 4)).map { ($0, Colour.alert) }
         let texts = conference.chat.suffix(min(5, rows / 5)).map { ($0, Colour.text) } + news
         let bottom = rows - 1 - texts.count
         for (index, (text, colour)) in texts.enumerated() { line(bottom + index, text, colour) }
