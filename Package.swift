@@ -234,6 +234,8 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
         // GStreamer's clock for tests; its headers are beside those of CGStreamer.
         .systemLibrary(name: "CGstCheck", path: "Tests/CGstCheck"),
+        // How much memory malloc has given out, which the module Glibc lacks.
+        .systemLibrary(name: "CMalloc", path: "Tests/CMalloc"),
         .target(
             name: "TestFixtures",
             dependencies: ["GStreamerKit", "MediaGraph", "CGLib", "CGStreamer", "CGstCheck", "TestSupport"],
@@ -338,7 +340,7 @@ let package = Package(
             of: "connectlive",
             with: [
                 "Cameras", "ICELite", "PeerIO", "PeerLoop", "RTP", "MediaGraph", "MediaNodes", "TestFixtures",
-                "RoomFixtures", "RoomProtocol", "RoomTLS",
+                "RoomFixtures", "RoomProtocol", "RoomTLS", "CMalloc",
             ]),
     ]
 )

@@ -17,7 +17,8 @@ final class ApplicationMember: RoomMember, RoomDelegate, Sendable {
     private struct State {
         var room: (any Room)?
         var media: (any LocalMedia)?
-        var capturing: Task<Void, Never>?
+        var camera: CodeCamera?
+        var sound: (any LocalMedia)?
         var frames: [Int: Int] = [:]
         /// A room keeps no views.
         var views: [Int: View] = [:]
@@ -59,6 +60,7 @@ final class ApplicationMember: RoomMember, RoomDelegate, Sendable {
     func leave() async throws {
         room.disconnect()
         try await requireEventually("the end of the room") { !room.isConnected }
+        await state.withLock { $0.sound }?.stop()
     }
 
     func publish() async throws {
@@ -70,33 +72,39 @@ final class ApplicationMember: RoomMember, RoomDelegate, Sendable {
         (config.mediaOptions.videoWidth, config.mediaOptions.videoHeight) = (160, 96)
         let media = try #require(ConnectLive.createLocalMedia(config: config))
         let source = try #require(media.videoSource)
-        let capturing = Task.detached { [id] in
-            while !Task.isCancelled {
-                if let frame = PixelBuffer(width: 160, height: 96) {
-                    frame.draw {
-                        $0.fill(luma: 90)
-                        $0.draw(barCode: FrameCode.number(of: id, at: FrameCode.tick))
-                    }
-                    source.didCapturePixelBuffer(frame, time: .now, orientation: .landscapeRight)
-                }
-                try? await Task.sleep(for: .milliseconds(100))
-            }
+        let camera = CodeCamera(id) { frame in
+            source.didCapturePixelBuffer(frame, time: .now, orientation: .landscapeRight)
         }
-        state.withLock { ($0.media, $0.capturing) = (media, capturing) }
+        state.withLock { ($0.media, $0.camera) = (media, camera) }
         try room.publish(media)
         try await requireEventually("the publication") { !room.localParticipant.videos.isEmpty }
     }
 
     func unpublish() async throws {
-        let (media, capturing) = state.withLock { state in
-            defer { (state.media, state.capturing) = (nil, nil) }
-            return (state.media, state.capturing)
+        let (media, camera) = state.withLock { state in
+            defer { (state.media, state.camera) = (nil, nil) }
+            return (state.media, state.camera)
         }
         guard let media else { return }
         room.unpublish(media)
         try await requireEventually("the end of the publication") { room.localParticipant.videos.isEmpty }
-        capturing?.cancel()
+        camera?.end()
         await media.stop()
+    }
+
+    func speak() async throws {
+        var config = Caller.config
+        config.mediaOptions.usesTestPattern = true
+        config.mediaOptions.hasVideo = false
+        let media = try #require(ConnectLive.createLocalMedia(config: config))
+        state.withLock { $0.sound = media }
+        try room.publish(media)
+        try await requireEventually("the audio") { !room.localParticipant.audios.isEmpty }
+    }
+
+    func heard() async -> [String: Double] {
+        let streams = await room.statistics().received.filter { !$0.isVideo && !$0.hasEnded }
+        return Dictionary(streams.map { ($0.participantId, $0.audioSecondsAboveSilence) }) { $0 + $1 }
     }
 
     private func video(_ stream: Int) -> (any RemoteVideo)? {
@@ -114,7 +122,7 @@ final class ApplicationMember: RoomMember, RoomDelegate, Sendable {
 
     private func take(_ frame: VideoFrame, of stream: Int, _ publisher: Int) {
         let number = frame.barCode
-        guard publisher == 0 || number != nil else { return }
+        guard publisher == 0 || number.flatMap(FrameCode.read) != nil else { return }
         state.withLock { $0.frames[stream, default: 0] += 1 }
         if let problem = number.flatMap({ FrameCode.problem($0, of: publisher, at: FrameCode.tick) }) {
             problems.append("\(id), stream \(stream): \(problem)")
@@ -130,6 +138,18 @@ final class ApplicationMember: RoomMember, RoomDelegate, Sendable {
 
     func setPaused(_ isPaused: Bool, _ stream: Int) async throws { try await video(stream)?.setPausedAsync(isPaused) }
 
+    func setProfile(_ profile: StreamView.Profile, _ stream: Int) async throws {
+        // Of all, only the browser sends layers.
+        guard let video = video(stream), video.extraValue.isEmpty else { return }
+        let type: VideoProfileType =
+            switch profile {
+            case .low: .low
+            case .mid: .mid
+            case .high: .high
+            }
+        try await video.setProfileAsync(type)
+    }
+
     func onConnected(participantIds: [String]) {}
     func onDisconnected(reason: DisconnectReason) {}
     func onError(code: Int, message: String, isCritical: Bool) {
@@ -139,125 +159,28 @@ final class ApplicationMember: RoomMember, RoomDelegate, Sendable {
     func onParticipantLeft(remoteParticipant: any RemoteParticipant) {}
 }
 
-/// The films of all clients that send packets: VP8 frames with codes, each of which occurs once.
-final class FilmShelf: Sendable {
-    private let films: [Int: [[UInt8]]]
-    private let numbers: [[UInt8]: UInt32]
+/// The camera of an application, which passes on a frame with its code in each tick.
+private final class CodeCamera: Sendable {
+    // Sources of Dispatch may be used from every thread.
+    private nonisolated(unsafe) let timer: any DispatchSourceTimer
 
-    init(of count: Int, from first: Int) throws {
-        var films: [Int: [[UInt8]]] = [:]
-        var numbers: [[UInt8]: UInt32] = [:]
-        for id in first..<first + count {
-            let codes = (0..<FrameCode.period).map { FrameCode.number(of: id, at: $0) }
-            let frames = try EncodedFilm.vp8(codes, keyframeEvery: FrameCode.ticksPerSecond)
-            try #require(frames.count == codes.count)
-            films[id] = frames
-            for (frame, code) in zip(frames, codes) {
-                try #require(numbers.updateValue(code, forKey: frame) == nil, "two frames are encoded alike")
+    init(_ id: Int, _ take: @escaping @Sendable (PixelBuffer) -> Void) {
+        timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "camera \(id)"))
+        timer.setEventHandler {
+            guard let frame = PixelBuffer(width: 160, height: 96) else { return }
+            frame.draw {
+                $0.fill(luma: 90)
+                $0.draw(barCode: FrameCode.number(of: id, at: FrameCode.tick))
             }
+            take(frame)
         }
-        (self.films, self.numbers) = (films, numbers)
+        timer.schedule(deadline: .now(), repeating: .nanoseconds(Int(FrameCode.tickLength)))
+        timer.resume()
     }
 
-    func frame(of publisher: Int, at tick: Int) -> [UInt8] { films[publisher]?[tick % FrameCode.period] ?? [] }
+    deinit { end() }
 
-    func isFilm(_ publisher: Int) -> Bool { films[publisher] != nil }
-
-    /// Nil for a frame of no film.
-    func number(of frame: [UInt8]) -> UInt32? { numbers[frame] }
-}
-
-/// Sends a film as packets, in time with the clock.
-final class FilmTrack: OutgoingTrack, @unchecked Sendable {
-    // Sendable by hand: everything is used on the loop.
-    private static let longestPayload = 1100
-
-    let codec = Codec.vp8
-    let encoderStatistics: MediaStatistics.VideoEncoder? = nil
-    private let id: Int
-    private let films: FilmShelf
-    private let loop: Loop
-    private var pictureID: UInt16 = 0
-    private var receiver: TrackReceiver?
-    private var last = 0
-    private lazy var timer = loop.makeTimer { [unowned self] in send() }
-
-    init(_ id: Int, _ films: FilmShelf, loop: Loop) {
-        (self.id, self.films, self.loop) = (id, films, loop)
-    }
-
-    func begin() { timer.arm(at: loop.now) }
-
-    func end() { timer.disarm() }
-
-    func connect(_ receiver: TrackReceiver?) { self.receiver = receiver }
-
-    /// The film has one in each second.
-    func requestKeyframe() {}
-
-    private func send() {
-        timer.arm(at: loop.now + .milliseconds(10))
-        let tick = FrameCode.tick
-        guard tick != last else { return }
-        last = tick
-        let frame = films.frame(of: id, at: tick)
-        let timestamp = UInt32(truncatingIfNeeded: tick * 90_000 / FrameCode.ticksPerSecond)
-        var batch = RTPBatch(
-            captureTime: MediaTime(nanoseconds: loop.now.nanoseconds), rtpTimestamp: timestamp,
-            // The P bit (RFC 6386, section 9.1).
-            isKeyframe: frame.first.map { $0 & 1 == 0 } ?? false)
-        for start in stride(from: 0, to: frame.count, by: Self.longestPayload) {
-            let end = min(start + Self.longestPayload, frame.count)
-            batch.bytes += [0x80, (end == frame.count ? 0x80 : 0) | Codec.vp8.payloadType, 0, 0]
-            batch.bytes += stride(from: 24, through: 0, by: -8).map {
-                UInt8(truncatingIfNeeded: timestamp >> UInt32($0))
-            }
-            batch.bytes += [0, 0, 0, 1]
-            // The payload descriptor: X, S, then I, then a picture id of 15 bits (RFC 7741, section 4.2).
-            batch.bytes += [start == 0 ? 0x90 : 0x80, 0x80]
-            batch.bytes += [0x80 | UInt8(pictureID >> 8), UInt8(truncatingIfNeeded: pictureID)]
-            batch.bytes += frame[start..<end]
-            batch.ends.append(batch.bytes.count)
-        }
-        pictureID = (pictureID + 1) & 0x7fff
-        receiver?.take(batch)
-    }
-}
-
-/// Puts the packets of a video together, and checks whose frames they are.
-final class FilmCheck: IncomingSink, @unchecked Sendable {
-    // Sendable by hand: everything else is used on the loop.
-    private let films: FilmShelf
-    private let publisher: Int
-    private let report: @Sendable (String?) -> Void
-    private var frame: [UInt8]?
-    private var scratch = PacketBuffer()
-
-    /// - Parameter report: called for each frame, with what is wrong with it
-    init(_ films: FilmShelf, of publisher: Int, report: @escaping @Sendable (String?) -> Void) {
-        (self.films, self.publisher, self.report) = (films, publisher, report)
-    }
-
-    func begin(_ stream: IncomingStream) { frame = nil }
-
-    func end() { frame = nil }
-
-    func receive(_ packet: Span<UInt8>) {
-        scratch.count = 0
-        scratch.append(packet)
-        guard let header = RTPHeader(parsing: scratch),
-            let descriptor = VP8PayloadDescriptor(parsing: scratch, header: header)
-        else { return }
-        if descriptor.isStartOfPartition, descriptor.partition == 0 { frame = [] }
-        let start = header.payloadOffset + descriptor.length
-        guard frame != nil, start <= header.payloadEnd else { return }
-        frame?.append(contentsOf: (start..<header.payloadEnd).map { scratch.bytes[$0] })
-        guard header.marker, let whole = frame else { return }
-        frame = nil
-        let number = films.number(of: whole)
-        guard number != nil || !films.isFilm(publisher) else { return report("a frame is in no film of \(publisher)") }
-        report(number.flatMap { FrameCode.problem($0, of: publisher, at: FrameCode.tick) })
-    }
+    func end() { timer.cancel() }
 }
 
 /// A client that sends and checks packets without a codec.
@@ -265,9 +188,15 @@ final class PacketMember: RoomMember, Sendable {
     private struct State {
         var engine: RoomEngine?
         var videos: [Int: Int] = [:]
+        /// The publisher of each audio.
+        var audios: [Int: Int] = [:]
         var isConnected = false
         var frames: [Int: Int] = [:]
+        /// By participant.
+        var packetsHeard: [String: Double] = [:]
+        var views: [Int: StreamView] = [:]
         var published: (stream: Int, track: FilmTrack)?
+        var sound: SoundTrack?
     }
 
     let id: Int
@@ -297,14 +226,39 @@ final class PacketMember: RoomMember, Sendable {
         ).locate()
         let token = try await AccessToken.signIn(at: location).token
         var options = RoomOptions()
-        options.sound = { _, _ in nil }
+        options.sound = { [weak self] participant, stream in
+            self.map { member in
+                .packets(SoundCheck { [weak member] in member?.hear($0, of: stream, from: participant) })
+            }
+        }
         let engine = RoomEngine(options: options) { [weak self] in self?.handle($0) }
         state.withLock { $0.engine = engine }
         engine.connect(to: try RoomName("whole"), with: token)
         try await requireEventually("the room of \(id)") { state.withLock { $0.isConnected } }
     }
 
-    func leave() async throws { engine.disconnect() }
+    func leave() async throws {
+        engine.disconnect()
+        try await requireEventually("the end of the room") { state.withLock { !$0.isConnected } }
+    }
+
+    func speak() async throws {
+        let engine = engine
+        let track = SoundTrack(id, films, loop: engine.loop)
+        _ = try await engine.publish([Publication(track, StreamAttributes(extraValue: "\(id)"))])
+        state.withLock { $0.sound = track }
+        engine.post { _ in track.begin() }
+    }
+
+    func heard() async -> [String: Double] { state.withLock { $0.packetsHeard } }
+
+    private func hear(_ packet: [UInt8], of stream: Int, from participant: String) {
+        let publisher = state.withLock { state in
+            state.packetsHeard[participant, default: 0] += 1
+            return state.audios[stream]
+        }
+        if let problem = films.problem(withSound: packet, of: publisher) { problems.append("\(id): \(problem)") }
+    }
 
     func publish() async throws {
         let engine = engine
@@ -330,6 +284,7 @@ final class PacketMember: RoomMember, Sendable {
             if let problem { problems.append("\(id), stream \(stream): \(problem)") }
         }
         let engine = engine
+        state.withLock { $0.views[stream] = StreamView() }
         try await result { engine.subscribe(stream, to: .packets(check), then: $0) }
     }
 
@@ -339,8 +294,20 @@ final class PacketMember: RoomMember, Sendable {
     }
 
     func setPaused(_ isPaused: Bool, _ stream: Int) async throws {
+        try await change(stream) { $0.isPaused = isPaused }
+    }
+
+    func setProfile(_ profile: StreamView.Profile, _ stream: Int) async throws {
+        try await change(stream) { $0.profile = profile }
+    }
+
+    private func change(_ stream: Int, _ body: @Sendable (inout StreamView) -> Void) async throws {
+        let view = state.withLock { state in
+            body(&state.views[stream, default: StreamView()])
+            return state.views[stream] ?? StreamView()
+        }
         let engine = engine
-        try await result { engine.setView(StreamView(isPaused: isPaused), of: stream, then: $0) }
+        try await result { engine.setView(view, of: stream, then: $0) }
     }
 
     private func result(_ call: (@escaping @Sendable (Result<Void, RoomError>) -> Void) -> Void) async throws {
@@ -349,8 +316,10 @@ final class PacketMember: RoomMember, Sendable {
 
     private func handle(_ event: RoomEvent) {
         func add(_ stream: StreamInfo) {
-            guard stream.media == .video else { return }
-            state.withLock { $0.videos[stream.id] = Int(stream.attributes.extraValue) ?? 0 }
+            let publisher = Int(stream.attributes.extraValue) ?? 0
+            state.withLock {
+                if stream.media == .video { $0.videos[stream.id] = publisher } else { $0.audios[stream.id] = publisher }
+            }
         }
         switch event {
         case .connected(_, let others):
@@ -361,48 +330,10 @@ final class PacketMember: RoomMember, Sendable {
         case .streamPublished(_, let stream): add(stream)
         case .streamUnpublished(_, let stream): state.withLock { $0.videos[stream.id] = nil }
         case .problem(let error): problems.append("\(id) got the error '\(error.message)'")
-        case .ended(_, let error): if let error { problems.append("\(id) lost the room: \(error.message)") }
+        case .ended(_, let error):
+            state.withLock { $0.isConnected = false }
+            if let error { problems.append("\(id) lost the room: \(error.message)") }
         default: break
-        }
-    }
-}
-
-/// A Chromium on the server's page, which publishes its fake camera and shows everyone.
-final class BrowserMember {
-    struct Seen {
-        var stream: Int
-        var number: UInt32
-        var tick: Int
-    }
-
-    private let program: RunningProgram
-    private let folder = TemporaryFolder()
-
-    init(page: String, seeing videos: Int) throws {
-        program = try interopProgram(
-            "chromium.py",
-            ["--page", page, "--seconds", "60", "--until-expected", "--expect-video-from-others", "\(videos)"]
-                + ["--expect-publishing", "5", "--then-read", folder.file("end")])
-    }
-
-    /// Ends the browser. Returns the codes that its tiles showed.
-    func finish() throws -> [Seen] {
-        _ = FileManager.default.createFile(atPath: folder.file("end"), contents: nil)
-        let result = try program.finish(seconds: 60)
-        try #require(result.status == 0, "\(result.output)\(result.error)")
-        let line = result.output.split(separator: "\n").last ?? ""
-        let report = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-        let read = try #require(report?["read"] as? [[Int]])
-        return read.map { Seen(stream: $0[0], number: UInt32($0[1]), tick: $0[2]) }
-    }
-
-    /// - Parameter publishers: those of all streams
-    func problems(in seen: [Seen], allKnown publishers: [Int: Int]) -> [String] {
-        seen.compactMap { each in
-            guard let publisher = publishers[each.stream] else { return nil }
-            return FrameCode.problem(each.number, of: publisher, at: each.tick).map {
-                "browser, stream \(each.stream): \($0)"
-            }
         }
     }
 }

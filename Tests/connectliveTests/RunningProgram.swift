@@ -66,7 +66,7 @@ class RunningProgram {
         let ended = wait(seconds: seconds) { found != nil || !self.process.isRunning }
         // The end of a program can be seen before its last words.
         if !process.isRunning { (_, _) = (output.finish(), errors.finish()) }
-        return try #require(found, "no '\(text)' (\(ended ? "ended" : "still running")): \(errors.text)")
+        return try #require(found, "no '\(text)' (\(ended ? "ended" : "still running")): \(output.text)\(errors.text)")
     }
 
     func interrupt() { kill(process.processIdentifier, SIGINT) }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Opens the room page in a real headless Chromium with a fake camera and microphone; reports its video and audio.
 
-Needs Debian's chromium, chromium-driver and python3-selenium. Starts no server. Prints one line of JSON; exits 0 when
+Needs Debian's chromium, chromium-driver and python3-selenium. Starts no server. The last line that it prints is JSON; exits 0 when
 all expectations are met, else 1 with the reason in "sentence". Leaves no process and no file behind.
 
     chromium.py --page 'http://127.0.0.1:7880/?room=R&join=1' --seconds 10 \
@@ -119,7 +119,8 @@ def arguments():
     parser.add_argument("--until-expected", action="store_true", help="leave as soon as all expectations are met")
     parser.add_argument("--expect-video-from-others", type=int, default=0, metavar="N",
                         help="moving video of N streams")
-    parser.add_argument("--expect-audio", action="store_true", help="audio from others is heard")
+    parser.add_argument("--expect-audio", type=int, nargs="?", const=1, default=0, metavar="N",
+                        help="so much audio from others is heard at once (1)")
     parser.add_argument("--expect-publishing", type=int, default=0, metavar="N",
                         help="N of our camera's frames, and audio, are sent")
     parser.add_argument("--expect-problem", metavar="CODE", help="the page shows this problem with a message")
@@ -150,7 +151,8 @@ def arguments():
     parser.add_argument("--then-listen", type=float, default=0, metavar="SECONDS",
                         help="report afterwards how long after each flash of the test pattern its beep is heard")
     parser.add_argument("--then-read", metavar="FILE",
-                        help="report afterwards the number in each frame that the tiles of others show, until the file exists")
+                        help="print 'reading' afterwards; report the number in each frame that the tiles of others show, until "
+                             "the file exists; then expect moving video of as many others as it says, and audio")
     parser.add_argument("--delay-video", type=int, default=0, metavar="MS",
                         help="delay what is seen, as a network does that repairs a lot of it")
     parser.add_argument("--screenshot", metavar="PNG")
@@ -203,7 +205,8 @@ class Observation:
         self.states = []
         self.waiting = {}
         self.waited = []
-        self.audio_first = None
+        # By the identifier of the receiver.
+        self.audio_first = {}
 
     def add(self, look):
         self.last = look
@@ -218,15 +221,18 @@ class Observation:
             self.waiting[tile["stream"]] = tile["waiting"]
             if tile["frames"] and tile["spread"] > 8:
                 self.pictures.setdefault((tile["participant"], tile["stream"]), set()).add(tile["hash"])
-        if self.audio_first is None and self.reports("inbound-rtp", "audio"):
-            self.audio_first = self.energy()
+        for receiver, energy in self.energies().items():
+            self.audio_first.setdefault(receiver, energy)
 
     def reports(self, kind, media=None):
         return [r for session in self.last.get("stats", []) for r in session
                 if r["type"] == kind and (media is None or r.get("kind") == media)]
 
-    def energy(self):
-        return sum(r.get("totalAudioEnergy", 0) for r in self.reports("inbound-rtp", "audio"))
+    def energies(self):
+        return {r["id"]: r.get("totalAudioEnergy", 0) for r in self.reports("inbound-rtp", "audio")}
+
+    def rises(self):
+        return [energy - self.audio_first[receiver] for receiver, energy in self.energies().items()]
 
     def videos(self):
         """Everyone's videos that were ever there, as they were when last seen."""
@@ -266,7 +272,7 @@ class Observation:
                       "nacks": total("inbound-rtp", "video", "nackCount"),
                       "codecs": sorted({codecs.get(r.get("codecId"), "?") for r in self.reports("inbound-rtp", "video")
                                         if r.get("framesDecoded")})},
-            "audio": {"energy": self.energy(), "energyRise": self.energy() - (self.audio_first or 0),
+            "audio": {"energy": sum(self.energies().values()), "energyRises": self.rises(),
                       "packets": total("inbound-rtp", "audio", "packetsReceived"),
                       "copies": total("inbound-rtp", "audio", "fecPacketsReceived"),
                       "concealedSamples": total("inbound-rtp", "audio", "concealedSamples"),
@@ -302,8 +308,9 @@ def missing(options, seen, result):
     moving = [v for v in result["videos"] if v["frames"] >= 5 and v["distinctPictures"] >= 3]
     if len(moving) < options.expect_video_from_others:
         return f"Expected moving video of {options.expect_video_from_others}, saw {len(moving)}: {result['videos']}."
-    if options.expect_audio and not (result["audio"]["energyRise"] > 1e-7 and result["audio"]["packets"] > 10):
-        return f"Expected audio from others, heard {result['audio']}."
+    heard = sum(rise > 1e-7 for rise in result["audio"]["energyRises"])
+    if heard < options.expect_audio or options.expect_audio and result["audio"]["packets"] <= 10:
+        return f"Expected {options.expect_audio} audio from others, heard {result['audio']}."
     sent = result["publishing"]
     if sent["framesSent"] < options.expect_publishing or options.expect_publishing and sent["audioPackets"] <= 10:
         return f"Expected our camera and microphone to be sent, but {sent}."
@@ -596,17 +603,22 @@ def number_in(bits):
 
 
 def read(options, browser):
-    """For each frame that was seen: its stream, its number, and when, in tenths of a second of the monotonic clock."""
+    """For each frame that was seen: its stream, its number, and when at the latest, in tenths of a second of the monotonic clock.
+    And one sentence about an unmet expectation at the end, or None."""
+    print("reading", flush=True)
     seen, last = [], {}
     while not os.path.exists(options.then_read):
+        tiles = browser.execute_script(BLOCKS)
         tick = int(time.monotonic() * 10)
-        for tile in browser.execute_script(BLOCKS):
+        for tile in tiles:
             number = number_in(tile["bits"])
             if number is not None and last.get(tile["stream"]) != number:
                 last[tile["stream"]] = number
                 seen.append([tile["stream"], number, tick])
         time.sleep(0.05)
-    return seen
+    with open(options.then_read) as file:
+        options.expect_video_from_others = int(file.read())
+    return seen, observe(options, browser)[1]
 
 
 def own_processes(folder):
@@ -668,7 +680,7 @@ def main():
                 browser.execute_script("window.testDelay()")
             result["heardAfterSeen"] = listen(options, browser)
         if options.then_read and sentence is None:
-            result["read"] = read(options, browser)
+            result["read"], sentence = read(options, browser)
         if options.then_resize and sentence is None:
             result["resized"] = resize(options, browser)
         if options.then_mute and sentence is None:
