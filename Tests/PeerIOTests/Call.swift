@@ -71,6 +71,7 @@ struct Call: Sendable {
         var connectTimeout = TimeInterval.seconds(15)
         var silence = TimeInterval.seconds(5)
         var consent = TimeInterval.seconds(30)
+        var pathTimeout = TimeInterval.zero
         var offererServers = ICEServers()
         var relayTimeout = TimeInterval.seconds(3)
         /// The answerer's port. Nil gives it an ICE agent.
@@ -106,6 +107,7 @@ struct Call: Sendable {
             configuration.connectTimeout = options.connectTimeout
             configuration.silence = options.silence
             configuration.consent = options.consent
+            configuration.pathTimeout = options.pathTimeout
             configuration.port = port
             configuration.servers = servers
             configuration.relayTimeout = options.relayTimeout

@@ -413,6 +413,23 @@ struct PeerTests {
         loop.shutdown()
     }
 
+    @Test("nothing is sent to an address that no longer answers checks (RFC 7675, section 5.1)")
+    func lostConsent() async throws {
+        let loop = EventLoop(name: "call")
+        var options = Call.Options()
+        options.pathTimeout = .seconds(30)
+        let call = try await Call.begin(on: loop, options)
+        try #require(await call.isSecured())
+        await call.sendVideo(10)
+        #expect(await eventually { await call.videoReceived().count == 10 })
+        await onLoop(loop) { (call.offerer.value.peer.path as? ICEAgent)?.failed() }
+        await call.sendVideo(10, from: 10)
+        #expect(await eventually { await onLoop(loop) { call.offerer.value.peer.statistics.datagramsRefused >= 10 } })
+        #expect(await call.videoReceived().count == 10)
+        await call.close()
+        loop.shutdown()
+    }
+
     @Test("sending media to a lost peer ends soon, but a peer that receives no media may be silent")
     func consent() async throws {
         let loop = EventLoop(name: "call")

@@ -131,8 +131,8 @@ private struct Sent {
         #expect(isOnItsWay(after: 29) == true)
         #expect(isOnItsWay(after: 30) == false)
         times.repeated(SequenceNumber(1), at: start)
-        #expect(isOnItsWay(after: 15) == true)
-        #expect(isOnItsWay(after: 16) == false)
+        #expect(isOnItsWay(after: 9) == true)
+        #expect(isOnItsWay(after: 10) == false)
     }
 
     @Test func `packets count as old a second after those that follow them`() {

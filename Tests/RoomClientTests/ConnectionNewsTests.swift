@@ -23,6 +23,17 @@ import Testing
         #expect(news.sentence(about: .reconnected(rejoined)) == "Back after 40.0 s, as another participant.")
     }
 
+    @Test func `while the server is lost, media that does not flow either is no news`() {
+        var news = ConnectionNews(.seconds(30))
+        let begin = ContinuousClock.now
+        _ = news.lost(because: "The server was stopped.", now: begin)
+        #expect(
+            news.interrupted(MediaInterruption(isOutgoing: true, seconds: 2.5), now: begin + .seconds(2.5)) == nil)
+        #expect(news.outage(now: begin + .seconds(4)) == "the server has been lost for 4 s")
+        #expect(news.back(after: 6, wasResumed: true, now: begin + .seconds(6)) == "Back after 6.0 s.")
+        #expect(news.restored(after: 6.2, now: begin + .seconds(6.2)) == nil)
+    }
+
     private static func interruption(_ isOutgoing: Bool, _ seconds: Double, via relay: String? = nil)
         -> MediaInterruption
     {

@@ -61,8 +61,7 @@ struct MixedLinksTests {
         let stage = Stage(clients: room.clients, areLate: room.areLate, seed: seed, loops: seed % 2 == 0 ? 2 : 1)
         defer { stage.simulation.end() }
         _ = try stage.simulation.run(for: .seconds(3))
-        // A layer that was paused takes longer: its publisher begins it, and reports on its clock.
-        let first = try stage.simulation.run(for: .seconds(room.areLate ? 7 : 5))
+        let first = try stage.simulation.run(for: .seconds(5))
         let seconds = Soak.rounds(3, soak: 30)
         let report = try stage.simulation.run(for: .seconds(Int64(seconds)))
         for (client, best) in stage.viewers {

@@ -17,11 +17,12 @@ struct RoamingTests {
         let lin: SimulatedClient
         private(set) var video = 0
 
-        init(seed: UInt64, link: Link = .wifi, loops: Int = 1) throws {
+        init(seed: UInt64, link: Link = .wifi, loops: Int = 1, returnTimeout: TimeInterval = .seconds(120)) throws {
             simulation = Simulation(seed: seed, loops: loops, spreadsRooms: loops > 1)
             ada = simulation.client("ada", link: link)
             grace = simulation.client("grace", link: link)
             lin = simulation.client("lin")
+            ada.returnTimeout = returnTimeout
             simulation.task { [lin, ada, grace] in
                 try await lin.join("kitchen")
                 try await ada.join("kitchen")
@@ -93,6 +94,28 @@ struct RoamingTests {
         #expect(call.grace.interruptions.count == 2, "\(call.grace.interruptions)")
     }
 
+    @Test func `a viewer's interruption lasts until its path is back, although the publisher leaves meanwhile`() throws
+    {
+        let call = try Call(seed: 1, link: .wired)
+        call.grace.cutMedia()
+        try call.simulation.run(for: .seconds(4))
+        call.simulation.task { [ada = call.ada] in try await ada.leave() }
+        try call.simulation.run(for: .seconds(20))
+        #expect(call.grace.interruptions == ["down interrupted"])
+        call.grace.reconnect()
+        try call.simulation.run(for: .seconds(20))
+        #expect(call.grace.isConnected && call.grace.interruptions.count == 2, "\(call.grace.interruptions)")
+    }
+
+    @Test func `a viewer whose reports do not reach the server looks for another way, although media arrives`() throws {
+        let call = try Call(seed: 1)
+        try call.simulation.run(for: .seconds(40))
+        #expect(call.grace.connection?.down?.revision == 1)
+        call.grace.up.isCut = true
+        try call.simulation.run(for: .seconds(10))
+        #expect(try #require(call.grace.connection?.down?.revision) > 1)
+    }
+
     @Test func `a client without media gives up after the time of its options`() throws {
         let simulation = Simulation(seed: 3)
         defer { simulation.end() }
@@ -110,6 +133,15 @@ struct RoamingTests {
         #expect(!ada.isConnected)
         let sentence = try #require(ada.endError)
         #expect(sentence.hasPrefix("No media has reached the server") && sentence.contains("for 20 s"), "\(sentence)")
+        #expect(sentence.contains("ICE restarts found no other way."), "\(sentence)")
+    }
+
+    @Test func `a client that gives up before its server counts as lost blames no firewall`() throws {
+        let call = try Call(seed: 3, link: .wired, returnTimeout: .seconds(5))
+        call.ada.cut()
+        try call.simulation.run(for: .seconds(7))
+        let sentence = try #require(call.ada.endError)
+        #expect(sentence.contains("for 5 s, and the server does not answer either."), "\(sentence)")
     }
 
     @Test func `a publisher that watches nothing restarts no ICE, although the server has nothing to report to it`()

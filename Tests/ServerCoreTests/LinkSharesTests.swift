@@ -9,6 +9,16 @@ struct LinkSharesTests {
             LinkShares.demand(audio: 100_000, videos: [500_000, 1_000_000].map { .init(rates: [$0]) }) == 1_975_000)
     }
 
+    @Test func `the link is probed for the next layer of each video, and for the best one of one video`() {
+        let layers = [100_000.0, 400_000, 1_600_000]
+        func demand(_ videos: [LinkShares.Video]) -> Double { LinkShares.demand(audio: 0, videos: videos) }
+        #expect(demand([.init(rates: layers, current: 0)]) == 1_600_000 * LinkShares.headroom)
+        #expect(
+            demand([.init(rates: layers, current: 0), .init(rates: layers, current: 0)])
+                == 2_000_000 * LinkShares.headroom)
+        #expect(demand([.init(rates: layers, current: 2)]) == 1_600_000 * LinkShares.headroom)
+    }
+
     @Test func `audio comes first, and large videos share what small ones leave`() {
         let shares = LinkShares.shares(of: 1_100_000, audio: 100_000, videos: [2_000_000, 80_000, 3_000_000])
         #expect(shares == [450_000, nil, 450_000])

@@ -18,6 +18,10 @@ import TestSupport
         try expect("where_udp_is_blocked_media_goes_through_turn_over_tcp")
     }
 
+    @Test func `where UDP is blocked during a call, media goes on through a TURN server`() throws {
+        try expect("a_call_whose_udp_is_blocked_goes_on_through_turn", seconds: 90)
+    }
+
     @Test func `without UDP and a TURN server, a sentence says how to get through`() throws {
         try expect("without_udp_and_turn_a_sentence_says_what_to_do")
     }

@@ -10,11 +10,12 @@ import Testing
 
     /// The lines after a few looks at one video.
     private mutating func look(
-        _ width: Int, _ height: Int, _ limitation: Limitation? = nil, times: Int = 4, loss: Double = 0
+        _ width: Int, _ height: Int, _ limitation: Limitation? = nil, times: Int = 4, loss: Double = 0,
+        frames: Int = 0
     ) -> [String] {
         var video = RoomStatistics.Received(streamId: 3, participantId: "ada", isVideo: true)
         (video.width, video.height, video.limitation) = (width, height, limitation)
-        video.recentLoss = loss
+        (video.recentLoss, video.framesReceived) = (loss, frames)
         var statistics = RoomStatistics()
         statistics.received = [video]
         return (0..<times).flatMap { _ in news.lines(statistics) }
@@ -53,6 +54,14 @@ import Testing
             look(640, 360, Limitation(cause: .publisher(.connection), lacksFrames: true))
                 == ["Video 3 of ada: its publisher's connection is lost"])
         #expect(look(640, 360) == ["Video 3 of ada: frames arrive again: 640x360"])
+    }
+
+    @Test mutating func `a lost connection of the publisher is no news once frames arrive again`() {
+        #expect(look(640, 360) == [])
+        let lost = Limitation(cause: .publisher(.connection), lacksFrames: true)
+        for frames in 1...4 { #expect(look(640, 360, lost, times: 1, frames: 10 * frames) == []) }
+        // They end.
+        #expect(look(640, 360, lost, frames: 40) == ["Video 3 of ada: its publisher's connection is lost"])
     }
 
     @Test mutating func `losses are named as the reason, on the own link and on the publisher's`() {

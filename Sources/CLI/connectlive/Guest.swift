@@ -168,7 +168,7 @@ final class Guest: RoomDelegate, Sendable {
             let plain = MediaInterruption(isOutgoing: isOutgoing, seconds: seconds)
             return state.news.interrupted(state.room?.mediaWays.interruption ?? plain)
         }
-        report(text)
+        if let text { report(text) }
     }
 
     func onMediaRestored(seconds: Double) {

@@ -5,12 +5,12 @@ internal import RoomProtocol
 /// Whether media flows, and the search for another way if it does not.
 extension RoomConnection {
     /// Whether the server has something to send: a video whose publisher has not fallen silent. An interruption lasts until the
-    /// server is heard again, although publishers fall silent meanwhile.
+    /// server is heard again, although publishers fall silent or leave meanwhile.
     var expectsMedia: Bool {
-        subscriptions.values.contains { subscription in
+        guard !isAwaitingMedia else { return true }
+        return subscriptions.values.contains { subscription in
             guard !subscription.view.isPaused else { return false }
-            guard !isAwaitingMedia, let limitation = subscription.limitation, case .publisher = limitation.cause
-            else { return true }
+            guard let limitation = subscription.limitation, case .publisher = limitation.cause else { return true }
             return !limitation.lacksFrames
         }
     }
@@ -39,20 +39,26 @@ extension RoomConnection {
             onEvent(.mediaRestored(seconds: time.seconds, way: way))
         case nil: break
         }
-        guard let since = mediaWatch.since else { return }
+        guard let since = mediaWatch.since else {
+            // A server without reports sends less and less, and then nothing.
+            if let since = down.unheardSince(now: now) { restartInterrupted(since: since) }
+            return
+        }
         // Signalling that is back gives media one more restart.
         let restart = (returnedAt ?? .zero) + restartInterval + Self.restartTime
         guard mayReturn, mediaWatch.isMissed, now >= max(mediaWatch.limitBegan + options.returnTimeout, restart) else {
             return restartInterrupted(since: since)
         }
-        if absence == nil { end(.disconnected, mediaLost(for: now - since)) }
+        if absence == nil { end(.disconnected, mediaLost(since: since)) }
     }
 
     private func interruption(_ isOutgoing: Bool, _ time: TimeInterval) -> MediaInterruption {
         var interruption = MediaInterruption(isOutgoing: isOutgoing, seconds: time.seconds)
         interruption.way = lostWay
         interruption.isServerThere = isServerThere(since: loop.now + (.zero - time))
-        interruption.relays = servers.relays.map(\.place)
+        for relay in servers.relays where !interruption.relays.contains(relay.place) {
+            interruption.relays.append(relay.place)
+        }
         interruption.isRelayed = servers.policy == .relay
         return interruption
     }
@@ -60,9 +66,12 @@ extension RoomConnection {
     /// For the messages of a restart and the first media on its way.
     private static let restartTime = TimeInterval.seconds(2)
 
+    /// A cut ends media and signalling at slightly different times.
+    private static let moment = TimeInterval.milliseconds(250)
+
     /// Whether the server has answered to a message since then, and lets this client restart ICE.
     private func isServerThere(since time: MonotonicTime) -> Bool {
-        absence == nil && link != nil && resumeSecret != nil && signalling?.answered ?? .zero > time
+        absence == nil && link != nil && resumeSecret != nil && signalling?.answered ?? .zero > time + Self.moment
     }
 
     /// Restarts ICE of both sessions again and again, as long as the server answers: it is there, so media needs another way.
@@ -71,16 +80,24 @@ extension RoomConnection {
         restartICE()
     }
 
-    private func mediaLost(for time: TimeInterval) -> RoomError {
+    /// A server that is there answers to a ping each two seconds.
+    private static let recently = TimeInterval.seconds(5)
+
+    private func mediaLost(since: MonotonicTime) -> RoomError {
         let way = lostWay.map { " \($0)" } ?? ""
         let place = address.map { " \($0)" } ?? ""
         let what = mediaWatch.isOutgoing ? "reached the server\(place)" : "arrived from the server\(place)"
+        let advice =
+            if signalling?.answered ?? .zero <= max(since, loop.now + (.zero - Self.recently)) {
+                "the server does not answer either. Check the network, and that the server runs."
+            } else if lostWay?.relay == nil {
+                "ICE restarts found no other way. Check whether a firewall blocks UDP, or use a TURN server."
+            } else {
+                "ICE restarts found no other way. Check that the TURN server runs, or use another one."
+            }
         return RoomError(
             .mediaConnectionLost,
-            "No media has \(what)\(way) for \(Int(time.seconds.rounded())) s, and ICE restarts found no other way. "
-                + (lostWay?.relay == nil
-                    ? "Check whether a firewall blocks UDP, or use a TURN server."
-                    : "Check that the TURN server runs, or use another one."))
+            "No media has \(what)\(way) for \(Int((loop.now - since).seconds.rounded())) s, and \(advice)")
     }
 
     private static let outageLimit = 100

@@ -193,8 +193,9 @@ final class Consumer {
         wanted.addJoining(self)
     }
 
-    /// How long it waits for the clock of another layer, after which arrivals tell the time between the two.
-    private static let clockTimeout = TimeInterval.seconds(2)
+    /// How long it waits for the clock of another layer, after which arrivals tell the time between the two. Publishers send a
+    /// report a second.
+    private static let clockTimeout = TimeInterval.milliseconds(1250)
 
     /// Whether the timestamps can go on with another layer, which is exact if the publisher has reported on both. A lower
     /// layer does not wait for that: the link may not carry the present one.

@@ -34,13 +34,16 @@ struct LinkShares {
         var share: Double?
     }
 
-    /// The rate that the streams can use together: each the next layer beyond its present one, so that the link is probed
-    /// for it.
+    /// The rate that the streams can use together: each the next layer beyond its present one, and one of them its best one, so that
+    /// the link is probed for it. A single video then need not rise one layer after the other.
     static func demand(audio: Double, videos: [Video]) -> Double {
-        videos.reduce(audio) { sum, video in
+        var (sum, further) = (audio, 0.0)
+        for video in videos {
             let next = min((video.current ?? -1) + 1, video.rates.count - 1)
-            return sum + video.rates[next] * headroom
+            sum += video.rates[next] * headroom
+            further = max(further, (video.rates.last ?? 0) - video.rates[next])
         }
+        return sum + further * headroom
     }
 
     static func choices(of target: Double, audio: Double, videos: [Video]) -> [Choice] {

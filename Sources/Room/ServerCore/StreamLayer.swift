@@ -205,7 +205,8 @@ final class StreamLayer {
             isAwaited = pass(index, of: store, header, arrived, now: now)
             for layer in upper where layer.pass(index, of: store, header, arrived, now: now) { isAwaited = true }
         } else {
-            isAwaited = !joining.isEmpty
+            // A keyframe before the layer's clock would help nobody.
+            isAwaited = joining.contains { $0.canJoin(self) }
             for consumer in consumers {
                 consumer.forward(index, of: store, header, arrived, now: now)
                 if consumer.isAwaitingStart { isAwaited = true }

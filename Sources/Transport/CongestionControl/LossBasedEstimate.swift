@@ -43,6 +43,14 @@ struct LossBasedEstimate: Sendable {
         var loss: Double
     }
 
+    /// Of the probabilities that a packet is lost, and that it is received.
+    private struct Logarithms {
+        let lost: Double
+        let received: Double
+
+        init(of loss: Double) { (lost, received) = (logarithm(loss), logarithm(1 - loss)) }
+    }
+
     private struct Hold {
         var until = MonotonicTime.zero
         var length = LossBasedEstimate.initialHold
@@ -209,11 +217,14 @@ extension LossBasedEstimate {
 
     private func likelihood(_ channel: Channel) -> Double {
         let bonus = preference(for: channel.rate)
+        // Most observations are of rates that the channel carries, and logarithms are most of the work.
+        let carried = Logarithms(of: probability(channel, at: channel.rate))
         var value = 0.0
         observations.forEach { observation, weight in
-            let loss = probability(channel, at: observation.rate)
+            let isCarried = observation.rate <= channel.rate
+            let logarithms = isCarried ? carried : Logarithms(of: probability(channel, at: observation.rate))
             let received = observation.sent - observation.lost
-            value += weight * (observation.lost * logarithm(loss) + received * logarithm(1 - loss))
+            value += weight * (observation.lost * logarithms.lost + received * logarithms.received)
             value += weight * bonus * observation.sent
         }
         return value

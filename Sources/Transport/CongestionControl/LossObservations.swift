@@ -103,7 +103,7 @@ struct LossObservations: Sendable {
             }
             if ratio < best.ratio { best = (ratio, weight * observation.sent, weight * observation.lost) }
         }
-        guard sent > 0 else { return 0 }
+        guard sent > 0, lost > 0 else { return 0 }
         let rest = sent - best.sent - worst.sent
         guard medianRate * Self.suddenRatio > worst.rate, rest > 1e-9 else { return lost / sent }
         return max(0, (lost - best.lost - worst.lost) / rest)

@@ -14,6 +14,8 @@ extension Peer {
 
     /// When the last authenticated packet arrived. `.zero` before the end of the handshake.
     package var lastReceived: MonotonicTime { session.lastReceived }
+    /// See `PeerSession.lastAnswered`.
+    package var lastAnswered: MonotonicTime { session.lastAnswered }
 
     /// When the other end last reported which packets arrived. Nil before it does, and if it never does.
     package var lastReport: MonotonicTime? { session.lastReport }

@@ -164,12 +164,15 @@ final class OutgoingStream {
             statistics.retransmissionsMissed += 1
             return nil
         }
-        if let last = repeats[number], last.isOnItsWay(now: now, roundTrip: roundTrip) {
+        let last = repeats[number]
+        if let last, last.isOnItsWay(now: now, roundTrip: roundTrip) {
             statistics.retransmissionsHeldBack += 1
             return nil
         }
         let length = length(of: packet, isRepeat: true)
-        guard hasRoom(length), budget.take(length, now: now) else {
+        // The first repeats of other packets matter more than a further one.
+        let isSpare = last?.count ?? 0 > 1
+        guard hasRoom(length), budget.take(length, isSpare: isSpare, now: now) else {
             statistics.retransmissionsOverBudget += 1
             return nil
         }

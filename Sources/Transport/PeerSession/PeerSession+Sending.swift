@@ -142,30 +142,30 @@ extension PeerSession {
 
     /// Handles the reports about this end's numbers, and the estimates of a peer that has no such reports (REMB).
     func receiveEstimates(_ packets: [RTCPPacket], now: MonotonicTime) {
-        let packets = packets.compactMap { limited($0) }
-        if control == nil, packets.contains(where: \.isReceiverEstimate) {
+        for packet in packets {
+            switch packet {
+            case .transportFeedback(let feedback): control?.received(feedback, now: now)
+            case .receiverEstimate(let estimate): receive(estimate, now: now)
+            default: continue
+            }
+        }
+        if control != nil { pace(now: now) }
+    }
+
+    /// A list of a REMB may have 255 streams, and its kept estimates are compared with each other. So they keep the streams of
+    /// this end alone. An estimate about none of them counts for nothing.
+    private func receive(_ estimate: ReceiverEstimate, now: MonotonicTime) {
+        var estimate = estimate
+        if !estimate.sources.isEmpty {
+            estimate.sources = streams.sentSources(of: estimate.sources)
+            guard !estimate.sources.isEmpty else { return }
+        }
+        if control == nil {
             // Before those that the pacer holds.
             seal(into: &outgoing)
             beginControl(now: now)
         }
-        guard let control else { return }
-        for packet in packets {
-            switch packet {
-            case .transportFeedback(let feedback): control.received(feedback, now: now)
-            case .receiverEstimate(let estimate):
-                control.received(estimate, others: streams.audioRate(without: estimate.sources), now: now)
-            default: continue
-            }
-        }
-        pace(now: now)
-    }
-
-    /// A list of a REMB may have 255 streams, and its kept estimates are compared with each other. So they keep the streams of
-    /// this end alone. Nil for an estimate about none of them.
-    private func limited(_ packet: RTCPPacket) -> RTCPPacket? {
-        guard case .receiverEstimate(var estimate) = packet, !estimate.sources.isEmpty else { return packet }
-        estimate.sources = streams.sentSources(of: estimate.sources)
-        return estimate.sources.isEmpty ? nil : .receiverEstimate(estimate)
+        control?.received(estimate, others: streams.audioRate(without: estimate.sources), now: now)
     }
 
     func noteArrival(
@@ -207,8 +207,4 @@ extension PeerSession {
     private func reportArrivals(now: MonotonicTime) {
         while let report = arrivals?.report(now: now) { sendControl(streams.preamble + [.transportFeedback(report)]) }
     }
-}
-
-extension RTCPPacket {
-    fileprivate var isReceiverEstimate: Bool { if case .receiverEstimate = self { true } else { false } }
 }

@@ -114,6 +114,8 @@ public final class PeerSession {
     public var isEnded: Bool { phase == .ended }
     /// When the last SRTP or SRTCP packet arrived, or the handshake finished. `.zero` before.
     public var lastReceived: MonotonicTime { liveness.lastReceived }
+    /// When this end sent the newest report to which the peer has replied. `.zero` before the first reply.
+    public var lastAnswered: MonotonicTime { streams.lastAnswered }
 
     /// The peer restarts ICE: it has as long as before to respond to media.
     public func extendConsent(now: MonotonicTime) { liveness.extendConsent(now: now) }

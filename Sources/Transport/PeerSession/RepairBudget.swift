@@ -19,12 +19,14 @@ struct RepairBudget {
     }
 
     /// Uses `count` bytes if they are available.
-    mutating func take(_ count: Int, now: MonotonicTime) -> Bool {
+    ///
+    /// - Parameter isSpare: whether half of the capacity has to remain for others
+    mutating func take(_ count: Int, isSpare: Bool = false, now: MonotonicTime) -> Bool {
         let elapsed = min(max(0, (now - (floorSince ?? now)).nanoseconds), 10_000_000_000)
         let earned = elapsed * Self.floor / 1_000_000_000
         if earned > 0 || floorSince == nil { floorSince = now }
         bytes = min(Self.capacity, bytes + Int(earned))
-        guard bytes >= count else { return false }
+        guard bytes >= count + (isSpare ? Self.capacity / 2 : 0) else { return false }
         bytes -= count
         return true
     }

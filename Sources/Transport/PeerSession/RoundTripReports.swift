@@ -21,11 +21,18 @@ struct SentReports {
     ///
     /// - Parameter delay: in 65536ths of a second.
     func roundTrip(last: UInt32, delay: UInt32, now: MonotonicTime) -> TimeInterval? {
-        guard last != 0, let report = reports.last(where: { $0.compact == last }) else { return nil }
+        guard let report = report(last) else { return nil }
         let held = TimeInterval(nanoseconds: Int64(delay) * 1_000_000_000 / 65536)
         let roundTrip = now - report.at - held
         guard roundTrip >= .zero - Self.rounding, roundTrip <= Self.longest else { return nil }
         return max(.zero, roundTrip)
+    }
+
+    /// When the report with this time left. Nil if none is remembered.
+    func sentAt(_ last: UInt32) -> MonotonicTime? { report(last)?.at }
+
+    private func report(_ last: UInt32) -> (compact: UInt32, at: MonotonicTime)? {
+        last == 0 ? nil : reports.last { $0.compact == last }
     }
 }
 
@@ -35,6 +42,8 @@ struct ReferenceTimes {
     /// A second session with the same peer begins at another time, so that nobody learns how long this machine has run.
     private var began: MonotonicTime?
     private var sent = SentReports()
+    /// When the newest report left to which the peer has replied. `.zero` before the first reply.
+    private(set) var answered = MonotonicTime.zero
     private var received: (ssrc: SSRC, compact: UInt32, at: MonotonicTime)?
 
     /// The next report. Nil if there is nothing to ask or to reply.
@@ -65,6 +74,7 @@ struct ReferenceTimes {
         if let time = report.referenceTime { received = (report.ssrc, time.compact, now) }
         // The times of this end differ, whichever of its SSRCs a report had.
         for reply in report.replies {
+            if let time = sent.sentAt(reply.lastReference) { answered = max(answered, time) }
             if let time = sent.roundTrip(last: reply.lastReference, delay: reply.delay, now: now) { return time }
         }
         return nil

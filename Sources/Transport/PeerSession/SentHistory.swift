@@ -136,10 +136,10 @@ struct RepeatTimes {
         var count = 1
 
         /// Whether another repeat is too early. A receiver with little time left asks before it can have missed this one,
-        /// and again soon after the second: few packets get that far.
+        /// and again soon after the second.
         func isOnItsWay(now: MonotonicTime, roundTrip: TimeInterval?) -> Bool {
             let trip = roundTrip ?? .zero
-            return now - at < max(RepeatTimes.shortestInterval, count == 1 ? trip * 3 / 8 : trip / 5)
+            return now - at < max(RepeatTimes.shortestInterval, count == 1 ? trip * 3 / 8 : trip / 10)
         }
     }
 

@@ -451,6 +451,9 @@ final class StreamTable {
         events.push(.roundTrip(roundTrip))
     }
 
+    /// See `PeerSession.lastAnswered`.
+    var lastAnswered: MonotonicTime { referenceTimes.answered }
+
     /// Takes no round trip from the reports so far.
     func forgetReports() {
         referenceTimes.forgetSent()

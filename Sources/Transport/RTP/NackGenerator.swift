@@ -186,7 +186,7 @@ public struct NackGenerator: Sendable {
         guard entry.tries < most else { return .never }
         let isFirst = entry.tries == 1
         let usual = isFirst ? timing.response : timing.roundTrip / 3
-        let shortest = isFirst ? timing.roundTrip / 2 : timing.roundTrip / 4
+        let shortest = isFirst ? timing.roundTrip / 2 : timing.roundTrip / 8
         let last = entry.deadline + (.zero - timing.response)
         let next = entry.askedAt + max(usual, limits.minimumInterval)
         if next <= last { return next }

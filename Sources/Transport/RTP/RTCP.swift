@@ -102,9 +102,10 @@ extension RTCPPacket {
     /// reduced-size packet (RFC 5506) is a compound of one. Feedback about the bandwidth that is malformed inside its
     /// packet is skipped as unknown.
     public static func parse(_ packet: borrowing PacketBuffer) -> [RTCPPacket]? {
-        var packets: [RTCPPacket] = []
-        var offset = 0
         guard packet.count >= 4, packet.count <= packet.bytes.count else { return nil }
+        var packets: [RTCPPacket] = []
+        packets.reserveCapacity(usualCompound)
+        var offset = 0
         while offset < packet.count {
             guard offset + 4 <= packet.count, packet.bytes[offset] >> 6 == 2 else { return nil }
             let end = offset + 4 + 4 * Int(packet.uint16(at: offset + 2))
@@ -121,6 +122,9 @@ extension RTCPPacket {
         }
         return packets
     }
+
+    /// A report, a description and one more packet.
+    private static let usualCompound = 3
 
     private static func parseOne(_ packet: borrowing PacketBuffer, _ start: Int, _ end: Int) -> RTCPPacket? {
         let count = Int(packet.bytes[start] & 0x1f)

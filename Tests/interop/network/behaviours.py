@@ -136,6 +136,28 @@ def where_udp_is_blocked_media_goes_through_turn_over_tcp(network):
     return f"{report['framesRendered']} frames of the publisher over TCP"
 
 
+def a_call_whose_udp_is_blocked_goes_on_through_turn(network):
+    server, publisher, viewer = three_hosts(network)
+    relay = network.host("turn")
+    turn_server(relay, SECRET)
+    place = f"{relay.address}:3478"
+    server.start("serve", "--listen", f"0.0.0.0:{PORT}", "--turn", f"turn:{place}?transport=udp",
+                 **KEY | {"CONNECTLIVE_TURN_SECRET": SECRET}).wait_for_line("Serving rooms at ws://")
+    publishing, viewing = publish(publisher, server), view(viewer, server)
+    viewing.wait_for_pictures(RATE * 0.8)
+    begun = time.monotonic()
+    # Media of the server still arrives at the viewer, whose reports do not reach the server.
+    server.block_udp_from(publisher, viewer)
+    line = publishing.wait_for_line("Media flows again after ")
+    expect(line.endswith(f"via TURN over UDP at {place}."), f"the publisher said: {line}")
+    wait_for(lambda: viewing.line(f"via TURN over UDP at {place}", begun), 20, lambda: f"another way, not {viewing.tail()}")
+    took = time.monotonic() - begun
+    viewing.wait_for_pictures(RATE * 0.8)
+    viewing.interrupt()
+    publishing.interrupt()
+    return f"the viewer's media went through TURN {took:.1f} s after the beginning: {line}"
+
+
 def without_udp_and_turn_a_sentence_says_what_to_do(network):
     server, publisher, _ = three_hosts(network)
     serve(server, "--listen", f"0.0.0.0:{PORT}")
@@ -385,6 +407,7 @@ BEHAVIOURS = [
     a_server_on_all_addresses_is_used_from_other_machines,
     a_network_with_ipv6_alone_carries_a_room,
     where_udp_is_blocked_media_goes_through_turn_over_tcp,
+    a_call_whose_udp_is_blocked_goes_on_through_turn,
     without_udp_and_turn_a_sentence_says_what_to_do,
     a_server_on_one_address_gives_that_address_alone,
     a_server_on_loopback_stays_on_its_machine,

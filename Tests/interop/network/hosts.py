@@ -131,14 +131,14 @@ class Host:
             ip("address", "add", f"{address}/64", "dev", "eth0", "nodad")
         return address
 
-    def block_udp_from(self, other):
-        """Drops the UDP of another host that arrives here, as a firewall of that host that lets TCP alone out."""
+    def block_udp_from(self, *others):
+        """Drops the UDP of other hosts that arrives here, as a firewall of those hosts that lets TCP alone out."""
         with self:
             # Before the rule for the host's own addresses, which is the first one.
             ip("rule", "add", "preference", "10", "lookup", "local")
             ip("rule", "delete", "preference", "0", "lookup", "local")
-            ip("rule", "add", "preference", "5", "iif", "eth0", "from", other.address, "ipproto", "udp",
-               "blackhole")
+            for other in others:
+                ip("rule", "add", "preference", "5", "iif", "eth0", "from", other.address, "ipproto", "udp", "blackhole")
 
     def set_distance(self, milliseconds):
         """Makes TCP retransmit as late as on a path with this round trip. The path itself stays as fast as before."""

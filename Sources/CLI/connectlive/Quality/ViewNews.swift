@@ -19,6 +19,8 @@ struct ViewNews {
         var best: (width: Int, height: Int)
         /// Not told yet: the size and its cause arrive one after the other.
         var next: (picture: Picture, polls: Int)?
+        /// Those that had arrived at the last look.
+        var frames = 0
     }
 
     /// How often a change has to be seen before it is told.
@@ -33,14 +35,22 @@ struct ViewNews {
     }
 
     private mutating func line(about video: RoomStatistics.Received) -> String? {
-        let picture = Picture(width: video.width, height: video.height, limitation: video.limitation)
+        var picture = Picture(width: video.width, height: video.height, limitation: video.limitation)
+        // The server tells a second later that the publisher is back.
+        if case .publisher = picture.limitation?.cause, picture.limitation?.lacksFrames == true,
+            let before = watched[video.streamId]?.frames, video.framesReceived > before
+        {
+            picture.limitation = nil
+        }
         guard picture.width > 0 || picture.limitation?.lacksFrames == true else { return nil }
         guard var entry = watched[video.streamId] else {
             // The first size is told by the status line. A cause is news at once.
             let told = Picture(width: video.width, height: video.height)
-            watched[video.streamId] = Watched(told: told, best: (video.width, video.height))
+            watched[video.streamId] = Watched(
+                told: told, best: (video.width, video.height), frames: video.framesReceived)
             return picture.limitation == nil ? nil : line(about: video)
         }
+        entry.frames = video.framesReceived
         defer { watched[video.streamId] = entry }
         if picture.width * picture.height > entry.best.width * entry.best.height {
             entry.best = (picture.width, picture.height)

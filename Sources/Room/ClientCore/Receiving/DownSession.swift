@@ -233,6 +233,17 @@ final class DownSession {
     /// Whether media was the last to arrive. After the end of all streams, reports are.
     var hasStopped: Bool { lastReceived > .zero && arrived.at >= lastReceived }
 
+    /// The server replies to the reports of a session that gets media once a second.
+    private static let unheard = TimeInterval.seconds(8)
+
+    /// Since when the server has got no report of this session, although media arrives: the way to it is dead, and that from it is
+    /// not. Nil while the server gets them.
+    func unheardSince(now: MonotonicTime) -> MonotonicTime? {
+        let answered = peer.lastAnswered
+        guard answered > .zero, now - answered >= Self.unheard, now - arrived.at < Self.unheard else { return nil }
+        return answered
+    }
+
     /// The figures of the stream of each slot. Collecting them takes long for a pipeline.
     func figures() -> [RoomStatistics.Received?] { slots.map { statistics(of: $0) } }
 

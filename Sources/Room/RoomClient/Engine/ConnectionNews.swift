@@ -58,11 +58,13 @@ package struct ConnectionNews: Sendable {
         return "Back after \(Self.tenths(seconds)) s\(wasResumed ? "" : ", as another participant")."
     }
 
+    /// Nil while the server is known to be lost: media needs it.
     package mutating func interrupted(
         _ interruption: MediaInterruption, now: ContinuousClock.Instant = .now
-    ) -> String {
+    ) -> String? {
         stopped = (now - .seconds(interruption.seconds), interruption)
         backAt = nil
+        guard !isLost else { return nil }
         let nothing = Self.words(interruption)
         let length = "for \(Int(interruption.seconds.rounded())) s"
         guard interruption.isServerThere else { return "\(nothing) \(length); trying again." }

@@ -36,6 +36,9 @@ final class ICEAgent: PeerPath, PausedReader {
     private static let socketBuffer: Int32 = 1 << 20
 
     private(set) var ignoredCandidates = 0
+    /// Whether the other end stopped to answer the checks of the selected pair. Nothing is sent to it then (RFC 7675,
+    /// section 5.1).
+    private var hasLostConsent = false
     let ufrag: String
     let password: String
 
@@ -202,7 +205,7 @@ final class ICEAgent: PeerPath, PausedReader {
     }
 
     func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) {
-        guard isOpen else { return loop.refuse(fill) }
+        guard isOpen, !hasLostConsent else { return loop.refuse(fill) }
         return loop.withBatch(fill) { loop.outbox.send($0, agent: agent, stream: stream) }
     }
 
@@ -357,10 +360,17 @@ final class ICEAgent: PeerPath, PausedReader {
             // which is pointless with a pair in use.
             nice_agent_set_number(agent, "idle-timeout", Self.idleTimeout)
             relays?.connected()
+            hasLostConsent = false
             events(.connected)
-        case NICE_COMPONENT_STATE_FAILED: events(.failed)
+        case NICE_COMPONENT_STATE_FAILED: failed()
         default: break
         }
+    }
+
+    /// No pair works any longer, or none has worked so far. libnice would go on sending to the selected one.
+    func failed() {
+        hasLostConsent = true
+        events(.failed)
     }
 
     @inline(__always)
