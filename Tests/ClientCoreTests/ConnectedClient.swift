@@ -28,11 +28,16 @@ final class Client {
     private(set) var sent: [String] = []
     private(set) var isClosed = false
     private(set) var events: [RoomEvent] = []
+    /// The attempts to open another link, which the test answers.
+    private(set) var openings: [(Result<OpenedLink, RoomError>) -> Void] = []
+    private var attempts = 0
     private var made: RoomConnection?
 
-    /// - Parameter makePeer: makes the peers, instead of those with sockets.
+    /// - Parameters:
+    ///   - mayReturn: whether it tries to return when its link is lost.
+    ///   - makePeer: makes the peers, instead of those with sockets.
     init(
-        _ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions(),
+        _ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions(), mayReturn: Bool = false,
         makePeer: ((PeerRequest) throws(TransportError) -> Peer)? = nil
     ) throws {
         server = try ServerAddress("ws://127.0.0.1:1")
@@ -50,7 +55,8 @@ final class Client {
                             iceRole: request.role, certificate: certificate, cname: request.cname,
                             scope: .reaching(request.server))
                     )
-                }, wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) })
+                }, wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) },
+                openLink: mayReturn ? { [unowned self] _, then in openings.append(then) } : nil)
         ) { [unowned self] in events.append($0) }
     }
 
@@ -79,6 +85,38 @@ final class Client {
     func enter(terms: String = "") {
         join(terms: terms)
         connection.secured()
+    }
+
+    /// Loses the link, and begins an attempt to open another one.
+    func loseLink() {
+        connection.receive(.closed(nil))
+        attempts += 1
+        // Further addresses let it try at once.
+        connection.addressesChanged(to: Set((1...attempts).map { "192.0.2.\($0)" }))
+    }
+
+    /// Enters a room to which it may return.
+    func enterToStay() { enter(terms: #","resume":{"secret":"a secret","seconds":30}"#) }
+
+    /// Loses the link, cannot resume over another one, and asks to join again.
+    func beginRejoining() {
+        loseLink()
+        openings.removeLast()(.success(OpenedLink(link: link, token: "a token", address: server)))
+        reply(.error(Problem(RoomError(.notResumable, "The participant is not known."))))
+    }
+
+    /// Joins again in a room with these participants.
+    func rejoin(_ others: [ParticipantInfo] = []) {
+        beginRejoining()
+        reply(.joined(Joined(version: 1, participant: "p-9", participants: others)))
+        // The server has announced all participants.
+        connection.handle(.iceServers(ICEServersRenewed(iceServers: [])))
+    }
+
+    /// Replies to the newest request.
+    func reply(_ message: ServerMessage) {
+        let requests = sent.compactMap { try? Envelope<ClientMessage>(json: Data($0.utf8)).id }
+        hear(Envelope(id: requests.last, message).json())
     }
 
     /// Replies to the last offer, which has one new stream.

@@ -217,6 +217,24 @@ import TestSupport
         loop.shutdown()
     }
 
+    @Test func `a client that leaves while it joins again reports nothing of its return`() async throws {
+        let loop = EventLoop(name: "client")
+        let call = try await run(loop) { try Call(loop) }
+        #expect(await eventually { (try? await run(loop) { call.isSecured }) == true })
+        try await run(loop) {
+            let (client, connection) = (call.client, call.client.connection)
+            connection.maximumReceivers = 1
+            (connection.isRejoining, connection.hasRejoined, connection.hasRepublished) = (true, true, true)
+            connection.leave()
+            let before = client.events.count
+            connection.finishRejoining()
+            #expect(client.events.count == before)
+            call.server.close()
+            connection.drop()
+        }
+        loop.shutdown()
+    }
+
     @Test func `a server that closes a session ends the connection`() async throws {
         let loop = EventLoop(name: "client")
         let call = try await run(loop) { try Call(loop) }

@@ -1,11 +1,16 @@
+import Foundation
+import MediaGraph
+import PeerIO
+import RTP
 import RoomProtocol
+import TestSupport
 import Testing
 
 @testable import ClientCore
 
 /// A client that the server no longer knows, and that joins again.
 @Suite struct RejoinTests {
-    private func participant(_ id: String, stream: Int) -> ParticipantInfo {
+    private static func participant(_ id: String, stream: Int) -> ParticipantInfo {
         ParticipantInfo(
             id: id, streams: [StreamInfo(id: stream, media: .video, codec: "VP8", extraValue: "", state: .live)])
     }
@@ -16,14 +21,14 @@ import Testing
             client.enter()
             for (index, id) in ["p-2", "p-3", "p-4"].enumerated() {
                 client.connection.handle(
-                    .participantEntered(ParticipantEntered(participant: participant(id, stream: 7 + index))))
+                    .participantEntered(ParticipantEntered(participant: Self.participant(id, stream: 7 + index))))
             }
             let before = client.events.count
             client.connection.isRejoining = true
             client.connection.rejoined(
-                Joined(version: 1, participant: "p-9", participants: [participant("p-2", stream: 7)]))
+                Joined(version: 1, participant: "p-9", participants: [Self.participant("p-2", stream: 7)]))
             client.connection.handle(
-                .participantEntered(ParticipantEntered(participant: participant("p-3", stream: 8))))
+                .participantEntered(ParticipantEntered(participant: Self.participant("p-3", stream: 8))))
             #expect(client.left.isEmpty && client.unpublished.isEmpty)
             // The server offers when it has announced all.
             client.connection.handle(.iceServers(ICEServersRenewed(iceServers: [])))
@@ -33,4 +38,157 @@ import Testing
             client.connection.drop()
         }
     }
+
+    // MARK: - Publishing
+
+    @Test(arguments: [true, false])
+    func `a publication that waits until the client has joined again fails when the room is left`(isDropped: Bool)
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            client.beginRejoining()
+            var codes: [RoomError.Code?] = []
+            for _ in 0..<2 { client.connection.publish([TrackOffer(Track())]) { codes.append($0.failure) } }
+            #expect(codes == [])
+            if isDropped { client.connection.drop() } else { client.connection.leave() }
+            #expect(codes == [.roomReleased, .roomReleased] && client.connection.hasEnded)
+            client.connection.publish([TrackOffer(Track())]) { codes.append($0.failure) }
+            #expect(codes.count == 3)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a publication that is repeated when the client joins again fails when the room is left`(isDropped: Bool)
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            var codes: [RoomError.Code?] = []
+            client.connection.publish([TrackOffer(Track())]) { codes.append($0.failure) }
+            client.beginRejoining()
+            #expect(codes == [])
+            if isDropped { client.connection.drop() } else { client.connection.leave() }
+            #expect(codes == [.roomReleased])
+            client.connection.publish([TrackOffer(Track())]) { codes.append($0.failure) }
+            #expect(codes.count == 2)
+        }
+    }
+
+    // MARK: - Views
+
+    /// A client that watches stream 7 of p-2.
+    private static func watching(_ loop: EventLoop) throws -> Client {
+        let client = try Client(loop, mayReturn: true)
+        client.enterToStay()
+        client.connection.handle(.participantEntered(ParticipantEntered(participant: participant("p-2", stream: 7))))
+        client.hear(try downOffer(1, revision: 1))
+        client.connection.subscribe(7, to: { _ in Sink() }) { _ in }
+        client.reply(.subscribed(Subscribed(stream: 7, mid: "0")))
+        return client
+    }
+
+    /// The views that the server was asked for, with the last subscription.
+    private static func askedViews(_ client: Client) -> [StreamView] {
+        client.sent.compactMap { text -> StreamView? in
+            switch try? Envelope<ClientMessage>(json: .init(text.utf8)).message {
+            case .subscribe(let body), .setView(let body): body.view
+            default: nil
+            }
+        }
+    }
+
+    /// Before the loss, before the server's reply to `join`, and before it has announced all participants.
+    @Test(arguments: 0..<3)
+    func `a view that is set while the client returns holds when it has joined again`(moment: Int) async throws {
+        try await onLoop { loop in
+            let client = try Self.watching(loop)
+            let paused = StreamView(isPaused: true)
+            var codes: [RoomError.Code?] = []
+            func pause() { client.connection.setView(paused, of: 7) { codes.append($0.failure) } }
+            if moment == 0 { pause() }
+            client.beginRejoining()
+            if moment == 1 { pause() }
+            client.reply(
+                .joined(
+                    Joined(version: 1, participant: "p-9", participants: [Self.participant("p-2", stream: 7)])))
+            if moment == 2 { pause() }
+            #expect(codes == [nil])
+            client.connection.handle(.iceServers(ICEServersRenewed(iceServers: [])))
+            #expect(Self.askedViews(client).last == paused)
+            #expect(client.connection.subscriptions[7]?.view == paused)
+            client.connection.drop()
+        }
+    }
+
+    @Test func `the view that the server has accepted last stays if it refuses others`() async throws {
+        try await onLoop { loop in
+            let client = try Self.watching(loop)
+            var codes: [RoomError.Code?] = []
+            func set(_ view: StreamView) { client.connection.setView(view, of: 7) { codes.append($0.failure) } }
+            let refusal = ServerMessage.error(Problem(RoomError(.tooManyRequests, "Later.")))
+            set(StreamView(profile: .mid))
+            client.reply(.viewSet(StreamReference(stream: 7)))
+            let last = try #require(client.sent.last)
+            let first = try #require(try Envelope<ClientMessage>(json: .init(last.utf8)).id)
+            set(StreamView(profile: .low))
+            set(StreamView(isPaused: true))
+            for id in [first + 1, first + 2] { client.hear(Envelope(id: id, refusal).json()) }
+            #expect(codes == [nil, .tooManyRequests, .tooManyRequests])
+            #expect(client.connection.subscriptions[7]?.view == StreamView(profile: .mid))
+            client.connection.drop()
+        }
+    }
+
+    @Test func `a subscription that the server does not grant again ends, with its cause`() async throws {
+        try await onLoop { loop in
+            let client = try Self.watching(loop)
+            client.rejoin([Self.participant("p-2", stream: 7)])
+            client.reply(.error(Problem(RoomError(.receiversExhausted, "All are in use."))))
+            #expect(client.connection.subscriptions.isEmpty && client.problems == [])
+            guard case .subscriptionEnded("p-2", stream: 7, let error)? = client.events.last else {
+                Issue.record("\(client.events)")
+                return client.connection.drop()
+            }
+            #expect(error.code == .receiversExhausted)
+            client.connection.drop()
+        }
+    }
+
+    // MARK: - The end
+
+    @Test func `nothing but the end is reported when the server removes a client that joins again`() async throws {
+        try await onLoop { loop in
+            let client = try Self.watching(loop)
+            client.connection.publish([TrackOffer(Track())]) { _ in }
+            try client.acceptOffer(id: 3, stream: 8)
+            client.rejoin([Self.participant("p-2", stream: 7)])
+            let before = client.events.count
+            let removal = RoomError(.roomReleased, "The administrator removed this participant.")
+            client.connection.handle(.closed(Closing(reason: .kicked, error: removal)))
+            #expect(client.events.count == before + 1 && client.ends == [.roomReleased])
+        }
+    }
+
+    @Test func `a session that fails while another link is opened begins no second attempt`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            client.rejoin()
+            let up = try client.connection.makeUpSession()
+            client.loseLink()
+            #expect(client.openings.count == 1 && client.connection.retry == nil)
+            up.onEvent?(.ended(TransportError(code: "transport.timeout", message: "No answer.")))
+            #expect(client.connection.retry == nil)
+            client.connection.drop()
+        }
+    }
+}
+
+private final class Sink: IncomingSink {
+    func begin(_ stream: ClientCore.IncomingStream) {}
+    func receive(_ packet: Span<UInt8>) {}
+    func end() {}
 }

@@ -1,7 +1,9 @@
 import ConnectLiveSDK
+import Dispatch
 import Foundation
 import Glibc
 import RoomClient
+import Synchronization
 import TestFixtures
 import TestSupport
 import Testing
@@ -216,6 +218,25 @@ extension SDKTests {
             ConnectLive.setAudioSessionConfiguration(
                 category: .playback, mode: .default, options: [], delegate: former)
             await eventually("the older form") { former.reasons.all == [.categoryChange] }
+        }
+
+        @Test func `of configurations from two threads, the last one decides the use and begins the session`() {
+            let folder = TemporaryFolder()
+            let environment = EnvironmentOverride([
+                "PULSE_SERVER": "unix:\(folder.path)/socket", "ALSA_CONFIG_PATH": "\(folder.path)/none",
+            ])
+            defer { SoundUse.choice.change { $0 = SoundUse() } }
+            let session = AudioSession()
+            for _ in 0..<50 {
+                DispatchQueue.concurrentPerform(iterations: 2) { index in
+                    session.configure(AudioSessionConfiguration(category: index == 0 ? .playback : .record), nil)
+                }
+                session.queue.sync {}
+                let (wished, begun) = session.state.withLock { ($0.wished, $0.session.configuration) }
+                #expect(begun.category == wished?.category)
+                #expect(SoundUse.choice.value == begun.use(isInterrupted: false))
+            }
+            withExtendedLifetime(environment) {}
         }
 
         @Test func `without a sound system, the session cannot begin`() async throws {

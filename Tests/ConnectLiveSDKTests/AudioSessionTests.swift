@@ -153,6 +153,23 @@ import Testing
         #expect(words(session.activate(Self.configuration(.record), nil))[1] == "failed true microphone.absent")
     }
 
+    @Test func `a sound server that answers late is known by its watch`() {
+        var session = begun()
+        #expect(words(session.devicesChanged(Self.devices())) == [])
+        #expect(
+            words(session.activate(Self.configuration(.playback), nil, isLate: true)) == [
+                "will true", "did true", "categoryChange speaker/microphone > speaker/",
+            ])
+        #expect(words(session.devicesChanged(nil)) == ["terminated", "cannot"])
+        // The watch has not reported yet.
+        var other = AudioSessionState()
+        #expect(
+            words(other.activate(Self.configuration(), nil, isLate: true)) == [
+                "will true", "failed true speaker.absent", "cannot",
+            ])
+        #expect(words(other.devicesChanged(Self.devices())).suffix(1) == ["can"])
+    }
+
     @Test func `the first sound begins a session that has ended, and the last one ends it`() {
         var session = begun()
         #expect(words(session.sounds(true)) == ["started"])

@@ -169,7 +169,7 @@ extension SDKTests {
                 _ = try await loss(near, far, pieces: 3)
                 let cleaned = try await loss(near, far, pieces: 9)
                 let nearEnd = try self.tones(variables, folder)
-                defer { if nearEnd.isRunning { nearEnd.terminate() } }
+                defer { if nearEnd.isRunning { kill(nearEnd.processIdentifier, SIGKILL) } }
                 _ = try await tones.level(seconds: 2)
                 let kept = try await tones.level(seconds: 7)
                 LocalMediaOptions.audioType = .music
@@ -178,8 +178,7 @@ extension SDKTests {
                 }
                 _ = try await tones.level(seconds: 2)
                 let unchanged = try await tones.level(seconds: 7)
-                nearEnd.terminate()
-                nearEnd.waitUntilExit()
+                kill(nearEnd.processIdentifier, SIGKILL)
                 _ = try await loss(near, far, pieces: 1)
                 let echo = try await loss(near, far, pieces: 5)
                 #expect(echo < 12, "there is an echo: \(echo) dB less than what was played")

@@ -145,6 +145,18 @@ import Testing
         #expect(!video.pause && video.profile == .high)
     }
 
+    @Test func `the state that the server has accepted last stays if it refuses two changes`() async throws {
+        let video = try video()
+        try await room.subscribe(videoId: 7).get()
+        try video.setProfile(.mid)
+        link.answer { call in if case .setView = call { .later } else { .success } }
+        try video.setProfile(.low)
+        try video.setPaused(true)
+        #expect(video.pause && video.profile == .low)
+        for _ in 0..<2 { link.answerNext(with: .failure(refusal)) }
+        #expect(!video.pause && video.profile == .mid && scripted.errors == [1353, 1351])
+    }
+
     @Test func `a video of a room that has ended has no pause and no profile`() async throws {
         let video = try video()
         try await room.subscribe(videoId: 7).get()

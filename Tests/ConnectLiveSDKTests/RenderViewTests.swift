@@ -1,6 +1,7 @@
 import Foundation
 import MediaGraph
 import RoomClient
+import RoomProtocol
 import Synchronization
 import Testing
 import TestSupport
@@ -105,6 +106,35 @@ import TestSupport
         }
         pipe.fileHandleForReading.readabilityHandler = nil
         await media.stop()
+    }
+
+    @Test func `a view that nobody holds is released with its local media, without being detached`() async throws {
+        let pipe = Pipe()
+        var media: (any LocalMedia)? = ConnectLive.createLocalMedia(pictures)
+        var view: FrameView? = FrameView(terminal: pipe.fileHandleForWriting)
+        weak let target = view?.target
+        if let view { media?.video.attach(view) }
+        view = nil
+        #expect(target != nil)
+        media = nil
+        await eventually("the release") { target == nil }
+    }
+
+    @Test func `a view of another's video is free when the room is released`() throws {
+        let info = StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "camera")
+        let view = FrameView()
+        do {
+            let link = ScriptedLink()
+            let room = RoomSession(delegate: nil) { onEvent in
+                link.setReceiver(onEvent)
+                return link
+            }
+            room.connect(roomId: "scripted")
+            link.send(.connected(participant: "me", others: [ParticipantInfo(id: "ann", streams: [info])]))
+            try #require(room.remoteParticipants["ann"]?.videos[7]).attach(view)
+            #expect(view.isAssignedStream)
+        }
+        #expect(!view.isAssignedStream)
     }
 
     private var pictures: MediaRequest {

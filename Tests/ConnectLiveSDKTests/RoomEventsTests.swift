@@ -95,6 +95,31 @@ import Testing
         #expect(scripted.room.isConnected && scripted.errors.isEmpty)
     }
 
+    @Test func `a loop whose task is cancelled gets none of the events that wait`() async {
+        let events = scripted.room.events
+        scripted.join()
+        link.send(.participantEntered(ParticipantInfo(id: "ann", streams: [])))
+        _ = scripted.heard
+        let loop = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await names(events)
+        }
+        #expect(await loop.value == [])
+    }
+
+    @Test func `of the events that wait when the application leaves, a loop gets none but the end`() async {
+        let events = scripted.room.events
+        scripted.join()
+        link.send(.participantEntered(ParticipantInfo(id: "ann", streams: [])))
+        _ = scripted.heard
+        scripted.room.disconnect()
+        link.send(.ended(.disconnected, nil))
+        _ = scripted.heard
+        // The end waits for the loop already.
+        scripted.room.disconnect()
+        #expect(await names(events) == ["disconnected"])
+    }
+
     @Test func `a loop ends with its task, and with the room`() async throws {
         let events = scripted.room.events
         let (started, start) = AsyncStream<Void>.makeStream()

@@ -304,6 +304,20 @@ import TestSupport
         #expect(order.withLock { $0.suffix(3) } == ["error", "disconnected", "completed 1329"])
     }
 
+    @Test func `a video that the server does not grant again is an error, and not subscribed any longer`() async throws
+    {
+        scripted.join(with: [ParticipantInfo(id: "ann", streams: [video(7)])])
+        let video = try #require(room.remoteParticipants["ann"]?.videos[7])
+        try await room.subscribe(videoId: 7).get()
+        try video.setPaused(true)
+        link.send(
+            .subscriptionEnded(participant: "ann", stream: 7, RoomError(.receiversExhausted, "All are in use.")))
+        #expect(scripted.errors == [1322])
+        #expect(!video.isSubscribed && !video.pause && room.getVideoOccupants().isEmpty)
+        try await room.subscribe(videoId: 7).get()
+        #expect(video.isSubscribed && link.calls.last == .subscribe(7, StreamView()))
+    }
+
     @Test func `the quality of a video that is no longer subscribed is not reported`() async throws {
         scripted.join(with: [ParticipantInfo(id: "ann", streams: [video(7)])])
         let video = try #require(room.remoteParticipants["ann"]?.videos[7])

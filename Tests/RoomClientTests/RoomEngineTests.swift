@@ -1,5 +1,7 @@
 import RTP
 import RoomProtocol
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import ClientCore
@@ -46,6 +48,74 @@ struct RoomEngineTests {
                 #expect(error == nil)
                 break
             }
+        }
+    }
+
+    @Test func `of two attempts to return, the later one may be the faster one, and its link is the one that counts`()
+        async throws
+    {
+        try await RoomStage.run { stage in
+            let (events, teller) = AsyncStream<RoomEvent>.makeStream()
+            let (gate, opener) = AsyncStream<Void>.makeStream()
+            let token = try await stage.token()
+            let requests = Mutex(0)
+            let engine = RoomEngine { teller.yield($0) }
+            engine.connect(to: try RoomName("room")) { (_) async throws(RoomError) in
+                let number = requests.withLock { requests in
+                    requests += 1
+                    return requests
+                }
+                // The first attempt to return.
+                if number == 2 { for await _ in gate {} }
+                return token
+            }
+            // Further addresses let it try at once.
+            @Sendable func lose(_ addresses: Set<String>) {
+                engine.post { engine in
+                    engine.connection.lost(.disconnected, RoomError(.connectionLost, "The link was cut."))
+                    engine.connection.addressesChanged(to: addresses)
+                }
+            }
+            for await event in events {
+                switch event {
+                case .connected: lose(["192.0.2.1"])
+                case .reconnecting(attempt: 1, _): lose(["192.0.2.1", "192.0.2.2"])
+                case .reconnected:
+                    #expect(await engine.pipes == 2)
+                    opener.finish()
+                default: continue
+                }
+                if case .reconnected = event { break }
+            }
+            try await requireEventually("the slower attempt") { await engine.pipes == 3 }
+            let reply = await withCheckedContinuation { continuation in
+                engine.send(SendMessage(targets: [], text: "hello", kind: "chat")) {
+                    continuation.resume(returning: $0)
+                }
+            }
+            #expect(throws: Never.self) { try reply.get() }
+            engine.disconnect()
+        }
+    }
+
+    @Test func `an engine follows the addresses of the machine until its room ends`() async throws {
+        try await RoomStage.run { stage in
+            let (events, teller) = AsyncStream<RoomEvent>.makeStream()
+            let engine = RoomEngine { teller.yield($0) }
+            engine.connect(to: try RoomName("room"), with: try await stage.token())
+            func isWatching() async -> Bool {
+                await withCheckedContinuation { continuation in
+                    engine.post { continuation.resume(returning: $0.addresses != nil) }
+                }
+            }
+            for await event in events {
+                if case .connected = event {
+                    #expect(await isWatching())
+                    engine.disconnect()
+                }
+                if case .ended = event { break }
+            }
+            #expect(await !isWatching())
         }
     }
 

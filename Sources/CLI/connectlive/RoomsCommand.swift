@@ -31,7 +31,7 @@ struct RoomsCommand: AsyncParsableCommand {
             for line in Self.lines(list) { Console.say(line) }
         }
 
-        /// A line for each participant.
+        /// A line for each participant. The texts come from the server.
         static func lines(_ list: RoomList) -> [String] {
             guard !list.rooms.isEmpty else { return ["Nobody is in a room."] }
             var table = Table(.left, .left, .right, .left)
@@ -43,7 +43,7 @@ struct RoomsCommand: AsyncParsableCommand {
                         notes(on: participant))
                 }
             }
-            return table.lines()
+            return table.lines().map(\.printable)
         }
 
         private static func notes(on participant: RoomList.Participant) -> String {

@@ -37,13 +37,12 @@ extension RoomConnection {
     package func preparePublishing(
         _ offers: [TrackOffer], then: @escaping (Result<[String], RoomError>) -> Void
     ) {
+        guard state == .connected || state == .connecting, link != nil || absence != nil, !participant.isEmpty else {
+            return then(.failure(Self.notPublishable))
+        }
         guard !publishing.isBusy, !publishing.isHeld else { return publishing.waiting.append((offers, then)) }
         publishing.isBusy = true
         do throws(RoomError) {
-            guard state == .connected || state == .connecting, link != nil || absence != nil, !participant.isEmpty
-            else {
-                throw Self.notPublishable
-            }
             let up = try makeUpSession()
             let tracks = offers.map { up.addTrack($0) }
             publishing.prepared = (tracks, up)
@@ -129,13 +128,14 @@ extension RoomConnection {
             return then(.failure(RoomError(.noSuchStream, "This client does not publish stream \(other).")))
         }
         let isSent = request(.unpublish(StreamReferences(streams: streams))) { [weak self] result in
-            then(self?.ending(result) ?? result.map { _ in })
+            then(self?.settled(result) ?? result.map { _ in })
         }
         if isSent { up.remove(tracks) }
     }
 
-    /// The result of a request to end something that this client does not repeat when it joins again: it has ended then, too.
-    func ending(_ result: Result<ServerMessage, RoomError>) -> Result<Void, RoomError> {
+    /// The result of a request that needs no repetition when this client joins again: it ends something, which has ended then,
+    /// too, or sets something that the client sets again itself.
+    func settled(_ result: Result<ServerMessage, RoomError>) -> Result<Void, RoomError> {
         if case .failure(let error) = result, error.code == .connectionLost, isRejoining { return .success(()) }
         return result.map { _ in }
     }
@@ -189,6 +189,13 @@ extension RoomConnection {
         guard !publishing.isBusy, !publishing.isHeld, !publishing.waiting.isEmpty else { return }
         let (offers, then) = publishing.waiting.removeFirst()
         preparePublishing(offers, then: then)
+    }
+
+    /// Refuses the offers that wait for their turn, because the connection has ended.
+    func failWaitingOffers(_ error: RoomError) {
+        let waiting = publishing.waiting
+        publishing.waiting = []
+        for offers in waiting { offers.then(.failure(error)) }
     }
 
     static var notPublishable: RoomError {

@@ -221,7 +221,6 @@ extension RoomConnection {
     /// The server accepted another `join`.
     func rejoined(_ joined: Joined) {
         participant = joined.participant
-        hasRejoined = true
         introduction = joined.participants
     }
 
@@ -229,6 +228,7 @@ extension RoomConnection {
     func finishIntroduction() {
         guard let present = introduction else { return }
         introduction = nil
+        hasRejoined = true
         removeOthers(without: present)
         // A server that has restarted may give a former id to another stream, which is subscribed on its own.
         let wanted = subscriptions.keys.sorted()
@@ -242,14 +242,13 @@ extension RoomConnection {
         // The server tells it again.
         qualityChanged(StreamQuality(stream: stream))
         request(.subscribe(ViewOfStream(stream: stream, view: subscription.view))) { [weak self] result in
-            guard let self, subscriptions[stream]?.number == subscription.number else { return }
-            guard case .success(.subscribed(let body)) = result else {
-                if case .failure(let error) = result, error.code == .connectionLost { return }
-                subscriptions[stream] = nil
-                if case .failure(let error) = result { onEvent(.problem(error)) }
-                return
-            }
-            _ = assignVideo(stream, to: body.mid, from: body.firstSequenceNumber)
+            guard let self, state == .connected, subscriptions[stream]?.number == subscription.number else { return }
+            // The connection is lost again, and the next one subscribes again.
+            if case .failure(let error) = result, error.code == .connectionLost { return }
+            guard case .failure(let error) = subscribed(stream, subscription.number, result),
+                let (participant, _) = self.stream(stream)
+            else { return }
+            onEvent(.subscriptionEnded(participant: participant, stream: stream, error))
         }
     }
 
@@ -295,6 +294,7 @@ extension RoomConnection {
             refused(adopted.filter { $0.stream == nil }, in: session)
             finishEndings(streams)
         } catch {
+            guard state == .connected else { return }
             // The connection is lost again, and the next one begins with the same tracks.
             if error.code == .connectionLost, isRejoining { return }
             session.remove(adopted)
@@ -319,7 +319,7 @@ extension RoomConnection {
 
     /// Ends joining again when media can flow and the tracks are published.
     func finishRejoining() {
-        guard isRejoining, hasRejoined, hasRepublished, down?.profile != nil else { return }
+        guard state == .connected, isRejoining, hasRejoined, hasRepublished, down?.profile != nil else { return }
         (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
         deadline?.disarm()
         publishing.isHeld = false

@@ -210,7 +210,7 @@ extension RoomConnection {
 
     /// A participation needs its sessions. While there is no link, the next one joins again.
     private func sessionLost(_ error: RoomError) {
-        guard absence == nil || isRejoining else {
+        guard absence == nil || isRejoining && link != nil else {
             absence?.mustRejoin = true
             return
         }

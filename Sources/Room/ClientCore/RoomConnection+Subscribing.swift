@@ -27,7 +27,7 @@ extension RoomConnection {
     /// Sets what the server chooses the layer of a subscribed stream by. Calls `then` when the server has replied.
     package func setView(_ view: StreamView, of id: Int, then: @escaping (Result<Void, RoomError>) -> Void) {
         guard state == .connected else { return then(.failure(Self.notConnected(id))) }
-        guard subscriptions[id] != nil else {
+        guard let number = subscriptions[id]?.number else {
             return then(.failure(RoomError(.notSubscribed, "Video \(id) is not subscribed.")))
         }
         do throws(RoomError) {
@@ -35,18 +35,24 @@ extension RoomConnection {
         } catch {
             return then(.failure(error))
         }
-        subscriptions[id]?.view = view
+        subscriptions[id]?.request(view)
         // The server says nothing about a video that is paused, and begins again afterwards.
         if view.isPaused { qualityChanged(StreamQuality(stream: id)) }
-        request(.setView(ViewOfStream(stream: id, view: view))) { result in
-            then(
-                result.flatMap { reply in
-                    if case .viewSet = reply { return .success(()) }
-                    return .failure(
-                        RoomError(
-                            .viewReplyInvalid,
-                            "The server's reply to 'setView' has the wrong type. Check its version."))
-                })
+        request(.setView(ViewOfStream(stream: id, view: view))) { [weak self] result in
+            guard let self else { return then(result.map { _ in }) }
+            let outcome = viewSet(result)
+            if subscriptions[id]?.number == number { subscriptions[id]?.replied(to: view, outcome) }
+            then(outcome)
+        }
+    }
+
+    private func viewSet(_ result: Result<ServerMessage, RoomError>) -> Result<Void, RoomError> {
+        switch result {
+        case .success(.viewSet), .failure: settled(result)
+        case .success:
+            .failure(
+                RoomError(
+                    .viewReplyInvalid, "The server's reply to 'setView' has the wrong type. Check its version."))
         }
     }
 
@@ -58,7 +64,7 @@ extension RoomConnection {
         }
         down?.release(stream: id)
         request(.unsubscribe(StreamReference(stream: id))) { [weak self] result in
-            then(self?.ending(result) ?? result.map { _ in })
+            then(self?.settled(result) ?? result.map { _ in })
         }
     }
 
@@ -105,7 +111,7 @@ extension RoomConnection {
     }
 
     /// - Parameter number: of the subscription, which an unsubscription may have ended meanwhile, and another one followed
-    private func subscribed(
+    func subscribed(
         _ id: Int, _ number: Int, _ result: Result<ServerMessage, RoomError>
     ) -> Result<Void, RoomError> {
         let problem: RoomError
@@ -138,7 +144,28 @@ struct Subscription {
     /// Unique in the connection.
     let number: Int
     let makeSink: SinkSource
-    var view: StreamView
+    /// The newest one. The server may not have it yet.
+    private(set) var view: StreamView
+    /// The last one that the server has accepted.
+    private var accepted: StreamView
+    private var pendingViews = 0
     /// Why it arrives worse than it could be, as the server says.
     var limitation: RoomStatistics.Received.Limitation?
+
+    init(number: Int, makeSink: @escaping SinkSource, view: StreamView) {
+        (self.number, self.makeSink, self.view, accepted) = (number, makeSink, view, view)
+    }
+
+    /// The server is asked for another view.
+    mutating func request(_ view: StreamView) {
+        self.view = view
+        pendingViews += 1
+    }
+
+    /// The server has replied, in the order of the requests. If it refuses the last view, the one before stays.
+    mutating func replied(to view: StreamView, _ result: Result<Void, RoomError>) {
+        pendingViews -= 1
+        if case .success = result { accepted = view }
+        if pendingViews == 0 { self.view = accepted }
+    }
 }

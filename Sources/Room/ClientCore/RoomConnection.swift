@@ -32,7 +32,7 @@ package final class RoomConnection {
     var state = State.idle
     var random: RandomSource
     var address: ServerAddress?
-    var link: SignallingLink? {
+    package internal(set) var link: SignallingLink? {
         didSet { remoteAddress = link?.remoteAddress ?? remoteAddress }
     }
     /// The literal address of the server, at the last link.
@@ -261,11 +261,17 @@ package final class RoomConnection {
         guard state != .ended else { return }
         state = .ended
         signalling = nil
-        let released = RoomError(.roomReleased, "The room was released.")
-        failRequests(released)
-        failWaitingMessages(released)
-        failEndings(released)
+        failCalls(RoomError(.roomReleased, "The room was released."))
         close()
+    }
+
+    /// Everything that the application still waits for fails.
+    private func failCalls(_ error: RoomError) {
+        failWaitingOffers(error)
+        failRequests(error)
+        failWaitingMessages(error)
+        endRepetition(.failure(error))
+        failEndings(error)
     }
 
     private func failRequests(_ error: RoomError) {
@@ -288,10 +294,7 @@ package final class RoomConnection {
         // Pending requests fail with the cause.
         let verdict = error ?? RoomError(.roomReleased, "The room was left.")
         _ = signalling?.end(verdict)
-        failRequests(verdict)
-        failWaitingMessages(verdict)
-        endRepetition(.failure(verdict))
-        failEndings(verdict)
+        failCalls(verdict)
         finalStatistics = makeStatistics()
         close()
         onEvent(.ended(reason, error))

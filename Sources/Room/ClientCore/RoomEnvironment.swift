@@ -123,6 +123,8 @@ extension [String] {
 /// The open signalling connection to the server, as a pipe of texts. Its other direction is
 /// `RoomConnection.receive`.
 package struct SignallingLink {
+    /// Tells the link from other ones of the connection.
+    package var number: Int
     /// The literal address of the server. Nil if it is unknown.
     package var remoteAddress: String?
     /// The literal address of this machine that the connection uses. Nil if it is unknown.
@@ -136,9 +138,10 @@ package struct SignallingLink {
 
     /// - Parameter abandon: nil means `close`.
     package init(
-        remoteAddress: String?, localAddress: String? = nil, send: @escaping (String) -> Void,
+        number: Int = 0, remoteAddress: String?, localAddress: String? = nil, send: @escaping (String) -> Void,
         close: @escaping () -> Void, abandon: (() -> Void)? = nil
     ) {
+        self.number = number
         self.remoteAddress = remoteAddress
         self.localAddress = localAddress
         self.send = send

@@ -16,6 +16,8 @@ package enum RoomEvent: Sendable {
     case streamChanged(participant: String, StreamInfo, StreamChange)
     /// Another participant sent a text of the application.
     case userMessage(UserMessage)
+    /// The server does not grant the subscription of a video again, to a client that joined again.
+    case subscriptionEnded(participant: String, stream: Int, RoomError)
     /// Why a subscribed video arrives worse than it could be has changed.
     case qualityChanged(participant: String, stream: Int, RoomStatistics.Received.Limitation?)
     /// The server assigned the audio stream to a receiver, so it is heard.

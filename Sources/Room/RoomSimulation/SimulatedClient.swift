@@ -494,7 +494,8 @@ public final class SimulatedClient: @unchecked Sendable {
             for index in streams.indices where streams[index].id == info.id {
                 streams[index] = RemoteStream(info, of: participant)
             }
-        case .problem(let error): simulation.fail("\(name) got the error '\(error.message)'.")
+        case .problem(let error), .subscriptionEnded(_, _, let error):
+            simulation.fail("\(name) got the error '\(error.message)'.")
         case .ended(_, let error): ended(error)
         }
         notify()

@@ -15,10 +15,10 @@ package actor RoomEngine {
     /// Why this engine can never connect.
     private let refusal: RoomError?
     private let opener: Opener
-    /// The signalling pipes that were opened. Input of former ones is ignored.
-    private var pipes = 0
+    /// How many signalling pipes were opened.
+    private(set) var pipes = 0
     private var token: TokenSource?
-    private var addresses: AddressWatch?
+    private(set) var addresses: AddressWatch?
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -43,7 +43,10 @@ package actor RoomEngine {
             onEvent: { event in
                 sinks.note(event)
                 onEvent(event)
-                if case .ended = event { sinks.close() }
+                if case .ended = event {
+                    sinks.close()
+                    opener.engine?.assumeIsolated { $0.stopWatchingAddresses() }
+                }
             })
         sinks.connection = connection
         self.loop = loop
@@ -57,7 +60,7 @@ package actor RoomEngine {
 
     /// An engine that is released while connected closes its connection without a farewell.
     isolated deinit {
-        addresses?.close()
+        stopWatchingAddresses()
         connection.drop()
         sinks.close()
     }
@@ -105,45 +108,54 @@ package actor RoomEngine {
         let number = pipes
         let pipe = try await SignallingPipe.open(to: token.address, trusting: token.trust) { [weak self] input in
             self?.post { engine in
-                if number == engine.pipes { engine.connection.receive(input) }
+                // Input of links that the connection has left, or never took, is ignored.
+                if number == engine.connection.link?.number ?? engine.pipes { engine.connection.receive(input) }
             } ?? false
         }
         return SignallingLink(
-            remoteAddress: pipe.remoteAddress, localAddress: pipe.localAddress, send: { pipe.send($0) },
+            number: number, remoteAddress: pipe.remoteAddress, localAddress: pipe.localAddress, send: { pipe.send($0) },
             close: { pipe.close() }, abandon: { pipe.abandon() })
     }
 
-    /// While the engine lives: an address is often gone before the server is known to be lost.
+    /// Until the connection ends: an address is often gone before the server is known to be lost.
     private func watchAddresses() {
         guard addresses == nil else { return }
         addresses = AddressWatch(on: loop) { [weak connection] in connection?.addressesChanged(to: $0) }
     }
 
-    private func openAgain(_ refused: String?) async {
+    private func stopWatchingAddresses() {
+        addresses?.close()
+        addresses = nil
+    }
+
+    private func openAgain(_ refused: String?, for attempt: Int) async {
         guard let token else { return }
         do throws(RoomError) {
             let token = try await token(refused)
             let link = try await open(token)
-            opener.finish(.success(OpenedLink(link: link, token: token.token, address: token.address)))
+            opener.finish(attempt, .success(OpenedLink(link: link, token: token.token, address: token.address)))
         } catch {
-            opener.finish(.failure(error))
+            opener.finish(attempt, .failure(error))
         }
     }
 
     /// Opens links for the engine's connection, which is made before the engine.
     private final class Opener {
         weak var engine: RoomEngine?
-        /// Called with the next link, in the order of the requests.
-        private var waiting: [(Result<OpenedLink, RoomError>) -> Void] = []
+        private var attempts = 0
+        /// Called with the link of the attempt. Several may run at a time, and end in any order.
+        private var waiting: [Int: (Result<OpenedLink, RoomError>) -> Void] = [:]
 
         func open(_ refused: String?, _ then: @escaping (Result<OpenedLink, RoomError>) -> Void) {
-            waiting.append(then)
-            let isTaken = engine?.post { engine in _ = Task { await engine.openAgain(refused) } }
-            if isTaken != true { finish(.failure(RoomEngine.overloaded)) }
+            attempts += 1
+            let attempt = attempts
+            waiting[attempt] = then
+            let isTaken = engine?.post { engine in _ = Task { await engine.openAgain(refused, for: attempt) } }
+            if isTaken != true { finish(attempt, .failure(RoomEngine.overloaded)) }
         }
 
-        func finish(_ result: Result<OpenedLink, RoomError>) {
-            if !waiting.isEmpty { waiting.removeFirst()(result) }
+        func finish(_ attempt: Int, _ result: Result<OpenedLink, RoomError>) {
+            waiting.removeValue(forKey: attempt)?(result)
         }
     }
 

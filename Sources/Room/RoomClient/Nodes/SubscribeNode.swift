@@ -162,6 +162,9 @@ final class SubscribeNode: NodeType, RunningNode {
         case .ended(_, let error):
             let why = error ?? RoomError(.roomReleased, "The room connection ended.")
             return reporter.fail(MediaError(why, node: name), name)
+        case .subscriptionEnded(_, let stream, let error):
+            if state.withLock({ $0.video == stream }) { reporter.fail(MediaError(error, node: name), name) }
+            return
         case .connecting, .reconnecting, .reconnected, .mediaInterrupted, .mediaRestored, .republished, .streamChanged,
             .qualityChanged, .userMessage, .audioHeard, .audioUnheard, .loudspeaker, .statistics, .problem:
             return

@@ -7,19 +7,19 @@ internal import Synchronization
 /// The audio session of the process, from its first configuration on: it decides how rooms and microphones use the sound system, and
 /// follows the sound server and the sleep of the machine.
 final class AudioSession: Sendable {
-    private struct State {
+    struct State {
         /// The application's, which takes effect at once. Nil before the first one: then the sound system is used as without a session.
         var wished: AudioSessionConfiguration?
         var session = AudioSessionState()
-        var delegate = WeakDelegate(value: nil)
+        fileprivate var delegate = WeakDelegate(value: nil)
         /// Those that follow the machine, from the first configuration on.
-        var watches: (sound: SoundWatch, sleep: MachineSleep)?
+        fileprivate var watches: (sound: SoundWatch, sleep: MachineSleep)?
         /// Events that wait for the callback queue, each with the delegate at its time.
-        var waiting: [(event: AudioSessionEvent, delegate: WeakDelegate)] = []
+        fileprivate var waiting: [(event: AudioSessionEvent, delegate: WeakDelegate)] = []
     }
 
     /// Sendable by hand: reading a weak reference is atomic, and the delegate is called only on the callback queue.
-    private struct WeakDelegate: @unchecked Sendable {
+    fileprivate struct WeakDelegate: @unchecked Sendable {
         weak let value: (any AudioSessionDelegate)?
     }
 
@@ -28,19 +28,22 @@ final class AudioSession: Sendable {
 
     static let shared = AudioSession()
 
-    private let state = Mutex(State())
+    let state = Mutex(State())
     /// Changes of the session, one after the other. The question for its devices may block.
-    private let queue = DispatchQueue(label: "sdk.audio-session")
+    let queue = DispatchQueue(label: "sdk.audio-session")
 
     /// Takes effect at once for rooms and microphones. The delegate replaces the former one.
     func configure(_ configuration: AudioSessionConfiguration, _ delegate: (any AudioSessionDelegate)?) {
         let delegate = WeakDelegate(value: delegate)
-        state.withLock { $0.wished = configuration }
-        applyUse()
-        queue.async { [self] in
-            state.withLock { $0.delegate = delegate }
-            activate(configuration)
+        state.withLock { state in
+            state.wished = configuration
+            // Queued under the lock, so that the session begins with the last one.
+            queue.async { [self] in
+                self.state.withLock { $0.delegate = delegate }
+                activate(configuration)
+            }
         }
+        applyUse()
     }
 
     /// Begins the session again, with the configuration and the delegate that it has. Without one, nothing begins.
@@ -51,8 +54,8 @@ final class AudioSession: Sendable {
     }
 
     private func activate(_ configuration: AudioSessionConfiguration) {
-        let devices = Devices.soundDevices().devices
-        change { $0.activate(configuration, devices) }
+        let (devices, problem) = Devices.soundDevices()
+        change { $0.activate(configuration, devices, isLate: problem != nil) }
         if state.withLock({ $0.watches == nil }) { follow() }
     }
 
@@ -91,8 +94,10 @@ final class AudioSession: Sendable {
     }
 
     private func applyUse() {
-        let use = state.withLock { $0.wished?.use(isInterrupted: $0.session.isInterrupted) }
-        if let use { SoundUse.choice.change { $0 = use } }
+        // Read under the lock of the choice, so that the last one stays.
+        SoundUse.choice.change { choice in
+            choice = state.withLock { $0.wished?.use(isInterrupted: $0.session.isInterrupted) } ?? choice
+        }
     }
 
     /// On the callback queue.

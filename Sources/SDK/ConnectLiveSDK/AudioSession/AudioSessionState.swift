@@ -52,21 +52,26 @@ struct AudioSessionState {
     /// Those of the sound system, as they were known last.
     private var devices: SoundDevices?
     private var isServerUp = true
-    /// Whether the sound server has ended and not returned. Without it, the sound system may still have the cards of ALSA.
-    private var hasServerEnded = false
+    /// Whether the watch of the sound server has reported. From then on, it alone knows: an answer may come too late, and without the
+    /// server, the sound system may still have the cards of ALSA.
+    private var isServerWatched = false
 
     var isInterrupted: Bool { !interruptions.isEmpty }
 
     /// The application begins the session.
     ///
-    /// - Parameter found: the devices of the sound system. Nil without one.
-    mutating func activate(_ configuration: AudioSessionConfiguration, _ found: SoundDevices?) -> [AudioSessionEvent] {
+    /// - Parameters:
+    ///   - answer: the devices of the sound system. Nil without one.
+    ///   - isLate: whether the sound server has not answered in time. Then the known devices count.
+    mutating func activate(
+        _ configuration: AudioSessionConfiguration, _ answer: SoundDevices?, isLate: Bool = false
+    ) -> [AudioSessionEvent] {
+        let found = isLate ? devices : answer
         // With the former category and the present devices.
         if devices == nil { route = AudioRoute(found, for: self.configuration) }
         let (previous, isOther) = (route, configuration.category != self.configuration.category)
         self.configuration = configuration
-        // The return of a server is reported, and not found.
-        isServerUp = found != nil && !hasServerEnded
+        if !isServerWatched { isServerUp = found != nil }
         if let found { devices = found }
         route = AudioRoute(devices, for: configuration)
         isActive = found != nil
@@ -87,14 +92,15 @@ struct AudioSessionState {
 
     /// The devices of the sound server have changed, or it has ended (nil).
     mutating func devicesChanged(_ found: SoundDevices?) -> [AudioSessionEvent] {
+        isServerWatched = true
         guard let found else {
             guard isServerUp else { return [] }
-            (isServerUp, hasServerEnded) = (false, true)
+            isServerUp = false
             return [.serverTerminated] + checkWhetherItCan()
         }
         var events: [AudioSessionEvent] = isServerUp ? [] : [.serverReset]
         let (previous, former) = (route, devices)
-        (isServerUp, hasServerEnded) = (true, false)
+        isServerUp = true
         devices = found
         route = AudioRoute(found, for: configuration)
         if route != previous {

@@ -98,7 +98,13 @@ final class DelegateQueue: Sendable {
     }
 
     /// The application called `disconnect()`: waiting events are dropped.
-    func leave() { state.withLock { $0.hasLeft = true } }
+    func leave() {
+        let sequences = state.withLock { state in
+            state.hasLeft = true
+            return state.sequences
+        }
+        for sequence in sequences { sequence.buffer?.leave() }
+    }
 
     /// Queues the error that ended the room, then `onDisconnected`. After `leave`, the error is omitted. A second end
     /// does nothing.

@@ -17,7 +17,7 @@ final class EventBuffer: Sendable {
         (signal, source) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         source.onTermination = { [weak self] reason in
             // The end of the room leaves the events that wait.
-            if case .cancelled = reason { self?.state.withLock { $0 = State(hasEnded: true) } }
+            if case .cancelled = reason { self?.cancel() }
         }
     }
 
@@ -33,6 +33,22 @@ final class EventBuffer: Sendable {
         }
         source.yield()
         if isFull { source.finish() }
+    }
+
+    /// The loop's task is cancelled: not even events that wait follow.
+    func cancel() {
+        state.withLock { $0 = State(hasEnded: true) }
+        source.finish()
+    }
+
+    /// The application has left the room: of the events that wait, only the end follows.
+    func leave() {
+        state.withLock { state in
+            let end = state.backlog.beginTurn()
+            var last: RoomEvents.Event?
+            while let entry = state.backlog.next(before: end) { last = entry.body }
+            if let last, case .disconnected = last { _ = state.backlog.append(last, nil) }
+        }
     }
 
     /// No event follows.

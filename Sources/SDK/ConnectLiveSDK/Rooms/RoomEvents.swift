@@ -78,6 +78,7 @@ public struct RoomEvents: AsyncSequence, Sendable {
 
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Event? {
             while true {
+                if Task.isCancelled { buffer.cancel() }
                 if let event = buffer.take() { return event }
                 // Nil at the end, and for a task that is cancelled.
                 if await signal.next(isolation: actor) == nil { return buffer.take() }

@@ -26,6 +26,8 @@ extension RoomSession {
                 video.set(limitation)
                 audience.tell(.remoteVideoQualityChanged(remoteParticipant: participant, remoteVideo: video))
             }
+        case .subscriptionEnded(let participant, let stream, let error):
+            subscriptionEnded(stream, of: participant, error)
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
         case .loudspeaker(let event):

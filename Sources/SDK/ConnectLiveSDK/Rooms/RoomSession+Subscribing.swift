@@ -77,6 +77,15 @@ extension RoomSession {
         }
     }
 
+    /// The server did not grant it again, when the room was joined again.
+    func subscriptionEnded(_ id: Int, of participant: String, _ error: RoomError) {
+        if let video = remotes[participant]?.videoStreams[id] {
+            video.setSubscribed(false)
+            video.resetView()
+        }
+        problem(error.failing(.subscribe))
+    }
+
     private func reportFailure(_ result: Result<Void, RoomError>) {
         if case .failure(let error) = result { problem(error) }
     }

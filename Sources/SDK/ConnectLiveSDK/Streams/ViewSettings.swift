@@ -21,7 +21,12 @@ final class ViewSettings: Sendable {
     }
 
     private struct State {
+        /// The newest, which the server may not have yet.
         var shown = Shown()
+        /// The last that the server has accepted.
+        var accepted = Shown()
+        /// How many changes wait for the server's reply.
+        var waiting = 0
         var tell: Tell?
         /// How many subscriptions have set that.
         var begun = 0
@@ -49,7 +54,7 @@ final class ViewSettings: Sendable {
     func begin(_ tell: @escaping Tell) -> Int? {
         state.withLock { state in
             guard state.tell == nil else { return nil }
-            state.tell = tell
+            (state.tell, state.accepted, state.waiting) = (tell, Shown(), 0)
             state.begun += 1
             return state.begun
         }
@@ -107,7 +112,7 @@ final class ViewSettings: Sendable {
     private func change(
         _ code: RoomError.Code, _ then: (@Sendable (Result<Void, RoomError>) -> Void)?, _ edit: (inout Shown) -> Void
     ) throws {
-        let (tell, before, after) = try state.withLock { state throws(ConnectLiveError) in
+        let (tell, number, shown, isOther) = try state.withLock { state throws(ConnectLiveError) in
             guard !state.hasEnded else {
                 throw ConnectLiveError(RoomError(.videoReleased, "The room of video \(id) has ended."))
             }
@@ -117,20 +122,33 @@ final class ViewSettings: Sendable {
             }
             let before = state.shown
             edit(&state.shown)
-            return (tell, before, state.shown)
+            if state.shown != before { state.waiting += 1 }
+            return (tell, state.begun, state.shown, state.shown != before)
         }
         let then = then ?? { [reportError] in if case .failure(let error) = $0 { reportError(error) } }
-        guard after != before else { return then(.success(())) }
-        tell(after.view) { [self] result in
+        guard isOther else { return then(.success(())) }
+        tell(shown.view) { [self] result in
+            replied(to: shown, of: number, result)
             then(
                 result.mapError { error in
-                    state.withLock { if $0.shown == after { $0.shown = before } }
-                    return switch error.code {
+                    switch error.code {
                     case .roomReleased: RoomError(.videoReleased, error.message)
                     case .viewReplyInvalid: error
                     default: RoomError(code, "\(error)")
                     }
                 })
+        }
+    }
+
+    /// The server has replied, in the order of the changes. If it refuses the last one, the one before stays.
+    ///
+    /// - Parameter number: of the subscription, which may have ended
+    private func replied(to shown: Shown, of number: Int, _ result: Result<Void, RoomError>) {
+        state.withLock { state in
+            guard state.tell != nil, state.begun == number else { return }
+            state.waiting -= 1
+            if case .success = result { state.accepted = shown }
+            if state.waiting == 0 { state.shown = state.accepted }
         }
     }
 }

@@ -8,11 +8,16 @@ final class VideoOutlet: Sendable {
 
     init(fanout: FrameFanout) { self.fanout = fanout }
 
+    deinit { detachAll() }
+
     func attach(_ target: RenderTarget) {
         detach(target)
         let sink = fanout.add { frame in target.show(frame) }
         attached.withLock { $0.append((target, sink)) }
-        target.attached { [weak self] in self?.remove(target) }
+        // The target keeps the function.
+        target.attached { [weak self, weak target] in
+            if let target { self?.remove(target) }
+        }
     }
 
     func detach(_ target: RenderTarget) {

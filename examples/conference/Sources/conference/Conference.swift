@@ -60,12 +60,11 @@ import Foundation
     private func prepare() async {
         if !usesTestPattern {
             say("Looking for cameras and microphones…")
-            (cameras, microphones) = await Task.detached {
-                (
-                    Devices.cameras().map { Device(label: $0.name, identifier: $0.path) },
-                    Devices.sound().microphones.map { Device(label: $0.name, identifier: $0.lastingName) }
-                )
-            }.value
+            let (found, heard) = await Task.detached { (Devices.cameras(), Devices.sound().microphones) }.value
+            cameras = found.map { Device(label: $0.name, identifier: $0.path) }
+            microphones = heard.map { Device(label: $0.name, identifier: $0.lastingName) }
+            // The one that media uses if none is chosen.
+            microphone = heard.firstIndex(where: \.isDefault) ?? 0
         }
         var config = Config()
         config.mediaOptions.usesTestPattern = usesTestPattern
@@ -78,20 +77,21 @@ import Foundation
         do { try await media?.start() } catch { say(error.localizedDescription) }
     }
 
-    func chooseCamera(step: Int) { choose(&camera, of: cameras, step) { $0.cameraDevice = $1 } }
+    func chooseCamera(step: Int) { choose(\.camera, of: cameras, step) { $0.cameraDevice = $1 } }
 
-    func chooseMicrophone(step: Int) { choose(&microphone, of: microphones, step) { $0.microphone = .device($1) } }
+    func chooseMicrophone(step: Int) { choose(\.microphone, of: microphones, step) { $0.microphone = .device($1) } }
 
     private func choose(
-        _ index: inout Int, of devices: [Device], _ step: Int,
+        _ chosen: ReferenceWritableKeyPath<Conference, Int>, of devices: [Device], _ step: Int,
         _ change: @escaping @Sendable (inout LocalMediaOptions, String) -> Void
     ) {
         guard let media, devices.count > 1 else { return say("There is no other device.") }
-        index = (index + step + devices.count) % devices.count
+        let index = (self[keyPath: chosen] + step + devices.count) % devices.count
         let device = devices[index]
         Task {
             do {
                 try await media.update { change(&$0, device.identifier) }
+                self[keyPath: chosen] = index
                 say("Now: \(device.label)")
             } catch {
                 say(error.localizedDescription)
