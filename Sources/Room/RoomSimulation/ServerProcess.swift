@@ -39,18 +39,8 @@ final class ServerProcess {
             let links =
                 spreadsRooms
                 ? hops.links(of: index, count: simulation.loops.count) { [weak self] in self?.rooms(at: $0) } : .none
-            let rooms = Rooms(
-                settings: settings, numbers: numbers, links: links,
-                record: { [unowned self] stream throws(RoomError) in try record(stream) }, note: { _ in })
-            shards.append(Shard(port: port, rooms: rooms))
+            shards.append(Shard(port: port, rooms: Rooms(settings: settings, numbers: numbers, links: links) { _ in }))
         }
-    }
-
-    private func record(_ stream: RecordedStream) throws(RoomError) -> any RecordingSink {
-        guard let recorder = simulation.recorder else {
-            throw RoomError(.recordingUnavailable, "The simulated server does not record.")
-        }
-        return recorder(stream)
     }
 
     var sessions: Int { shards.reduce(0) { $0 + $1.port.sessions } }

@@ -3,7 +3,6 @@ internal import ICELite
 internal import PeerLoop
 internal import PeerSession
 internal import RTP
-internal import ServerCore
 
 /// The parts of a simulation: server, clients, links, time and what happens next. On one thread at a time.
 final class World: @unchecked Sendable {
@@ -36,8 +35,6 @@ final class World: @unchecked Sendable {
     /// Events since the time last changed.
     private var steps = 0
     private var failures: [SimulationFailure] = []
-    /// Begins the recordings that publishers ask for. Nil if the server records nothing.
-    var recorder: ((RecordedStream) -> any RecordingSink)?
     /// Nil unless a test reads it.
     var packetLog: PacketLog?
     /// Likewise, of audio.
