@@ -177,7 +177,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
 
     /// Everything is written.
     private func complete() {
-        guard elements != nil else { return }
+        guard elements != nil, failure == nil else { return }
         log.info("recording finished", metadata: metadata)
         close()
     }
