@@ -15,6 +15,8 @@ private final class Reels: StreamRecorder {
 
         init(onEnd: @escaping () -> Void) { self.onEnd = onEnd }
 
+        let isHalfEmpty = true
+
         func write(_ packets: RecordedPackets) -> Bool { true }
         func end(_ end: RecordingEnd) { onEnd() }
     }

@@ -23,6 +23,7 @@ final class RecordedSource: StreamSource {
 final class Tape: RecordingSink {
     struct Packet: Equatable {
         var number: Int
+        var marker: Bool
         /// In milliseconds.
         var time: Double
         var payload: [UInt8]
@@ -33,6 +34,7 @@ final class Tape: RecordingSink {
     private(set) var start: MonotonicTime?
     private(set) var end: RecordingEnd?
     var isFull = false
+    var isHalfEmpty: Bool { !isFull }
 
     func write(_ packets: RecordedPackets) -> Bool {
         guard !isFull else { return false }
@@ -44,7 +46,8 @@ final class Tape: RecordingSink {
             offset += packet.length
             self.packets.append(
                 Packet(
-                    number: Int(bytes[2]) << 8 | Int(bytes[3]), time: packet.time.milliseconds,
+                    number: Int(bytes[2]) << 8 | Int(bytes[3]), marker: bytes[1] & 0x80 != 0,
+                    time: packet.time.milliseconds,
                     payload: Array(bytes[12...])))
         }
         return true
@@ -83,12 +86,13 @@ final class RecordedCall {
         loop.now = end
     }
 
-    /// Forwards a packet, a whole frame, with a timestamp in milliseconds. `mark` is its last byte.
+    /// Forwards a packet, a whole frame, with a timestamp in milliseconds. `mark` is its last byte, and `unit` the type of its unit
+    /// of H.264.
     func send(
         _ number: Int, at milliseconds: Int, mark: Int? = nil, layer: Int = 0, epoch: Int = 0, keyframe: Bool = false,
-        padding: Bool = false
+        padding: Bool = false, unit: UInt8 = 1, filling: Int = 0, marker: Bool = true
     ) {
-        var payload: [UInt8] = []
+        var payload: [UInt8] = stream.codec == .h264 ? [unit] : []
         if stream.codec == .vp8 {
             payload = [0x10, keyframe ? 0 : 1, 0, 0]
             let (width, height) = (160 << layer, 90 << layer)
@@ -99,12 +103,13 @@ final class RecordedCall {
         if stream.codec == .vp9 {
             payload = [keyframe ? 0x2c : 0x6c, UInt8(layer << 1), 0, keyframe && layer == 0 ? 0x80 : 0x84]
         }
+        payload += [UInt8](repeating: 0, count: filling)
         payload.append(UInt8(truncatingIfNeeded: mark ?? number))
         var packet = PacketBuffer()
         let ticks = milliseconds * Int(stream.codec.clockRate) / 1000
         _ = packet.assignRTP(
             payloadType: stream.codec.payloadType, sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: number)),
-            timestamp: RTPTimestamp(UInt32(truncatingIfNeeded: ticks)), ssrc: SSRC(1), marker: true,
+            timestamp: RTPTimestamp(UInt32(truncatingIfNeeded: ticks)), ssrc: SSRC(1), marker: marker,
             payload: padding ? [] : payload)
         guard let header = RTPHeader(parsing: packet) else {
             Issue.record("not RTP")

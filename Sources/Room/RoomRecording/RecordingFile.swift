@@ -9,55 +9,46 @@ internal import RoomProtocol
 internal import ServerCore
 internal import Synchronization
 
-/// The time of day at times of the monotonic clock. A later step of the machine's clock does not change it.
-struct RecordingClock {
-    var date = Date()
-    var at = MonotonicTime(nanoseconds: GStreamer.now.nanoseconds)
-
-    func date(at time: MonotonicTime) -> Date { date + (time - at).seconds }
-}
-
 /// A Matroska file of one stream. Created with the first packets, and followed by a report at its end.
 ///
-/// Everything happens on a queue of its own, so that a slow disk delays nobody. Packets that wait are bounded.
+/// Everything happens on a queue of its own, so that a slow disk delays nobody. Packets that wait are bounded. The queue itself
+/// never waits for the disk, so that a file whose disk is blocked tells so.
 // @unchecked: `write` and `end` only queue work, and all other state is used on the queue.
 final class RecordingFile: RecordingSink, @unchecked Sendable {
-    /// The most bytes that wait for the disk: ten seconds of 6 Mbit/s.
-    static let capacity = 8 * 1024 * 1024
-    /// How long the end may take to be written, or to follow a failure.
-    private static let finishTime = 4.0
-
-    private let stream: RecordedStream
+    let stream: RecordedStream
+    let clock: RecordingClock
     private let folder: String
-    private let clock: RecordingClock
+    private let settings: RecordingSettings
     private let log: Logger
     private let failed: @Sendable (RoomError) -> Void
-    private let ended: @Sendable () -> Void
+    private let ended: @Sendable (RecordingFile) -> Void
     private let queue = DispatchQueue(label: "connectlive.recording")
-    private let waiting = Atomic<Int>(0)
+    let progress: RecordingProgress
+    private let blocked = Atomic<Bool>(false)
 
     private var elements: RecordingPipeline?
     private var name = ""
     private var isCreated = false
     private var start = Date.distantPast
-    private var newest = TimeInterval.zero
-    private var packets = 0
+    /// Whether packets have no room, as the log tells.
+    private var isDropping = false
     /// Why nothing is written any longer.
     private var failure: RoomError?
     /// Nil before the stream's end.
     private var summary: RecordingEnd?
-    private var isOver = false
+    private var isClosing = false
 
     /// - Parameters:
-    ///   - clock: shared by files that are written at the same time.
+    ///   - clock: shared by the files of a participant.
     ///   - failed: called at most once, on any thread.
     ///   - ended: called once, on any thread, when nothing is written any longer.
     init(
-        _ stream: RecordedStream, in folder: String, clock: RecordingClock, log: Logger,
-        failed: @escaping @Sendable (RoomError) -> Void, ended: @escaping @Sendable () -> Void
+        _ stream: RecordedStream, in folder: String, clock: RecordingClock, settings: RecordingSettings, log: Logger,
+        failed: @escaping @Sendable (RoomError) -> Void, ended: @escaping @Sendable (RecordingFile) -> Void
     ) {
-        (self.stream, self.folder, self.clock, self.log) = (stream, folder, clock, log)
+        (self.stream, self.folder, self.clock, self.settings, self.log) = (stream, folder, clock, settings, log)
         (self.failed, self.ended) = (failed, ended)
+        progress = RecordingProgress(capacity: settings.capacity)
     }
 
     private var path: String { "\(folder)/\(name).mkv" }
@@ -67,19 +58,30 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     // MARK: - On the loop
 
     func write(_ packets: RecordedPackets) -> Bool {
-        let size = packets.bytes.count
-        guard waiting.load(ordering: .relaxed) + size <= Self.capacity else { return false }
-        waiting.add(size, ordering: .relaxed)
+        guard progress.add(packets) else {
+            queue.async { [self] in noteDrop() }
+            return false
+        }
         queue.async { [self] in record(packets) }
         return true
     }
 
+    var isHalfEmpty: Bool { progress.isHalfEmpty }
+
     func end(_ end: RecordingEnd) { queue.async { [self] in finish(end) } }
+
+    // MARK: - On any thread
+
+    /// Whether its end waits for the disk, which takes nothing.
+    var isBlocked: Bool { blocked.load(ordering: .relaxed) }
+
+    /// The server ends: what the disk has not taken by now is lost.
+    func giveUp() { queue.async { [self] in fail(unwritable("the disk did not take its end before the server's")) } }
 
     // MARK: - On the queue
 
     private func record(_ packets: RecordedPackets) {
-        guard failure == nil, !isOver else { return }
+        guard failure == nil, !isClosing else { return }
         do throws(RoomError) {
             let elements = if let elements { elements } else { try begin(packets) }
             var offset = 0
@@ -88,9 +90,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
                 // The pipeline reports its errors on its bus.
                 _ = elements.source.push(bytes, timestamp: UInt64(packet.time.nanoseconds))
                 offset += packet.length
-                newest = packet.time
             }
-            self.packets += packets.packets.count
         } catch {
             fail(error)
         }
@@ -99,17 +99,20 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     private func begin(_ packets: RecordedPackets) throws(RoomError) -> RecordingPipeline {
         start = clock.date(at: packets.start)
         name = RecordingName.of(stream, at: start)
-        if let reason = Self.create(path) { throw unwritable(reason) }
+        if let problem = Self.create(path) { throw unwritable(problem) }
+        if let problem = Self.create(reservedPath, size: RecordingReport.reserve) {
+            unlink(path)
+            throw unwritable(problem)
+        }
         isCreated = true
-        if let reason = Self.create(reservedPath, size: RecordingReport.reserve) { throw unwritable(reason) }
         let made: RecordingPipeline
         do throws(MediaError) {
-            made = try RecordingPipeline(stream.codec, to: path) { [weak self] message in self?.received(message) }
+            made = try settings.makePipeline(stream.codec, path) { [weak self] message in self?.received(message) }
         } catch {
             throw unwritable(error.message)
         }
-        made.source.element.source.watchBuffers { [weak self] buffer in
-            _ = self?.waiting.subtract(buffer.byteCount, ordering: .relaxed)
+        made.source.element.source.watchBuffers { [progress] buffer in
+            progress.pass(buffer.byteCount, at: buffer.timestamp ?? 0)
         }
         elements = made
         guard made.pipeline.play() else { throw unwritable("its pipeline does not start") }
@@ -117,13 +120,16 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
         return made
     }
 
-    /// Creates a file of zeros, never over an existing one, nor where a link leads. Returns why it cannot.
-    static func create(_ path: String, size: Int = 0) -> String? {
+    /// Creates a file of zeros, never over an existing one, nor where a link leads. Returns the number of the error if it cannot,
+    /// and leaves nothing then.
+    static func create(_ path: String, size: Int = 0) -> Int32? {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
-        guard descriptor >= 0 else { return String(cString: strerror(errno)) }
+        guard descriptor >= 0 else { return errno }
         defer { Glibc.close(descriptor) }
         let problem = size > 0 ? posix_fallocate(descriptor, 0, size) : 0
-        return problem == 0 ? nil : String(cString: strerror(problem))
+        guard problem != 0 else { return nil }
+        unlink(path)
+        return problem
     }
 
     /// On a thread of the pipeline.
@@ -142,45 +148,72 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     private func finish(_ end: RecordingEnd) {
         summary = end
         // Without packets, or after a failure.
-        guard let elements else { return close() }
+        guard let elements, failure == nil else { return close() }
         elements.source.endOfStream()
-        queue.asyncAfter(deadline: .now() + Self.finishTime) { [self] in
-            fail(unwritable("its end was not written in \(Int(Self.finishTime)) s"))
+        watchDisk()
+    }
+
+    /// Packets had no room.
+    private func noteDrop() {
+        guard failure == nil, !isClosing, !isDropping else { return }
+        isDropping = true
+        log.warning("recording drops packets, because the disk is slow", metadata: metadata)
+        watchDisk()
+    }
+
+    /// Fails if the disk takes nothing for long, while packets are dropped or the file ends.
+    private func watchDisk() {
+        let before = progress.packets
+        settings.after(queue, settings.stallTime) { [self] in
+            guard failure == nil, !isClosing else { return }
+            guard summary != nil || !progress.isHalfEmpty else {
+                isDropping = false
+                return
+            }
+            guard progress.packets == before else { return watchDisk() }
+            fail(unwritable("its disk took nothing for \(Int(settings.stallTime.rounded(.up))) s"))
         }
     }
 
     /// Everything is written.
     private func complete() {
-        guard elements != nil else { return }
-        close()
+        guard elements != nil, failure == nil else { return }
         log.info("recording finished", metadata: metadata)
+        close()
     }
 
     private func fail(_ error: RoomError) {
-        guard failure == nil, !isOver else { return }
+        guard failure == nil, !isClosing else { return }
         failure = error
-        elements?.pipeline.stop()
-        elements = nil
         var details = metadata
         details["error"] = "\(error)"
         log.warning("recording failed", metadata: details)
         guard summary == nil else { return close() }
         failed(error)
         // The stream answers with its end.
-        queue.asyncAfter(deadline: .now() + Self.finishTime) { [self] in close() }
+        settings.after(queue, settings.answerTime) { [self] in close() }
     }
 
+    /// Stops the pipeline, on a queue of its own: it waits for the disk.
     private func close() {
-        guard !isOver else { return }
-        isOver = true
-        elements?.pipeline.stop()
+        guard !isClosing else { return }
+        isClosing = true
+        guard let pipeline = elements?.pipeline else { return conclude() }
         elements = nil
+        blocked.store(true, ordering: .relaxed)
+        DispatchQueue(label: "connectlive.recording.stop").async { [self] in
+            pipeline.stop()
+            queue.async { [self] in conclude() }
+        }
+    }
+
+    private func conclude() {
         if let known = summary?.start { start = clock.date(at: known) }
         if isCreated {
             MatroskaDate.set(start, in: path)
             report()
         }
-        ended()
+        ended(self)
     }
 
     private func report() {
@@ -188,7 +221,7 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
         let report = RecordingReport(
             file: "\(name).mkv", room: stream.room.text, participant: stream.participant, stream: stream.stream,
             media: stream.codec.media.rawValue, codec: stream.codec.rawValue, start: RecordingReport.text(start),
-            seconds: newest.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: packets,
+            seconds: progress.time.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: progress.packets,
             missing: summary?.missing ?? 0, dropped: summary?.dropped ?? 0, error: failure.map(Problem.init))
         do {
             try report.write(over: reservedPath, as: "\(folder)/\(name).json")
@@ -202,6 +235,10 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
             "room": "\(stream.room)", "participant": "\(stream.participant)", "stream": "\(stream.stream)",
             "file": "\(name).mkv",
         ]
+    }
+
+    private func unwritable(_ problem: Int32) -> RoomError {
+        problem == ENOSPC ? full : unwritable(String(cString: strerror(problem)))
     }
 
     private var full: RoomError {

@@ -11,22 +11,29 @@ package final class RecordingFolder: StreamRecorder {
     package static let limit = 100
     /// How long `finish` waits.
     package static let finishTime = 5.0
+    /// The part of it after which it gives up files that the disk does not take, so that there is time for their reports.
+    private static let writeTime = 4.0
 
     private struct State {
-        var count = 0
-        /// Of the present recordings.
-        var clock = RecordingClock()
+        var files: [RecordingFile] = []
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     package let path: String
     private let limit: Int
+    private let settings: RecordingSettings
     private let log: Logger
     private let state = Mutex(State())
 
     /// Checks that files can be created there. Creates the folder if it does not exist.
-    package init(_ path: String, limit: Int = RecordingFolder.limit, log: Logger) throws(RoomError) {
-        (self.path, self.limit, self.log) = (path, limit, log)
+    package convenience init(_ path: String, limit: Int = RecordingFolder.limit, log: Logger) throws(RoomError) {
+        try self.init(path, limit: limit, settings: RecordingSettings(), log: log)
+    }
+
+    init(
+        _ path: String, limit: Int = RecordingFolder.limit, settings: RecordingSettings, log: Logger
+    ) throws(RoomError) {
+        (self.path, self.limit, self.settings, self.log) = (path, limit, settings, log)
         func unusable(_ reason: String) -> RoomError {
             RoomError(
                 .recordingUnavailable,
@@ -58,30 +65,40 @@ package final class RecordingFolder: StreamRecorder {
     }
 
     /// How many recordings are being written.
-    package var count: Int { state.withLock { $0.count } }
+    package var count: Int { files.count }
+
+    private var files: [RecordingFile] { state.withLock { $0.files } }
 
     package func begin(
         _ stream: RecordedStream, failed: @escaping @Sendable (RoomError) -> Void
     ) throws(RoomError) -> any RecordingSink {
-        let clock: RecordingClock? = state.withLock { state in
-            guard state.count < limit else { return nil }
-            // A step of the machine's clock moves no file against another of the same time.
-            if state.count == 0 { state.clock = RecordingClock() }
-            state.count += 1
-            return state.clock
+        let file: RecordingFile? = state.withLock { state in
+            guard state.files.count < limit else { return nil }
+            // A step of the machine's clock moves no file of a participant against another one.
+            let other = state.files.first { $0.stream.participant == stream.participant }
+            let file = RecordingFile(
+                stream, in: path, clock: other?.clock ?? settings.readClock(), settings: settings, log: log,
+                failed: failed
+            ) { [self] in ended($0) }
+            state.files.append(file)
+            return file
         }
-        guard let clock else {
-            throw RoomError(
-                .recordingUnavailable,
-                "The server makes \(limit) recordings, which is the limit. The streams go on without a recording.")
-        }
-        return RecordingFile(stream, in: path, clock: clock, log: log, failed: failed) { [self] in ended() }
+        guard let file else { throw refusal }
+        return file
     }
 
-    private func ended() {
+    private var refusal: RoomError {
+        let blocked = files.count(where: \.isBlocked)
+        let reason = blocked == 0 ? "" : "; \(blocked) of them have ended, and wait for its disk"
+        return RoomError(
+            .recordingUnavailable,
+            "The server makes \(limit) recordings, which is the limit\(reason). The streams go on without a recording.")
+    }
+
+    private func ended(_ file: RecordingFile) {
         let done = state.withLock { state in
-            state.count -= 1
-            guard state.count == 0 else { return [CheckedContinuation<Void, Never>]() }
+            state.files.removeAll { $0 === file }
+            guard state.files.isEmpty else { return [CheckedContinuation<Void, Never>]() }
             defer { state.waiting = [] }
             return state.waiting
         }
@@ -90,6 +107,8 @@ package final class RecordingFolder: StreamRecorder {
 
     /// Waits until the recordings that have ended are written, `finishTime` at most.
     package func finish() async {
+        let ending = files
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.writeTime) { for file in ending { file.giveUp() } }
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.finishTime) { [self] in
             let late = state.withLock { state in
                 defer { state.waiting = [] }
@@ -100,8 +119,8 @@ package final class RecordingFolder: StreamRecorder {
         }
         await withCheckedContinuation { continuation in
             let isDone = state.withLock { state in
-                if state.count > 0 { state.waiting.append(continuation) }
-                return state.count == 0
+                if !state.files.isEmpty { state.waiting.append(continuation) }
+                return state.files.isEmpty
             }
             if isDone { continuation.resume() }
         }

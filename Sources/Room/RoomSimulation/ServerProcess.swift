@@ -39,8 +39,18 @@ final class ServerProcess {
             let links =
                 spreadsRooms
                 ? hops.links(of: index, count: simulation.loops.count) { [weak self] in self?.rooms(at: $0) } : .none
-            shards.append(Shard(port: port, rooms: Rooms(settings: settings, numbers: numbers, links: links) { _ in }))
+            let rooms = Rooms(
+                settings: settings, numbers: numbers, links: links,
+                record: { [unowned self] stream throws(RoomError) in try record(stream) }, note: { _ in })
+            shards.append(Shard(port: port, rooms: rooms))
         }
+    }
+
+    private func record(_ stream: RecordedStream) throws(RoomError) -> any RecordingSink {
+        guard let log = simulation.recordingLog else {
+            throw RoomError(.recordingUnavailable, "The simulation does not record.")
+        }
+        return LoggedRecording(stream, to: log)
     }
 
     var sessions: Int { shards.reduce(0) { $0 + $1.port.sessions } }

@@ -228,9 +228,15 @@ public final class SimulatedClient: @unchecked Sendable {
     /// - Throws: if the client is in no room, or the server refuses.
     @discardableResult
     public func publish(_ video: VideoFormat = VideoFormat()) async throws -> Int {
+        try await publish(video, isRecorded: false)
+    }
+
+    /// - Parameter isRecorded: whether the server is to record it.
+    @discardableResult
+    package func publish(_ video: VideoFormat = VideoFormat(), isRecorded: Bool) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let source = VideoSource(video, of: self, in: simulation)
-        let (stream, mid) = try await publish(TrackOffer(source), on: connection)
+        let (stream, mid) = try await publish(TrackOffer(source, isRecorded: isRecorded), on: connection)
         source.begin(stream: stream, on: connection, mid: mid)
         sources.append(source)
         return stream
@@ -263,16 +269,17 @@ public final class SimulatedClient: @unchecked Sendable {
 
     /// - Parameters:
     ///   - payload: bytes of a packet
+    ///   - isRecorded: whether the server is to record it
     ///   - loudness: the level that packets claim at a time, in negated dBov. Nil for packets without one.
     @discardableResult
     package func publishAudio(
         _ attributes: StreamAttributes = StreamAttributes(), payload: Int = AudioSource.usualPayload,
-        loudness: ((MonotonicTime) -> UInt8?)? = nil
+        isRecorded: Bool = false, loudness: ((MonotonicTime) -> UInt8?)? = nil
     ) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let source = AudioSource(in: simulation, payload: payload)
         source.loudness = loudness
-        let (stream, mid) = try await publish(TrackOffer(source, attributes), on: connection)
+        let (stream, mid) = try await publish(TrackOffer(source, attributes, isRecorded: isRecorded), on: connection)
         simulation.published(stream, by: source)
         source.begin(on: connection, mid: mid)
         microphones.append(source)

@@ -92,6 +92,13 @@ public final class Simulation: Sendable {
         return log
     }
 
+    /// Notes each packet that the server records from now on, of one stream. Without it, the server refuses to record.
+    package func logRecording() -> RecordingLog {
+        let log = RecordingLog()
+        world.recordingLog = log
+        return log
+    }
+
     /// The virtual time as the loops have it.
     package var now: MonotonicTime { world.loop.now }
 

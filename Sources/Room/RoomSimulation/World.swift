@@ -39,6 +39,8 @@ final class World: @unchecked Sendable {
     var packetLog: PacketLog?
     /// Likewise, of audio.
     var audioLog: AudioLog?
+    /// Likewise, of a recorded stream. Without it, the server refuses to record.
+    var recordingLog: RecordingLog?
     /// Nil unless a run knows what each client wants.
     var deliveries: DeliveryCheck?
     private(set) var trace = Trace()
@@ -236,7 +238,10 @@ final class World: @unchecked Sendable {
     }
 
     /// A packet of a source was lost on the way to the server.
-    func lostPart(of source: UInt32) { lostParts[source, default: 0] += 1 }
+    func lostPart(of source: UInt32) {
+        lostParts[source, default: 0] += 1
+        recordingLog?.lost += 1
+    }
 
     /// A sentence about a client that misses numbers, which no loss of its publishers explains. Nil without one.
     ///

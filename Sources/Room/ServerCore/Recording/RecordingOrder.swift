@@ -10,6 +10,8 @@ struct RecordingOrder {
         /// Nil for padding.
         var payload: PayloadDescriptor?
         var arrival: MonotonicTime
+        /// Whether packets before it never came.
+        var isAfterGap = false
     }
 
     enum Turn {
@@ -62,7 +64,7 @@ struct RecordingOrder {
             let packet = waiting[count].packet
             let isLate = now >= packet.arrival + Self.patience || waiting.count - count > Self.capacity
             guard packet.position.number == expected || isLate else { break }
-            missing += packet.position.number - expected
+            close(before: count, expected: expected)
             expected = packet.position.number + 1
             count += 1
         }
@@ -74,12 +76,20 @@ struct RecordingOrder {
 
     /// The packets that waited, because none before them is awaited any longer.
     mutating func giveUp() -> [(packet: Packet, bytes: [UInt8])] {
-        for (packet, _) in waiting {
-            missing += packet.position.number - (next ?? packet.position.number)
-            next = packet.position.number + 1
+        for place in waiting.indices {
+            let number = waiting[place].packet.position.number
+            close(before: place, expected: next ?? number)
+            next = number + 1
         }
         defer { waiting = [] }
         return waiting
+    }
+
+    /// Counts the packets that never came before a waiting one.
+    private mutating func close(before place: Int, expected: Int) {
+        let gap = waiting[place].packet.position.number - expected
+        missing += gap
+        waiting[place].packet.isAfterGap = gap > 0
     }
 
     /// Begins with the first packet of another epoch, or of another layer.

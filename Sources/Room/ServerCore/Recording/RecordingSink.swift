@@ -36,6 +36,12 @@ package struct RecordedPackets: Sendable, Equatable {
 
     package var isEmpty: Bool { packets.isEmpty }
 
+    /// The memory that a packet takes beside its bytes, about: that of its buffer.
+    package static let packetOverhead = 512
+
+    /// The memory that they take, in bytes.
+    package var cost: Int { bytes.count + packets.count * Self.packetOverhead }
+
     mutating func append(
         _ payload: ArraySlice<UInt8>, _ numbers: Splice.Numbers, payloadType: UInt8, marker: Bool, at time: TimeInterval
     ) {
@@ -69,6 +75,8 @@ package struct RecordingEnd: Sendable, Equatable {
 package protocol RecordingSink: AnyObject {
     /// Takes packets. Returns false if it has no room for them, and takes none.
     func write(_ packets: RecordedPackets) -> Bool
+    /// Whether at least half of its room is free, so that going on is of use.
+    var isHalfEmpty: Bool { get }
     /// No packet follows. Called once, after a failure, too.
     func end(_ end: RecordingEnd)
 }

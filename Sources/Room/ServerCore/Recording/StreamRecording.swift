@@ -9,6 +9,8 @@ final class StreamRecording {
     static let interval = TimeInterval.milliseconds(100)
     /// Packets of so many bytes do not wait.
     static let batchSize = 128 * 1024
+    /// The most bytes without the end of a frame, which a depayloader keeps in memory.
+    static let longestFrame = 4 * 1024 * 1024
     /// How long it waits for the clock of another layer, after which arrivals tell the time between the two.
     private static let clockTimeout = TimeInterval.seconds(2)
 
@@ -29,6 +31,10 @@ final class StreamRecording {
     /// When the first packet was captured, by the publisher's clock. Nil before that is known.
     private var start: MonotonicTime?
     private var dropped = 0
+    /// Whether the sink had no room, and is not half empty yet.
+    private var isBlocked = false
+    /// The memory of the packets since the newest end of a frame.
+    private var unfinished = 0
     private var hasEnded = false
     private lazy var gapTimer = loop.makeTimer { [weak self] in self?.passReady() }
     private lazy var batchTimer = loop.makeTimer { [weak self] in self?.flush() }
@@ -42,8 +48,10 @@ final class StreamRecording {
         if !stream.hasLayers || stream.info.isScalable { follow(stream.layers[0]) } else { attach() }
     }
 
+    private var isVideo: Bool { stream.codec.media == .video }
+
     /// Whether a keyframe is awaited.
-    var isAwaitingStart: Bool { stream.codec.media == .video && (layer == nil || splice.isAwaitingStart) }
+    var isAwaitingStart: Bool { isVideo && !isBlocked && (layer == nil || splice.isAwaitingStart) }
 
     // MARK: - Layers
 
@@ -106,6 +114,7 @@ final class StreamRecording {
         _ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition,
         _ payload: PayloadDescriptor?, of source: StreamLayer, now: MonotonicTime
     ) {
+        guard let layer else { return source.requestKeyframe() }
         guard source === layer else { return }
         if position.epoch != epoch {
             pass(order.giveUp())
@@ -113,6 +122,11 @@ final class StreamRecording {
             epoch = position.epoch
         }
         let end = payload == nil ? header.payloadOffset : header.payloadEnd
+        var payload = payload
+        if case .h264(isKeyframeStart: true) = payload {
+            // Frames without their parameter sets show nothing.
+            payload = .h264(isKeyframeStart: H264Payload.hasSequenceParameters(packet, header: header))
+        }
         let taken = RecordingOrder.Packet(
             position: position, timestamp: header.timestamp, marker: header.marker, payload: payload, arrival: now)
         switch order.turn(of: position.number) {
@@ -124,11 +138,12 @@ final class StreamRecording {
             passReady()
         case .never: break
         }
-        if stream.codec.media == .video, splice.isAwaitingStart { source.requestKeyframe() }
+        if isAwaitingStart { layer.requestKeyframe() }
     }
 
     private func passReady() {
         pass(order.ready(now: loop.now))
+        if isAwaitingStart { layer?.requestKeyframe() }
         let deadline = order.deadline
         if deadline < gapTimer.deadline { gapTimer.arm(at: deadline) }
     }
@@ -142,21 +157,49 @@ final class StreamRecording {
             _ = splice.leaveOut(packet.position, timestamp: packet.timestamp)
             return
         }
+        if isBlocked {
+            guard sink.isHalfEmpty else { return dropped += 1 }
+            isBlocked = false
+        }
+        // Frames that depend on lost ones show nothing.
+        if packet.isAfterGap, isVideo { splice.pause() }
         let wasAwaitingStart = splice.isAwaitingStart
         let arrived = Splice.Packet(
             position: packet.position, timestamp: packet.timestamp, isNewest: true, payload: payload)
         guard var numbers = splice.take(arrived, now: packet.arrival), !numbers.isEmpty else { return }
-        if wasAwaitingStart, times.begun != nil { cuts += 1 }
-        numbers.sequenceNumber = numbers.sequenceNumber.advanced(by: cuts)
+        let isCut = wasAwaitingStart && times.begun != nil
         let time = times.time(of: numbers.timestamp, arrival: packet.arrival)
+        if isCut { cut(numbers, at: time) }
+        numbers.sequenceNumber = numbers.sequenceNumber.advanced(by: cuts)
         batch.append(
             bytes, numbers, payloadType: stream.codec.payloadType, marker: packet.marker, at: time)
         if wasAwaitingStart { findStart() }
+        limitFrame(bytes.count, isEnd: packet.marker)
         if batch.bytes.count >= Self.batchSize {
             flush()
         } else if batchTimer.deadline == .never {
             batchTimer.arm(at: loop.now + Self.interval)
         }
+    }
+
+    /// Leaves a number out before a packet, so that a depayloader forgets the frame in progress.
+    private func cut(_ numbers: Splice.Numbers, at time: TimeInterval) {
+        unfinished = 0
+        cuts += 1
+        guard stream.codec == .h264 else { return }
+        // GStreamer's keeps whole units nevertheless. A delimiter with the marker ends their frame, which it then drops.
+        var numbers = numbers
+        numbers.sequenceNumber = numbers.sequenceNumber.advanced(by: cuts)
+        batch.append(
+            [H264Payload.accessUnitDelimiter, 0xf0], numbers, payloadType: stream.codec.payloadType, marker: true,
+            at: time)
+        cuts += 1
+    }
+
+    /// Goes on at the next keyframe if a frame does not end: nobody bounds the memory of a depayloader.
+    private func limitFrame(_ length: Int, isEnd: Bool) {
+        unfinished = isEnd || !isVideo ? 0 : unfinished + length + RecordedPackets.packetOverhead
+        if unfinished > Self.longestFrame { splice.pause() }
     }
 
     private func flush() {
@@ -165,9 +208,9 @@ final class StreamRecording {
         batch.start = start ?? begun
         if !sink.write(batch) {
             dropped += batch.packets.count
-            // Goes on at a keyframe, so that a player shows nothing broken.
+            // Goes on at a keyframe, so that a player shows nothing broken. Viewers get those as well: none is asked for in vain.
             splice.pause()
-            if stream.codec.media == .video { layer?.requestKeyframe() }
+            isBlocked = true
         }
         batch = RecordedPackets()
     }
