@@ -53,7 +53,7 @@ import Testing
             for _ in 0..<2 { client.connection.publish([TrackOffer(Track())]) { codes.append($0.failure) } }
             #expect(codes == [])
             if isDropped { client.connection.drop() } else { client.connection.leave() }
-            #expect(codes == [.roomReleased, .roomReleased] && client.connection.hasEnded)
+            #expect(codes == [.roomReleased, .roomReleased] && client.connection.state == .ended)
             client.connection.publish([TrackOffer(Track())]) { codes.append($0.failure) }
             #expect(codes.count == 3)
         }
