@@ -46,7 +46,10 @@ extension SDKTests {
             }
 
             // It inherits a mask that blocks SIGTERM.
-            deinit { process.withLock { if let process = $0, process.isRunning { kill(process.processIdentifier, SIGKILL) } } }
+            deinit {
+                guard let process = process.withLock({ $0 }), process.isRunning else { return }
+                kill(process.processIdentifier, SIGKILL)
+            }
 
             var output: String { String(decoding: said.withLock { $0 }, as: UTF8.self) }
             var exitCode: Int32? { status.withLock { $0 } }

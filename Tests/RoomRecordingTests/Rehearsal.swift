@@ -1,4 +1,5 @@
 import Foundation
+import GStreamerKit
 import Logging
 import MediaGraph
 import PeerLoop
@@ -36,8 +37,8 @@ func takes(_ codec: String, frames: Int, width: Int = 160, height: Int = 120) as
                 Node("rtp-output", name: "out", settings: ["payload-type": 96])
             }
             if !isVideo { Chain(from: "pattern", port: "video") { Node.null("unseen") } }
-        }, bindings: bindings, limits: Limits(), clock: clock.clock)
-    // At the pace of the encoder, which drops no frame then.
+        }, bindings: bindings, limits: Limits(), clock: isVideo ? clock.clock : .monotonic)
+    // Video at the pace of the encoder, which drops no frame then. On a stepped clock, the sound would fall behind the video.
     clock.run { [weak pipeline] _ in
         pipeline.map { $0.statistics.encoders.values.allSatisfy { $0.inFlight == 0 } } ?? true
     }
