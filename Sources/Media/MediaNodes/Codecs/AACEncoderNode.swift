@@ -35,10 +35,9 @@ enum AACEncoderNode: NodeType {
         return plan
     }
 
-    /// Subtracts the encoder's inserted samples from its timestamps, and follows gaps, so that audio stays in step.
+    /// Subtracts the encoder's inserted samples from its timestamps, so that audio stays in step.
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let encoder = instance.element("encoder")
-        AudioGaps.follow(at: instance.element("queue").source, by: encoder)
         encoder.source.offset = -lead(of: encoder.factory) * 1_000_000_000 / sampleRate
         return nil
     }

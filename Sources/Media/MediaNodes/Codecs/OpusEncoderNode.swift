@@ -56,7 +56,6 @@ enum OpusEncoderNode: NodeType {
         let encoder = instance.element("encoder")
         let isFixed = instance.optionalInteger("expected-loss") != nil
         let losses = Mutex(ConsumerLosses())
-        AudioGaps.follow(at: instance.element("queue").source, by: encoder)
         encoder.source.onUpstreamEvent { [weak encoder] event in
             guard case .expectedLoss(let source, let percent) = event else { return .pass }
             losses.withLock { losses in
