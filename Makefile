@@ -42,7 +42,7 @@ test: ## Install missing packages, build, and run all tests
 	@scripts/setup test
 	@scripts/test $(if $(FILTER),'$(FILTER)')
 
-soak: ## Run the long tests: about 150 minutes, or STAGES=fuzz for some of them
+soak: ## Run the long tests: about 200 minutes, or STAGES=fuzz for some of them
 	@scripts/setup test
 	@scripts/soak $(STAGES)
 
