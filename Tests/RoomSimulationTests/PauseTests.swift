@@ -40,6 +40,27 @@ struct PauseTests {
         simulation.end()
     }
 
+    @Test func `a pause of the only video is no reason to restart ICE, neither in it nor behind it`() throws {
+        let simulation = Simulation(seed: 3)
+        let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
+        simulation.task {
+            for client in [ada, grace] { try await client.join("kitchen") }
+            let video = try await ada.publish()
+            try await grace.wait { $0.streams.map(\.id) == [video] }
+            try await grace.subscribe(to: video)
+            for pause in [12, 20, 31] as [Int64] {
+                try await grace.wait { $0.framesShown(of: video) > 25 }
+                grace.setPaused(true, video)
+                try await simulation.sleep(for: .seconds(pause))
+                grace.setPaused(false, video)
+                try await simulation.sleep(for: .seconds(12))
+                #expect(grace.connection?.down?.revision == 1, "after a pause of \(pause) s")
+            }
+        }
+        _ = try simulation.run(for: .seconds(120))
+        simulation.end()
+    }
+
     /// Viewers fail the simulation if numbers have a gap, or a frame is older than one before.
     @Test(arguments: 0..<Soak.rounds(2, soak: 20))
     func `pauses at random moments leave no gap in the numbers, and never show an old frame`(part: Int) throws {

@@ -219,6 +219,20 @@ struct RecordingTests {
         #expect(call.tape.end?.missing == 1)
     }
 
+    @Test func `a gap that padding closes ends at a keyframe as well`() {
+        let call = RecordedCall()
+        call.send(1, at: 40, keyframe: true)
+        call.send(3, at: 120, padding: true)
+        call.send(4, at: 120)
+        call.advance(2000)
+        let asked = call.sources[0].keyframeRequests
+        call.send(5, at: 2040)
+        #expect(call.sources[0].keyframeRequests == asked + 1)
+        call.send(6, at: 2080, keyframe: true)
+        call.end()
+        #expect(call.tape.marks == [1, 6])
+    }
+
     @Test func `a gap that closes early, because too much waits, asks for a keyframe as well`() {
         let call = RecordedCall()
         call.send(0, at: 0, keyframe: true)
@@ -240,8 +254,12 @@ struct RecordingTests {
         call.send(4, at: 1040, unit: 7)
         call.send(5, at: 1040, unit: 8)
         call.send(6, at: 1040, unit: 5)
+        // Behind a gap, a publisher that sends them once goes on without them.
+        call.send(8, at: 1120)
+        call.advance(1500)
+        call.send(9, at: 2600, unit: 5)
         call.end()
-        #expect(call.tape.marks == [4, 5, 6])
+        #expect(call.tape.marks == [4, 5, 6, 9])
     }
 
     @Test(arguments: [Codec.vp8, .h264])

@@ -32,6 +32,7 @@ extension RoomConnection {
         switch mediaWatch.update(up: sent, down: expectsMedia ? arrived : nil, now: now) {
         case .interrupted(let isOutgoing, let time)?:
             lostWay = (isOutgoing ? up?.peer.route : down.route).map { RoomStatistics.Path($0) }
+            wasCutWithoutLink = absence != nil
             onEvent(.mediaInterrupted(interruption(isOutgoing, time)))
         case .restored(let time, let isOutgoing)?:
             note(time, isOutgoing, now)
@@ -43,6 +44,10 @@ extension RoomConnection {
             // A server without reports sends less and less, and then nothing.
             if let since = down.unheardSince(now: now) { restartInterrupted(since: since) }
             return
+        }
+        if wasCutWithoutLink, absence == nil, let returnedAt, now >= returnedAt + Self.restartTime {
+            wasCutWithoutLink = false
+            onEvent(.mediaInterrupted(interruption(mediaWatch.isOutgoing, now - since)))
         }
         // Signalling that is back gives media one more restart.
         let restart = (returnedAt ?? .zero) + restartInterval + Self.restartTime

@@ -89,6 +89,8 @@ package final class RoomConnection {
     var pause = TimeInterval.milliseconds(500)
     var returnedAt: MonotonicTime?
     var mediaWatch = MediaWatch()
+    /// Whether the interruption began without a link. Then it is told again if it goes on with one.
+    var wasCutWithoutLink = false
     /// How media went before the last interruption.
     var lostWay: RoomStatistics.Path?
     var outages: [RoomStatistics.Outage] = []

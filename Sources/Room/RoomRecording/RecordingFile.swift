@@ -76,7 +76,14 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
     var isBlocked: Bool { blocked.load(ordering: .relaxed) }
 
     /// The server ends: what the disk has not taken by now is lost.
-    func giveUp() { queue.async { [self] in fail(unwritable("the disk did not take its end before the server's")) } }
+    func giveUp() {
+        queue.async { [self] in
+            fail(
+                RoomError(
+                    .recordingFailed,
+                    "The recording of stream \(stream.stream) ended: the server stopped before the disk had taken all of it."))
+        }
+    }
 
     // MARK: - On the queue
 

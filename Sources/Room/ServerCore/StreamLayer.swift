@@ -178,7 +178,7 @@ final class StreamLayer {
             // Without consumers, packets are not kept.
             recent.forgetKeyframe()
             if payload?.isStart == true { governor.keyframeBegan() }
-            return joining.isEmpty ? () : requestKeyframe()
+            return joining.contains { $0.canJoin(self) } ? requestKeyframe() : ()
         }
         let end = payload == nil ? header.payloadOffset : header.payloadEnd
         let index = store.add(

@@ -507,7 +507,8 @@ final class StreamTable {
             packets.append(.receiverReport(own, Array(blocks.prefix(20))))
             blocks.removeFirst(min(20, blocks.count))
         }
-        guard !packets.isEmpty else { return preamble }
+        // An end that sends nothing still answers, or its peer would take the way to it for dead.
+        if packets.isEmpty { packets = [.receiverReport(own, [])] }
         packets.insert(.cname(own, configuration.cname), at: 1)
         if let extended { packets.insert(.extendedReport(extended), at: 2) }
         return packets

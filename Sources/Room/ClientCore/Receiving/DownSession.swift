@@ -33,6 +33,8 @@ final class DownSession {
     private(set) var isPathLost = false
     /// How many packets of streams had arrived at the last sample, and the last sample with new ones.
     private var arrived = (packets: 0, at: MonotonicTime.zero)
+    /// When media began to arrive again after a pause.
+    private var flowsSince = MonotonicTime.zero
     private(set) var revision = 0
     /// Whether the offer of that revision had more receivers than the one before.
     private(set) var hasGrown = false
@@ -227,12 +229,16 @@ final class DownSession {
             packets += statistics.packets
             slot.assignment?.sample(statistics, now: now)
         }
-        if packets != arrived.packets { arrived = (packets, now) }
+        guard packets != arrived.packets else { return }
+        if now - arrived.at >= Self.pause { flowsSince = now }
+        arrived = (packets, now)
     }
 
     /// Whether media was the last to arrive. After the end of all streams, reports are.
     var hasStopped: Bool { lastReceived > .zero && arrived.at >= lastReceived }
 
+    /// Without media for so long, both ends report rarely.
+    private static let pause = TimeInterval.seconds(2)
     /// The server replies to the reports of a session that gets media once a second.
     private static let unheard = TimeInterval.seconds(8)
 
@@ -240,8 +246,9 @@ final class DownSession {
     /// not. Nil while the server gets them.
     func unheardSince(now: MonotonicTime) -> MonotonicTime? {
         let answered = peer.lastAnswered
-        guard answered > .zero, now - answered >= Self.unheard, now - arrived.at < Self.unheard else { return nil }
-        return answered
+        let since = max(answered, flowsSince)
+        guard answered > .zero, now - since >= Self.unheard, now - arrived.at < Self.unheard else { return nil }
+        return since
     }
 
     /// The figures of the stream of each slot. Collecting them takes long for a pipeline.

@@ -22,6 +22,8 @@ final class StreamRecording {
     private var layer: StreamLayer?
     private var layerSince: MonotonicTime
     private var epoch: Int?
+    /// Whether the epoch had the parameter sets of H.264.
+    private var hasParameters = false
     private var order = RecordingOrder()
     private var splice = Splice(firstSequenceNumber: SequenceNumber(0))
     /// How often the packets have gone on at another place, which leaves one number out.
@@ -67,7 +69,7 @@ final class StreamRecording {
     private func follow(_ new: StreamLayer) {
         pass(order.giveUp())
         order.restart()
-        (layer, layerSince, epoch) = (new, loop.now, new.epoch)
+        (layer, layerSince, epoch, hasParameters) = (new, loop.now, new.epoch, false)
         splice.begin(clockRate: new.codec.clockRate, clock: new.clock, epoch: new.epoch)
         attach()
     }
@@ -119,17 +121,19 @@ final class StreamRecording {
         if position.epoch != epoch {
             pass(order.giveUp())
             order.restart()
-            epoch = position.epoch
+            (epoch, hasParameters) = (position.epoch, false)
         }
         let end = payload == nil ? header.payloadOffset : header.payloadEnd
+        let turn = order.turn(of: position.number)
         var payload = payload
-        if case .h264(isKeyframeStart: true) = payload {
-            // Frames without their parameter sets show nothing.
-            payload = .h264(isKeyframeStart: H264Payload.hasSequenceParameters(packet, header: header))
+        if case .h264(isKeyframeStart: true) = payload, turn != .never {
+            // Frames show nothing before their parameter sets, which some publishers send once.
+            hasParameters = hasParameters || H264Payload.hasSequenceParameters(packet, header: header)
+            payload = .h264(isKeyframeStart: hasParameters)
         }
         let taken = RecordingOrder.Packet(
             position: position, timestamp: header.timestamp, marker: header.marker, payload: payload, arrival: now)
-        switch order.turn(of: position.number) {
+        switch turn {
         case .now:
             pass(taken, packet.bytes[header.payloadOffset..<end])
             passReady()
@@ -153,6 +157,8 @@ final class StreamRecording {
     }
 
     private func pass(_ packet: RecordingOrder.Packet, _ bytes: ArraySlice<UInt8>) {
+        // Frames that depend on lost ones show nothing.
+        if packet.isAfterGap, isVideo { splice.pause() }
         guard let payload = packet.payload else {
             _ = splice.leaveOut(packet.position, timestamp: packet.timestamp)
             return
@@ -161,8 +167,6 @@ final class StreamRecording {
             guard sink.isHalfEmpty else { return dropped += 1 }
             isBlocked = false
         }
-        // Frames that depend on lost ones show nothing.
-        if packet.isAfterGap, isVideo { splice.pause() }
         let wasAwaitingStart = splice.isAwaitingStart
         let arrived = Splice.Packet(
             position: packet.position, timestamp: packet.timestamp, isNewest: true, payload: payload)

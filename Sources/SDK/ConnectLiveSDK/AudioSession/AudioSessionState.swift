@@ -66,7 +66,7 @@ struct AudioSessionState {
     mutating func activate(
         _ configuration: AudioSessionConfiguration, _ answer: SoundDevices?, isLate: Bool = false
     ) -> [AudioSessionEvent] {
-        let found = isLate ? devices : answer
+        let found = isLate && (isServerUp || !isServerWatched) ? devices : answer
         // With the former category and the present devices.
         if devices == nil { route = AudioRoute(found, for: self.configuration) }
         let (previous, isOther) = (route, configuration.category != self.configuration.category)
