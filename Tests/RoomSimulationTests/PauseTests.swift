@@ -3,6 +3,7 @@ import RoomProtocol
 import TestSupport
 import Testing
 
+@testable import ClientCore
 @testable import RoomSimulation
 
 /// Videos that their viewers pause.
