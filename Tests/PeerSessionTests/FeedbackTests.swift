@@ -120,10 +120,11 @@ final class Voice {
         guard fits, let header = RTPHeader(parsing: packet) else { return }
         call.a.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender, now: call.now)
         call.run(for: .seconds(3))
-        #expect(call.events[1] == [.secured(.aeadAES128GCM)])
+        func reports() -> Int { call.events[1].count { if case .senderReport = $0 { true } else { false } } }
+        #expect(reports() == 0)
         call.a.setClock(sender, ntp: NTPTime(unixNanoseconds: 5), rtp: RTPTimestamp(0), at: call.now)
         call.run(for: .milliseconds(21))
-        #expect(call.events[1].count { if case .senderReport = $0 { true } else { false } } == 1)
+        #expect(reports() == 1)
     }
 
     @Test("The round trip is measured by reports, and by repairs at an end that sends nothing")
