@@ -143,6 +143,8 @@ final class Consumer {
         guard let stream, isPaused != self.isPaused else { return false }
         let now = peer.loop.now
         guard !isPaused else {
+            // A lost frame would be shown during the pause, or as the first one after it.
+            if let sender { peer.withholdSent(sender) }
             leaveLayers()
             setCarried(.unknown)
             report = QualityReport(of: stream.info.id, now: now)
