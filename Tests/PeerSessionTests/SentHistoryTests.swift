@@ -98,6 +98,19 @@ private struct Sent {
         #expect(sent.found(0) == nil)
     }
 
+    @Test func `without payloads, packets keep their numbers and types`() {
+        var sent = Sent()
+        for number in 0..<5 { sent.send(number, payloadType: number == 3 ? 98 : 96) }
+        sent.history.removePayloads(of: sent.store)
+        for number in 0..<5 {
+            let found = sent.found(number)
+            #expect(found?.number == SequenceNumber(UInt16(number)) && found?.payload == nil, "\(number)")
+            #expect(found?.payloadType == (number == 3 ? 98 : 96), "\(number)")
+        }
+        sent.send(5)
+        #expect(sent.found(5) == sent.packets[5] && sent.found(5)?.payload != nil)
+    }
+
     @Test func `keeps nothing with a size of zero, and after it is cleared`() {
         var none = Sent(capacity: 0)
         none.send(1)

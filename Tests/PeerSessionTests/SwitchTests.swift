@@ -154,6 +154,25 @@ private final class SwitchStage {
         #expect(givenUp == 0, "packets were asked for in vain")
     }
 
+    @Test("After an interruption, requests for earlier packets get empty ones")
+    func withheld() {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call, first: 0)
+        var lengths: [UInt16: Int] = [:]
+        call.onMedia = { _, _, header, _ in lengths[header.sequenceNumber.rawValue] = header.payloadLength }
+        stream.send()
+        call.run(for: .milliseconds(100))
+        call.paths[0].isCut = true
+        stream.send()
+        call.run(for: .milliseconds(100))
+        call.paths[0].isCut = false
+        call.a.withholdSent(stream.sender)
+        stream.send()
+        call.run(for: .milliseconds(300))
+        #expect(lengths == [0: 1100, 1: 0, 2: 1100])
+    }
+
     @Test("A sender that is silent or has no clock sends no reports; one with a new clock reports immediately")
     func reports() {
         let call = Call()

@@ -257,6 +257,38 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         }
     }
 
+    @Test("A clock that comes between the restart of a stream and its first packet counts for that packet")
+    func clockOfTheNextEpoch() throws {
+        let clock = SenderClock(
+            ntp: NTPTime(rawValue: 1 << 32), rtp: RTPTimestamp(0), at: time(0), clockRate: 90000)
+        var splice = Splice(firstSequenceNumber: SequenceNumber(100))
+        splice.begin(clockRate: 90000, clock: nil, epoch: 4)
+        splice.sourceRestarted()
+        splice.setClock(clock)
+        _ = splice.take(try vp8(1, epoch: 5, timestamp: 5, keyframe: true), now: time(0))
+        #expect(splice.clock == clock)
+    }
+
+    @Test("A stream that was paused before it had a clock goes on by the clock that came meanwhile")
+    func clockOfAPausedStream() throws {
+        let clock = SenderClock(
+            ntp: NTPTime(unixNanoseconds: 1_700_000_000_000_000_000), rtp: RTPTimestamp(1000), at: time(0),
+            clockRate: 90000)
+        for (epoch, expected) in [(4, 9000), (3, 22_500)] {
+            var splice = Splice(firstSequenceNumber: SequenceNumber(100))
+            splice.begin(clockRate: 90000, clock: nil, epoch: 4)
+            let before = try value(
+                splice.take(try vp8(1, epoch: 4, timestamp: 1000, keyframe: true), now: time(0)))
+            splice.pause()
+            splice.setClock(clock, ofPaused: epoch)
+            splice.begin(clockRate: 90000, clock: clock, epoch: 4)
+            // Captured 100 ms after the other, and 150 ms late.
+            let after = try value(
+                splice.take(try vp8(2, epoch: 4, timestamp: 10_000, keyframe: true), now: time(250)))
+            #expect(after.timestamp.distance(from: before.timestamp) == expected, "epoch \(epoch)")
+        }
+    }
+
     @Test("A stream's clock ends with the stream")
     func clockOfTheStreamBefore() throws {
         var splice = splice()

@@ -62,6 +62,35 @@ struct PauseTests {
         simulation.end()
     }
 
+    @Test func `frames that the link lost before a pause are shown neither during the pause nor after it`() throws {
+        let world = World(seed: 1, encryption: .checked)
+        defer { world.end() }
+        let check = DeliveryCheck()
+        world.deliveries = check
+        let (ada, grace) = (world.client("ada", link: .wired), world.client("grace", link: .wired))
+        world.task("kitchen") {
+            for client in [ada, grace] { try await client.join("kitchen") }
+            let video = try await ada.publish()
+            world.deliveries?.want([.init(client: grace.number, stream: video)], leaving: [:], now: .zero)
+            try await grace.wait { $0.streams.map(\.id) == [video] }
+            try await grace.subscribe(to: video)
+            try await grace.wait { $0.framesShown(of: video) > 25 }
+            grace.setLoss(1)
+            try await world.sleep(for: .milliseconds(100))
+            grace.setPaused(true, video)
+            try await world.sleep(for: .milliseconds(50))
+            grace.heal()
+            let shown = grace.framesShown(of: video)
+            try await world.sleep(for: .seconds(2))
+            #expect(grace.framesShown(of: video) == shown)
+            grace.setPaused(false, video)
+            try await grace.wait { $0.framesShown(of: video) > shown + 25 }
+        }
+        let report = try world.run(for: .seconds(10))
+        #expect(report.viewers[0].shown > 50)
+        #expect(check.oldestFrame < .seconds(1))
+    }
+
     /// Viewers fail the simulation if numbers have a gap, or a frame is older than one before.
     @Test(arguments: 0..<Soak.rounds(2, soak: 20))
     func `pauses at random moments leave no gap in the numbers, and never show an old frame`(part: Int) throws {

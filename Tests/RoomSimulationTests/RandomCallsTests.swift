@@ -16,6 +16,15 @@ struct RandomCallsTests {
         }
     }
 
+    /// Each has broken a promise: packets of a client that was leaving, old frames of paused videos, and timestamps by arrivals
+    /// instead of clocks.
+    @Test(arguments: [1_000_031, 1_000_231, 1_000_317, 1_001_549, 1_002_858, 1_003_282, 1_003_480] as [UInt64])
+    func `random calls that have once broken a promise keep it`(seed: UInt64) throws {
+        var room = RandomCalls()
+        room.loops = seed.isMultiple(of: 3) ? 3 : 1
+        #expect(try room.run(seed: seed).framesShown > 0)
+    }
+
     @Test func `calls on one video that do not wait for each other take effect in their order`() throws {
         let simulation = Simulation(seed: 3)
         defer { simulation.end() }

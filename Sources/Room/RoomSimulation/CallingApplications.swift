@@ -121,6 +121,7 @@ final class CallingApplications: @unchecked Sendable {
         // Its own calls fail, too.
         ended.formUnion(application.views.keys)
         (application.videos, application.audios, application.views) = ([:], [:], [:])
+        application.left = simulation.loop.now
         start("leaves", of: application) {
             try await application.client.leave()
             application.isBusy = false
@@ -239,20 +240,25 @@ final class CallingApplications: @unchecked Sendable {
     private func isPublished(_ stream: Int) -> Bool { present.contains { $0.published[stream] != nil } }
 
     private func updateDeliveries() {
-        var (wanted, paused): (Set<DeliveryCheck.Delivery>, Set<DeliveryCheck.Delivery>) = ([], [])
-        for application in present {
+        var wanted: Set<DeliveryCheck.Delivery> = []
+        var leaving: [DeliveryCheck.Delivery: MonotonicTime] = [:]
+        for application in applications {
             let number = application.client.number
-            for (stream, view) in application.views {
-                let delivery = DeliveryCheck.Delivery(client: number, stream: stream)
-                if view.isPaused { paused.insert(delivery) } else { wanted.insert(delivery) }
+            for (stream, view) in application.views where !view.isPaused {
+                wanted.insert(.init(client: number, stream: stream))
             }
             for other in present where other !== application {
                 for (stream, attributes) in other.audios where attributes.isActive {
-                    wanted.insert(.init(client: number, stream: stream))
+                    let delivery = DeliveryCheck.Delivery(client: number, stream: stream)
+                    if application.isInside {
+                        wanted.insert(delivery)
+                    } else {
+                        leaving[delivery] = application.left + DeliveryCheck.grace
+                    }
                 }
             }
         }
-        deliveries.want(wanted, paused: paused, now: simulation.loop.now)
+        deliveries.want(wanted, leaving: leaving, now: simulation.loop.now)
     }
 
     /// Returns when everyone has what it wants.

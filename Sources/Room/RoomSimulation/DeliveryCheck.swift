@@ -19,8 +19,6 @@ final class DeliveryCheck {
     private var streams: [UInt32: Int] = [:]
     /// Until when a stream may be sent. `.never` while the client wants it.
     private var ends: [Delivery: MonotonicTime] = [:]
-    /// Of videos that are paused. Old packets of them may be repeated, as padding, too.
-    private var paused: Set<Delivery> = []
     private(set) var oldestFrame = TimeInterval.zero
 
     func published(_ stream: Int, by sources: [UInt32]) {
@@ -28,12 +26,15 @@ final class DeliveryCheck {
     }
 
     /// These deliveries are wanted from now on, and no others.
-    func want(_ wanted: Set<Delivery>, paused: Set<Delivery>, now: MonotonicTime) {
-        self.paused = paused
+    ///
+    /// - Parameter leaving: those to clients that have left, each with its last time: the server may not know of it yet,
+    ///   and sends them streams that begin meanwhile
+    func want(_ wanted: Set<Delivery>, leaving: [Delivery: MonotonicTime], now: MonotonicTime) {
         for delivery in ends.keys where !wanted.contains(delivery) {
             ends[delivery] = min(ends[delivery] ?? now, now + Self.grace)
         }
         for delivery in wanted { ends[delivery] = .never }
+        for (delivery, end) in leaving { ends[delivery] = max(ends[delivery] ?? end, end) }
     }
 
     /// A sentence about a datagram of the server that its client does not want. Nil without one.
@@ -43,7 +44,7 @@ final class DeliveryCheck {
         }
         let delivery = Delivery(client: client.number, stream: stream)
         let end = ends[delivery] ?? .zero
-        guard end != .never, end < now, !media.isRepair || !paused.contains(delivery) else { return nil }
+        guard end != .never, end < now else { return nil }
         return
             "The server sends stream \(stream) to \(client.name), which ended it more than \(Self.grace.milliseconds) ms before"
             + (media.isRepair ? ", as a repair." : ".")

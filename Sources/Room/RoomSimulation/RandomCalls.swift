@@ -75,6 +75,8 @@ final class CallingApplication: @unchecked Sendable {
     let client: SimulatedClient
     /// Whether it is in the room, or on its way there.
     var isInside = false
+    /// When it last left the room. `.zero` before.
+    var left = MonotonicTime.zero
     /// Whether a call runs that others of this client have to wait for.
     var isBusy = false
     /// Whether it has an up session.

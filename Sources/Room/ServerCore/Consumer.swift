@@ -35,6 +35,8 @@ final class Consumer {
     var view = StreamView()
     /// Since when the client wants no frames for now. Nil while it wants some.
     private var pausedAt: MonotonicTime?
+    /// The layer that it forwarded when the client paused the stream.
+    private var pausedLayer: StreamLayer?
     /// How the link's estimates let it choose among the layers.
     var choice = LayerChoice()
     /// The quality as the subscriber was told. Nil without a stream.
@@ -143,6 +145,10 @@ final class Consumer {
         guard let stream, isPaused != self.isPaused else { return false }
         let now = peer.loop.now
         guard !isPaused else {
+            // A lost frame would be shown during the pause, or as the first one after it.
+            if let sender { peer.withholdSent(sender) }
+            splice.pause()
+            pausedLayer = layer
             leaveLayers()
             setCarried(.unknown)
             report = QualityReport(of: stream.info.id, now: now)
@@ -152,6 +158,9 @@ final class Consumer {
         }
         let isLong = pausedAt.map { now - $0 > Self.replayReach } ?? true
         pausedAt = nil
+        // A stream that was paused before its first report would go on by arrivals.
+        if let pausedLayer, let clock = pausedLayer.clock { splice.setClock(clock, ofPaused: pausedLayer.epoch) }
+        pausedLayer = nil
         choice = LayerChoice()
         mayReplay = isLong
         begin(stream.layer(rank: stream.deliveredRanks(for: view)[0]))
@@ -272,7 +281,7 @@ final class Consumer {
         stream.remove(self)
         carried = .unknown
         report = nil
-        pausedAt = nil
+        (pausedAt, pausedLayer) = (nil, nil)
         self.stream = nil
         splice.end()
         // Retransmissions of this stream would reach the next one.
@@ -379,6 +388,7 @@ final class Consumer {
     func streamRestarted() {
         endReplay()
         formerLayers = []
+        splice.sourceRestarted()
         if let sender { peer.clearClock(sender) }
     }
 

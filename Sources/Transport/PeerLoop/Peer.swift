@@ -256,6 +256,9 @@ package final class Peer: TurnMember {
     /// See `PeerSession.forget`.
     package func forget(_ sender: SenderID) { session.forget(sender) }
 
+    /// See `PeerSession.withholdSent`.
+    package func withholdSent(_ sender: SenderID) { session.withholdSent(sender) }
+
     /// See `PeerSession.discard`.
     package func discard(before number: SequenceNumber, on receiver: ReceiverID) -> Int? {
         touch()

@@ -413,6 +413,12 @@ final class OutgoingStream {
         store = nil
     }
 
+    /// Requests for the packets that were sent so far get empty ones.
+    func withholdSent() {
+        if let store { history.removePayloads(of: store) }
+        if let store = former?.store { former?.history.removePayloads(of: store) }
+    }
+
     /// The sender's part of the next report. Nil without a clock, and if the stream has sent nothing since the report
     /// before the last (RFC 3550, section 6.4).
     func senderInformation(now: MonotonicTime) -> SenderInformation? {

@@ -109,6 +109,15 @@ extension PeerSession {
         if isSealed != true { streams.dropped.unprotectable += 1 }
     }
 
+    /// Interrupts the sender's stream: none of its frames is resent. Requests for earlier packets get empty ones, because a
+    /// receiver waits for them before the frames that follow the interruption.
+    public func withholdSent(_ id: SenderID) {
+        guard let stream = streams.sender(id) else { return }
+        control?.grantAll(of: id)
+        seal(into: &outgoing)
+        stream.withholdSent()
+    }
+
     /// Encrypts the granted packets, each with its transport-wide number. So numbers are in the order of sending.
     func sealGranted(by control: SendingControl, into batch: inout DatagramBatch) {
         guard !control.granted.isEmpty, let srtp else { return }

@@ -88,6 +88,16 @@ struct SentHistory {
                     timestamp: RTPTimestamp((index.map { store.timestamp(of: $0).rawValue } ?? 0) &+ ticks),
                     marker: marker ?? index.map { store.marker(of: $0) } ?? false, patch: patch))
         }
+
+        /// The same numbers without payloads, all with the last timestamp. Nil if that is no longer in the store.
+        func withoutPayloads(of store: PacketStore) -> Run? {
+            guard let last = packet(first.advanced(by: Int(count) - 1), of: store) else { return nil }
+            let rewrite = Rewrite(
+                payloadType: payloadType, sequenceNumber: first, timestamp: last.timestamp, marker: false)
+            var run = Run(SentPacket(payload: nil, rewrite), of: store)
+            run.count = count
+            return run
+        }
     }
 
     /// How many numbers back a packet is found.
@@ -117,6 +127,9 @@ struct SentHistory {
     func newest(_ back: Int, of store: PacketStore) -> SentPacket? { packet(newest.advanced(by: -back), of: store) }
 
     mutating func removeAll() { runs = [] }
+
+    /// Keeps the numbers of the packets without their payloads.
+    mutating func removePayloads(of store: PacketStore) { runs = runs.compactMap { $0.withoutPayloads(of: store) } }
 
     /// For tests.
     var runCount: Int { runs.count }

@@ -111,6 +111,18 @@ public struct Splice: Sendable {
         (state, keepsTime) = (.joining, true)
     }
 
+    /// The source has begun another epoch, or will with its next packet. The next clock is that of the new epoch.
+    public mutating func sourceRestarted() {
+        guard epoch != nil else { return }
+        if state != .idle { state = .joining }
+        (keepsTime, sourceClock, epoch) = (false, nil, nil)
+    }
+
+    /// Sets the clock that a paused source has got since, before another one may begin. Ignores that of another epoch.
+    public mutating func setClock(_ clock: SenderClock, ofPaused epoch: Int?) {
+        if state == .joining, keepsTime, epoch == self.epoch { setClock(clock) }
+    }
+
     /// Sets the clock of the current source's epoch.
     public mutating func setClock(_ clock: SenderClock) {
         sourceClock = clock
