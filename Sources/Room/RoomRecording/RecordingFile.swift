@@ -81,7 +81,8 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
             fail(
                 RoomError(
                     .recordingFailed,
-                    "The recording of stream \(stream.stream) ended: the server stopped before the disk had taken all of it."))
+                    "The recording of stream \(stream.stream) ended: the server stopped before the disk had taken all of it."
+                ))
         }
     }
 
