@@ -152,7 +152,8 @@ def arguments():
                         help="report afterwards how long after each flash of the test pattern its beep is heard")
     parser.add_argument("--then-read", metavar="FILE",
                         help="print 'reading' afterwards; report the number in each frame that the tiles of others show, until "
-                             "the file exists; then expect moving video of as many others as it says, and audio")
+                             "the file exists; then expect moving video of as many others as it says, and audio, unless it is "
+                             "empty")
     parser.add_argument("--delay-video", type=int, default=0, metavar="MS",
                         help="delay what is seen, as a network does that repairs a lot of it")
     parser.add_argument("--screenshot", metavar="PNG")
@@ -617,7 +618,10 @@ def read(options, browser):
                 seen.append([tile["stream"], number, tick])
         time.sleep(0.05)
     with open(options.then_read) as file:
-        options.expect_video_from_others = int(file.read())
+        present = file.read()
+    if not present:
+        return seen, None
+    options.expect_video_from_others = int(present)
     return seen, observe(options, browser)[1]
 
 
