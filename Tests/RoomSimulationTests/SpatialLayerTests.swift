@@ -138,7 +138,7 @@ struct SpatialLayerTests {
         let recent = stage.sinks[0].pictures.suffix(60)
         #expect(recent.allSatisfy { $0.spatial == 0 })
         let counts = (0..<3).map { layer in recent.count { $0.temporal == layer } }
-        // Of a stream that is not thinned, half of the pictures are of the highest layer.
+        // Of a stream that is not thinned, half of the frames are of the highest layer.
         #expect(counts[0] > 25 && counts[2] * 2 < counts[0], "\(counts)")
         #expect(stage.sinks[1].layer == 2)
         #expect(stage.sinks[1].pictures.suffix(60).contains { $0.temporal == 2 })
