@@ -26,7 +26,9 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect(report["srtpProfile"] as? String == "AEAD_AES_128_GCM")
         #expect(report["latencyMethod"] as? String == "rtp-timestamp")
         #expect(report["latencyIsMeasured"] as? Bool == true)
-        #expect(report["width"] as? Int == 1280)
+        // A busy machine publishes smaller frames.
+        let (width, height) = (report["width"] as? Int ?? 0, report["height"] as? Int ?? 0)
+        #expect([1280, 960, 640, 480, 320].contains(width) && width * 9 == height * 16, "\(width)x\(height)")
         // A busy machine encodes fewer frames. The viewer renders all published ones, except for the beginning.
         let (published, rendered) = (report["framesPublished"] as? Int ?? 0, report["framesRendered"] as? Int ?? 0)
         #expect(rendered > 5 && rendered * 2 > published, "\(rendered) of \(published)")

@@ -84,11 +84,8 @@ private final class Stage {
         let format = "video/x-raw,width=320,height=240,framerate=10/1"
         let picture = "videotestsrc num-buffers=60 ! \(format) ! vp8enc deadline=1"
         let sound = "audiotestsrc num-buffers=282 ! audio/x-raw,rate=48000,channels=2 ! opusenc"
-        let words = "-q webmmux name=film ! filesink location=\(path) \(picture) ! film. \(sound) ! film."
-        let program = try RunningProgram(
-            "/usr/bin/gst-launch-1.0", words.split(separator: " ").map(String.init), folder: folder)
-        let result = try program.finish(seconds: 60)
-        try #require(result.status == 0, "\(result.output)\(result.error)")
+        try OfflineFilm.write(
+            "webmmux name=film ! filesink location=\(path) \(picture) ! film. \(sound) ! film.", in: folder)
         return path
     }
 

@@ -12,13 +12,9 @@ private let pipeline = URL(fileURLWithPath: #filePath).deletingLastPathComponent
     /// Writes six seconds of VP8 without audio.
     private static func silentFilm(in folder: TemporaryFolder) throws -> String {
         let path = folder.file("silent.mkv")
-        let words =
-            "-q videotestsrc num-buffers=60 ! video/x-raw,width=320,height=240,framerate=10/1 "
-            + "! vp8enc deadline=1 ! matroskamux ! filesink location=\(path)"
-        let program = try RunningProgram(
-            "/usr/bin/gst-launch-1.0", words.split(separator: " ").map(String.init), folder: folder)
-        let result = try program.finish(seconds: 60)
-        try #require(result.status == 0, "\(result.output)\(result.error)")
+        try OfflineFilm.write(
+            "videotestsrc num-buffers=60 ! video/x-raw,width=320,height=240,framerate=10/1 "
+                + "! vp8enc deadline=1 ! matroskamux ! filesink location=\(path)", in: folder)
         return path
     }
 
