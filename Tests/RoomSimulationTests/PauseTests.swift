@@ -71,7 +71,7 @@ struct PauseTests {
         world.task("kitchen") {
             for client in [ada, grace] { try await client.join("kitchen") }
             let video = try await ada.publish()
-            world.deliveries?.want([.init(client: grace.number, stream: video)], leaving: [:], now: .zero)
+            world.deliveries?.want([.init(client: grace.number, stream: video)], ending: [:], now: .zero)
             try await grace.wait { $0.streams.map(\.id) == [video] }
             try await grace.subscribe(to: video)
             try await grace.wait { $0.framesShown(of: video) > 25 }

@@ -25,6 +25,9 @@ final class CallingApplications: @unchecked Sendable {
     private var round: [String] = []
     /// Streams that their publishers ended in this round, which calls of others may meet.
     private var ended: Set<Int> = []
+    /// The audio streams that are sent to everyone, and when others last were.
+    private var audible: Set<Int> = []
+    private var silenced: [Int: MonotonicTime] = [:]
     private(set) var made = 0
     private(set) var overtaken = 0
     private(set) var longestSettling = TimeInterval.zero
@@ -240,25 +243,28 @@ final class CallingApplications: @unchecked Sendable {
     private func isPublished(_ stream: Int) -> Bool { present.contains { $0.published[stream] != nil } }
 
     private func updateDeliveries() {
+        let now = simulation.loop.now
+        let active = Set(present.flatMap { $0.audios.filter(\.value.isActive).keys })
+        for stream in audible.subtracting(active) { silenced[stream] = now }
+        audible = active
         var wanted: Set<DeliveryCheck.Delivery> = []
-        var leaving: [DeliveryCheck.Delivery: MonotonicTime] = [:]
+        var ending: [DeliveryCheck.Delivery: MonotonicTime] = [:]
         for application in applications {
-            let number = application.client.number
-            for (stream, view) in application.views where !view.isPaused {
-                wanted.insert(.init(client: number, stream: stream))
+            func delivery(of stream: Int) -> DeliveryCheck.Delivery {
+                .init(client: application.client.number, stream: stream)
             }
-            for other in present where other !== application {
-                for (stream, attributes) in other.audios where attributes.isActive {
-                    let delivery = DeliveryCheck.Delivery(client: number, stream: stream)
-                    if application.isInside {
-                        wanted.insert(delivery)
-                    } else {
-                        leaving[delivery] = application.left + DeliveryCheck.grace
-                    }
-                }
+            for (stream, view) in application.views where !view.isPaused { wanted.insert(delivery(of: stream)) }
+            let heard = audible.subtracting(application.audios.keys)
+            if application.isInside {
+                wanted.formUnion(heard.map(delivery))
+            } else {
+                for stream in heard { ending[delivery(of: stream)] = application.left + DeliveryCheck.grace }
+            }
+            for (stream, end) in silenced where application.isInside {
+                ending[delivery(of: stream)] = end + DeliveryCheck.grace
             }
         }
-        deliveries.want(wanted, leaving: leaving, now: simulation.loop.now)
+        deliveries.want(wanted, ending: ending, now: now)
     }
 
     /// Returns when everyone has what it wants.

@@ -27,14 +27,14 @@ final class DeliveryCheck {
 
     /// These deliveries are wanted from now on, and no others.
     ///
-    /// - Parameter leaving: those to clients that have left, each with its last time: the server may not know of it yet,
-    ///   and sends them streams that begin meanwhile
-    func want(_ wanted: Set<Delivery>, leaving: [Delivery: MonotonicTime], now: MonotonicTime) {
+    /// - Parameter ending: those that the server may begin because it does not know yet that their client has left or their
+    ///   stream has ended, each with its last time
+    func want(_ wanted: Set<Delivery>, ending: [Delivery: MonotonicTime], now: MonotonicTime) {
         for delivery in ends.keys where !wanted.contains(delivery) {
             ends[delivery] = min(ends[delivery] ?? now, now + Self.grace)
         }
         for delivery in wanted { ends[delivery] = .never }
-        for (delivery, end) in leaving { ends[delivery] = max(ends[delivery] ?? end, end) }
+        for (delivery, end) in ending { ends[delivery] = max(ends[delivery] ?? end, end) }
     }
 
     /// A sentence about a datagram of the server that its client does not want. Nil without one.
