@@ -20,6 +20,9 @@ from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
 
+import bar_codes
+import descendants
+
 # Runs before the page's own code: keeps every peer connection, so that its statistics can be queried.
 REMEMBER_PEERS = """
 window.testPeers = [];
@@ -568,54 +571,18 @@ def resize(options, browser):
     return seen
 
 
-# The blocks of the code in each tile of others whose stream has frames, as BarCode.swift draws them.
-BLOCKS = """
-return [...document.querySelectorAll('.tile:not([data-self])')].map((tile) => {
-    const video = tile.querySelector('video');
-    const [width, height] = [video.videoWidth, video.videoHeight];
-    if (!tile.dataset.stream || !width) return null;
-    const canvas = document.createElement('canvas');
-    Object.assign(canvas, { width, height });
-    const context = canvas.getContext('2d', { willReadFrequently: true });
-    context.drawImage(video, 0, 0);
-    const block = width >= 640 ? 16 : 8, columns = Math.min(Math.floor(width / block), 40);
-    if (Math.ceil(40 / columns) * block > height) return null;
-    const bits = [];
-    for (let index = 0; index < 40; index += 1) {
-        const [left, top] = [index % columns * block, Math.floor(index / columns) * block];
-        const pixels = context.getImageData(left + block / 4, top + block / 4, block / 2, block / 2).data;
-        let sum = 0;
-        for (let place = 1; place < pixels.length; place += 4) sum += pixels[place];
-        bits.push(sum > 126 * pixels.length / 4 ? 1 : 0);
-    }
-    return { stream: Number(tile.dataset.stream), bits };
-}).filter(Boolean);
-"""
-
-
-def number_in(bits):
-    """The number of 32 bits before their CRC-8. None if that is of other bits."""
-    register = 0x5a
-    for start in range(0, 32, 8):
-        register ^= int("".join(map(str, bits[start:start + 8])), 2)
-        for _ in range(8):
-            register = (register << 1 ^ 0x07 if register & 0x80 else register << 1) & 0xff
-    return int("".join(map(str, bits[:32])), 2) if register == int("".join(map(str, bits[32:])), 2) else None
-
-
 def read(options, browser):
     """For each frame that was seen: its stream, its number, and when at the latest, in tenths of a second of the monotonic clock.
     And one sentence about an unmet expectation at the end, or None."""
     print("reading", flush=True)
     seen, last = [], {}
     while not os.path.exists(options.then_read):
-        tiles = browser.execute_script(BLOCKS)
+        codes = bar_codes.read(browser)
         tick = int(time.monotonic() * 10)
-        for tile in tiles:
-            number = number_in(tile["bits"])
-            if number is not None and last.get(tile["stream"]) != number:
-                last[tile["stream"]] = number
-                seen.append([tile["stream"], number, tick])
+        for stream, number in codes:
+            if last.get(stream) != number:
+                last[stream] = number
+                seen.append([stream, number, tick])
         time.sleep(0.05)
     with open(options.then_read) as file:
         present = file.read()
@@ -623,49 +590,6 @@ def read(options, browser):
         return seen, None
     options.expect_video_from_others = int(present)
     return seen, observe(options, browser)[1]
-
-
-def own_processes(folder):
-    """Ids of our descendants, and of what has our folder (which nobody else uses) in its command line."""
-    parents, found = {}, set()
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{process}/stat") as file:
-                state, parent = file.read().rsplit(")", 1)[1].split()[:2]
-            with open(f"/proc/{process}/cmdline", "rb") as file:
-                if state != "Z" and folder.encode() in file.read():
-                    found.add(int(process))
-        except OSError:
-            continue
-        if state != "Z":
-            parents[int(process)] = int(parent)
-    def descends(process):
-        while process in parents and parents[process] != os.getpid():
-            process = parents[process]
-        return process in parents
-    return (found | {process for process in parents if descends(process)}) - {os.getpid()}
-
-
-def end_all(browser, folder):
-    """Ends the browser, and by its own id each process of it that is left; returns when none is."""
-    started = own_processes(folder)
-    if browser is not None:
-        try:
-            browser.quit()
-        except Exception:  # a driver that died already
-            pass
-    end = time.monotonic() + 5
-    while left := {process for process in started if os.path.exists(f"/proc/{process}")} & own_processes(folder):
-        if time.monotonic() > end - 3:  # had two seconds to go by itself
-            for process in left:
-                try:
-                    os.kill(process, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-        if time.monotonic() > end:
-            break
-        time.sleep(0.05)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def main():
@@ -702,7 +626,7 @@ def main():
     except (WebDriverException, LookupError) as error:
         sentence = f"Chromium could not be driven: {str(error).strip().splitlines()[0]}"
     finally:
-        end_all(browser, folder)
+        descendants.end(browser, folder)
     result = {"ok": sentence is None, "sentence": sentence or "Everything expected was seen and heard.", **result}
     print(json.dumps(result))
     return 0 if result["ok"] else 1
