@@ -77,6 +77,26 @@ import Testing
         }
     }
 
+    @Test func `media that the server does not take again has ended, and can be unpublished`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            let track = Track()
+            client.connection.publish([TrackOffer(track)]) { _ in }
+            try client.acceptOffer(id: 2, stream: 5)
+            client.rejoin()
+            client.reply(.error(Problem(RoomError(.publishRefused, "No."))))
+            let republished = client.events.compactMap { event -> [Int: Int]? in
+                if case .republished(_, let streams) = event { streams } else { nil }
+            }
+            #expect(republished == [[:]] && client.problems == [.publishRefused] && !track.isConnected)
+            var results: [RoomError.Code?] = []
+            client.connection.unpublish([]) { results.append($0.failure) }
+            #expect(results == [nil])
+            client.connection.drop()
+        }
+    }
+
     // MARK: - Views
 
     /// A client that watches stream 7 of p-2.

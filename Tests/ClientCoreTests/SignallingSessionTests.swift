@@ -183,3 +183,19 @@ extension SignallingSession.Output {
     for _ in 0..<SignallingSession.maximumPendingRequests { _ = try session.request(.leave, now: at(0)) }
     #expect(throws: RoomError.self) { try session.request(.leave, now: at(0)) }
 }
+
+/// The server sends it again over the socket that resumes.
+@Test func `a message that arrives over a socket after that was given up is not heard twice`() throws {
+    var session = session()
+    session.keep()
+    session.suspend()
+    let message = #"{"type":"userMessage","from":"p-2","text":"hi","kind":""}"#
+    #expect(session.receive(message, now: at(1)) == [])
+    let (id, _) = session.resume(token: "a", participant: "p-1", secret: "s", now: at(1))
+    #expect(session.receive(message, now: at(1)) == [])
+    let answer = #"{"type":"resumed","id":\#(id),"secret":"t","received":0}"#
+    let reply = try #require(session.receive(answer, now: at(1)).first)
+    guard case .answer(id, .success(.resumed(let body))) = reply else { return #expect(Bool(false), "\(reply)") }
+    _ = try session.resumed(body, now: at(1))
+    #expect(session.receive(message, now: at(2)).count == 1)
+}

@@ -77,7 +77,11 @@ extension SDKTests {
 
         /// The roles of the streams that play (`sink-inputs`) or record (`source-outputs`).
         private func roles(_ kind: String, _ machine: PulseAudioRoom) throws -> [String] {
-            let streams = try machine.tell("list", kind).components(separatedBy: " #").dropFirst()
+            roles(in: try machine.tell("list", kind))
+        }
+
+        private func roles(in list: String) -> [String] {
+            let streams = list.components(separatedBy: " #").dropFirst()
             // The made-up microphone has a stream, too.
             return streams.filter { !$0.contains("Driver: module-") }.map { stream in
                 let line = stream.split(separator: "\n").first { $0.contains("media.role = ") }
@@ -135,6 +139,32 @@ extension SDKTests {
                     "categoryChange: none > speaker",
                 ])
             #expect(!delegate.events.contains { $0.hasPrefix("can") || $0.hasPrefix("failed") })
+        }
+
+        @Test func `categories open and close the microphone and the loudspeaker of a PipeWire too`() async throws {
+            let server = try Fixture.pipeWireServer("--pulse")
+            let variables = server.answer.environment
+            let environment = EnvironmentOverride(variables.mapValues { $0 })
+            let delegate = Delegate()
+            defer { SoundUse.choice.change { $0 = SoundUse() } }
+            let session = AudioSession()
+            func streams() throws -> [[String]] {
+                try ["sink-inputs", "source-outputs"].map {
+                    roles(in: try PulseAudioRoom.tell(["list", $0], variables))
+                }
+            }
+            try await onStage { _ in
+                session.configure(AudioSessionConfiguration(category: .playAndRecord, mode: .videoChat), delegate)
+                let call = try await Call()
+                try await requireEventually("a call") { try streams() == [["phone"], ["phone"]] }
+                try await requireEventually("the far end") { call.isSeenOn == true }
+                session.configure(AudioSessionConfiguration(category: .playback), delegate)
+                try await requireEventually("a loudspeaker alone") { try streams() == [["music"], []] }
+                try await requireEventually("the microphone is off") { call.isSeenOn == false }
+                try await call.end()
+            }
+            #expect(delegate.events.contains("categoryChange: speaker > speaker"))
+            withExtendedLifetime((environment, session)) {}
         }
 
         @Test func `a phone call of another program interrupts a playing session`() async throws {

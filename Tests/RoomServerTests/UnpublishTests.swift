@@ -62,6 +62,8 @@ import TestSupport
             #expect(try refusal(other, [streams[0]], id: 3) == "1328")
             #expect(try refusal(publisher, [streams[0], 999], id: 4) == "1328")
             #expect(try refusal(publisher, [], id: 5) == "1328")
+            #expect(try refusal(publisher, [streams[0], streams[0]], id: 9) == "1328")
+            #expect(try refusal(publisher, Array(repeating: streams[0], count: 1000), id: 10) == "1328")
             #expect(try refusal(publisher, [streams[0]], id: 6) == nil)
             #expect(try refusal(publisher, [streams[0]], id: 7) == "1328")
             #expect(try refusal(publisher, [streams[1]], id: 8) == nil)

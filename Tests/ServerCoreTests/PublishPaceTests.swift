@@ -59,15 +59,40 @@ import Testing
     }
 
     @Test func `the participants of a room send 192 KiB at once, then 125 KiB a second`() throws {
-        var pace = RoomMessagePace()
+        var pace = RoomPace.messages
         for _ in 0..<12 {
-            try pace.check(16 * 1024 - 128, now: start)
+            try pace.check([16 * 1024 - 128], "send", now: start)
             pace.count(16 * 1024 - 128, now: start)
         }
-        let refusal = #expect(throws: RoomError.self) { try pace.check(0, now: start) }
+        let refusal = #expect(throws: RoomError.self) { try pace.check([0], "send", now: start) }
         #expect(refusal?.code == .tooManyRequests)
-        try pace.check(125 * 1000 - 128, now: start + .seconds(1))
-        #expect(throws: RoomError.self) { try pace.check(126 * 1024, now: start + .seconds(1)) }
+        try pace.check([125 * 1000 - 128], "send", now: start + .seconds(1))
+        #expect(throws: RoomError.self) { try pace.check([126 * 1024], "send", now: start + .seconds(1)) }
+    }
+
+    /// A client that is away for 30 s must be able to come back, whatever others publish meanwhile.
+    @Test func `announcements of a room in 30 s fit into the ledger of a client that is away`() {
+        var pace = RoomPace.announcements
+        var ledger = MessageLedger<Int>()
+        let length = 6 * 1024
+        for step in 0..<30_000 as Range<Int64> {
+            let now = start + .milliseconds(step)
+            guard (try? pace.check([length], "publish", now: now)) != nil else { continue }
+            pace.count(length, now: now)
+            // It ends, too.
+            pace.count(0, now: now)
+            let hasRoom = ledger.send(0, length: length) && ledger.send(0, length: 0)
+            guard hasRoom else { return #expect(Bool(false), "full after \(step) ms") }
+        }
+        #expect(ledger.unacknowledged.count > 150)
+    }
+
+    @Test func `1000 participants publish two streams at once`() throws {
+        var pace = RoomPace.announcements
+        for _ in 0..<1000 {
+            try pace.check([16, 16], "publish", now: start)
+            for _ in 0..<2 { pace.count(16, now: start) }
+        }
     }
 
     @Test func `a burst is available again after half a minute`() throws {

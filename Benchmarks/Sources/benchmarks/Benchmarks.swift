@@ -13,7 +13,7 @@ struct Benchmarks: AsyncParsableCommand {
         subcommands: [
             CallCommand.self, ForwardingCommand.self, BusyCommand.self, SRTPCommand.self, ServeCommand.self,
             RoomLoadCommand.self, RoomJoinsCommand.self, SendCommand.self, ParticipantCommand.self,
-            RecordLayersCommand.self, FirstFrameCommand.self,
+            RecordLayersCommand.self, FirstFrameCommand.self, ScreenExtensionCommand.self,
         ])
 }
 

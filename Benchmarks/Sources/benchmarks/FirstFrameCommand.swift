@@ -18,11 +18,11 @@ struct FirstFrameResult: Codable, Sendable {
     var besideAnother: [Double]
     /// The same to the first frame, which may be a little older.
     var anyFrame: [Double]
-    /// From `requestScreenShare` to the first frame of the screen. The viewer subscribes when it hears of the video, and the
-    /// extension starts when the application listens.
+    /// From `requestScreenShare`, which starts the extension program, to the first frame of the screen. The viewer subscribes
+    /// when it hears of the video.
     var screenShare: [Double]
-    /// The same from the first frame that the extension passes on.
-    var screenShareFrame: [Double]
+    /// From `requestScreenShare` to the status `broadcastStarted`.
+    var extensionStart: [Double]
 }
 
 /// A publisher and viewers on the SDK, with the room server, in one process on loopback.
@@ -93,53 +93,32 @@ struct FirstFrameCommand: AsyncParsableCommand {
         for _ in 0..<subscriptions { beside.append(try await viewer.watch(video, captured: captured).new) }
         publisher.room.unpublish(media)
         await media.stop()
-        var (shared, frames): ([Double], [Double]) = ([], [])
+        var (shared, starts): ([Double], [Double]) = ([], [])
         var known: Set<Int> = [video.id]
         for _ in 0..<shares {
-            let (whole, frame) = try await share(from: publisher, to: viewer, besides: &known)
+            let (whole, start) = try await share(from: publisher, to: viewer, besides: &known)
             shared.append(whole)
-            frames.append(frame)
+            starts.append(start)
         }
         for participant in [publisher, viewer, other] { participant.room.disconnect() }
         return FirstFrameResult(
-            alone: alone, besideAnother: beside, anyFrame: any, screenShare: shared, screenShareFrame: frames)
+            alone: alone, besideAnother: beside, anyFrame: any, screenShare: shared, extensionStart: starts)
     }
 
-    /// Connects as an extension that the user starts, as soon as the application listens.
-    private func connect(_ group: String, isReady: () -> Bool) async throws -> any ScreenShare {
-        let deadline = ContinuousClock.now + .seconds(10)
-        while .now < deadline {
-            let share = try ConnectLive.createScreenShare(appGroup: group)
-            let hasFailed = Mutex(false)
-            share.start { _, _ in hasFailed.withLock { $0 = true } }
-            try await wait(upTo: 10, for: "a connection to the application") {
-                isReady() || hasFailed.withLock { $0 }
-            }
-            if isReady() { return share }
-        }
-        throw BenchmarkError("The application did not take frames of a screen within 10 s.")
-    }
-
-    /// The extension is a thread of this process, which sends a frame every 33 ms.
+    /// The extension is this program again, as `screen-extension`.
     private func share(
         from publisher: Participant, to viewer: Participant, besides known: inout Set<Int>
-    ) async throws -> (whole: Double, frame: Double) {
+    ) async throws -> (whole: Double, start: Double) {
         let group = "benchmark-\(getpid())"
-        let statuses = Mutex<[ScreenShareData.ExtensionStatus]>([])
-        let firstFrame = Mutex<UInt64?>(nil)
+        let program = FileManager.default.temporaryDirectory.appendingPathComponent(group)
+        try "#!/bin/sh\nexec '\(CommandLine.arguments[0])' screen-extension \(group)\n"
+            .write(to: program, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: program.path)
+        defer { try? FileManager.default.removeItem(at: program) }
+        let started = Mutex<UInt64?>(nil)
         let begin = EventLoop.now.nanoseconds
-        try publisher.room.requestScreenShare(appGroup: group, extensionName: "") { status in
-            statuses.withLock { $0.append(status) }
-        }
-        let share = try await connect(group) { statuses.withLock { !$0.isEmpty } }
-        let sender = Task.detached {
-            while !Task.isCancelled {
-                if let buffer = PixelBuffer(width: 1280, height: 720) {
-                    firstFrame.withLock { $0 = $0 ?? EventLoop.now.nanoseconds }
-                    share.sendVideoFrame(sampleBuffer: SampleBuffer(imageBuffer: buffer, presentationTimeStamp: .now))
-                }
-                try? await Task.sleep(for: .milliseconds(33))
-            }
+        try publisher.room.requestScreenShare(appGroup: group, extensionName: program.path) { status in
+            if status == .broadcastStarted { started.withLock { $0 = $0 ?? EventLoop.now.nanoseconds } }
         }
         let video = try await viewer.video(after: known)
         known.insert(video.id)
@@ -148,14 +127,14 @@ struct FirstFrameCommand: AsyncParsableCommand {
         video.attach(log.view.view)
         if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
         try await wait(upTo: 10, for: "a frame of the screen") { log.time != nil }
-        sender.cancel()
         publisher.room.stopScreenShare(isLeftRoom: false)
         try await wait(upTo: 10, for: "the end of the video") {
             !viewer.room.remoteParticipants.values.contains { $0.videos[video.id] != nil }
         }
-        let end = log.time ?? 0
-        let sent = firstFrame.withLock { $0 } ?? begin
-        return (Double(end - begin) / 1e6, Double(end - sent) / 1e6)
+        guard let end = log.time, let start = started.withLock({ $0 }) else {
+            throw BenchmarkError("The extension reported no start.")
+        }
+        return (Double(end - begin) / 1e6, Double(start - begin) / 1e6)
     }
 }
 
@@ -225,4 +204,26 @@ private final class Participant: RoomDelegate, Sendable {
     func onError(code: Int, message: String, isCritical: Bool) {}
     func onParticipantEntered(remoteParticipant: any RemoteParticipant) {}
     func onParticipantLeft(remoteParticipant: any RemoteParticipant) {}
+}
+
+/// Passes on a frame every 33 ms until the share ends.
+struct ScreenExtensionCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "screen-extension", abstract: "The extension program of first-frame.", shouldDisplay: false)
+
+    @Argument var group: String
+
+    func run() async throws {
+        endProcess(after: 60)
+        ConnectLive.callbackQueue = DispatchQueue(label: "callbacks")
+        let share = try ConnectLive.createScreenShare(appGroup: group)
+        let hasEnded = Mutex(false)
+        share.start { _, _ in hasEnded.withLock { $0 = true } }
+        while !hasEnded.withLock({ $0 }) {
+            if let buffer = PixelBuffer(width: 1280, height: 720) {
+                share.sendVideoFrame(sampleBuffer: SampleBuffer(imageBuffer: buffer, presentationTimeStamp: .now))
+            }
+            try await Task.sleep(for: .milliseconds(33))
+        }
+    }
 }

@@ -122,6 +122,8 @@ extension RoomConnection {
     /// Ends some of this client's streams, and stops sending them immediately. Calls `then` when the server has replied.
     package func unpublish(_ streams: [Int], then: @escaping (Result<Void, RoomError>) -> Void) {
         if state == .connected, isRejoining, endWhileRejoining(streams, then) { return }
+        // They have ended when the connection joined again.
+        if state == .connected, streams.isEmpty { return then(.success(())) }
         guard state == .connected, let up else { return then(.failure(Self.notPublishable)) }
         let tracks = up.tracks.filter { $0.stream.map(streams.contains) ?? false }
         if let other = streams.first(where: { id in !tracks.contains { $0.stream == id } }) {

@@ -62,6 +62,7 @@ extension RoomConnection {
         // A link that is closed has left the room.
         if mustRejoin { link?.close() } else { link?.abandon() }
         link = nil
+        signalling?.suspend()
         introduction = nil
         deadline?.disarm()
         if let request = absence?.request { waiting[request] = nil }
@@ -264,10 +265,19 @@ extension RoomConnection {
                 self?.publishedAgain(result, former, adopted, session)
             }
         } catch {
-            endRepetition(.failure(error))
-            onEvent(.problem(error))
-            republished()
+            for track in former { track.offer.track.disconnect() }
+            tracks = []
+            publishNothing(error)
         }
+    }
+
+    /// The tracks could not be published again, and have ended.
+    private func publishNothing(_ error: RoomError) {
+        onEvent(.republished(participant: participant, [:]))
+        finishEndings([:])
+        endRepetition(.failure(error))
+        onEvent(.problem(error))
+        republished()
     }
 
     private func publishedAgain(
@@ -298,9 +308,7 @@ extension RoomConnection {
             // The connection is lost again, and the next one begins with the same tracks.
             if error.code == .connectionLost, isRejoining { return }
             session.remove(adopted)
-            finishEndings([:])
-            endRepetition(.failure(error))
-            onEvent(.problem(error))
+            return publishNothing(error)
         }
         republished()
     }

@@ -36,31 +36,47 @@ struct ChangePace {
     }
 }
 
-/// Limits the messages of all participants of a room together, because each participant gets those of all others. On
+/// Limits the bytes that all participants of a room cause together, because each participant gets those of all others. On
 /// another loop, each part of the room has a limit of its own, and counts the messages of the others.
-struct RoomMessagePace {
-    /// The burst and the announcements for a new participant (`Room.announcementLimit`) fit together into the server's
-    /// buffer for a client that has not read yet.
-    static let kibibytesBurst = 192
-    static let kibibytesPerSecond = 125
+struct RoomPace {
+    let kibibytesBurst: Int
+    let kibibytesPerSecond: Int
     /// In bytes.
     private static let unit = 64
     /// Of a message without a text, in bytes.
     private static let overhead = 128
 
-    private var pace = Pace(burst: kibibytesBurst * 1024 / unit, interval: .microseconds(500))
+    private var pace: Pace
+
+    private init(kibibytesBurst: Int, kibibytesPerSecond: Int) {
+        self.kibibytesBurst = kibibytesBurst
+        self.kibibytesPerSecond = kibibytesPerSecond
+        let unitsPerSecond = kibibytesPerSecond * 1024 / Self.unit
+        pace = Pace(
+            burst: kibibytesBurst * 1024 / Self.unit,
+            interval: TimeInterval(nanoseconds: 1_000_000_000 / Int64(unitsPerSecond)))
+    }
+
+    /// Of the messages of participants. The burst and the announcements for a new participant (`Room.announcementLimit`) fit
+    /// together into the server's buffer for a client that has not read yet.
+    static let messages = RoomPace(kibibytesBurst: 192, kibibytesPerSecond: 125)
+    /// Of announcements of streams. A client without a connection may return within 30 s: those of that time fit into its ledger
+    /// (`MessageLedger.byteLimit`). 1000 participants with two streams may come at once.
+    static let announcements = RoomPace(kibibytesBurst: 512, kibibytesPerSecond: 16)
 
     private static func units(_ length: Int) -> Int { (length + overhead + unit - 1) / unit }
 
-    /// Throws if a message comes too soon.
+    /// Throws if messages come too soon.
     ///
-    /// - Parameter length: of its texts in JSON, in bytes.
-    func check(_ length: Int, now: MonotonicTime) throws(RoomError) {
-        guard pace.delay(Self.units(length), now: now) == nil else {
+    /// - Parameters:
+    ///   - lengths: of the texts of each message in JSON, in bytes.
+    ///   - deed: what the participants do too much, for the error.
+    func check(_ lengths: [Int], _ deed: String, now: MonotonicTime) throws(RoomError) {
+        guard pace.delay(lengths.reduce(0) { $0 + Self.units($1) }, now: now) == nil else {
             throw RoomError(
                 .tooManyRequests,
-                "The participants of the room send too many messages together. They send at most \(Self.kibibytesBurst) KiB "
-                    + "at once, then \(Self.kibibytesPerSecond) KiB a second. Try again later.")
+                "The participants of the room \(deed) together. The room takes at most \(kibibytesBurst) KiB of that at once, "
+                    + "then \(kibibytesPerSecond) KiB a second. Try again later.")
         }
     }
 

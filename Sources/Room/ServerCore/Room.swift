@@ -22,7 +22,8 @@ final class Room {
     private var streams: [Int: PublishedStream] = [:]
     private(set) lazy var speakers = RoomSpeakers(of: self)
     private var announced = 0
-    private var messagePace = RoomMessagePace()
+    private var messagePace = RoomPace.messages
+    private var announcementPace = RoomPace.announcements
 
     /// - Parameter part: names this part among all that the server ever has.
     init(_ name: RoomName, part: PartID, links: LoopLinks, settings: SessionSettings) {
@@ -73,8 +74,11 @@ final class Room {
         participant.close()
     }
 
-    /// Throws if the announcements for a new participant would become too long.
+    /// Throws if the announcements for a new participant would become too long, or if the room has too many announcements.
     func admit(_ publish: Publish) throws(RoomError) {
+        try announcementPace.check(
+            publish.streams.map { $0.attributes.extraValue.lengthInJSON + $0.attributes.sort.lengthInJSON },
+            "publish too many streams", now: settings.loop.now)
         let length = publish.streams.reduce(0) { $0 + $1.attributes.announcedLength }
         guard announced + length <= Self.announcementLimit else {
             throw RoomError(
@@ -110,6 +114,10 @@ final class Room {
         }
         let difference = changed.properties.differing(from: stream.info.properties)
         guard !difference.isEmpty else { return }
+        let message = ServerMessage.streamChanged(
+            StreamChanged(participant: participant.id, stream: stream.info.id, state: changed.state, change: difference)
+        )
+        try announcementPace.check([message.textLength], "change their streams too often", now: settings.loop.now)
         if difference.isAlwaysOn == true, stream.codec.media == .audio { try speakers.admitAlwaysOn() }
         pass(.changed(stream.info.id, difference, by: participant.id))
         announce(difference, of: stream, by: participant.id)
@@ -139,7 +147,7 @@ final class Room {
 
     /// Throws if the participants of the room send too much.
     func admit(_ message: SendMessage) throws(RoomError) {
-        try messagePace.check(message.length, now: settings.loop.now)
+        try messagePace.check([message.length], "send too many messages", now: settings.loop.now)
     }
 
     /// Delivers a participant's message to the others, in the order of the calls. Ids of participants that are not in the room
@@ -192,7 +200,7 @@ final class Room {
             streams[stream.info.id] = stream
             guard !isAnnounced else { continue }
             announced += stream.info.announcedLength
-            send(.streamPublished(StreamPublished(participant: id, stream: stream.info)), except: id)
+            sendCounted(.streamPublished(StreamPublished(participant: id, stream: stream.info)), except: id)
         }
         let audio = new.filter { $0.codec.media == .audio }
         if !audio.isEmpty { speakers.published(audio) }
@@ -202,7 +210,7 @@ final class Room {
         end(ended)
         for stream in ended {
             announced -= stream.info.announcedLength
-            send(.streamUnpublished(StreamUnpublished(participant: id, stream: stream.info.id)), except: id)
+            sendCounted(.streamUnpublished(StreamUnpublished(participant: id, stream: stream.info.id)), except: id)
         }
     }
 
@@ -211,7 +219,7 @@ final class Room {
         stream.apply(change)
         announced += stream.info.announcedLength
         let info = stream.info
-        send(
+        sendCounted(
             .streamChanged(StreamChanged(participant: id, stream: info.id, state: info.state, change: change)),
             except: id)
         let affectsSlots = change.isActive != nil || change.isAlwaysOn != nil
@@ -229,6 +237,12 @@ final class Room {
             listeners += participants.filter { $0.streamEnded(stream) }
         }
         if !audio.isEmpty, !isEnding { speakers.fill(listeners) }
+    }
+
+    /// Ends of streams count, but are never refused.
+    private func sendCounted(_ message: ServerMessage, except id: String) {
+        announcementPace.count(message.textLength, now: settings.loop.now)
+        send(message, except: id)
     }
 
     private func send(_ message: ServerMessage, except id: String) {

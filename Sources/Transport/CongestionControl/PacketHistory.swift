@@ -122,6 +122,8 @@ struct PacketHistory: Sendable {
         let index = number - first
         let entry = entries[index]
         guard entry.fate == .unknown || entry.fate == .missing else { return }
+        // A receiver may report a missing packet again and again.
+        if arrival == nil, entry.fate == .missing { return }
         entries[index].fate = arrival == nil ? .missing : .arrived
         results.append(
             PacketResult(

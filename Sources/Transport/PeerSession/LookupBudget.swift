@@ -1,22 +1,33 @@
 import RTP
 
-/// How many sent packets a peer may have looked up. A NACK names thousands of numbers in 1200 bytes, and each lookup
-/// searches the history.
+/// How many sent packets a peer may have looked up. A NACK or a feedback names thousands of numbers in a few bytes, and each
+/// lookup takes its time.
 struct LookupBudget {
-    /// At once: more than a second of a video with a loss of all packets.
-    static let most = 1024
-    static let perSecond: Int64 = 10_000
+    /// At once.
+    let most: Int
+    let perSecond: Int64
 
-    private var left = Self.most
+    private var left: Int
     private var filledAt = MonotonicTime.zero
+
+    /// For NACK. At once it allows more than a second of a video with a loss of all packets.
+    static let repairs = LookupBudget(most: 1024, perSecond: 10_000)
+    /// For transport-wide feedback. At once it allows all packets that are known, and then 400 Mbit/s.
+    static let feedback = LookupBudget(most: 8192, perSecond: 40_000)
+
+    private init(most: Int, perSecond: Int64) {
+        self.most = most
+        self.perSecond = perSecond
+        left = most
+    }
 
     /// Returns how many of the wanted lookups are allowed.
     mutating func take(_ wanted: Int, now: MonotonicTime) -> Int {
-        if left < Self.most {
+        if left < most {
             let elapsed = min((now - filledAt).nanoseconds, 1_000_000_000)
-            let more = Int(elapsed * Self.perSecond / 1_000_000_000)
+            let more = Int(elapsed * perSecond / 1_000_000_000)
             if more > 0 {
-                left = min(Self.most, left + more)
+                left = min(most, left + more)
                 filledAt = now
             }
         } else {

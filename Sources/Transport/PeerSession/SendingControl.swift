@@ -49,6 +49,7 @@ final class SendingControl {
     @exclusivity(unchecked) private var hasNumbers = false
     @exclusivity(unchecked) private var search = EstimateSearch()
     private var estimates = ReceiverEstimates()
+    private var lookups = LookupBudget.feedback
     @exclusivity(unchecked) private var demand = DataRate.zero
     @exclusivity(unchecked) private var lastSent = MonotonicTime.zero
     /// When the pacer was last asked.
@@ -191,6 +192,8 @@ final class SendingControl {
     }
 
     func received(_ feedback: TransportFeedback, now: MonotonicTime) {
+        let count = Int(feedback.count)
+        guard lookups.take(count, now: now) == count else { return }
         hasReports = true
         lastReport = now
         controller.received(feedback, now: now)

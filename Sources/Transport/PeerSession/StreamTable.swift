@@ -27,7 +27,7 @@ final class StreamTable {
     private var opened = OpenedSources()
     private var generation = 0
     private var nextFailureReport = MonotonicTime.zero
-    private var lookups = LookupBudget()
+    private var lookups = LookupBudget.repairs
     var random: RandomSource
     @exclusivity(unchecked) var dropped = DroppedDatagrams()
     @exclusivity(unchecked) var events = EventQueue()

@@ -39,6 +39,12 @@ import Testing
         #expect(found.first?.wasMissing == true)
     }
 
+    @Test func `a packet that is reported missing again is no further result`() {
+        var history = sent(4)
+        #expect(results(&history, feedback(base: 0, [50, nil, nil])).count == 3)
+        #expect(results(&history, feedback(base: 0, [50, nil, nil])).isEmpty)
+    }
+
     @Test("Numbers wrap")
     func wrap() {
         var history = PacketHistory()

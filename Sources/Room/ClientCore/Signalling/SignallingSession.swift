@@ -160,10 +160,15 @@ struct SignallingSession {
         return waiting.map { .answer(id: $0, .failure(lost)) }
     }
 
-    private mutating func lose(_ error: RoomError) -> [Output] {
-        guard isResumable else { return end(error) }
+    /// The socket is given up.
+    mutating func suspend() {
         isSuspended = true
         abandonResumption()
+    }
+
+    private mutating func lose(_ error: RoomError) -> [Output] {
+        guard isResumable else { return end(error) }
+        suspend()
         return [.lost(error)]
     }
 
@@ -194,7 +199,7 @@ struct SignallingSession {
             let envelope = try Envelope<ServerMessage>(json: Data(text.utf8))
             if case .ack(let body) = envelope.message { return acknowledged(body) }
             if counts, envelope.message.isCounted { ledger.receive(length: text.utf8.count) }
-            guard !isSuspended || envelope.id == resumption else {
+            guard !isSuspended || (resumption != nil && envelope.id == resumption) else {
                 if case .closed = envelope.message { return [.message(envelope.message)] }
                 return []
             }

@@ -89,7 +89,12 @@ final class FrameSocketShare: ScreenShare {
         } catch {
             return failed(error, unless: "feed.unavailable", .invalidData)
         }
-        state.withLock { $0.feed = feed }
+        let isStopped = state.withLock { state in
+            state.feed = feed
+            return state.isStopped
+        }
+        // `stop` came before it could tell the application.
+        if isStopped { feed.finish("the share has ended") }
         do throws(FrameSocketError) {
             while true {
                 for case .stop(let reason) in try feed.events(waiting: Self.interval) { return Self.end(reason) }
