@@ -30,14 +30,32 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
     let folder = try Folder()
     let path = folder.path + "/connectlive/server.json"
     try written.write(to: path)
-    let environment = ["CONNECTLIVE_SERVER": "ws://10.0.0.1:1", "CONNECTLIVE_SERVICE_ID": "environment-id"]
+    let environment = [
+        "CONNECTLIVE_SERVER": "ws://10.0.0.1:1", "CONNECTLIVE_SERVICE_ID": "environment-id",
+        "CONNECTLIVE_SERVICE_SECRET": "environment-secret",
+    ]
     let given = try ServerLocator(server: "ws://10.0.0.2:2", environment: environment, filePath: path).locate()
     #expect(given.address.description == "ws://10.0.0.2:2")
     #expect(given.serviceId == "environment-id")
-    #expect(given.serviceSecret == "file-secret")
+    #expect(given.serviceSecret == "environment-secret")
     let fromFile = try ServerLocator(server: "", environment: [:], filePath: path).locate()
     #expect(fromFile.address.description == written.server)
     #expect(fromFile.serviceId == "file-id")
+}
+
+@Test func `half of a service's pair is not completed by the file of another service`() throws {
+    let folder = try Folder()
+    let path = folder.path + "/server.json"
+    try written.write(to: path)
+    for (id, secret) in [("other", nil), (nil, "other")] as [(String?, String?)] {
+        let error = message { () throws(RoomError) in
+            _ = try ServerLocator(serviceId: id, serviceSecret: secret, environment: [:], filePath: path).locate()
+        }
+        #expect(error?.code == .serviceMissing)
+        #expect(error?.message.contains(id == nil ? "service id" : "service secret") == true)
+    }
+    let same = try ServerLocator(serviceId: "file-id", environment: [:], filePath: path).locate()
+    #expect(same.serviceSecret == "file-secret")
 }
 
 @Test func `without any server the message names the places that were searched`() throws {

@@ -220,6 +220,14 @@ import Testing
         system = CameraSystem(V4L2Backend(), tree: DeviceTree(root: folder.path), on: CaptureClock())
     }
 
+    /// They are positions of the SDK, too.
+    @Test(arguments: ["front", "back", "porch"])
+    func `a camera is published by its bound name`(name: String) throws {
+        var options = LocalMediaOptions()
+        try SourceFlags.parse(["--camera", name]).apply(to: &options)
+        #expect(options.cameraDevice == name)
+    }
+
     @Test func `a recorded camera is a camera, with the frames and the timing of the first one`() throws {
         let (recorded, summary) = try CameraCommand.RecordCommand.record(
             "fixture:\(file)", of: system,

@@ -164,8 +164,9 @@ struct SourceFlags: ParsableArguments {
             options.fileName = file
         } else if let chosenCamera {
             options.source = .camera
-            options.cameraDevice = chosenCamera == "auto" ? nil : chosenCamera
+            // Before the device: it would take one with the name of a position for that position.
             options.position = .unspecified
+            options.cameraDevice = chosenCamera == "auto" ? nil : chosenCamera
             options.cameraControls = controls
             // Nobody sees himself here, and the viewers want to read what they see.
             options.isMirror = false

@@ -10,7 +10,7 @@ struct ViewCommand: AsyncParsableCommand {
 
     @OptionGroup var room: RoomFlag
 
-    @Option(help: "Watch this participant only.") var participant: String?
+    @Option(help: "Show the videos of this participant only. All are heard.") var participant: String?
 
     @Option(
         help:
@@ -73,7 +73,8 @@ struct ViewCommand: AsyncParsableCommand {
         await screen.close()
         let measured = try write(audience.lastStatistics, screen)
         try ended.get()
-        if let seconds = length.seconds, measured.framesRendered ?? 0 == 0, !audience.lastStatistics.hasAudioAlone {
+        let isAudioEnough = audience.absence == nil && audience.lastStatistics.hasAudioAlone
+        if let seconds = length.seconds, measured.framesRendered ?? 0 == 0, !isAudioEnough {
             let limitation = audience.lastStatistics.received.first { $0.limitation != nil }?.limitation
             throw CommandFailure(
                 code: "view.nothing-rendered",

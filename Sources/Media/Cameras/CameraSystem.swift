@@ -219,7 +219,8 @@ package struct CameraSystem: Sendable {
         }
         throw refused
             ?? MediaError(
-                code: MediaError.Code.cameraAbsent, message: "No camera was found. Plug one in.")
+                code: MediaError.Code.cameraAbsent,
+                message: "No camera was found. Plug one in, or publish a file or the test pattern.")
     }
 
     /// Opens a camera.

@@ -111,7 +111,13 @@ package struct ServerLocator: Sendable {
         }
         let address = try ServerAddress(server)
         let trust = isComplete ? trust(in: address) : trust(in: address, file)
-        let (id, secret) = (given.id ?? file?.serviceId, given.secret ?? file?.serviceSecret)
+        // Half of another service's pair does not go with the other half of this one.
+        let isOther = [(given.id, file?.serviceId), (given.secret, file?.serviceSecret)].contains {
+            $0 != nil && $0 != $1
+        }
+        let (id, secret) =
+            isOther && needsSecret
+            ? (given.id, given.secret) : (given.id ?? file?.serviceId, given.secret ?? file?.serviceSecret)
         guard let id, secret != nil || !needsSecret else {
             throw unknown(missing(id, secret, needsSecret), server)
         }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 package import Logging
 internal import MediaGraph
 package import RoomProtocol
@@ -39,12 +40,9 @@ package final class RecordingFolder: StreamRecorder {
                 .recordingUnavailable,
                 "The folder \(path) cannot be used for recordings: \(reason). Choose another.")
         }
-        do {
-            // Recordings are for their owner and group alone.
-            try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o750])
-        } catch {
-            throw unusable(String(cString: strerror(Self.cause(of: error))))
+        if let (folder, cause) = Self.failure(toMake: path) {
+            let reason = String(cString: strerror(cause))
+            throw unusable(folder.map { "\($0): \(reason)" } ?? reason)
         }
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue else {
@@ -58,10 +56,16 @@ package final class RecordingFolder: StreamRecorder {
         }
     }
 
-    private static func cause(of error: any Error) -> Int32 {
-        let error = error as NSError
-        let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError ?? error
-        return cause.domain == NSPOSIXErrorDomain ? Int32(cause.code) : ENOTDIR
+    /// Makes the folder and those above it as far as they are missing, for their owner and group alone. Returns the one
+    /// above that cannot be made, if it is one of those, and the reason, which FileManager does not tell.
+    private static func failure(toMake path: String) -> (folder: String?, cause: Int32)? {
+        var folder = path.hasPrefix("/") ? "" : "."
+        let parts = path.split(separator: "/")
+        for (index, part) in parts.enumerated() {
+            folder += "/\(part)"
+            if mkdir(folder, 0o750) != 0, errno != EEXIST { return (index + 1 < parts.count ? folder : nil, errno) }
+        }
+        return nil
     }
 
     /// How many recordings are being written.
