@@ -1,4 +1,5 @@
 import Cameras
+import ConnectLiveSDK
 import Foundation
 import MediaGraph
 import MediaNodes
