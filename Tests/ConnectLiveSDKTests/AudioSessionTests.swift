@@ -82,6 +82,8 @@ import Testing
         #expect(AVAudioSession.CategoryOptions.interruptSpokenAudioAndMixWithOthers.rawValue == 17)
         #expect(AVAudioSession.RouteChangeReason.oldDeviceUnavailable.rawValue == 2)
         #expect(AVAudioSession.Port.builtInSpeaker.rawValue == "Speaker")
+        #expect(AVAudioSession.Port.headphones.rawValue == "Headphones")
+        #expect(AVAudioSession.Port.headsetMic.rawValue == "MicrophoneWired")
     }
 }
 
@@ -265,5 +267,84 @@ import Testing
     ])
     func `the name of a loudspeaker tells its kind`(_ name: String, _ kind: AudioPort.Kind) {
         #expect(AudioPort(speaker: Self.device(name)).portType == kind)
+    }
+
+    // MARK: - Jacks
+
+    private static let card = "alsa_card.pci-0000_00_1f.3.analog-stereo"
+
+    /// A card with a built-in speaker and microphone and a jack for a headset.
+    private static func jacks(output: String, input: String, isUnplugged: Bool) -> SoundDevices {
+        var (speaker, microphone) = (device(card, isDefault: true), device(card, isDefault: true))
+        speaker.ports = [
+            // As PulseAudio has it: the speaker is unavailable while something is in the jack.
+            SoundPort("speaker", .speaker, isActive: output == "speaker", isUnplugged: !isUnplugged),
+            SoundPort("headphones", .headphones, isActive: output == "headphones", isUnplugged: isUnplugged),
+        ]
+        microphone.ports = [
+            SoundPort("internal", .internalMicrophone, isActive: input == "internal", isUnplugged: !isUnplugged),
+            SoundPort("headset", .headset, isActive: input == "headset", isUnplugged: isUnplugged),
+        ]
+        return SoundDevices(.pulse, microphones: [microphone], speakers: [speaker])
+    }
+
+    private func reasons(_ events: [AudioSessionEvent]) -> [String] {
+        events.map { event in
+            guard case .route(let reason, let current, let previous) = event else { return "\(event)" }
+            let kinds = [previous, current].map { ($0.outputs + $0.inputs).map { "\($0.portType)" } }
+            return "\(reason) \(kinds[0]) > \(kinds[1])"
+        }
+    }
+
+    @Test func `headphones that are pulled out of a jack, plugged in, and chosen in settings change the route`() {
+        let headset = Self.jacks(output: "headphones", input: "headset", isUnplugged: false)
+        let none = Self.jacks(output: "speaker", input: "internal", isUnplugged: true)
+        var session = AudioSessionState()
+        _ = session.activate(Self.configuration(), headset)
+        #expect(
+            reasons(session.devicesChanged(none)) == [
+                "oldDeviceUnavailable [\"headphones\", \"headsetMic\"] > [\"builtInSpeaker\", \"builtInMic\"]"
+            ])
+        #expect(
+            reasons(session.devicesChanged(headset)) == [
+                "newDeviceAvailable [\"builtInSpeaker\", \"builtInMic\"] > [\"headphones\", \"headsetMic\"]"
+            ])
+        let chosen = Self.jacks(output: "speaker", input: "headset", isUnplugged: false)
+        #expect(
+            reasons(session.devicesChanged(chosen)) == [
+                "override [\"headphones\", \"headsetMic\"] > [\"builtInSpeaker\", \"headsetMic\"]"
+            ])
+    }
+
+    /// The sound server is first asked by GStreamer, which does not tell ports.
+    @Test func `ports that become known are no change of the route, and stay known`() {
+        let plain = SoundDevices(
+            .pulse, microphones: [Self.device(Self.card, isDefault: true)],
+            speakers: [Self.device(Self.card, isDefault: true)])
+        var session = AudioSessionState()
+        _ = session.activate(Self.configuration(), plain)
+        let headset = Self.jacks(output: "headphones", input: "headset", isUnplugged: false)
+        #expect(reasons(session.devicesChanged(headset)) == [])
+        #expect(words(session.activate(Self.configuration(), plain)) == ["will true", "did true"])
+        #expect(reasons(session.devicesChanged(headset)) == [])
+    }
+
+    @Test(arguments: [
+        (SoundPort.Kind.speaker, AudioPort.Kind.builtInSpeaker, AudioPort.Kind.builtInMic),
+        (.headphones, .headphones, .headsetMic), (.headset, .headphones, .headsetMic),
+        (.line, .lineOut, .lineIn), (.earpiece, .builtInReceiver, .builtInMic), (.display, .HDMI, .HDMI),
+        (.internalMicrophone, .builtInSpeaker, .builtInMic), (.microphone, .builtInSpeaker, .builtInMic),
+        (.unknown, .builtInSpeaker, .builtInMic),
+    ])
+    func `the port in use tells the kind of a device of the machine`(
+        _ port: SoundPort.Kind, output: AudioPort.Kind, input: AudioPort.Kind
+    ) {
+        var device = Self.device(Self.card)
+        device.ports = [SoundPort("other", .unknown), SoundPort("port", port, isActive: true)]
+        #expect(AudioPort(speaker: device).portType == output)
+        #expect(AudioPort(microphone: device).portType == input)
+        var usb = Self.device("alsa_output.usb-Jabra-00.analog-stereo")
+        usb.ports = device.ports
+        #expect(port == .display || AudioPort(speaker: usb).portType == .usbAudio)
     }
 }

@@ -230,6 +230,15 @@ private final class ScratchGroup: Sendable {
             .trimmingCharacters(in: .newlines)
     }
 
+    /// The process that the application has started for this group.
+    var program: Int32? {
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return processes.lazy.compactMap { Int32($0) }.first { process in
+            let environment = FileManager.default.contents(atPath: "/proc/\(process)/environ") ?? Data()
+            return environment.split(separator: 0).contains(Data("CONNECTLIVE_APP_GROUP=\(name)".utf8))
+        }
+    }
+
     deinit { try? FileManager.default.removeItem(atPath: folder.folder) }
 }
 
@@ -411,7 +420,10 @@ extension SDKTests {
             }
         }
 
-        @Test func `the example program captures a display, and ends with the share`() async throws {
+        @Test
+        func `the example program captures a display, is paused and resumed by signals, and ends with the share`()
+            async throws
+        {
             let display = try Fixture.display()
             let environment = EnvironmentOverride(["DISPLAY": display.answer.display, "WAYLAND_DISPLAY": nil])
             defer { withExtendedLifetime(environment) {} }
@@ -431,6 +443,14 @@ extension SDKTests {
                 #expect(statuses.all == [.broadcastReady, .broadcastStarted])
                 let room = try #require(host.room as? RoomSession)
                 let sharing = try #require(room.state.withLock { $0.share })
+                let feed = try #require(sharing.media.capture.feed)
+                let program = try #require(group.program)
+                kill(program, SIGTSTP)
+                try await requireEventually("the pause") { feed.state.isFeederPausing }
+                let paused = feed.state.received
+                kill(program, SIGCONT)
+                try await requireEventually("frames after the pause") { feed.state.received > paused }
+                #expect(!feed.state.isFeederPausing)
                 host.room.stopScreenShare(isLeftRoom: false)
                 // By its own will, before SIGTERM.
                 await sharing.waitUntilGone()

@@ -47,6 +47,21 @@ import Testing
         #expect(abs(distance - (end + 5)) < 0.03, "\(recording.beeps)")
     }
 
+    @Test func `the report of a video has its last sort, and that of audio none`() async throws {
+        let folder = TemporaryFolder()
+        let files = try RecordingFolder(folder.path, log: quiet())
+        let video = try Rehearsal(.vp8, in: files, number: 1)
+        video.play(try await takes("vp8", frames: 3))
+        video.stream.apply(StreamChange(sort: "3 crop"))
+        video.stream.apply(StreamChange(sort: "5 fit"))
+        video.stream.end()
+        let audio = try Rehearsal(.opus, in: files, number: 2)
+        audio.play(try await takes("opus", frames: 3), every: 0.02)
+        await audio.end()
+        let reports = try folder.names(".json").map { try report("\(folder.path)/\($0)") }
+        #expect(reports.sorted { $0.stream < $1.stream }.map(\.sort) == ["5 fit", nil])
+    }
+
     @Test func `lost frames leave a gap of their length, and no broken frame`() async throws {
         let folder = TemporaryFolder()
         let rehearsal = try Rehearsal(.vp8, in: try RecordingFolder(folder.path, log: quiet()))

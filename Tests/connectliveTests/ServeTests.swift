@@ -87,6 +87,25 @@ import TestSupport
             let result = try CommandLineTool(["room"] + arguments, folder: server.folder).finish(seconds: 20)
             #expect(result.status == 1 && result.error.hasSuffix(".unknown]\n"), "\(result)")
         }
+        func join() throws -> (publisher: CommandLineTool, id: String) {
+            let publisher = try CommandLineTool(
+                ["publish", "--room", "kitchen", "--test-pattern"], folder: server.folder)
+            let line = try publisher.waitForText("Connected to the room kitchen as p-")
+            return (publisher, try #require(line.firstMatch(of: #/p-[^ .]+/#).map { String($0.output) }))
+        }
+        func run(_ arguments: String...) throws -> String {
+            try CommandLineTool(["room"] + arguments, folder: server.folder).finish(seconds: 20).output
+        }
+        func end(of publisher: CommandLineTool) throws -> String {
+            let result = try publisher.finish(seconds: 20)
+            #expect(result.status == 1)
+            return result.error
+        }
+        let (ann, ben) = (try join(), try join())
+        #expect(try run("kick", "kitchen", ann.id) == "\(ann.id) was removed from the room kitchen.\n")
+        #expect(try end(of: ann.publisher).contains("The server's administrator removed this participant"))
+        #expect(try run("destroy", "kitchen") == "The room kitchen ended with 1 participant.\n")
+        #expect(try end(of: ben.publisher).contains("The server's administrator ended the room."))
     }
 
     @Test(arguments: [10, 15, 25])

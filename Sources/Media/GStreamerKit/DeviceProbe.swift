@@ -1,6 +1,6 @@
 internal import CGLib
 internal import CGStreamer
-import MediaGraph
+package import MediaGraph
 
 /// The sound devices and libcamera's cameras of this machine, queried once without monitoring.
 package enum DeviceProbe {
@@ -32,6 +32,8 @@ package enum DeviceProbe {
         /// The serial number and udev's path of a device on USB.
         package var serial: String?
         package var busPath: String?
+        /// Empty if they are not known.
+        package var ports: [SoundPort] = []
     }
 
     /// The microphones and loudspeakers of a sound server.

@@ -1,5 +1,6 @@
 internal import CPulse
 internal import Dispatch
+internal import MediaGraph
 
 /// Follows the sound server of this user: PulseAudio, or PipeWire as its replacement. GStreamer's list of devices reports neither
 /// a new default device nor the end of the server.
@@ -89,7 +90,11 @@ private final class SoundServerConnection: @unchecked Sendable {
         case PA_CONTEXT_READY:
             pa_context_set_subscribe_callback(
                 context, { _, _, _, data in SoundServerConnection.at(data).ask() }, address)
-            let kinds = [PA_SUBSCRIPTION_MASK_SINK, PA_SUBSCRIPTION_MASK_SOURCE, PA_SUBSCRIPTION_MASK_SERVER]
+            // A plug in a jack is a change of the card.
+            let kinds = [
+                PA_SUBSCRIPTION_MASK_SINK, PA_SUBSCRIPTION_MASK_SOURCE, PA_SUBSCRIPTION_MASK_CARD,
+                PA_SUBSCRIPTION_MASK_SERVER,
+            ]
             let mask = pa_subscription_mask_t(rawValue: kinds.reduce(0) { $0 | $1.rawValue })
             forget(pa_context_subscribe(context, mask, nil, nil))
             ask()
@@ -133,7 +138,7 @@ private final class SoundServerConnection: @unchecked Sendable {
                     connection.found.sources.append(
                         .init(
                             name, title: text(info.description), isDefault: name == connection.defaultSource,
-                            info.proplist))
+                            info.proplist, ports(info)))
                 }, address))
         forget(
             pa_context_get_sink_info_list(
@@ -145,7 +150,7 @@ private final class SoundServerConnection: @unchecked Sendable {
                     connection.found.sinks.append(
                         .init(
                             name, title: text(info.description), isDefault: name == connection.defaultSink,
-                            info.proplist))
+                            info.proplist, ports(info)))
                 }, address))
     }
 
@@ -177,13 +182,58 @@ private final class SoundServerConnection: @unchecked Sendable {
 
 private func text(_ string: UnsafePointer<CChar>?) -> String { string.map { String(cString: $0) } ?? "" }
 
+private func ports(_ source: pa_source_info) -> [SoundPort] {
+    UnsafeBufferPointer(start: source.ports, count: Int(source.n_ports)).compactMap { port in
+        port.map {
+            SoundPort(
+                text($0.pointee.name), type: $0.pointee.type, isActive: $0 == source.active_port,
+                availability: $0.pointee.available)
+        }
+    }
+}
+
+private func ports(_ sink: pa_sink_info) -> [SoundPort] {
+    UnsafeBufferPointer(start: sink.ports, count: Int(sink.n_ports)).compactMap { port in
+        port.map {
+            SoundPort(
+                text($0.pointee.name), type: $0.pointee.type, isActive: $0 == sink.active_port,
+                availability: $0.pointee.available)
+        }
+    }
+}
+
+extension SoundPort {
+    fileprivate init(_ name: String, type: UInt32, isActive: Bool, availability: Int32) {
+        self.init(
+            name, Kind(type: type, name: name), isActive: isActive,
+            isUnplugged: UInt32(bitPattern: availability) == PA_PORT_AVAILABLE_NO.rawValue)
+    }
+}
+
+extension SoundPort.Kind {
+    /// The kind that libpulse's type of a port tells, or else its name.
+    fileprivate init(type: UInt32, name: String) {
+        switch pa_device_port_type_t(rawValue: type) {
+        case PA_DEVICE_PORT_TYPE_SPEAKER: self = .speaker
+        case PA_DEVICE_PORT_TYPE_HEADPHONES: self = .headphones
+        case PA_DEVICE_PORT_TYPE_HEADSET: self = .headset
+        case PA_DEVICE_PORT_TYPE_HANDSET, PA_DEVICE_PORT_TYPE_EARPIECE: self = .earpiece
+        case PA_DEVICE_PORT_TYPE_LINE: self = .line
+        case PA_DEVICE_PORT_TYPE_HDMI, PA_DEVICE_PORT_TYPE_TV: self = .display
+        default: self.init(name: name)
+        }
+    }
+}
+
 extension DeviceProbe.SoundDevice {
-    fileprivate init(_ name: String, title: String, isDefault: Bool, _ properties: OpaquePointer?) {
+    fileprivate init(
+        _ name: String, title: String, isDefault: Bool, _ properties: OpaquePointer?, _ ports: [SoundPort]
+    ) {
         func property(_ key: String) -> String? { pa_proplist_gets(properties, key).map { String(cString: $0) } }
         self.init(
             identifier: name, title: title, isDefault: isDefault,
             product: property("device.product.name") ?? property("alsa.card_name"),
             card: property("alsa.card").flatMap { Int($0) }, serial: property("device.serial"),
-            busPath: property("device.bus_path") ?? property("device.bus-path"))
+            busPath: property("device.bus_path") ?? property("device.bus-path"), ports: ports)
     }
 }

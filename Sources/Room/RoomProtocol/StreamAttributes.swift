@@ -6,7 +6,7 @@ package struct StreamAttributes: Sendable, Hashable {
     package var isActive: Bool
     /// Whether the audio is to be heard even if others are louder.
     package var isAlwaysOn: Bool
-    /// The place and the fit of the video in a composed recording: a weight and a mode, such as `5 fit`.
+    /// The wished place and fit of the video in a composed recording: a weight and a mode, such as `5 fit`. The server composes none.
     package var sort: String
 
     package static let defaultSort = "0 crop"

@@ -230,7 +230,8 @@ final class RecordingFile: RecordingSink, @unchecked Sendable {
             file: "\(name).mkv", room: stream.room.text, participant: stream.participant, stream: stream.stream,
             media: stream.codec.media.rawValue, codec: stream.codec.rawValue, start: RecordingReport.text(start),
             seconds: progress.time.seconds, bytes: attributes?[.size] as? Int ?? 0, packets: progress.packets,
-            missing: summary?.missing ?? 0, dropped: summary?.dropped ?? 0, error: failure.map(Problem.init))
+            missing: summary?.missing ?? 0, dropped: summary?.dropped ?? 0, sort: summary?.sort,
+            error: failure.map(Problem.init))
         do {
             try report.write(over: reservedPath, as: "\(folder)/\(name).json")
         } catch {

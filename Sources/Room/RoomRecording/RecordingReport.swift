@@ -23,6 +23,8 @@ struct RecordingReport: Codable, Equatable {
     var missing: Int
     /// Packets for which the disk was too slow.
     var dropped: Int
+    /// The publisher's last `sort` of a video: a wished place in a composed recording. Absent for audio.
+    var sort: String?
     /// Why the recording ended before its stream. Absent if it did not.
     var error: Problem?
 

@@ -140,13 +140,17 @@ final class Guide: SampleApp {
         return [video?.id, audio?.id, camera?.id, voice?.id].compactMap { $0 }
     }
 
-    /// With an id that the application has kept, instead of the guards of the guide.
     func s24Subscribe(to videoId: Int) async {
         guard let room = self.room else { return }
-        if let known = room.remoteParticipants[participantId]?.videos[videoId], known.isSubscribed {
+        guard let participant = room.remoteParticipants[participantId] else { return }
+        guard let remoteVideo = participant.videos[videoId] else { return }
+
+        if remoteVideo.isSubscribed {
+            lines.append("subscribed already")
             return
         }
-        let result = await room.subscribe(videoId: videoId)
+
+        let result = await room.subscribe(videoId: remoteVideo.id)
         switch result {
         case .success():
             lines.append("subscribed")
@@ -160,19 +164,24 @@ final class Guide: SampleApp {
         }
     }
 
-    func s25AttachRemote(_ renderView: UIRenderView) {
+    func s25AttachRemote(_ renderView: RenderView) {
         guard let room = self.room else { return }
         guard let participant = room.remoteParticipants[participantId] else { return }
         guard let remoteVideo = participant.videos[videoId] else { return }
-        remoteVideo.attach(renderView)
+        remoteVideo.attach(renderView.uiView)
     }
 
     func s26Unsubscribe(from videoId: Int) async {
         guard let room = self.room else { return }
-        if let known = room.remoteParticipants[participantId]?.videos[videoId], !known.isSubscribed {
+        guard let participant = room.remoteParticipants[participantId] else { return }
+        guard let remoteVideo = participant.videos[videoId] else { return }
+
+        if !remoteVideo.isSubscribed {
+            lines.append("not subscribed")
             return
         }
-        let result = await room.unsubscribe(videoId: videoId)
+
+        let result = await room.unsubscribe(videoId: remoteVideo.id)
         switch result {
         case .success():
             lines.append("unsubscribed")

@@ -96,6 +96,11 @@ class AudioDelegateOfReadme: AudioSessionDelegate {
 class CustomView: UIRenderView {
 }
 
+/// The part of guide 8 that guide 25 uses.
+@MainActor struct RenderView {
+    var uiView = UIRenderView()
+}
+
 /// A view with initializers of its own, as for a storyboard.
 class LabelledView: UIRenderView {
     let label: String

@@ -1,6 +1,7 @@
 import ConnectLiveSDK
 import Foundation
 import RoomServer
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -127,14 +128,18 @@ extension SampleTests {
         {
             try await withServer { _ in
                 let (ann, ben, video) = try await call()
+                await ben.s26Unsubscribe(from: ben.videoId)
+                #expect(ben.lines.last == "not subscribed")
                 await ben.s24Subscribe(to: ben.videoId)
                 #expect(ben.lines.last == "subscribed" && video.isSubscribed)
+                await ben.s24Subscribe(to: ben.videoId)
+                #expect(ben.lines.last == "subscribed already")
                 #expect(ben.room?.getVideoOccupants() == [ben.participantId])
-                let view = UIRenderView()
+                let view = RenderView()
                 ben.s25AttachRemote(view)
-                try await wait(for: "a frame") { view.latestFrame != nil }
+                try await wait(for: "a frame") { view.uiView.latestFrame != nil }
                 ben.s27DetachRemote()
-                #expect(!view.isAssignedStream)
+                #expect(!view.uiView.isAssignedStream)
                 await ben.s26Unsubscribe(from: ben.videoId)
                 #expect(ben.lines.last == "unsubscribed" && !video.isSubscribed)
                 ann.s31Disconnect()
@@ -142,12 +147,11 @@ extension SampleTests {
         }
 
         @available(*, deprecated)
-        @Test func `guide 28, README 32, 33: each callback comes, and a message without its type`() async throws {
+        @Test func `guide 28, README 32: a message reaches all participants or those that it names`() async throws {
             try await withServer { _ in
                 let guide = try await app()
                 let readme = Readme()
                 let delegate = EveryMethodDelegate()
-                #expect(readme.s33Delegate() is EveryMethodDelegate)
                 let room = ConnectLive.createRoom(config: Config(), delegate: delegate)
                 room.connect(roomId: "a-room")
                 try await wait(for: "progress") { delegate.lines.contains("100.0 %") }
@@ -168,11 +172,45 @@ extension SampleTests {
                 await guide.s28Message("the last").value
                 try await wait(for: "the last message") { other.lines.contains("\(id): the last") }
                 #expect(!other.lines.contains("\(id): hello") && readme.lines.isEmpty)
-                guide.s20Publish()
-                for event in ["video", "audio", "hears"] {
-                    try await wait(for: event) { delegate.lines.contains { $0.hasPrefix(event) } }
-                }
                 for room in [room, third] { room.disconnect() }
+            }
+        }
+
+        @Test func `README 33: each callback comes for media that is published, changed, unpublished and left with`()
+            async throws
+        {
+            try await withServer { _ in
+                let guide = try await app()
+                guide.s19Connect()
+                try await wait(for: "the guide") { guide.participantIds.count == 1 }
+                let delegate = try #require(Readme().s33Delegate() as? EveryMethodDelegate)
+                let room = ConnectLive.createRoom(config: Config(), delegate: delegate)
+                room.connect(roomId: "a-room")
+                try await wait(for: "both") { guide.participantIds.count == 2 && delegate.lines.contains("100.0 %") }
+                @MainActor func waitForAll(_ lines: [String]) async throws {
+                    try await wait(for: "\(lines)") { Set(lines).isSubset(of: delegate.lines) }
+                }
+                guide.s20Publish()
+                let media = try #require(guide.media)
+                try await wait(for: "the ids") { media.video.id > 0 && media.audio.id > 0 }
+                let (video, audio) = (media.video.id, media.audio.id)
+                try await waitForAll(["video \(video)", "audio \(audio)", "hears \(audio)"])
+                (media.video.active, media.audio.active) = (false, false)
+                try await waitForAll(["video \(video) false camera", "audio \(audio) false voice"])
+                (media.video.active, media.audio.active) = (true, true)
+                try await waitForAll(["video \(video) true camera", "audio \(audio) true voice"])
+                // The delegate's own media.
+                let own = try #require(ConnectLive.createLocalMedia(config: guide.config))
+                try room.publish(own)
+                try await waitForAll(["published"])
+                room.unpublish(own)
+                try await waitForAll(["unpublished"])
+                let id = try #require(guide.room).localParticipant.id
+                try await wait(for: "the sound again") { room.getAudioOccupants() == [id] }
+                delegate.lines = []
+                guide.s31Disconnect()
+                try await waitForAll(["no video \(video)", "no audio \(audio)", "hears \(audio) no longer"])
+                room.disconnect()
             }
         }
 
@@ -309,16 +347,25 @@ extension SampleTests {
             async throws
         {
             try await withServer { _ in
-                let (ann, ben, _) = try await call()
+                let (ann, ben, video) = try await call()
                 let (controls, readme) = (Controls(), Readme())
                 let media = try #require(ann.media)
+                await ben.s24Subscribe(to: ben.videoId)
+                let (view, changes) = (UIRenderView(), Collected<Bool>())
+                view.onActive = { changes.append($0) }
+                video.attach(view)
                 await controls.s1Start(media).value
                 try await wait(for: "the level of the tone") { controls.s4LocalLevel(media) > 0 }
+                try await wait(for: "Ann's frames") { changes.all.last == true }
                 #expect(0...100 ~= readme.s12Level(media))
                 controls.s5RemoteLevels(try #require(ben.room))
                 try await wait(for: "the levels") { controls.lines == ["1 levels"] }
                 controls.s2Stop(media)
                 try await wait(for: "silence") { controls.s4LocalLevel(media) == 0 && readme.s12Level(media) == 0 }
+                // Ben's stream stays, and nothing comes any longer.
+                let audio = ben.room?.remoteParticipants[ben.participantId]?.audios.values.first
+                try await wait(for: "the end of the frames") { changes.all.last == false && video.state != .live }
+                try await wait(for: "the end of the sound") { audio.map { $0.state != .live } == true }
                 ann.s31Disconnect()
             }
         }
@@ -344,12 +391,20 @@ extension SampleTests {
                 #expect(readme.s35Participant(participant) == [ben.participantId, "1", "1", "false"])
                 await ben.s24Subscribe(to: ben.videoId)
                 #expect(readme.s35Participant(participant).last == "true")
+                let view = UIRenderView()
+                video.attach(view)
+                try await wait(for: "the large frames") { view.latestFrame?.width == 640 }
+                video.detach()
                 #expect(
                     try controls.s8RemoteVideo(video) == ["\(video.id)", ben.participantId, "true", "camera", "h"])
                 #expect(video.pause)
-                let view = UIRenderView()
                 #expect(try readme.s39RemoteVideo(video, view).first == "\(video.id)")
                 #expect(!video.pause && video.profile == .low)
+                video.attach(view)
+                try await wait(for: "the small frames") { view.latestFrame?.width == 320 }
+                video.detach()
+                let fresh = try #require(ConnectLive.createLocalMedia(config: ann.config))
+                #expect(readme.s36LocalVideo(fresh.video, view) == "0  \(view.uuid)")
                 #expect(readme.s36LocalVideo(media.video, view) == "\(video.id) \(ben.participantId) \(view.uuid)")
                 let own = try #require(ann.room).localParticipant
                 #expect(media.video.hd && readme.s34Participant(own).contains(video.id))

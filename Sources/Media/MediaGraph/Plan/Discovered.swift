@@ -51,6 +51,13 @@ public struct AudioDevice: Sendable, Codable, Hashable {
     public let lastingName: String
     /// Others that may mean the device, such as its USB port or its model.
     public let otherNames: [String]
+    /// Empty if they are not known.
+    package var ports: [SoundPort] = []
+
+    private enum CodingKeys: String, CodingKey { case identifier, name, isDefault, lastingName, otherNames }
+
+    /// The port in use. Nil if it is not known.
+    package var port: SoundPort? { ports.first { $0.isActive } }
 
     /// A device, such as a test's.
     public init(

@@ -49,7 +49,9 @@ enum SoundSearch {
                     $0.identifier, model: $0.product ?? $0.title, card: $0.card, serial: $0.serial, busPath: $0.busPath)
             })
         return zip(devices, places).map { device, place in
-            AudioDevice(place, title: device.title.cleaned, isDefault: device.isDefault)
+            var found = AudioDevice(place, title: device.title.cleaned, isDefault: device.isDefault)
+            found.ports = device.ports
+            return found
         }
     }
 

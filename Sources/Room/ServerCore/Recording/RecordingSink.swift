@@ -65,9 +65,11 @@ package struct RecordingEnd: Sendable, Equatable {
     package var missing = 0
     /// Packets for which the sink had no room.
     package var dropped = 0
+    /// The last `sort` of a video. Nil for audio.
+    package var sort: String?
 
-    package init(start: MonotonicTime? = nil, missing: Int = 0, dropped: Int = 0) {
-        (self.start, self.missing, self.dropped) = (start, missing, dropped)
+    package init(start: MonotonicTime? = nil, missing: Int = 0, dropped: Int = 0, sort: String? = nil) {
+        (self.start, self.missing, self.dropped, self.sort) = (start, missing, dropped, sort)
     }
 }
 

@@ -251,6 +251,9 @@ final class StreamRecording {
         gapTimer.disarm()
         batchTimer.disarm()
         for layer in stream.layers { layer.recording = nil }
-        sink.end(RecordingEnd(start: start ?? times.begun, missing: order.missing, dropped: dropped))
+        sink.end(
+            RecordingEnd(
+                start: start ?? times.begun, missing: order.missing, dropped: dropped,
+                sort: isVideo ? stream.info.attributes.sort : nil))
     }
 }

@@ -19,8 +19,8 @@ public enum RPSampleBufferType: Int, Sendable {
 ///
 ///     @main final class ScreenExtension: RPBroadcastSampleHandler { … }
 ///
-/// Its functions are called one after the other, on a queue of the program. The program ends at SIGTERM or Ctrl-C, after
-/// `finishBroadcastWithError`, and when the source ends.
+/// Its functions are called one after the other, on a queue of the program. SIGTSTP pauses the broadcast, and SIGCONT resumes it.
+/// The program ends at SIGTERM or Ctrl-C, after `finishBroadcastWithError`, and when the source ends.
 open class RPBroadcastSampleHandler: NSObject {
     private struct State {
         var error: (any Error)?
@@ -44,9 +44,10 @@ open class RPBroadcastSampleHandler: NSObject {
 
     /// Create the `ScreenShare` here, and start it.
     open func broadcastStarted(withSetupInfo setupInfo: [String: NSObject]?) {}
-    /// For the application: nothing pauses a program on Linux.
+    /// The user has paused the broadcast by SIGTSTP (Ctrl-Z). No frame follows until `broadcastResumed`. Pause the `ScreenShare`
+    /// here. The program itself keeps running.
     open func broadcastPaused() {}
-    /// The counterpart of `broadcastPaused`, likewise never called by the SDK.
+    /// The user has resumed the broadcast by SIGCONT. Resume the `ScreenShare` here.
     open func broadcastResumed() {}
     /// Stop the `ScreenShare` here, and wait until it has stopped. The program ends when this returns.
     open func broadcastFinished() {}
@@ -77,12 +78,16 @@ open class RPBroadcastSampleHandler: NSObject {
         // Sendable by hand: the handler is called on the queue alone.
         private let handler: RPBroadcastSampleHandler
         private let queue = DispatchQueue(label: "sdk.broadcast")
+        /// On the queue.
+        private var isPaused = false
 
         init(_ handler: sending RPBroadcastSampleHandler) { self.handler = handler }
 
         /// Runs until a signal, the end of the source, or an error, which it returns.
         func run() async -> String? {
             queue.sync { handler.broadcastStarted(withSetupInfo: nil) }
+            let pauses = [follow(SIGTSTP, isPausing: true), follow(SIGCONT, isPausing: false)]
+            defer { for source in pauses { source.cancel() } }
             let work = Task { [self] in
                 let source = try await handler.makeSource()
                 let pipeline = try await MediaPipeline { source >>> Frames { [self] frame in pass(frame) } }
@@ -102,6 +107,18 @@ open class RPBroadcastSampleHandler: NSObject {
             listening.cancel()
             queue.sync { handler.broadcastFinished() }
             return handler.state.withLock { $0.error }.map(Self.words) ?? problem
+        }
+
+        /// Calls the handler when a signal pauses or resumes the broadcast.
+        private func follow(_ number: Int32, isPausing: Bool) -> any DispatchSourceSignal {
+            let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+            source.setEventHandler { [self] in
+                guard isPaused != isPausing else { return }
+                isPaused = isPausing
+                if isPausing { handler.broadcastPaused() } else { handler.broadcastResumed() }
+            }
+            source.resume()
+            return source
         }
 
         /// The sentence about a failure. Nil for an end that somebody wanted, also in the dialog of the desktop.
@@ -124,7 +141,7 @@ open class RPBroadcastSampleHandler: NSObject {
         private func pass(_ frame: VideoFrame) {
             guard let picture = PixelBuffer(frame) else { return }
             let sample = SampleBuffer(imageBuffer: picture, presentationTimeStamp: frame.captureTime)
-            queue.sync { handler.processSampleBuffer(sample, with: .video) }
+            queue.sync { if !isPaused { handler.processSampleBuffer(sample, with: .video) } }
         }
     }
 }

@@ -72,7 +72,7 @@ struct AudioSessionState {
         let (previous, isOther) = (route, configuration.category != self.configuration.category)
         self.configuration = configuration
         if !isServerWatched { isServerUp = found != nil }
-        if let found { devices = found }
+        if let found { devices = found.withPorts(of: devices) }
         route = AudioRoute(devices, for: configuration)
         isActive = found != nil
         var events: [AudioSessionEvent] = [
@@ -99,7 +99,8 @@ struct AudioSessionState {
             return [.serverTerminated] + checkWhetherItCan()
         }
         var events: [AudioSessionEvent] = isServerUp ? [] : [.serverReset]
-        let (previous, former) = (route, devices)
+        let former = devices?.withPorts(of: found)
+        let previous = AudioRoute(former, for: configuration)
         isServerUp = true
         devices = found
         route = AudioRoute(found, for: configuration)
@@ -117,11 +118,12 @@ struct AudioSessionState {
         guard !route.isEmpty else { return .noSuitableRouteForCategory }
         let isOutput = previous.outputs != route.outputs
         let (old, new) = isOutput ? (previous.outputs, route.outputs) : (previous.inputs, route.inputs)
-        func names(_ devices: SoundDevices?) -> Set<String> {
-            Set((isOutput ? devices?.speakers : devices?.microphones)?.map(\.identifier) ?? [])
+        func isThere(_ ports: [AudioPort], in devices: SoundDevices?) -> Bool {
+            let list = (isOutput ? devices?.speakers : devices?.microphones) ?? []
+            return ports.allSatisfy { $0.isPlugged(into: list) }
         }
-        if !old.allSatisfy({ names(found).contains($0.uid) }) { return .oldDeviceUnavailable }
-        return new.allSatisfy { names(former).contains($0.uid) } ? .override : .newDeviceAvailable
+        if !isThere(old, in: found) { return .oldDeviceUnavailable }
+        return isThere(new, in: former) ? .override : .newDeviceAvailable
     }
 
     /// The process begins to play or capture, or ends.

@@ -28,6 +28,7 @@ public enum ConnectLiveError: LocalizedError, Equatable, @unchecked Sendable {
         }
     }
 
+    /// The same sentence as `errorDescription`.
     public var localizedDescription: String { errorDescription ?? "" }
 
     public static func == (left: ConnectLiveError, right: ConnectLiveError) -> Bool {

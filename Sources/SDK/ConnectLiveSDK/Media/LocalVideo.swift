@@ -15,8 +15,9 @@ public protocol LocalVideo: AnyObject, Sendable {
     /// `onRemoteVideoStateChanged`. A longer text changes nothing, and an
     /// `onError` of each room that has the media reports it.
     var extraValue: String { get set }
-    /// The place of the video in a composed recording: a weight from 0 to 9, a space, and `crop`, `fit` or `stretch`. `0 crop` by
-    /// default. It may change at any time, like `extraValue`.
+    /// The wished place of the video in a composed recording: a weight from 0 to 9, a space, and `crop`, `fit` or `stretch`. `0 crop` by
+    /// default. It may change at any time, like `extraValue`. The server composes no recording: it tells the value to all
+    /// participants, and writes it into the report of a recording.
     var sort: String { get set }
     /// Whether the video is published with the bits of high definition. Without a `videoBitrate`, true doubles the usual bitrate of a
     /// video below 1280x720, and video keeps its detail when the network carries less; false halves that of a larger one. H.264 of the

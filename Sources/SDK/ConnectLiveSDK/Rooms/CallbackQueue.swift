@@ -4,31 +4,42 @@ internal import Synchronization
 
 /// The queue for callbacks and delegate events, in order: the one that the application sets, else the main queue.
 ///
-/// The choice never depends on the load. If the main queue runs nothing for 5 s after the first callback, one line on
-/// standard error reports it, because an application without a main loop would receive no callbacks.
+/// The choice never depends on the load. If the main queue runs nothing for 5 s while callbacks wait, one line on standard
+/// error reports it, because an application without a main loop receives no callbacks.
 final class CallbackQueue: Sendable {
     static let shared = CallbackQueue()
 
     private struct State {
         var chosen: DispatchQueue?
-        var isWatched = false
-        var isServed = false
+        var probe = Probe.none
+        /// Whether callbacks have been queued since the probe.
+        var hasMore = false
+    }
+
+    /// Work on the main queue that shows whether something runs it.
+    private enum Probe {
+        case none, waiting, served
+        /// Once is enough.
+        case reported
     }
 
     private let state = Mutex(State())
     private let main: DispatchQueue
-    private let grace: DispatchTimeInterval
+    private let later: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let warn: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - grace: how long the main queue may be busy before one call of `warn`
-    ///   - warn: called on a queue of the system
+    ///   - later: calls a function once the main queue may be busy no longer
+    ///   - warn: called at most once, by that function
     init(
-        main: DispatchQueue = .main, grace: DispatchTimeInterval = .seconds(5),
+        main: DispatchQueue = .main,
+        later: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = {
+            DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(5), execute: $0)
+        },
         warn: @escaping @Sendable (String) -> Void = { FileHandle.standardError.write(Data("\($0)\n".utf8)) }
     ) {
         self.main = main
-        self.grace = grace
+        self.later = later
         self.warn = warn
     }
 
@@ -41,23 +52,37 @@ final class CallbackQueue: Sendable {
     /// Queues a callback.
     func run(_ callback: @escaping @Sendable () -> Void) {
         let (queue, mustWatch) = state.withLock { state in
-            guard let chosen = state.chosen else {
-                defer { state.isWatched = true }
-                return (main, !state.isWatched)
+            if let chosen = state.chosen { return (chosen, false) }
+            guard state.probe == .none else {
+                state.hasMore = true
+                return (main, false)
             }
-            return (chosen, false)
+            state.probe = .waiting
+            return (main, true)
         }
         if mustWatch { watch() }
         queue.async(execute: callback)
     }
 
     private func watch() {
-        main.async { self.state.withLock { $0.isServed = true } }
-        DispatchQueue.global().asyncAfter(deadline: .now() + grace) {
-            guard !self.state.withLock({ $0.isServed }) else { return }
-            self.warn(
+        main.async { self.state.withLock { if $0.probe == .waiting { $0.probe = .served } } }
+        later { self.review() }
+    }
+
+    /// Reports a main queue that has not run the probe. If callbacks came after the probe, another one follows.
+    private func review() {
+        let (isStuck, hasMore) = state.withLock { state in
+            let (isStuck, hasMore) = (state.probe == .waiting, state.hasMore)
+            state.probe = isStuck ? .reported : hasMore ? .waiting : .none
+            state.hasMore = false
+            return (isStuck, hasMore)
+        }
+        if isStuck {
+            warn(
                 "ConnectLiveSDK: callbacks are waiting because nothing runs the main queue. Run a main loop "
                     + "(dispatchMain(), RunLoop.main.run() or an async main), or set ConnectLive.callbackQueue.")
+        } else if hasMore {
+            watch()
         }
     }
 }

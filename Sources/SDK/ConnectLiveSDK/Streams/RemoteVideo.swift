@@ -24,7 +24,7 @@ public protocol RemoteVideo: AnyObject, Sendable {
     var active: Bool { get }
     /// The publisher's free text.
     var extraValue: String { get }
-    /// The place of the video in a composed recording, as in `LocalVideo.sort`.
+    /// The wished place of the video in a composed recording, as in `LocalVideo.sort`.
     var sort: String { get }
     /// The id of the first attached view. Empty without one.
     var viewId: String { get }

@@ -24,6 +24,10 @@ import Foundation
         if sampleBufferType == .video { share?.sendVideoFrame(sampleBuffer: sampleBuffer) }
     }
 
+    override func broadcastPaused() { share?.pause() }
+
+    override func broadcastResumed() { share?.resume() }
+
     override func broadcastFinished() {
         let done = DispatchSemaphore(value: 0)
         share?.stop { done.signal() }
