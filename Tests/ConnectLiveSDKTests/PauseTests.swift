@@ -68,6 +68,31 @@ import Testing
         #expect(scripted.errors.isEmpty)
     }
 
+    @Test func `a priority reaches the server with the rest of the view, and ends with the subscription`() async throws
+    {
+        let video = try video()
+        #expect(video.priority == 1 && code { try video.setPriority(4) } == 1327)
+        try await room.subscribe(videoId: 7).get()
+        try video.setPriority(4)
+        try video.setProfile(.mid)
+        try await video.setPriorityAsync(0.5)
+        #expect(video.priority == 0.5)
+        for wrong in [0, -1, 101, .nan, .infinity] { #expect(code { try video.setPriority(wrong) } == 1353) }
+        #expect(video.priority == 0.5)
+        try await video.setPriorityAsync(1)
+        #expect(
+            link.calls.dropFirst(2) == [
+                .setView(7, StreamView(priority: 4)), .setView(7, StreamView(profile: .mid, priority: 4)),
+                .setView(7, StreamView(profile: .mid, priority: 0.5)), .setView(7, StreamView(profile: .mid)),
+            ])
+        try await video.setPriorityAsync(2)
+        link.answer { [refusal] call in if case .setView = call { .failure(refusal) } else { .success } }
+        #expect(await code { try await video.setPriorityAsync(3) } == 1353)
+        #expect(video.priority == 2)
+        try await room.unsubscribe(videoId: 7).get()
+        #expect(video.priority == 1)
+    }
+
     @Test func `a video that waits for its subscription can be paused`() throws {
         let video = try video()
         link.answer { call in if case .subscribe = call { .later } else { .success } }

@@ -75,6 +75,9 @@ struct LipSyncTests {
     /// ITU-R BT.1359: earlier sound is noticed.
     private static let limit = 0.045
 
+    /// Three reports of a track show that it is later: 1.5 s. Then a hold of 0.4 s is there within 0.8 s.
+    private static let response = 23
+
     private func isTogether(_ differences: some Sequence<Double>) -> Bool {
         differences.allSatisfy { abs($0) <= Self.limit }
     }
@@ -93,10 +96,11 @@ struct LipSyncTests {
         grace.video.delay = 0.4
         let rising = grace.run(seconds: 60)
         // A video that is held already needs no hold any more.
-        #expect(isTogether(rising.dropFirst(60)))
+        #expect(isTogether(rising.dropFirst(Self.response)))
         #expect(grace.video.hold.now == 0)
         grace.video.delay = 0.02
-        #expect(isTogether(grace.run(seconds: 60).dropFirst(60)))
+        // A track that is earlier shows it at once.
+        #expect(isTogether(grace.run(seconds: 60).dropFirst(10)))
         #expect(grace.sound.hold.now == 0)
     }
 
@@ -108,8 +112,8 @@ struct LipSyncTests {
         for hour in 0..<6 {
             // Repairs come and go.
             grace.video.delay = hour % 2 == 0 ? 0.02 : 0.3
-            _ = grace.run(seconds: 6)
-            worst = max(worst, grace.run(seconds: 3594).map { abs($0) }.max() ?? 1)
+            _ = grace.run(seconds: 3)
+            worst = max(worst, grace.run(seconds: 3597).map { abs($0) }.max() ?? 1)
         }
         #expect(worst <= Self.limit)
     }
@@ -184,15 +188,35 @@ struct LipSyncTests {
         #expect(grace.video.hold.now == 0 && grace.sound.hold.now == 0)
     }
 
-    @Test func `a hold has a bound, and changes by 8 % of the time`() {
+    @Test func `through a switch of layers, sound and video stay together`() {
+        var grace = Participant()
+        _ = grace.run(seconds: 10)
+        // The keyframe of the next layer takes long on the way, and its frames a little longer than those before.
+        grace.video.delay = 0.04
+        grace.video.isLate = 0.25
+        let keyframe = grace.run(seconds: 0.5)
+        grace.video.isLate = 0
+        #expect(isTogether(keyframe + grace.run(seconds: 30)))
+        // And back.
+        grace.video.delay = 0.02
+        #expect(isTogether(grace.run(seconds: 30)))
+    }
+
+    @Test func `a hold has a bound, and changes by 8 % of the time near its goal`() {
         var grace = Participant()
         grace.video.delay = 5
-        var before = 0.0
+        var (before, slowSteps) = (0.0, 0)
         for _ in 0..<100 {
             _ = grace.run(seconds: 0.1)
-            #expect(abs(grace.sound.hold.now - before) <= 0.0081)
+            let step = abs(grace.sound.hold.now - before)
+            #expect(step <= 0.0501)
+            if LipSync.maximum - before <= SlewedHold.noticed {
+                #expect(step <= 0.0081)
+                slowSteps += 1
+            }
             before = grace.sound.hold.now
         }
+        #expect(slowSteps > 5)
         #expect(abs(before - LipSync.maximum) < 0.001)
     }
 }

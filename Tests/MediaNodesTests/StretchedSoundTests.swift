@@ -45,14 +45,18 @@ struct StretchedSoundTests {
         }
     }
 
-    @Test func `sound changes by a tenth of the time at most`() {
+    /// Of 45 ms, and of more.
+    @Test(arguments: [(2160, 5), (9600, 2)])
+    func `sound changes by a tenth of the time at most, and by a third while it is far from its goal`(
+        wanted: Int, pieces: Int
+    ) {
         var sound = StretchedSound()
         var changes: [Int] = []
-        for piece in 0..<250 where sound.change(tone(220, from: piece * Self.piece), by: 48_000) != nil {
+        for piece in 0..<250 where sound.change(tone(220, from: piece * Self.piece), by: wanted) != nil {
             changes.append(piece)
         }
         #expect(changes.count > 10)
-        #expect(zip(changes, changes.dropFirst()).allSatisfy { $1 - $0 >= 5 })
+        #expect(zip(changes, changes.dropFirst()).allSatisfy { $1 - $0 == pieces })
     }
 
     @Test func `noise is changed only after a while, and quiet sound at once`() throws {

@@ -209,6 +209,20 @@ private final class Speech {
         #expect(sent.redundantBytes == sent.redundantPackets * (4 + 1 + 80))
     }
 
+    @Test func `with estimates of the receiver alone, a packet has one copy at most`() throws {
+        let call = Call(path: Path(loss: 0.1))
+        call.secure()
+        let speech = Speech(call, hasFeedback: false)
+        let peer = try Voice(call, to: .a)
+        call.every(.milliseconds(500), count: 60) { _ in
+            peer.say([.receiverEstimate(ReceiverEstimate(sender: SSRC(99), bitsPerSecond: 1_000_000, sources: []))])
+        }
+        speech.play(seconds: 30)
+        let sent = try #require(call.a.statistics(of: speech.sender))
+        #expect(call.a.isPaced && sent.expectedLoss.copies == 2 && sent.redundantPackets > 500)
+        #expect(sent.redundantBytes == sent.redundantPackets * (4 + 1 + 80))
+    }
+
     @Test func `copies end as soon as there is a queue, and return some seconds after it`() throws {
         let call = Call(path: Path(loss: 0.1))
         call.paths[1].loss = 0

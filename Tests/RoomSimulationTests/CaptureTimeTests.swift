@@ -37,6 +37,24 @@ struct CaptureTimeTests {
         #expect(viewer.measuredFrames > viewer.shown - 100)
     }
 
+    /// A browser's page aligns sound and video by capture times alone.
+    @Test(arguments: [1, 2])
+    func `a publisher that sends reports alone gets its capture times from the server`(loops: Int) throws {
+        let simulation = Simulation(seed: 3, loops: loops, spreadsRooms: loops > 1)
+        defer { simulation.end() }
+        let ada = simulation.client("ada", link: Link(delay: .milliseconds(30)), wallClock: .seconds(7200))
+        let grace = simulation.client("grace", link: Link(delay: .milliseconds(45)), wallClock: .seconds(-86_400))
+        simulation.task {
+            try await ada.join("kitchen")
+            let video = try await ada.publish(layers: [VideoLayer(width: 320, height: 180, payload: 500)])
+            try await grace.join("kitchen")
+            try await grace.subscribe(to: video)
+        }
+        let viewer = try #require(try simulation.run(for: .seconds(20)).viewers.first)
+        #expect(viewer.hasCaptureTimes)
+        #expect(abs(try error(viewer)) < 1)
+    }
+
     @Test func `the error is half of the difference between the two directions`() throws {
         let publisher = Link(up: .init(delay: .milliseconds(50)), down: .init(delay: .milliseconds(10)))
         #expect(abs(try error(report(20, publisher: publisher)) + 20) < 0.1)

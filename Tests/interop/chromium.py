@@ -396,6 +396,14 @@ def mute(options, browser):
 # Ends the page's WebSocket without a farewell.
 DROP_SOCKET = "window.testSockets.at(-1).close()"
 
+# From now on, nothing gets through the WebSocket, which stays open.
+MUTE_SOCKET = "Object.assign(window.testSockets.at(-1), { send() {}, onmessage: null });"
+
+# What a browser tells a page whose network is another one. The page looks for the server at once then.
+NETWORK_EVENTS = ("dispatchEvent(new Event('online'));", "navigator.connection.dispatchEvent(new Event('change'));")
+# In seconds: after a silence alone, the page would not look before.
+SILENCE = 9
+
 # Tells the page that its peers have lost their way, which makes it restart ICE. The connection state is real again afterwards.
 LOSE_WAY = """
 window.testUfrags = window.testPeers.map((peer) => peer.localDescription.sdp.match(/ice-ufrag:(\\S+)/)[1]);
@@ -417,24 +425,35 @@ return window.testPeers.every((peer, index) => peer.signalingState === 'stable'
 
 
 def roam(options, browser):
-    """Loses the WebSocket twice, then the way of media. One sentence about an unmet expectation, or None."""
+    """Loses the WebSocket in several ways, then the way of media. One sentence about an unmet expectation, or None."""
     participant = browser.execute_script("return document.body.dataset.participant")
-    for count in (1, 2):
-        browser.execute_script(DROP_SOCKET)
-        if not wait_for(browser, f"return document.body.dataset.returns === '{count}'", 20):
+    losses = [DROP_SOCKET, DROP_SOCKET, *(MUTE_SOCKET + event for event in NETWORK_EVENTS)]
+    for count, loss in enumerate(losses, 1):
+        browser.execute_script(loss)
+        if not has_returned(browser, count, 20 if loss is DROP_SOCKET else SILENCE - 3):
             return f"The page did not come back after loss {count} of its WebSocket."
-    if browser.execute_script("return document.body.dataset.participant") != participant:
-        return "The page came back as another participant."
     for sentence in (observe(options, browser)[1], restart_ice(browser)):
         if sentence is not None:
             return sentence
+    browser.execute_script(FIND_WAY + MUTE_SOCKET)
+    sentence = restart_ice(browser, SILENCE - 3)
+    if sentence is not None:
+        return sentence
+    if not has_returned(browser, len(losses) + 1, 0):
+        return "The page restarted ICE through a WebSocket that is lost."
+    if browser.execute_script("return document.body.dataset.participant") != participant:
+        return "The page came back as another participant."
     options.expect_publishing += 100
     return observe(options, browser)[1]
 
 
-def restart_ice(browser):
+def has_returned(browser, count, seconds):
+    return wait_for(browser, f"return document.body.dataset.returns === '{count}'", seconds)
+
+
+def restart_ice(browser, seconds=20):
     browser.execute_script(LOSE_WAY)
-    return None if wait_for(browser, RESTARTED, 20) else "The page did not restart ICE of its sessions."
+    return None if wait_for(browser, RESTARTED, seconds) else "The page did not restart ICE of its sessions."
 
 
 def observe(options, browser, opens=False):

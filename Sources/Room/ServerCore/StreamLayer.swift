@@ -41,6 +41,8 @@ final class StreamLayer {
     @exclusivity(unchecked) private var newest: StreamPosition?
     /// The last capture time of the current epoch, with the timestamp of its packet.
     @exclusivity(unchecked) private var captured: (time: AbsoluteCaptureTime, rtp: RTPTimestamp)?
+    /// Which packets carry a capture time that comes from sender reports.
+    @exclusivity(unchecked) private var reportedTimes: CaptureTimeSchedule
     /// Whether a consumer or a pipe began after the last packet with a capture time.
     @exclusivity(unchecked) private var needsCaptureTime = false
     @exclusivity(unchecked) private(set) var rate = StreamRate()
@@ -67,6 +69,7 @@ final class StreamLayer {
         self.loop = loop
         self.source = source
         self.isMeasured = isMeasured
+        reportedTimes = CaptureTimeSchedule(clockRate: codec.clockRate)
         begun = loop.now
         lastWatched = loop.now
     }
@@ -157,13 +160,11 @@ final class StreamLayer {
             ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
         measure(packet.count, payload, now: now)
         var header = header
-        if isNewest, payload?.isStart == true {
-            if needsCaptureTime || codec.media == .video { addCaptureTime(to: &header) }
-            // Several packets of a keyframe may look like its first one.
-            if isMeasured, header.timestamp != keyframe {
-                keyframe = header.timestamp
-                begin(payload, packet, header)
-            }
+        if isNewest, let payload { addCaptureTime(to: &header, isStart: payload.isStart) }
+        // Several packets of a keyframe may look like its first one.
+        if isNewest, payload?.isStart == true, isMeasured, header.timestamp != keyframe {
+            keyframe = header.timestamp
+            begin(payload, packet, header)
         }
         // Browsers repeat the sizes on frames of the lowest layers.
         if isSpatial, isNewest, let payload { readSizes(payload, packet, header) }
@@ -327,13 +328,30 @@ final class StreamLayer {
     /// would compute with that of the stream before, which another machine may have captured.
     func consumerBegins() { (carrier ?? self).needsCaptureTime = true }
 
-    /// Computes the packet's capture time, as its receivers would, if the packet has none.
-    private func addCaptureTime(to header: inout RTPHeader) {
-        if header.captureTime == nil, let captured {
-            let distance = header.timestamp.interval(since: captured.rtp, clockRate: codec.clockRate)
-            if distance <= AbsoluteCaptureTime.reach { header.captureTime = captured.time.advanced(by: distance) }
+    /// Adds the capture time of a packet that has none. Where a receiver begins, it is as receivers would compute it. From a
+    /// publisher that sends none, such as aiortc, it comes from sender reports, as often as others send it: browsers tell a
+    /// page nothing else by which it could align sound and video.
+    private func addCaptureTime(to header: inout RTPHeader, isStart: Bool) {
+        let begins = isStart && (needsCaptureTime || codec.media == .video)
+        if header.captureTime == nil {
+            if begins, let computed = capturedTime(of: header.timestamp) {
+                header.captureTime = computed
+            } else if begins || captured == nil, let ownClock {
+                let elapsed = header.timestamp.interval(since: ownClock.rtp, clockRate: codec.clockRate)
+                let ntp = ownClock.ntp.advanced(by: elapsed)
+                if reportedTimes.includes(ntp, rtp: header.timestamp, beginsStream: begins) {
+                    header.captureTime = AbsoluteCaptureTime(ntp, clockOffset: nil)
+                }
+            }
         }
-        if header.captureTime != nil { needsCaptureTime = false }
+        if begins, header.captureTime != nil { needsCaptureTime = false }
+    }
+
+    /// From the publisher's last capture time. Nil too far from one.
+    private func capturedTime(of timestamp: RTPTimestamp) -> AbsoluteCaptureTime? {
+        guard let captured else { return nil }
+        let distance = timestamp.interval(since: captured.rtp, clockRate: codec.clockRate)
+        return distance <= AbsoluteCaptureTime.reach ? captured.time.advanced(by: distance) : nil
     }
 
     /// Whether the packet at this position is the newest of its epoch.
@@ -352,6 +370,7 @@ final class StreamLayer {
     private func beginEpoch() {
         ownClock = nil
         captured = nil
+        reportedTimes = CaptureTimeSchedule(clockRate: codec.clockRate)
         (keyframe, picture, afterMarker) = (nil, nil, nil)
         needsCaptureTime = true
         governor = KeyframeGovernor()

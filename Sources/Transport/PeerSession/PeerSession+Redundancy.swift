@@ -25,8 +25,8 @@ extension PeerSession {
     func chooseCopies(now: MonotonicTime) {
         if let control, control.isQueueing { queuedAt = now }
         let isQueueing = queuedAt.map { now - $0 < Self.queueMemory } ?? false
-        // Without transport-wide feedback, nobody knows of the queue that copies may fill.
-        let most = isQueueing ? 0 : control == nil ? 1 : 2
+        // Without transport-wide feedback, nobody knows of the queue that copies may fill. REMB reports none.
+        let most = isQueueing ? 0 : lastReport == nil ? 1 : 2
         for case let sender? in streams.senders where sender.hasNewReport || most < mostCopies {
             sender.chooseCopies(most: most)
         }

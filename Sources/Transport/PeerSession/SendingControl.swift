@@ -58,9 +58,9 @@ final class SendingControl {
     @exclusivity(unchecked) private var isStale = true
     /// When the padding of the search changes by itself.
     @exclusivity(unchecked) private var searchChange = MonotonicTime.never
-    /// Whether the peer has sent transport feedback, and whether it has sent REMB.
-    private var (hasReports, hasEstimate) = (false, false)
-    /// When the last transport feedback arrived.
+    /// Whether the peer has sent REMB.
+    private var hasEstimate = false
+    /// When the last transport feedback arrived. Nil before the first.
     private(set) var lastReport: MonotonicTime?
     /// Since when the path has had a queue, and whether that has been for long.
     @exclusivity(unchecked) private var queuedSince: MonotonicTime?
@@ -194,7 +194,6 @@ final class SendingControl {
     func received(_ feedback: TransportFeedback, now: MonotonicTime) {
         let count = Int(feedback.count)
         guard lookups.take(count, now: now) == count else { return }
-        hasReports = true
         lastReport = now
         controller.received(feedback, now: now)
         isStale = true
@@ -269,7 +268,7 @@ final class SendingControl {
     ///
     /// A peer that sends REMB alone knows that itself: the path carries less if its estimate is below the demand.
     var isCongested: Bool {
-        if !hasReports { return hasEstimate && controller.control.target < demand }
+        if lastReport == nil { return hasEstimate && controller.control.target < demand }
         return controller.control.isPaused || controller.path.queue > Self.longestKeyframe || isQueueLasting
             || controller.lossRatio > Self.congestedLoss
     }

@@ -90,10 +90,14 @@ package struct LipSync: Sendable {
     package var isEmpty: Bool { tracks.isEmpty }
 }
 
-/// A hold that approaches its goal slowly, so that nobody sees it change.
+/// A hold that approaches its goal slowly, so that nobody sees it change. While everyone sees that sound and video are apart,
+/// it is fast.
 package struct SlewedHold: Sendable {
     /// Seconds per second: of 25 frames a second, two more or fewer.
     package static let rate = 0.08
+    /// The same further from the goal than ITU-R BT.1359 allows sound to be ahead: half of the frames more or fewer.
+    package static let fastRate = 0.5
+    package static let noticed = 0.045
 
     /// In seconds.
     package private(set) var now = 0.0
@@ -104,9 +108,16 @@ package struct SlewedHold: Sendable {
 
     /// Moves towards the goal. The first call only notes the time.
     package mutating func advance(to time: MediaTime) {
-        let elapsed = last.map { max(0, time.seconds(since: $0)) } ?? 0
+        var elapsed = last.map { max(0, time.seconds(since: $0)) } ?? 0
         last = time
-        let step = Self.rate * elapsed
-        now += min(max(goal - now, -step), step)
+        let excess = abs(goal - now) - Self.noticed
+        if excess > 0 {
+            let step = min(excess, Self.fastRate * elapsed)
+            move(by: step)
+            elapsed -= step / Self.fastRate
+        }
+        move(by: Self.rate * elapsed)
     }
+
+    private mutating func move(by most: Double) { now += min(max(goal - now, -most), most) }
 }

@@ -1,15 +1,19 @@
+import MediaGraph
+
 /// Lengthens and shortens sound, so that it is played later or earlier without a gap, and at the same pitch.
 ///
 /// A change repeats or drops one period of the wave, with a crossfade (WSOLA). It waits for sound that has a period, or is
-/// quiet. The longer it has waited, the less it asks for. Changes are 0.1 s apart at least.
+/// quiet. The longer it has waited, the less it asks for. Changes are 0.1 s apart at least, or 30 ms while more is wanted than
+/// viewers tolerate.
 struct StretchedSound: Sendable {
     /// Periods in frames of 48 kHz: 2.5 to 10 ms.
     private static let periods = 120...480
     static var shortest: Int { periods.lowerBound }
     /// The search compares each fourth frame.
     private static let stride = 4
-    /// Between two changes, in frames.
-    private static let interval = 4800
+    /// Between two changes, in frames. The shorter one holds while more frames are wanted than `noticed`.
+    private static let (interval, shortInterval) = (4800, 1440)
+    private static let noticed = Int(SlewedHold.noticed * 48_000)
     /// In frames: how long it waits until it takes any sound.
     private static let patience = 48_000
     /// Interleaved.
@@ -29,7 +33,8 @@ struct StretchedSound: Sendable {
         let frames = samples.count / Self.channels
         waited += frames
         let longest = min(Self.periods.upperBound, frames / 2, abs(wanted))
-        guard waited >= Self.interval, longest >= Self.periods.lowerBound else { return nil }
+        let interval = abs(wanted) > Self.noticed ? Self.shortInterval : Self.interval
+        guard waited >= interval, longest >= Self.periods.lowerBound else { return nil }
         let needed = 0.9 * (1 - Double(waited) / Double(Self.patience))
         guard let period = Self.period(of: samples, longest: longest, needed: needed) else { return nil }
         waited = 0

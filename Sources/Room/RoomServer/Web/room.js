@@ -42,6 +42,9 @@ export class Room {
     #name;
     #rejoined = false;
     #restarting = false;
+    /** Whether the machine came into another network, and signalling is not back since. */
+    #moved = false;
+    #watching = new AbortController();
 
     static async join(name) {
         if (!globalThis.RTCPeerConnection) throw words.browserTooOld();
@@ -61,14 +64,24 @@ export class Room {
         this.#openDown();
         signalling.onaway = (problem) => this.onaway(problem);
         signalling.onback = (seconds) => {
-            const rejoined = this.#rejoined;
-            this.#rejoined = false;
+            const [rejoined, moved] = [this.#rejoined, this.#moved];
+            [this.#rejoined, this.#moved] = [false, false];
+            for (const session of [this.#down, this.#up]) session?.returned(moved);
             this.onback(seconds, rejoined);
         };
         signalling.renew = () => pageToken(this.#name);
         signalling.onunknown = () => this.#joinAgain();
         signalling.onmessage = (message) => this.#take(message);
         signalling.onended = (problem) => this.#end(problem);
+        const { signal } = this.#watching;
+        addEventListener("online", () => this.#move(), { signal });
+        // It may only be slower or faster. Not all browsers tell.
+        navigator.connection?.addEventListener("change", () => signalling.doubt(), { signal });
+    }
+
+    #move() {
+        this.#moved = true;
+        this.#signalling.moved();
     }
 
     #openDown() {
@@ -198,6 +211,7 @@ export class Room {
 
     leave() {
         this.#over = true;
+        this.#watching.abort();
         this.#signalling.leave();
         this.#down.close();
         this.#up?.close();

@@ -127,6 +127,8 @@ class Session {
             if (this.#lostSince !== null) return;
             this.#lostSince = performance.now();
             this.#restart = setTimeout(() => this.#tryRestart(), restartAfter);
+            // Perhaps the whole network is lost.
+            this.signalling.doubt();
         } else if (state === "failed") {
             this.fail();
         }
@@ -139,6 +141,16 @@ class Session {
         else if (performance.now() - this.#lostSince > giveUpAfter) return this.fail();
         else this.onrestart();
         this.#restart = setTimeout(() => this.#tryRestart(), restartEvery);
+    }
+
+    /** Signalling is back. If media lost its way too, or the machine has moved to another network, it needs another one. */
+    returned(hasMoved) {
+        if (this.#lostSince !== null) {
+            clearTimeout(this.#restart);
+            this.#tryRestart();
+        } else if (hasMoved && this.connected) {
+            this.onrestart();
+        }
     }
 
     fail() {

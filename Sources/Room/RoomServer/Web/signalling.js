@@ -6,6 +6,8 @@ import { Problem, words } from "./words.js";
 // The server pings too but a page cannot see that; these keep "vanished" within 10 s and survive a cut of 5 s.
 const pingEvery = 900;
 const silentAfter = 9000;
+// Where something else shows that the way may be lost, an answer to a ping takes no longer.
+const doubtfulAfter = 2000;
 const answerWithin = 8000;
 // What the server says unasked when a session cannot carry media (any more): media failed, our answer was refused.
 const fatal = new Set(["1411", "1433"]);
@@ -73,6 +75,8 @@ export class Signalling {
     #ticked = 0;
     #asked = 0;
     #timer;
+    /** The timer of a ping on whose answer depends whether the server is lost. */
+    #doubt = null;
     #ended = false;
     /** {participant, secret, token} once the server lets this page resume. */
     #terms = null;
@@ -136,6 +140,25 @@ export class Signalling {
         const text = JSON.stringify(message);
         if (this.#terms && !uncounted.has(message.type)) this.#kept.push(text);
         if (!this.#away) this.#transmit(text);
+    }
+
+    /** Media has stopped, or the network is another one: unless the server answers soon, it is lost. */
+    doubt() {
+        if (this.#away || this.#ended || !this.#terms || this.#doubt !== null) return;
+        const asked = performance.now();
+        this.#ping(asked);
+        this.#doubt = setTimeout(() => {
+            this.#doubt = null;
+            if (!this.#away && this.#heard < asked) this.#lost(words.serverVanished(), 0);
+        }, doubtfulAfter);
+    }
+
+    /** This machine is in a network again, which the WebSocket does not belong to: tries to come back at once. */
+    moved() {
+        if (!this.#terms || this.#ended) return;
+        if (!this.#away) return this.#lost(words.serverVanished(), 0);
+        // Without a timer, an attempt is under way.
+        if (this.#away.timer) this.#return();
     }
 
     #transmit(text) {
@@ -219,7 +242,8 @@ export class Signalling {
 
     // MARK: coming back
 
-    #lost(problem) {
+    /** - pause: before the first attempt, in milliseconds. */
+    #lost(problem, pause = firstPause) {
         if (this.#ended) return;
         if (!this.#terms) return this.#end(problem);
         // An attempt to come back fails, and makes the next one itself.
@@ -234,19 +258,21 @@ export class Signalling {
         // Without a code: 1000 would say goodbye.
         socket.close();
         if (!this.#away) {
-            this.#away = { since: performance.now(), pause: firstPause };
+            this.#away = { since: performance.now(), pause };
             for (const request of this.#requests.values()) clearTimeout(request.timer);
             this.onaway(problem);
         }
-        const { since, pause } = this.#away;
+        const { since, pause: present } = this.#away;
         const passed = performance.now() - since;
         if (passed > patience) return this.#end(problem);
-        this.#away.pause = Math.min(pause * 2, passed < early ? longestEarlyPause : longestPause);
+        this.#away.pause = Math.min(Math.max(present * 2, firstPause), passed < early ? longestEarlyPause : longestPause);
         clearTimeout(this.#away.timer);
-        this.#away.timer = setTimeout(() => this.#return(), pause * (0.5 + Math.random() / 2));
+        this.#away.timer = setTimeout(() => this.#return(), present * (0.5 + Math.random() / 2));
     }
 
     async #return() {
+        clearTimeout(this.#away.timer);
+        this.#away.timer = null;
         try {
             this.#use(await Signalling.#connect());
             if (this.#ended) return this.#socket.close();
@@ -317,16 +343,21 @@ export class Signalling {
         if (now - this.#heard > silentAfter) {
             this.#lost(words.serverVanished());
         } else if (now - this.#asked > pingEvery) {
-            this.#asked = now;
-            this.send({ type: "ping", id: this.#nextId++ });
+            this.#ping(now);
             if (this.#terms && (this.#received > this.#told || this.#kept.length > 0)) this.#ack();
         }
+    }
+
+    #ping(now) {
+        this.#asked = now;
+        this.send({ type: "ping", id: this.#nextId++ });
     }
 
     #end(problem) {
         if (this.#ended) return;
         this.#ended = true;
         clearInterval(this.#timer);
+        clearTimeout(this.#doubt);
         clearTimeout(this.#away?.timer);
         for (const { reject, timer } of this.#requests.values()) {
             clearTimeout(timer);

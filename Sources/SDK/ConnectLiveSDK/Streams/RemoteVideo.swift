@@ -35,6 +35,9 @@ public protocol RemoteVideo: AnyObject, Sendable {
     /// Whether no frames of the subscribed video are received. False after each subscription. A failure to set it is an
     /// `onError`.
     var pause: Bool { get set }
+    /// How early the link carries a better quality of this video, relative to other videos: 0.01 to 100. 1 after each
+    /// subscription. (Linux)
+    var priority: Double { get }
     /// Whether the video shows its source. Changes with `onRemoteVideoChanged`. (Linux)
     var state: StreamState { get }
     /// Why the video arrives worse than its publisher could send it. Nil if it does not, before the server has said so, and with
@@ -58,6 +61,12 @@ public protocol RemoteVideo: AnyObject, Sendable {
     func setProfile(_ type: VideoProfileType) throws
     /// Likewise. Returns when the server has done it, and throws its failure too.
     func setProfileAsync(_ type: VideoProfileType) async throws
+    /// Prefers the subscribed video to others, or others to it, where the link does not carry the best layers of all. A video
+    /// with one layer keeps its quality. Throws a `ConnectLiveError`: 1327 not subscribed, 1353 a value that is out of range,
+    /// 1354 the room has ended. A failure of the server is an `onError` with 1353. (Linux)
+    func setPriority(_ priority: Double) throws
+    /// Likewise. Returns when the server has done it, and throws its failure too. (Linux)
+    func setPriorityAsync(_ priority: Double) async throws
 }
 
 extension RemoteVideo {
@@ -78,6 +87,15 @@ extension RemoteVideo {
 
     /// Nil, for types of applications, such as doubles in tests.
     public var limitation: VideoLimitation? { nil }
+
+    /// 1, for types of applications, such as doubles in tests.
+    public var priority: Double { 1 }
+
+    /// Does nothing, for types of applications, such as doubles in tests.
+    public func setPriority(_ priority: Double) throws {}
+
+    /// Does nothing, for types of applications, such as doubles in tests.
+    public func setPriorityAsync(_ priority: Double) async throws {}
 }
 
 final class RemoteVideoStream: RemoteVideo, ShownVideo {
@@ -133,6 +151,14 @@ final class RemoteVideoStream: RemoteVideo, ShownVideo {
 
     func setProfileAsync(_ type: VideoProfileType) async throws {
         try await viewing.run { try viewing.setProfile(type, then: $0) }
+    }
+
+    var priority: Double { viewing.priority }
+
+    func setPriority(_ priority: Double) throws { try viewing.setPriority(priority) }
+
+    func setPriorityAsync(_ priority: Double) async throws {
+        try await viewing.run { try viewing.setPriority(priority, then: $0) }
     }
 
     /// Sets how the server is told another view. See `ViewSettings.begin`.

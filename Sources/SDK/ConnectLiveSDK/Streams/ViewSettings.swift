@@ -1,22 +1,26 @@
 internal import RoomProtocol
 internal import Synchronization
 
-/// The profile and the pause of a remote video, which the server is told while the video is subscribed.
+/// The profile, the priority and the pause of a remote video, which the server is told while the video is subscribed.
 final class ViewSettings: Sendable {
     /// Tells the server, and calls the second argument with its reply.
     typealias Tell = @Sendable (StreamView, _ then: @escaping @Sendable (Result<Void, RoomError>) -> Void) -> Void
 
     private struct Shown: Equatable {
         var profile = VideoProfileType.empty
+        var priority = 1.0
         var isPaused = false
 
         var view: StreamView {
-            switch profile {
-            case .empty: StreamView(isPaused: isPaused)
-            case .low: StreamView(profile: .low, isPaused: isPaused)
-            case .mid: StreamView(profile: .mid, isPaused: isPaused)
-            case .high: StreamView(profile: .high, isPaused: isPaused)
-            }
+            var view = StreamView(priority: priority == 1 ? nil : priority, isPaused: isPaused)
+            view.profile =
+                switch profile {
+                case .empty: nil
+                case .low: .low
+                case .mid: .mid
+                case .high: .high
+                }
+            return view
         }
     }
 
@@ -44,6 +48,8 @@ final class ViewSettings: Sendable {
     }
 
     var isPaused: Bool { state.withLock { $0.shown.isPaused } }
+
+    var priority: Double { state.withLock { $0.shown.priority } }
 
     var profile: VideoProfileType {
         let type = state.withLock { $0.shown.profile }
@@ -83,6 +89,14 @@ final class ViewSettings: Sendable {
                 RoomError(.profileUnsupported, "Video \(id) has one layer, so it has no other profile than 'empty'."))
         }
         try change(.profileFailed, then) { $0.profile = type }
+    }
+
+    func setPriority(_ priority: Double, then: (@Sendable (Result<Void, RoomError>) -> Void)? = nil) throws {
+        guard StreamView.priorities.contains(priority) else {
+            throw ConnectLiveError(
+                RoomError(.profileFailed, "Priority \(priority) of video \(id) is out of range. Set 0.01 to 100."))
+        }
+        try change(.profileFailed, then) { $0.priority = priority }
     }
 
     /// Reports the error of a call that does not throw.
