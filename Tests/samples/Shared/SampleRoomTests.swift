@@ -401,6 +401,10 @@ extension SampleTests {
                 #expect(try readme.s39RemoteVideo(video, view).first == "\(video.id)")
                 #expect(!video.pause && video.profile == .low)
                 video.attach(view)
+                // A video that goes on after a pause may begin small, too.
+                try video.setProfile(.high)
+                try await wait(for: "the large frames again") { view.latestFrame?.width == 640 }
+                try video.setProfile(.low)
                 try await wait(for: "the small frames") { view.latestFrame?.width == 320 }
                 video.detach()
                 let fresh = try #require(ConnectLive.createLocalMedia(config: ann.config))
