@@ -46,7 +46,7 @@ import Testing
                 "5:77 \"a\": mirror is \"yes\"; expected true or false.",
                 "7:14 \"f\" (file) needs the setting \"path\".",
                 "8:12 There is no node \"recoding\"; did you mean \"recording\"?",
-                "10:14 Nothing can follow \"recording\" (recorder). Link to it, not from it.",
+                "10:14 \"recording\" (recorder) has no output. Link to it, or put it into a tee: \"- tee: [recorder]\".",
                 "11:14 \"a\" (camera) has no output \"vidio\": it has video.",
                 "13:7 This step has no kind; did you mean \"node\"?",
             ])

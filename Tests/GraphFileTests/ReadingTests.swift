@@ -171,6 +171,9 @@ import Testing
         #expect(problems("chains: [[camera, {node: window, title: }]]").first?.contains("has no value") == true)
         let number = problems("chains: [[{node: camera, width: \"640\"}, window]]").first
         #expect(number?.contains("\"640\"; expected") == true, "\(number ?? "")")
+        #expect(number?.hasSuffix(", without quotes.") == true, "\(number ?? "")")
+        let comma = problems("chains: [[camera, {node: window, title: 1,5M}]]")
+        #expect(comma.contains { $0.hasSuffix("write a point: 1.5M.") }, "\(comma)")
     }
 
     @Test func `a setting whose name is a key of the file format belongs under settings`() {

@@ -108,6 +108,10 @@ private func report(_ path: String) throws -> [String: Any] {
             let sentence = result.error.split(separator: "\n").last ?? ""
             #expect(sentence.contains("With --forever, the command waits for the server. [1305]"), "\(result.error)")
         }
+        let wrong = try CommandLineTool.run(
+            ["view", "--room", "r", "--server", "rtmp://x", "--service-id", "home", "--service-secret", "x"],
+            folder: folder)
+        #expect(wrong.status == 1 && !wrong.error.contains("--forever"), "\(wrong.error)")
         let unnamed = try CommandLineTool.run(["view", "--room", "r"], folder: folder)
         #expect(unnamed.error.contains("--service-secret") && unnamed.error.contains("[1103]"), "\(unnamed.error)")
     }

@@ -65,7 +65,7 @@ import TestSupport
                 graph.yaml:3:12: There is no node "windw"; did you mean "window"?
                   3 |     - {to: windw}
                     |            ^
-                  accepted here: test-pattern, p, window
+                  accepted here: window
                 graph.yaml:4:42: "p": fps is 500, outside 1 to 240 frames/s.
                   4 |   - - {node: test-pattern, name: p, fps: 500}
                     |                                          ^

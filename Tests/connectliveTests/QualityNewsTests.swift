@@ -33,7 +33,7 @@ import Testing
         #expect(
             news.line(slow)
                 == "the processor is too slow: 320x180 at 15 (before: 640x360 at 15); reduce --size, --fps or --layers, or "
-                + "encode in hardware (--codec h264)")
+                + "pass --codec h264 if 'connectlive doctor' shows a hardware encoder")
     }
 
     @Test func `fewer bits of the same size are news after two seconds, once, and so is their end`() {

@@ -1,4 +1,5 @@
 internal import ConnectLiveSDK
+internal import Foundation
 internal import MediaGraph
 internal import MediaNodes
 internal import RoomClient
@@ -18,7 +19,11 @@ final class Screen: Sendable {
     init(title: String, hasWindow: Bool) throws {
         window = hasWindow && TiledWindow.isPossible ? try TiledWindow(title: title) : nil
         if hasWindow, window == nil {
-            Console.line("There is no display, so no window opens; the frames are only counted.")
+            let names = ["WAYLAND_DISPLAY", "DISPLAY"].compactMap { name in
+                ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : "\(name)=\($0)" }
+            }.joined(separator: " ")
+            let reason = names.isEmpty ? "There is no display, so no window opens" : "No window opens on \(names)"
+            Console.line("\(reason); the frames are only counted.")
         }
     }
 

@@ -75,7 +75,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Threads that forward media. The default is one for each core but one.",
+            "Threads that forward media, by default one for each core but one.",
             valueName: "count"))
     var threads = RoomServer.defaultThreads
 
@@ -204,6 +204,8 @@ struct ServeCommand: AsyncParsableCommand {
             Console.say(
                 "Commands on other machines need --server \(scheme)://\(other):\(server.port), and the service id and "
                     + "secret.")
+        } else if listen.isLoopback, !open {
+            Console.say("Only this machine reaches it. For others, start it with --listen 0.0.0.0.")
         }
         for line in Serving.certificateLines(server.certificate, now: Date().timeIntervalSince1970) {
             Console.say(line)

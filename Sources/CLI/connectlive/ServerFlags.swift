@@ -9,8 +9,8 @@ internal import RoomProtocol
 struct AuthoritiesFlag: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "File with the certificates of the authorities that sign that of an https server (default: the certificate of "
-                + "this user's 'serve' for that server, else CONNECTLIVE_CA, else those of the system).",
+            "File with the authorities that sign the certificate of an https server (default: CONNECTLIVE_CA, else those of "
+                + "the system; for this user's 'serve', its own certificate).",
             valueName: "pem"))
     var ca: String?
 }
@@ -68,8 +68,11 @@ struct ServerFlags: ParsableArguments {
             serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "",
             authorities: authorities.ca, namer: .command)
         guard code != 0 else { return }
-        let isAbsent = code == RoomError.Code.serverUnreachable.number || knownAddress == nil
-        throw Failure(code: code, message + (isAbsent ? advice.map { " \($0)" } ?? "" : ""))
+        // No server ever comes to an address that is none.
+        let isAddress = (try? checkAddress()) != nil
+        let isAbsent = isAddress && (code == RoomError.Code.serverUnreachable.number || knownAddress == nil)
+        let start = message.hasSuffix(ServerAddress.loopbackHint) ? " Start it with 'serve --listen 0.0.0.0'." : ""
+        throw Failure(code: code, message + start + (isAbsent ? advice.map { " \($0)" } ?? "" : ""))
     }
 
     /// For commands with the flag.
@@ -84,6 +87,9 @@ struct Failure: Error, CustomStringConvertible {
 
     init(code: Int, _ message: String, isFinal: Bool = false) {
         self.isFinal = isFinal
+        // An application has no flags, so the message of the SDK names none.
+        let message = message.replacing(
+            "Name one, or let the room server name one.", with: "Pass --turn URL, here or to 'connectlive serve'.")
         description = message.hasSuffix("]") ? message : "\(message) [\(code)]"
     }
 }

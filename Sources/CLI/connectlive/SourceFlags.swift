@@ -59,8 +59,8 @@ struct EncodingFlags: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Frame size, such as 1280x720 (default: the camera's best, up to 1920x1080 of its own H.264 and "
-                + "1280x720 of what is encoded; 640x480 for the test pattern).",
+            "Frame size of even numbers from 16 to 16383, such as 1280x720; not with --file (default: the camera's best, "
+                + "up to 1920x1080 of its own H.264 and 1280x720 of what is encoded; 640x480 for the test pattern).",
             valueName: "size"),
         transform: { try PictureSize($0) })
     var size: PictureSize?
@@ -126,8 +126,8 @@ struct SourceFlags: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Publish a camera: auto, a name of 'devices', /dev/video0, or fixture:FILE for a recorded one. Without a "
-                + "source: auto.",
+            "Publish a camera: auto, a name of 'devices' or 'devices bind', /dev/video0, libcamera, libcamera:NAME, or "
+                + "fixture:FILE for a recorded one. Without a source: auto.",
             valueName: "camera"))
     var camera: String?
 

@@ -78,15 +78,23 @@ extension GraphReading {
     private static let excerptWidth = 100
     /// Enough for every kind of node with those of a few plugins. `connectlive nodes` lists more.
     private static let longestAcceptedList = 60
+    /// Beside a suggestion, a longer list is left out.
+    private static let longestListBesideHint = 12
 
     /// The problems as text: `path:line:column: message`, the line with a mark below the place, and the accepted words.
     /// Ends with a line feed. Empty without problems.
     public func report(path: String) -> String {
         let lines = text.map(FileLines.init)
         return problems.map { problem in
-            guard let place = problem.place else { return "\(path): \(problem.message)\n" + accepted(problem) }
-            return "\(path):\(place): \(problem.message)\n" + excerpt(at: place, of: lines) + accepted(problem)
+            let message = Self.named(problem.message, path)
+            guard let place = problem.place else { return "\(path): \(message)\n" + accepted(problem) }
+            return "\(path):\(place): \(message)\n" + excerpt(at: place, of: lines) + accepted(problem)
         }.joined()
+    }
+
+    /// The message about the syntax, with the name of the format that the file's name has. JSON is read as YAML.
+    private static func named(_ message: String, _ path: String) -> String {
+        path.hasSuffix(".json") && message.hasPrefix("YAML: ") ? "JSON: \(message.dropFirst(6))" : message
     }
 
     private func excerpt(at place: GraphPlace, of lines: FileLines?) -> String {
@@ -116,7 +124,8 @@ extension GraphReading {
     }
 
     private func accepted(_ problem: GraphFileProblem) -> String {
-        guard !problem.accepted.isEmpty else { return "" }
+        let isLong = problem.accepted.count > Self.longestListBesideHint
+        guard !problem.accepted.isEmpty, !isLong || !problem.message.contains("; did you mean ") else { return "" }
         let listed = problem.accepted.prefix(Self.longestAcceptedList).map(\.clipped)
         let rest = problem.accepted.count - listed.count
         let last = (listed.last ?? "") + (rest > 0 ? " and \(rest) more" : "")

@@ -29,7 +29,6 @@ final class CallModel {
 
     private func show(_ video: RemoteVideo) {
         let view = UIRenderView()
-        view.onFrame = { frame in print("\(frame.width)x\(frame.height)") }  // of Linux: nothing else draws the view
         views[video.id] = view
         video.attach(view)
         room?.subscribe(videoIds: [video.id])

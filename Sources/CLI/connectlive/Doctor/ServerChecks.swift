@@ -13,6 +13,8 @@ internal import RoomTLS
 struct ServerUnderTest: Sendable {
     /// The address, for messages.
     var name: String
+    /// Whether the address is of this machine only.
+    var isLoopback = true
     /// The HTTP status of its health page.
     var health: @Sendable () async throws -> Int
     /// Its certificate. Nil without TLS.
@@ -25,7 +27,7 @@ struct ServerUnderTest: Sendable {
     /// - Throws: 1305 for an address that can never be reached.
     init(_ flags: ServerFlags, address: String, config: Config = Config()) throws {
         let place = try ServerAddress(address)
-        name = "\(place)"
+        (name, isLoopback) = ("\(place)", place.isLoopback)
         let trust = flags.locator.trust(in: place)
         health = { try await HTTPExchange(.get, Signalling.healthPath).run(at: place, trusting: trust).status }
         certificate = {
@@ -72,6 +74,9 @@ struct ServerUnderTest: Sendable {
                     switch stepsDone {
                     case _ where "\(error)".hasSuffix("[server.certificate]"):
                         "Correct the server's certificate, or name its authority with --ca."
+                    case 0 where !isLoopback:
+                        "Start it (connectlive serve --listen 0.0.0.0), or correct the address in --server, or open its "
+                            + "TCP port."
                     case 0: "Start it (connectlive serve), or correct the address in --server, or open its TCP port."
                     case 1: "Pass --service-id and --service-secret of that server."
                     case _ where "\(error)".hasSuffix("[turn.missing]"):

@@ -22,7 +22,12 @@ struct PluginTest: ParsableCommand {
         help: "A shared library, or the folder of a built package.", completion: .file())
     var path: String
 
-    @Option(name: .customLong("check"), help: "Run this check only (default: all). Repeatable.")
+    @Option(
+        name: .customLong("check"),
+        help: ArgumentHelp(
+            "Run this check only, such as pacing (default: all). Repeatable. The checks: "
+                + "\(PluginTest.checkNames.joined(separator: ", ")).",
+            valueName: "check"))
     var checks: [String] = []
 
     @Option(help: "How often to open and close each node.") var reopenings = 500
@@ -35,12 +40,17 @@ struct PluginTest: ParsableCommand {
 
     @Option(help: "Output format: text or json.") var format = Format.text
 
-    func validate() throws {
+    private static var checkNames: [String] {
         var names: [String] = []
         for name in Conformance.Group.allCases.flatMap(Conformance.checks).map(\.name) + Sanitizer.allCases.map(\.check)
         where !names.contains(name) {
             names.append(name)
         }
+        return names
+    }
+
+    func validate() throws {
+        let names = Self.checkNames
         if let unknown = checks.first(where: { !names.contains($0) }) {
             let hint =
                 unknown.nearest(among: names).map { "did you mean \"\($0)\"?" }

@@ -214,7 +214,13 @@ enum LocalSource {
         }
         if let capture = media.localCapture {
             capture.observe(
-                as: capture, failed: { _ in }, warning: { Console.error($0) },
+                as: capture, failed: { _ in },
+                // An application has no flags, so the message of the SDK names none.
+                warning: {
+                    Console.error(
+                        $0.replacing(
+                            "To wait for a microphone, name it.", with: "To wait for a microphone, pass --mic NAME."))
+                },
                 device: { [weak media] kind, event in
                     guard let choice, kind == .video, case .deviceReturned = event else { return }
                     Task.detached {

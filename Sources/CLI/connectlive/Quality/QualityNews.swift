@@ -4,7 +4,8 @@ internal import RoomClient
 /// The lines about the quality of the outgoing video: one whenever its size or rate changes, with those before.
 struct QualityNews {
     /// For a processor that is too slow.
-    static let advice = "reduce --size, --fps or --layers, or encode in hardware (--codec h264)"
+    static let advice =
+        "reduce --size, --fps or --layers, or pass --codec h264 if 'connectlive doctor' shows a hardware encoder"
     /// Layers may come one after the other at the start. Those that are off after so many looks are news.
     private static let begun = 20
     /// How often a network that carries too little has to be seen, and the first looks say nothing about it.

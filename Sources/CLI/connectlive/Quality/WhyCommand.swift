@@ -6,7 +6,8 @@ struct WhyCommand: ParsableCommand {
         commandName: "why", abstract: "Show why the quality of video changed: the last ten changes.",
         discussion:
             "For each running 'publish', 'view', 'run' or 'demo' of yours: when its video got worse or better, and what the "
-            + "network, the viewers or the processor allowed then. docs/congestion-control.md explains the decisions.")
+            + "network, the viewers or the processor allowed then. The changes end with the program. "
+            + "docs/congestion-control.md explains the decisions.")
 
     @Argument(help: "Process number (default: all programs of yours).") var pid: Int?
 
@@ -17,8 +18,8 @@ struct WhyCommand: ParsableCommand {
                 throw CommandFailure(code: "control.none-running", "Process \(pid) does not run, or is not yours.")
             }
             return Console.say(
-                pid.map { "Nothing has changed the video of process \($0)." }
-                    ?? "Nothing has changed the video of a program of yours that runs.")
+                pid.map { "The quality of process \($0) has not changed since its start." }
+                    ?? "No publish, view, run or demo of yours runs whose quality has changed since its start.")
         }
         for (number, program) in programs.enumerated() {
             let title = program.title.map { "\($0), process \(program.pid):" } ?? "Process \(program.pid):"

@@ -359,8 +359,9 @@ extension GraphReader {
         // An empty variable leaves the setting at its default.
         if filled.wasFilledIn, filled.text.isEmpty { return }
         guard let value = filled.value(for: kind?.setting(name)) else {
-            problems.add(
-                filled.place, "The setting \"\(name.clipped)\" has no value. Leave it out for its default.")
+            let isDigits = name.first?.isNumber == true
+            let fix = isDigits ? "In a number, write a point: 1.5M." : "Leave it out for its default."
+            problems.add(filled.place, "The setting \"\(name.clipped)\" has no value. \(fix)")
             return giveUp()
         }
         node.settings[name] = value

@@ -131,12 +131,19 @@ private struct Validation {
             guard let contract = kind.setting(name) else {
                 let names = kind.settings.map(\.name)
                 let isSubstitute = isOneUnknown && unset.count == 1 && unset[0].problem(of: value) == nil
+                let isRate = ["framerate", "frame-rate"].contains(name) && names.contains("fps")
+                let near = isRate ? "fps" : name.nearest(among: names)
                 let meant =
-                    name.nearest(among: names) ?? kind.setting(describedBy: name, taking: value)
-                    ?? (isSubstitute ? unset[0].name : nil)
+                    near ?? kind.setting(describedBy: name, taking: value) ?? (isSubstitute ? unset[0].name : nil)
                 if let meant { meantSettings.insert(meant) }
                 let other =
-                    names.contains("controls") ? ". A control of the driver is set by controls=\(name)=VALUE." : "."
+                    if name == "size", names.contains("width"), names.contains("height") {
+                        "; did you mean \"width\" and \"height\"?"
+                    } else if names.contains("controls") {
+                        ". A control of the driver is set by controls=\(name)=VALUE."
+                    } else {
+                        "."
+                    }
                 let end = meant.map { "; did you mean \"\($0)\"?" } ?? other
                 let message = "\(node.shown) has no setting \"\(name)\"\(end)"
                 add(.unknownSetting, node.name, setting: name, message, accepted: names)
@@ -185,7 +192,11 @@ private struct Validation {
         guard let node = graph.node(reference.node) else {
             let names = graph.nodes.map(\.name)
             let message = "There is no node \"\(reference.node)\"\(reference.node.suggestion(among: names))"
-            add(.unknownNode, reference.node, link: link, message, accepted: names)
+            // Without the nodes that have no port of this side.
+            let possible = graph.nodes.filter { node in
+                kinds.kind(named: node.kind).map { !(isOutput ? $0.outputs : $0.inputs).isEmpty } ?? true
+            }
+            add(.unknownNode, reference.node, link: link, message, accepted: possible.map(\.name))
             return nil
         }
         // An open port means that the kind at the other end is unknown, which is reported there.
@@ -198,7 +209,7 @@ private struct Validation {
             if !ports.isEmpty {
                 "\(node.shown) has no \(side) \"\(reference.port)\": it has \(names.joined(separator: ", "))."
             } else if isOutput {
-                "Nothing can follow \(node.shown). Link to it, not from it."
+                "\(node.shown) has no output. Link to it, or put it into a tee: \"- tee: [\(node.kind)]\"."
             } else {
                 "Nothing can feed \(node.shown). Link from it, not to it."
             }

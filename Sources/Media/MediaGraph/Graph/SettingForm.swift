@@ -42,7 +42,17 @@ extension SettingContract {
                     + text.suggestion(among: choices, else: "")
         default:
             "is \(isSecret ? "another value" : "\(value)"); expected "
-                + (values.map(Self.alternatives) ?? domain.words) + expectedUnit
+                + (values.map(Self.alternatives) ?? domain.words)
+                + ending(for: value)
+        }
+    }
+
+    /// A number in quotes is text.
+    private func ending(for value: SettingValue) -> String {
+        guard case .text(let text) = value, Double(text) != nil else { return expectedUnit }
+        switch domain {
+        case .integer, .number: return ", without quotes"
+        default: return expectedUnit
         }
     }
 

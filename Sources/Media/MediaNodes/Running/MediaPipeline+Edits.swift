@@ -174,8 +174,10 @@ extension MediaPipeline {
     }
 
     func unknown(_ node: String) -> MediaError {
-        let hint = node.nearest(among: plan.nodes.map(\.node.name)).map { "; did you mean \"\($0)\"?" }
-        return Self.invalid("There is no node \"\(node)\"\(hint ?? " in the running graph.")", node)
+        let names = plan.nodes.map(\.node.name)
+        let hint = node.nearest(among: names).map { "; did you mean \"\($0)\"?" }
+        let listed = " in the running graph. Its nodes are \(names.joined(separator: ", "))."
+        return Self.invalid("There is no node \"\(node)\"\(hint ?? listed)", node)
     }
 
     static func invalid(_ message: String, _ node: String) -> MediaError {

@@ -19,6 +19,11 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
 
     private static let longestPath = 1024
 
+    /// The end of a message about a server elsewhere that refuses connections.
+    package static let loopbackHint = "It may listen on 127.0.0.1 only."
+    /// Whether the host is this machine itself, by the usual names.
+    package var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+
     package init(_ text: String) throws(RoomError) {
         var rest = Substring(text)
         var isEncrypted = false

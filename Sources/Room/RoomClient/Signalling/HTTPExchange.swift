@@ -107,9 +107,11 @@ func unreachable(
 /// The error for a failed connection.
 func unreachable(_ address: ServerAddress, _ error: any Error, _ fault: HTTPExchangeFault? = nil) -> RoomError {
     if let error = error as? RoomError { return error }
+    let reason = explain(error)
+    let hint = reason == "connection refused" && !address.isLoopback ? " \(ServerAddress.loopbackHint)" : ""
     return RoomError(
         .serverUnreachable,
-        "The server \(address) is unreachable: \(explain(error)). Check the address, and that a room server runs there.",
+        "The server \(address) is unreachable: \(reason). Check the address, and that a room server runs there.\(hint)",
         fault)
 }
 

@@ -31,7 +31,7 @@ extension Participant {
         guard let record = settings.record else {
             throw RoomError(
                 .recordingUnavailable,
-                "The server does not record. The streams go on without a recording.")
+                "The server does not record: it has no folder for recordings. The streams go on without a recording.")
         }
         let sink = try record(
             RecordedStream(room: room, participant: id, stream: stream.info.id, codec: stream.codec))
