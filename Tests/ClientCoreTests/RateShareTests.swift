@@ -17,6 +17,20 @@ import Testing
         #expect(shares[1] == 340_000)
     }
 
+    @Test func `audio alone has all of the target, and keeps video a fifth of it`() {
+        let microphone = RateShares.Stream(isVideo: false, used: 90_000, wished: 64_000)
+        #expect(RateShares.shares(of: 40_000, among: [microphone]) == [40_000])
+        #expect(RateShares.shares(of: 40_000, among: [microphone, microphone]) == [20_000, 20_000])
+        #expect(RateShares.shares(of: 50_000, among: [microphone, video(1_000_000)]) == [40_000, 10_000])
+        // Opus that nothing here encodes cannot be smaller.
+        #expect(RateShares.shares(of: 40_000, among: [audio]) == [nil])
+    }
+
+    @Test func `a microphone that was limited wants its whole rate back`() {
+        let microphone = RateShares.Stream(isVideo: false, used: 35_000, wished: 64_000)
+        #expect(RateShares.demand(of: [microphone]) == PathRate.ofAudio(64_000))
+    }
+
     @Test func `videos share by what they wish`() throws {
         let shares = RateShares.shares(of: 900_000, among: [video(2_000_000), video(1_000_000), audio])
         let (large, small) = (try #require(shares[0]), try #require(shares[1]))

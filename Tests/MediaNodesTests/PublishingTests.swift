@@ -253,5 +253,25 @@ extension MediaNodesTests {
             let last = try #require(all.last)
             #expect(hasVoiceCoder(last) == (stated != nil))
         }
+
+        @Test func `an encoder follows the limit of a consumer, and its setting once the limit has ended`() async throws
+        {
+            let all = try await packets(of: .opusEncoder(), seconds: 4) { pipeline, batches in
+                let output = try #require(pipeline.find(RTPOutputNode.self, "audio"))
+                func bytes() -> Int { batches.all.last.map { $0.bytes.count - 12 } ?? 0 }
+                // At a constant bitrate, each packet of 20 ms has 20 bytes for 8 kbit/s.
+                await eventually("small packets") {
+                    output.limitRate(bitsPerSecond: 8000)
+                    return bytes() == 20
+                }
+                let counts = try #require(pipeline.statistics.audioEncoders["opus-encoder"])
+                #expect(counts.wishedBitsPerSecond == 64_000 && counts.limitedBitsPerSecond == 8000)
+                try await pipeline.set("opus-encoder", "bitrate", to: 32_000)
+                output.limitRate(bitsPerSecond: 8000)
+                #expect(bytes() == 20)
+                await eventually("the bitrate of the settings") { bytes() == 80 }
+            }
+            #expect(all[10].bytes.count - 12 == 160)
+        }
     }
 }

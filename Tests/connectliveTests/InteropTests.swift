@@ -397,7 +397,7 @@ private struct EncodingCamera {
             "aiortc_client.py",
             [
                 "--server", String(server.page.dropLast()), "--service-id", "svc", "--service-secret", "a secret",
-                "--room", "r", "--frames", "60", "--seconds", "40",
+                "--room", "r", "--frames", "150", "--seconds", "40",
             ])
         // This stack supports no other profile, so it gets the fallback.
         #expect((seen["srtpProfile"] as? String)?.contains("CM") == true, "\(seen)")

@@ -100,6 +100,10 @@ public struct MediaStatistics: Sendable, Equatable {
         public var level = -120.0
         /// The sum of each chunk's seconds times the mean square of its samples, which is 1 at full scale.
         public var energy = 0.0
+        /// The bitrate without a limit, which is the setting `bitrate`, in bits per second.
+        public var wishedBitsPerSecond = 0
+        /// The bitrate to which a consumer limits the encoder, because its network carries no more. Nil without a limit.
+        public var limitedBitsPerSecond: Int?
 
         /// Figures before the first audio.
         public init() {}

@@ -9,9 +9,13 @@ final class AudioSource: EncodedTrack {
     static let interval = TimeInterval.milliseconds(20)
     /// Bytes of a packet's payload: 24 kbit/s.
     static let usualPayload = 60
+    /// Per second, of each byte of a packet's payload.
+    private static let bitsPerByte = 8 * 50
     /// The first byte of a packet of Opus with one frame of 20 ms (RFC 6716, section 3.1).
     private static let opus: UInt8 = 0xf8
     private let payload: Int
+    private let followsRate: Bool
+    private var limit: Int?
     /// The level that its packets claim at a time, in negated dBov. Nil for packets without one, as earlier clients send.
     var loudness: ((MonotonicTime) -> UInt8?)?
 
@@ -27,9 +31,13 @@ final class AudioSource: EncodedTrack {
     private var captureTimes = [MonotonicTime](repeating: .never, count: rememberedPackets)
     private lazy var timer = simulation.loop.makeTimer { [unowned self] in send() }
 
-    init(in simulation: World, payload: Int) {
+    /// - Parameters:
+    ///   - payload: bytes of a packet
+    ///   - followsRate: whether packets become smaller when the client's link has no room for them
+    init(in simulation: World, payload: Int, followsRate: Bool) {
         self.simulation = simulation
         self.payload = payload
+        self.followsRate = followsRate
         id = simulation.nextSource()
     }
 
@@ -51,6 +59,7 @@ final class AudioSource: EncodedTrack {
         for word in [timestamp, 1] { Self.append(word, to: &batch.bytes) }
         batch.bytes.append(Self.opus)
         for word in [id, number] { Self.append(word, to: &batch.bytes) }
+        let payload = limit.map { min(self.payload, $0 / Self.bitsPerByte) } ?? payload
         batch.bytes += Array(repeating: 0, count: RTPHeader.minimumLength + payload - batch.bytes.count)
         batch.ends = [batch.bytes.count]
         connection.send(batch, mid: mid)
@@ -82,6 +91,15 @@ final class AudioSource: EncodedTrack {
         timer.disarm()
         connection = nil
     }
+
+    var audioEncoderStatistics: MediaStatistics.AudioEncoder? {
+        guard followsRate else { return nil }
+        var statistics = MediaStatistics.AudioEncoder()
+        (statistics.wishedBitsPerSecond, statistics.limitedBitsPerSecond) = (payload * Self.bitsPerByte, limit)
+        return statistics
+    }
+
+    func limitRate(bitsPerSecond: Int) { limit = bitsPerSecond }
 
     func requestKeyframe() {}
 

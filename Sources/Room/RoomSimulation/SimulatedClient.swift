@@ -269,15 +269,16 @@ public final class SimulatedClient: @unchecked Sendable {
 
     /// - Parameters:
     ///   - payload: bytes of a packet
+    ///   - followsRate: whether packets become smaller when the client's link has no room for them, as an encoder does it
     ///   - isRecorded: whether the server is to record it
     ///   - loudness: the level that packets claim at a time, in negated dBov. Nil for packets without one.
     @discardableResult
     package func publishAudio(
         _ attributes: StreamAttributes = StreamAttributes(), payload: Int = AudioSource.usualPayload,
-        isRecorded: Bool = false, loudness: ((MonotonicTime) -> UInt8?)? = nil
+        followsRate: Bool = false, isRecorded: Bool = false, loudness: ((MonotonicTime) -> UInt8?)? = nil
     ) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
-        let source = AudioSource(in: simulation, payload: payload)
+        let source = AudioSource(in: simulation, payload: payload, followsRate: followsRate)
         source.loudness = loudness
         let (stream, mid) = try await publish(TrackOffer(source, attributes, isRecorded: isRecorded), on: connection)
         simulation.published(stream, by: source)

@@ -9,6 +9,7 @@ package enum PathRate {
     /// The last packet of a frame is half full.
     private static let framesPerSecond = 25.0
     private static let frameOverhead = mediaOverhead * framesPerSecond / 2 * 8
+    private static let audioPacketsPerSecond = 50.0
 
     /// The rate of a path that media of this rate needs.
     package static func ofMedia(_ rate: Double) -> Double { rate / (1 - mediaOverhead / packetLength) + frameOverhead }
@@ -17,4 +18,7 @@ package enum PathRate {
     package static func media(onPath rate: Double) -> Double {
         max(0, rate - frameOverhead) * (1 - mediaOverhead / packetLength)
     }
+
+    /// The rate of a path that audio of this rate needs, in packets of 20 ms.
+    package static func ofAudio(_ rate: Double) -> Double { rate + mediaOverhead * audioPacketsPerSecond * 8 }
 }

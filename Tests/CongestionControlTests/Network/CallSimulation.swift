@@ -205,7 +205,8 @@ extension CallSimulation {
     }
 
     private func begin(_ index: Int) {
-        senders[index].controller.begin(now: Self.time(now))
+        // The first probes need padding.
+        if senders[index].flow.video != nil { senders[index].controller.begin(now: Self.time(now)) }
         events.add(senders[index].flow.media, .frame(index))
         events.add(senders[index].flow.media, .audio(index))
         wake(index)

@@ -72,6 +72,9 @@ final class SimulatedSender {
                 send(
                     Packet(number: number, bytes: Double(bytes), kind: kind, frame: entry?.frame),
                     entry.map { (now - $0.at).milliseconds } ?? 0)
+            case .padding(_, _) where flow.video == nil:
+                // Padding needs RTX, which audio has not.
+                pacer.paddingSent(bytes: 0, now: now)
             case .padding(let bytes, let probe):
                 // Padding is at most 255 bytes before there are packets to repeat.
                 let size = nextHandle > 50 ? Int(Self.payload + Self.overhead) : 300

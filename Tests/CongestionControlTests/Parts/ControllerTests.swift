@@ -86,6 +86,8 @@ import Testing
         let call = CallSimulation(forward: SimulatedLink.Settings(100, delay: 25), flows: [flow]).run(until: 20)
         #expect(call.lowest(2, 20) > 60)
         #expect(call.queue(0.95, 2, 20) < 40)
+        // Audio has no RTX.
+        #expect(call.records[0].paddingDelivered.isEmpty)
     }
 
     @Test("The maximum limits the estimate, and a new one counts immediately")

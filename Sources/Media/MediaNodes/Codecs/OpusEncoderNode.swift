@@ -10,7 +10,8 @@ enum OpusEncoderNode: NodeType {
         inputs: .rawAudioIn, outputs: [Port("out", [.encodedAudio], encodings: ["opus"])],
         settings: [
             SettingContract(
-                "bitrate", .integer(6_000...510_000), default: 64_000, isChangeable: true, unit: "bit/s", "Bitrate"),
+                "bitrate", .integer(leastBitrate...510_000), default: 64_000, isChangeable: true, unit: "bit/s",
+                "Bitrate"),
             SettingContract(
                 "expected-loss", .integer(0...100), unit: "%",
                 "Expected loss, for the error correction (default: in a room, 2 to 30 by the server's reports; 10 before, and "
@@ -19,6 +20,7 @@ enum OpusEncoderNode: NodeType {
                 "dtx", .flag, default: false,
                 "Sends nothing in silence but a packet each 400 ms (DTX); a room forwards the pauses"),
         ])
+    static let leastBitrate = 6_000
     /// Before there are reports.
     private static let usualLoss = 10
     /// Seconds of audio in a packet.
@@ -43,7 +45,8 @@ enum OpusEncoderNode: NodeType {
                 "packet-loss-percentage": .integer(request.optionalInteger("expected-loss") ?? usualLoss),
                 "dtx": .flag(dtx), "audio-type": "voice",
                 // At a constant bitrate, silence would be padded instead of left out.
-                "bandwidth": "fullband", "bitrate-type": dtx ? "constrained-vbr" : "cbr", "complexity": 5,
+                // At low bitrates, all of the band would sound worse than a part of it.
+                "bandwidth": "auto", "bitrate-type": dtx ? "constrained-vbr" : "cbr", "complexity": 5,
             ])
         plan.chain(to: MediaFormat(.encodedAudio, "opus", sampleRate: 48_000, channels: 2, bitsPerSecond: bitrate))
         plan.latency = latency
@@ -51,21 +54,27 @@ enum OpusEncoderNode: NodeType {
         return plan
     }
 
-    /// Follows the highest loss that a consumer reports, unless the settings state one.
+    /// Follows the highest loss that a consumer reports, unless the settings state one, and the least rate that a consumer
+    /// has room for.
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let encoder = instance.element("encoder")
         let isFixed = instance.optionalInteger("expected-loss") != nil
         let losses = Mutex(ConsumerLosses())
-        encoder.source.onUpstreamEvent { [weak encoder] event in
-            guard case .expectedLoss(let source, let percent) = event else { return .pass }
-            losses.withLock { losses in
-                // Consumers of several rooms report on threads of their own. The newest one sets the property last.
-                let changed = losses.take(percent, of: source, now: GStreamer.now)
-                if !isFixed, let changed { _ = encoder?.trySet("packet-loss-percentage", .integer(changed)) }
+        let node = AudioEncoderNode(measuring: encoder, bitrate: instance.integer("bitrate"))
+        encoder.source.onUpstreamEvent { [weak encoder, weak node] event in
+            switch event {
+            case .expectedLoss(let source, let percent):
+                losses.withLock { losses in
+                    // Consumers of several rooms report on threads of their own. The newest one sets the property last.
+                    let changed = losses.take(percent, of: source, now: GStreamer.now)
+                    if !isFixed, let changed { _ = encoder?.trySet("packet-loss-percentage", .integer(changed)) }
+                }
+            case .rateLimit(let source, let rate, _, _): node?.limit(rate, by: source)
+            default: return .pass
             }
             return .drop
         }
-        return AudioEncoderNode(measuring: encoder)
+        return node
     }
 }
 

@@ -105,8 +105,8 @@ package final class RTPOutputNode: NodeType, RunningNode {
     /// Requests a keyframe from the source: an encoder, a camera or a peer.
     package func requestKeyframe() { payloader.sink.requestKeyframe() }
 
-    /// Limits the encoder to a bitrate for 3 s, in bits of encoded video per second. 0 lets it encode nothing. Does nothing
-    /// for media that nothing here encodes. Any thread.
+    /// Limits the encoder to a bitrate for 3 s, in bits of encoded media per second. 0 lets that of video encode nothing. Does
+    /// nothing for media that nothing here encodes. Any thread.
     ///
     /// - Parameters:
     ///   - degradation: the property that the video keeps; nil leaves it to the encoder.

@@ -17,8 +17,8 @@ package protocol EncodedTrack: AnyObject {
     /// Whether the packets show the track's source. After a change, call `RoomConnection.stateChanged`.
     var streamState: StreamState { get }
 
-    /// Limits the encoder to this bitrate for 3 s, in bits per second of encoded video. 0 lets it encode nothing. Does
-    /// nothing for video that nothing here encodes, and for audio.
+    /// Limits the encoder to this bitrate for 3 s, in bits per second of encoded media. 0 lets that of video encode nothing.
+    /// Does nothing for media that nothing here encodes.
     func limitRate(bitsPerSecond: Int)
     /// Lets the encoder of audio prepare its packets for this loss, in percent. Called about twice a second, while the server
     /// reports.

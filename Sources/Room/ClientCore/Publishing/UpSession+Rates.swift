@@ -13,14 +13,15 @@ extension UpSession {
     /// The interval between requests for the keyframe with which a layer begins.
     private static let patience = TimeInterval.milliseconds(500)
 
-    /// Tells the session what the tracks can use, and each video track its share of the target. Limits of encoders end if
-    /// they are not renewed.
+    /// Tells the session what the tracks can use, and each track its share of the target. Limits of encoders end if they are
+    /// not renewed.
     func shareRate() {
         let layers = tracks.map { $0.isLayered ? states(of: $0) : [] }
         let streams = zip(tracks, layers).map { track, layers in stream(of: track, layers) }
         tellDemand(streams.isEmpty ? nil : Int(RateShares.demand(of: streams)))
         let repairs = tracks.flatMap(\.encodings).reduce(0) { $0 + $1.repairRate.rate }
         let shares = target.map { RateShares.shares(of: Double($0), among: streams, repairs: repairs) }
+        for (index, track) in tracks.enumerated() where !track.isVideo { limitAudio(track, to: shares?[index]) }
         // A track that is not accepted yet has encodings that may be refused.
         for (index, track) in tracks.enumerated() where track.isVideo && track.stream != nil {
             let limit = track.roomLimit.map { PathRate.ofMedia(Double($0)) }
@@ -46,11 +47,17 @@ extension UpSession {
         }
     }
 
+    private func limitAudio(_ track: Track, to share: Double?) {
+        let source = track.offer.track
+        guard let share, let wish = source.audioEncoderStatistics?.wishedBitsPerSecond, wish > 0 else { return }
+        source.limitRate(bitsPerSecond: track.audioShare.bitrate(within: share, wish: wish, now: loop.now))
+    }
+
     private func stream(of track: Track, _ layers: [LayerShares.Layer]) -> RateShares.Stream {
         let encoder = track.offer.track.encoderStatistics(of: track.encodings.first?.layer ?? .full)
         let passes = encoder == nil && track.isVideo
         let used = track.encodings.reduce(0) { $0 + (passes ? $1.offeredRate : $1.pathRate).rate }
-        var wished = encoder?.wishedBitsPerSecond ?? 0
+        var wished = encoder?.wishedBitsPerSecond ?? track.offer.track.audioEncoderStatistics?.wishedBitsPerSecond ?? 0
         if track.isLayered {
             wished = track.layerShares.demand(of: layers, most: track.roomLimit)
         } else {

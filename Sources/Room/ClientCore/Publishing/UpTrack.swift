@@ -31,6 +31,7 @@ extension UpSession {
         /// better again, neither does.
         var isLimitedByRoom = false
         var layerShares = LayerShares()
+        var audioShare = AudioShare()
         /// The layers that were on when the track was told last.
         var toldLayers: [VideoLayer]?
         var framesNotSent = 0

@@ -397,7 +397,6 @@ final class OutgoingStream: Sendable {
     fileprivate func limitRate(
         bitsPerSecond: Int, of layer: VideoLayer = .full, keepsSize: Bool = false, by track: ObjectIdentifier
     ) {
-        guard codec.media == .video else { return }
         let (least, source) = state.withLock { state in
             let own = Limit(rate: bitsPerSecond, keepsSize: keepsSize)
             state.limits[layer, default: [:]][track] = own
