@@ -28,7 +28,7 @@ extension Scenario {
             "unit: a change of route from 200 to 800 kbit/s", seconds: 3.2,
             [
                 Band("target after 2 s", 150...250, goal: 175...210) { $0.target(at: 1.9) },
-                Band("target 50 ms after the change", 150...250) { $0.target(at: 2.1) },
+                Band("target 50 ms after the change", 150...250, goal: 175...210) { $0.target(at: 2.1) },
                 Band("best target within 1 s", 500...900, goal: 650...840) { call in
                     (0...10).map { call.target(at: 2.05 + Double($0) / 10) }.max() ?? 0
                 },
@@ -61,7 +61,7 @@ extension Scenario {
         },
         Scenario(
             "unit: one TCP connection on 1000 kbit/s", seconds: 30,
-            [Band("delivered over 10 s", 0...750, goal: 100...750) { $0.delivered(20, 30) }]
+            [Band("delivered over 10 s", 0...750, goal: 500...750) { $0.delivered(20, 30) }]
         ) {
             let call = link(1000, roundTrip: 50, videoFlow()) { $0.queue = 200 }
             call.at(10) { $0.startCrossTraffic(CrossTraffic(id: 1, stop: 30)) }
@@ -86,7 +86,7 @@ extension Scenario {
             "unit: a change of route on 200 kbit/s, from a rate below the start rate", seconds: 1,
             [
                 Band("target after 0.5 s", 150...250, goal: 175...210, isMissed: true) { $0.target(at: 0.45) },
-                Band("target 100 ms after the change", 150...250) { $0.target(at: 0.6) },
+                Band("target 100 ms after the change", 150...250, goal: 175...210) { $0.target(at: 0.6) },
             ]
         ) {
             let call = link(200, roundTrip: 20, sampledFlow())
@@ -117,7 +117,7 @@ extension Scenario {
         },
         Scenario(
             "unit: 2000 kbit/s, video stops after 1 s", seconds: 5,
-            [Band("estimate 4 s later", 1000...2300) { $0.estimate(at: 5) }]
+            [Band("estimate 4 s later", 1000...2300, goal: 1500...2100) { $0.estimate(at: 5) }]
         ) {
             var flow = videoFlow(start: 1000)
             flow.pause = 1..<5

@@ -17,8 +17,7 @@ struct LinkSeries {
         for backward in directions { write(series(scenario, call, backward: backward)) }
     }
 
-    /// Seeds that no decision about the control has seen.
-    @Test(arguments: CellularLink.all, 100..<116)
+    @Test(arguments: CellularLink.all, Scenario.unseenSeeds)
     func `writes a call on a phone's link, and the same of plain GoogCC`(_ link: CellularLink, seed: UInt64) {
         let scenario = Scenario.cellular(link, seed: seed)
         for isPlain in [false, true] {

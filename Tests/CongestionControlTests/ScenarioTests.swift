@@ -65,7 +65,7 @@ private func concurrently<Element: Sendable, Result: Sendable>(
 
 /// The same with seeds that no decision about the control has seen: one seed is luck.
 @Suite struct ScenarioSoak {
-    private static let seeds = Array<UInt64>(100..<116)
+    private static let seeds = Array(Scenario.unseenSeeds)
 
     private func means(_ values: [[Double]]) -> [Double] {
         (values.first ?? []).indices.map { index in values.reduce(0) { $0 + $1[index] } / Double(values.count) }
@@ -82,7 +82,9 @@ private func concurrently<Element: Sendable, Result: Sendable>(
     }
 
     /// The one of 5G carries 2.5 times as much of our video, and freezes it more often.
-    @Test("On links of phones, video freezes less than with plain GoogCC", arguments: CellularLink.all)
+    @Test(
+        "On links of phones, video freezes less than with plain GoogCC, or as at the outages alone",
+        arguments: CellularLink.all)
     func cellular(_ link: CellularLink) async {
         func means(isPlain: Bool = false, maximum: Double = 10_000) async -> [Double] {
             let values = await concurrently(Self.seeds) {
@@ -93,13 +95,15 @@ private func concurrently<Element: Sendable, Result: Sendable>(
         let (own, plain) = await (means(), means(isPlain: true))
         // Video that never fills the link freezes at its outages alone.
         let little = await means(maximum: 200)
-        let bands = Scenario.cellular(link, seed: 100).bands
+        let bands = Scenario.cellular(link, seed: Self.seeds[0]).bands
         for (index, band) in bands.enumerated() {
             let texts = [own, plain, little].map { text($0[index]) }
             print("| \(link.name) | \(band.name) | \(texts[0]) | plain: \(texts[1]) | 200 kbit/s: \(texts[2]) |")
         }
         withKnownIssue {
-            for index in bands.indices.suffix(2) { #expect(own[index] <= plain[index], "\(bands[index].name)") }
+            for index in bands.indices.suffix(2) {
+                #expect(own[index] <= max(plain[index], little[index] * 1.05), "\(bands[index].name)")
+            }
         } when: {
             link.name.hasPrefix("5G")
         }

@@ -47,6 +47,8 @@ public final class CongestionController {
     static let pausedWindows = 2.0
     /// Without a report of packets on their way for this long, beyond the round trip, the path was out.
     static let outage = TimeInterval.milliseconds(500)
+    /// After this long without one, the path carried nothing for a moment. Only the losses of that moment do not count.
+    static let pause = TimeInterval.milliseconds(300)
     /// With fewer packets sent meanwhile, chance lost them or their reports.
     static let outagePackets = 10
     /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
@@ -278,7 +280,9 @@ extension CongestionController {
         defer { (newestFeedback, sentSinceFeedback) = (now, 0) }
         guard !settings.isPlain, let newestFeedback, let oldest = results.first?.sent else { return }
         let silence = now - max(newestFeedback, oldest)
-        guard silence > Self.outage + (path.newest ?? .zero), sentSinceFeedback >= Self.outagePackets else { return }
+        guard silence > Self.pause + (path.newest ?? .zero), sentSinceFeedback >= Self.outagePackets else { return }
+        lossFrom = now
+        guard silence > Self.outage + (path.newest ?? .zero) else { return }
         let before = estimate
         let start = max(settings.minimum, before * Self.afterOutage)
         delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum)
@@ -288,7 +292,6 @@ extension CongestionController {
         window.returned()
         (current, delayLimit) = (start, start)
         rateBeforeOutage = max(before, rateBeforeOutage ?? before, rateAtFeedback ?? before)
-        lossFrom = now
     }
 
     private func returnAfterOutage(now: MonotonicTime) {

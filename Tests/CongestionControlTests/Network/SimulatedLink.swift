@@ -16,6 +16,8 @@ struct SimulatedLink {
         /// The standard deviation of the delay in milliseconds, cut off at three of them, without reordering (RFC 8868,
         /// section 4.5.3).
         var jitter = 0.0
+        /// The share of packets that arrive so many milliseconds later. Others overtake them.
+        var late: (share: Double, milliseconds: Double)?
         /// A token bucket that drops whatever exceeds its rate and size.
         var policer: (kilobits: Double, bytes: Double)?
 
@@ -101,7 +103,7 @@ struct SimulatedLink {
         queuedBytes += bytes
         guard !isLost() else { return nil }
         lastArrival = max(lastArrival, busyUntil + (settings.delay + jitter()) / 1000)
-        return lastArrival
+        return lastArrival + lateness() / 1000
     }
 
     private func departure(of bytes: Double, from begins: Double) -> Double {
@@ -139,6 +141,11 @@ struct SimulatedLink {
             isInBurst = Double.random(in: 0..<1, using: &random) < (isInBurst ? 1 - leave : enter)
             return isInBurst
         }
+    }
+
+    private mutating func lateness() -> Double {
+        guard let late = settings.late, Double.random(in: 0..<1, using: &random) < late.share else { return 0 }
+        return late.milliseconds
     }
 
     private mutating func jitter() -> Double {

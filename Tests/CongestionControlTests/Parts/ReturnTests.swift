@@ -84,8 +84,13 @@ import Testing
         #expect(queue(after: 20) { $0 < 10 ? 20 : 35 } > 14)
     }
 
-    @Test(arguments: [(packets: 5, isOutage: false), (packets: 20, isOutage: true)])
-    func `a silence in which few packets were sent is no outage`(packets: Int, isOutage: Bool) {
+    @Test(arguments: [
+        (packets: 5, silence: 800.0, isOutage: false), (packets: 20, silence: 800, isOutage: true),
+        (packets: 20, silence: 450, isOutage: false),
+    ])
+    func `a silence in which few packets were sent is no outage, and neither is a short one`(
+        packets: Int, silence: Double, isOutage: Bool
+    ) {
         let controller = CongestionController(.init(start: .kilobits(400)))
         controller.begin(now: at(0))
         var number: UInt16 = 0
@@ -105,11 +110,16 @@ import Testing
         }
         let before = controller.estimate
         // One report, about all of them.
-        let sent = send(packets, from: 3000, over: 800)
+        let sent = send(packets, from: 3000, over: silence)
         let report = feedback(base: number &- UInt16(packets), sent.map { $0 + 25 }, number: 30)
-        controller.received(report, now: at(3850))
+        controller.received(report, now: at(3050 + silence))
         let left = controller.estimate / before
         #expect(isOutage ? (0.45...0.55).contains(left) : left > 0.9, "\(left)")
+    }
+
+    @Test func `what is lost while a link stops for half a second lowers no rate`() throws {
+        let screen = try #require(Scenario.peers.first { $0.name.hasPrefix("screen, 4000") })
+        #expect(screen.call().lowest(2, 20) > 3000)
     }
 
     @Test func `a probe of the rate before follows an outage, also one in which missing feedback lowered the estimate`()
