@@ -12,16 +12,19 @@ struct Scenario: CustomStringConvertible, Sendable {
         var goal: ClosedRange<Double>?
         /// The value is outside the band today.
         var isMissed: Bool
+        /// The same for the mean over `unseenSeeds`.
+        var isMeanMissed: Bool
         var value: @Sendable (CallSimulation) -> Double
 
         init(
             _ name: String, _ range: ClosedRange<Double>, goal: ClosedRange<Double>? = nil, isMissed: Bool = false,
-            _ value: @escaping @Sendable (CallSimulation) -> Double
+            isMeanMissed: Bool = false, _ value: @escaping @Sendable (CallSimulation) -> Double
         ) {
             self.name = name
             self.range = range
             self.goal = goal
             self.isMissed = isMissed
+            self.isMeanMissed = isMeanMissed
             self.value = value
         }
     }
