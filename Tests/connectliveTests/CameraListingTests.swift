@@ -224,7 +224,7 @@ import Testing
     /// They are positions of the SDK, too.
     @Test(arguments: ["front", "back", "porch"])
     func `a camera is published by its bound name`(name: String) throws {
-        var options = LocalMediaOptions()
+        var options = Config().mediaOptions
         try SourceFlags.parse(["--camera", name]).apply(to: &options)
         #expect(options.cameraDevice == name)
     }
