@@ -4,6 +4,30 @@ import Testing
 @testable import RoomSimulation
 
 struct ReplayPaceTests {
+    /// The server requests a keyframe once a second at most, and keeps the packets since the last one that long.
+    @Test
+    func `a client that subscribes again sees the video at once, though nobody watched it meanwhile`() throws {
+        let simulation = Simulation(seed: 1)
+        let (ada, grace) = (simulation.client("ada"), simulation.client("grace"))
+        simulation.task {
+            for client in [ada, grace] { try await client.join("kitchen") }
+            let video = try await ada.publish()
+            try await grace.wait { $0.streams.count == 1 }
+            for pause in stride(from: 50, to: 2000, by: 150) as StrideTo<Int64> {
+                try await grace.subscribe(to: video)
+                let before = grace.framesShown(of: video)
+                try await grace.wait { $0.framesShown(of: video) > before + 10 }
+                try await grace.unsubscribe(from: video)
+                try await simulation.sleep(for: .milliseconds(pause))
+            }
+        }
+        let report = try simulation.run(for: .seconds(30))
+        #expect(report.viewers.count == 13)
+        let longest = try #require(report.viewers.dropFirst().compactMap(\.firstFrame).max())
+        #expect(longest < .milliseconds(150), "\(report.viewers.map { $0.firstFrame?.milliseconds ?? -1 })")
+        simulation.end()
+    }
+
     @Test func `a client that subscribes 20 times a second gets few replays, and a video at the next keyframe`() throws
     {
         let simulation = Simulation(seed: 1)

@@ -1,5 +1,4 @@
 import Cameras
-import ConnectLiveSDK
 import Foundation
 import MediaGraph
 import MediaNodes
@@ -224,9 +223,13 @@ import Testing
     /// They are positions of the SDK, too.
     @Test(arguments: ["front", "back", "porch"])
     func `a camera is published by its bound name`(name: String) throws {
-        var options = Config().mediaOptions
-        try SourceFlags.parse(["--camera", name]).apply(to: &options)
-        #expect(options.cameraDevice == name)
+        let config = ["XDG_CONFIG_HOME": folder.path]
+        let bound = try CommandLineTool.run(
+            ["devices", "bind", name, "serial:NONE"], folder: folder, environment: config)
+        #expect(bound.status == 0, "\(bound.error)")
+        let result = try CommandLineTool.run(
+            ["publish", "--room", "r", "--camera", name, "--seconds", "1"], folder: folder, environment: config)
+        #expect(result.status == 1 && result.error.contains("serial:NONE"), "\(result.error)")
     }
 
     @Test func `a recorded camera is a camera, with the frames and the timing of the first one`() throws {

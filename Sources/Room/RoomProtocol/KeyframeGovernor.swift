@@ -41,6 +41,12 @@ package struct KeyframeGovernor: Sendable {
         return true
     }
 
+    /// Those that wait for a pending request have gone.
+    package mutating func withdraw() { isPending = false }
+
+    /// Whether a request would have to wait now.
+    package func isResting(now: MonotonicTime) -> Bool { now < earliest }
+
     /// A keyframe begins, which answers all pending requests.
     package mutating func keyframeBegan() { isPending = false }
 }

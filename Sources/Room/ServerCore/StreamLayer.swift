@@ -154,7 +154,9 @@ final class StreamLayer {
         let isNewest = advance(to: position)
         if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
         let now = loop.now
-        guard isMeasured || isWatched else { return recent.forgetKeyframe() }
+        // A consumer that comes before a keyframe can be requested begins at the last one.
+        let isKept = isWatched || governor.isResting(now: now)
+        guard isMeasured || isKept else { return recent.forgetKeyframe() }
         let payload =
             header.payloadLength > 0
             ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
@@ -172,10 +174,11 @@ final class StreamLayer {
             if let payload { beginPicture(payload, header.timestamp, at: position) }
             afterMarker = header.marker ? position.number + 1 : nil
         }
-        guard isWatched else { return recent.forgetKeyframe() }
+        guard isKept else { return recent.forgetKeyframe() }
         for pipe in pipes { pipe.carry(packet, header, at: position, of: StreamLayerID(stream: id, layer: index)) }
         if let recording { recording.take(packet, header, at: position, payload, of: self, now: now) }
-        guard !consumers.isEmpty || upper.contains(where: { !$0.consumers.isEmpty }) else {
+        let hasConsumers = !consumers.isEmpty || upper.contains { !$0.consumers.isEmpty }
+        guard hasConsumers || governor.isResting(now: now) else {
             // Without consumers, packets are not kept.
             recent.forgetKeyframe()
             if payload?.isStart == true { governor.keyframeBegan() }
@@ -411,6 +414,7 @@ final class StreamLayer {
     }
 
     private func askAgain() {
+        guard isWatched else { return governor.withdraw() }
         if governor.timeout(now: loop.now) { source.requestKeyframe() }
     }
 
