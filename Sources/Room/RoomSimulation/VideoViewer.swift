@@ -179,7 +179,11 @@ final class VideoViewer: IncomingSink {
                     && references.contains(part.frame &- UInt32(part.distance))
             } ?? false
         guard part.isKeyframe || follows && !needsKeyframe else { return waitForKeyframe() }
-        if let before, before.source == part.source, before.generation == part.generation, part.frame <= before.frame {
+        // Behind a pause, a viewer may begin at the keyframe that it saw last, under a later timestamp.
+        let isNewStart = part.isKeyframe && part.frame == before?.frame && rtp != last?.rtp
+        if let before, before.source == part.source, before.generation == part.generation, part.frame <= before.frame,
+            !isNewStart
+        {
             return simulation.fail("\(name) would show frame \(part.frame) of stream \(stream) after \(before.frame).")
         }
         if camera != nil { checkSeam(before: part, rtp) }
