@@ -190,7 +190,6 @@ extension SDKTests {
                 let echo = try await loss(near, far, pieces: 5)
                 #expect(echo < 12, "there is an echo: \(echo) dB less than what was played")
                 #expect(cleaned - echo >= 20, "\(cleaned) dB instead of \(echo) dB are gone")
-                print("cleaned \(cleaned) dB, echo \(echo) dB, near end \(kept) of \(unchanged) dB")
                 #expect(abs(kept - unchanged) <= 3, "the near end is \(kept) dB instead of \(unchanged) dB loud")
                 await listener.stop()
                 for client in [near, far] { try await client.leave() }

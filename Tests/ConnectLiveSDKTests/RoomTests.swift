@@ -89,18 +89,6 @@ extension SDKTests {
             }
         }
 
-        @Test func `signing out ends rooms of the sign-in`() async throws {
-            try await onStage { _ in
-                let client = Client()
-                _ = try await client.join("signed-out")
-                ConnectLive.signOut()
-                let error = try await client.listener.waitForError()
-                #expect(error.code == -11005)
-                #expect(error.isCritical)
-                #expect(try await client.listener.waitForDisconnected() == .disconnected)
-            }
-        }
-
         @Test func `callbacks run on the main queue if Swift's async main serves it`() async throws {
             try await onStage { _ in
                 let client = Client()

@@ -420,6 +420,35 @@ extension SDKTests {
             }
         }
 
+        @Test func `in a Wayland session, the example program passes on the screen that the desktop's portal offers`()
+            async throws
+        {
+            let desktop = try Fixture.pipeWireServer("--portal", "choose")
+            // The portal's descriptor is the only way to PipeWire.
+            let bus = try #require(desktop.answer.environment["DBUS_SESSION_BUS_ADDRESS"])
+            let environment = EnvironmentOverride([
+                "DISPLAY": nil, "WAYLAND_DISPLAY": "wayland-0", "DBUS_SESSION_BUS_ADDRESS": bus,
+            ])
+            try await onStage { _ in
+                let (host, guest) = (Client(), Client())
+                _ = try await host.join("portals")
+                _ = try await guest.join("portals")
+                try host.room.requestScreenShare(appGroup: group.name, extensionName: Self.program) { _ in }
+                let video = try await guest.listener.waitForVideo()
+                let watcher = Watcher()
+                watcher.watch(video)
+                _ = try await guest.room.subscribe(videoId: video.id).get()
+                try await requireEventually("frames") { watcher.sights.count >= 5 }
+                let room = try #require(host.room as? RoomSession)
+                let sharing = try #require(room.state.withLock { $0.share })
+                host.room.stopScreenShare(isLeftRoom: false)
+                await sharing.waitUntilGone()
+                try await guest.leave()
+                try await host.leave()
+            }
+            withExtendedLifetime((desktop, environment)) {}
+        }
+
         @Test
         func `the example program captures a display, is paused and resumed by signals, and ends with the share`()
             async throws

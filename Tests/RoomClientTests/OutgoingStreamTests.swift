@@ -2,6 +2,7 @@ import MediaGraph
 import MediaNodes
 import RoomProtocol
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import RoomClient
@@ -48,10 +49,10 @@ import Testing
     }
 
     /// The capture times of the frames that a room gets, in frames.
-    private func numbers(of track: any OutgoingTrack) -> Seen {
-        let seen = Seen()
+    private func numbers(of track: any OutgoingTrack) -> Collected<Int> {
+        let seen = Collected<Int>()
         track.connect(
-            TrackReceiver(take: { seen.add(Int($0.captureTime.nanoseconds / 40_000_000)) }, stateChanged: {}))
+            TrackReceiver(take: { seen.append(Int($0.captureTime.nanoseconds / 40_000_000)) }, stateChanged: {}))
         return seen
     }
 

@@ -2,7 +2,6 @@ import Foundation
 import MediaGraph
 import MediaNodes
 import PluginLoader
-import Synchronization
 import TestFixtures
 import Testing
 import TestSupport
@@ -39,16 +38,6 @@ private struct Numbering: Processor {
     }
 }
 
-private final class Numbers: Sendable {
-    private let state = Mutex<[UInt32?]>([])
-
-    var all: [UInt32?] { state.withLock { $0 } }
-
-    func append(_ number: UInt32?) {
-        state.withLock { $0.append(number) }
-    }
-}
-
 /// Custom nodes are published and rendered like built-in ones.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct OwnCapturerTests {
@@ -62,7 +51,7 @@ struct OwnCapturerTests {
             func room(_ kind: String) -> Node {
                 Node(kind, settings: stage.settings(room: "room").mapValues { .text($0) })
             }
-            let numbers = Numbers()
+            let numbers = Collected<UInt32?>()
             var bindings = NodeBindings()
             bindings.frames["view"] = { numbers.append($0.barCode) }
             let viewer = try await MediaPipeline(

@@ -1,19 +1,9 @@
 import Foundation
 import RoomProtocol
+import TestSupport
 import Testing
 
 @testable import RoomClient
-
-private struct Folder: ~Copyable {
-    let path: String
-
-    init() throws {
-        path = FileManager.default.temporaryDirectory.appendingPathComponent("locator-\(UUID().uuidString)").path
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-}
 
 private let written = ServerFile(server: "ws://127.0.0.1:7881", serviceId: "file-id", serviceSecret: "file-secret")
 
@@ -27,7 +17,7 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
 }
 
 @Test func `given values win over the environment, and the environment over the file`() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.path + "/connectlive/server.json"
     try written.write(to: path)
     let environment = [
@@ -44,7 +34,7 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
 }
 
 @Test func `half of a service's pair is not completed by the file of another service`() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.path + "/server.json"
     try written.write(to: path)
     for (id, secret) in [("other", nil), (nil, "other")] as [(String?, String?)] {
@@ -59,7 +49,7 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
 }
 
 @Test func `without any server the message names the places that were searched`() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.path + "/server.json"
     let error = message { () throws(RoomError) in _ = try ServerLocator(environment: [:], filePath: path).locate() }
     #expect(error?.code == .serviceMissing)
@@ -99,7 +89,7 @@ func `an error names the place for the missing value`(namer: ServerNamer, server
 }
 
 @Test func `the server file is private: mode 0600, in a folder of mode 0700`() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.path + "/connectlive/server.json"
     try written.write(to: path)
     let files = FileManager.default
@@ -111,7 +101,7 @@ func `an error names the place for the missing value`(namer: ServerNamer, server
 
 @Test(arguments: [0o640, 0o604, 0o620, 0o602])
 func `a server file that other users can access is refused`(mode: Int) throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.path + "/connectlive/server.json"
     try written.write(to: path)
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
@@ -124,7 +114,7 @@ func `a server file that other users can access is refused`(mode: Int) throws {
 }
 
 @Test func `a symbolic link in place of the server file is refused`() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     try written.write(to: folder.path + "/connectlive/real.json")
     let path = folder.path + "/connectlive/server.json"
     try FileManager.default.createSymbolicLink(
@@ -133,7 +123,7 @@ func `a server file that other users can access is refused`(mode: Int) throws {
 }
 
 @Test func `a server file is removed only by the server that wrote it`() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.path + "/connectlive/server.json"
     var other = written
     other.server = "ws://127.0.0.1:9"
@@ -148,7 +138,7 @@ func `a server file that other users can access is refused`(mode: Int) throws {
 }
 
 @Test func `a server that ends gives the file back to the running server that it replaced`() throws {
-    let folder = try Folder()
+    let folder = TemporaryFolder()
     let path = folder.path + "/connectlive/server.json"
     var (first, second) = (written, written)
     (first.process, second.process) = (getpid(), getpid())

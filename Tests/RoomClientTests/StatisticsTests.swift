@@ -1,5 +1,6 @@
 import MediaGraph
 import RTP
+import TestSupport
 import Testing
 
 @testable import RoomClient
@@ -119,9 +120,9 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
 
 @Test func `frames go to every sink, and to none that was removed`() {
     let fanout = FrameFanout()
-    let seen = Seen()
-    let first = fanout.add { _ in seen.add(1) }
-    _ = fanout.add { _ in seen.add(2) }
+    let seen = Collected<Int>()
+    let first = fanout.add { _ in seen.append(1) }
+    _ = fanout.add { _ in seen.append(2) }
     fanout.deliver(frame(rtp: nil, handedOver: at(0)))
     fanout.remove(first)
     fanout.deliver(frame(rtp: nil, handedOver: at(0)))

@@ -67,7 +67,7 @@ package struct ServerLocation: Sendable, Equatable {
 
 /// Finds the server and its service: in the caller's values, then the environment (`CONNECTLIVE_SERVER`,
 /// `CONNECTLIVE_SERVICE_ID`, `CONNECTLIVE_SERVICE_SECRET`), then the file that `serve` wrote for this user. Each of the
-/// three values comes from the first place that has it. With a given server, the file still supplies the key.
+/// three values comes from the first place that has it. The file completes a half of a service's pair if that half is its own.
 package struct ServerLocator: Sendable {
     package var server: String?
     package var serviceId: String?
@@ -115,9 +115,8 @@ package struct ServerLocator: Sendable {
         let isOther = [(given.id, file?.serviceId), (given.secret, file?.serviceSecret)].contains {
             $0 != nil && $0 != $1
         }
-        let (id, secret) =
-            isOther && needsSecret
-            ? (given.id, given.secret) : (given.id ?? file?.serviceId, given.secret ?? file?.serviceSecret)
+        let pair = isOther && needsSecret ? nil : file
+        let (id, secret) = (given.id ?? pair?.serviceId, given.secret ?? pair?.serviceSecret)
         guard let id, secret != nil || !needsSecret else {
             throw unknown(missing(id, secret, needsSecret), server)
         }

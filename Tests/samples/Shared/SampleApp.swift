@@ -42,23 +42,6 @@ class FiveMethods {
 class FiveMethodDelegate: FiveMethods, RoomDelegate {
 }
 
-/// Logs the quality of its room, as versions 2.2.2 to 2.2.4 report it.
-class QualityDelegate: FiveMethods, RoomDelegate {
-    var lines: [String] = []
-
-    func onStat(stat: QualityStat) {
-        for video in stat.localStat?.videoMetrics ?? [] {
-            lines.append("\(video.streamId) \(video.profile) \(video.bytesSent) \(video.packetsSentPerInterval)")
-        }
-        for audio in stat.remoteStat?.audioMetrics ?? [] {
-            lines.append("\(audio.participantId) \(audio.packetsLost)")
-        }
-        if let rtt = stat.remoteStat?.currentRTT, rtt > 1 {
-            lines.append("slow")
-        }
-    }
-}
-
 /// Of guide 5, which leaves its methods to the application.
 class CustomAudioDelegate: AudioSessionDelegate {
     var lines: [String] = []
