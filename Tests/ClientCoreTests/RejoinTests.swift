@@ -77,6 +77,20 @@ import Testing
         }
     }
 
+    @Test func `media goes on while a server that restarted has too many announcements`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            let track = Track()
+            client.connection.publish([TrackOffer(track)]) { _ in }
+            try client.acceptOffer(id: 2, stream: 5)
+            client.rejoin()
+            client.reply(.error(Problem(RoomError(.tooManyRequests, "Later."))))
+            #expect(client.problems.isEmpty && track.isConnected && client.connection.isRejoining)
+            client.connection.drop()
+        }
+    }
+
     @Test func `media that the server does not take again has ended, and can be unpublished`() async throws {
         try await onLoop { loop in
             let client = try Client(loop, mayReturn: true)

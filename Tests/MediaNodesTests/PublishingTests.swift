@@ -267,8 +267,11 @@ extension MediaNodesTests {
                 let counts = try #require(pipeline.statistics.audioEncoders["opus-encoder"])
                 #expect(counts.wishedBitsPerSecond == 64_000 && counts.limitedBitsPerSecond == 8000)
                 try await pipeline.set("opus-encoder", "bitrate", to: 32_000)
-                output.limitRate(bitsPerSecond: 8000)
-                #expect(bytes() == 20)
+                let before = batches.count
+                await eventually("small packets after the change") {
+                    output.limitRate(bitsPerSecond: 8000)
+                    return batches.count > before + 10 && bytes() == 20
+                }
                 await eventually("the bitrate of the settings") { bytes() == 80 }
             }
             #expect(all[10].bytes.count - 12 == 160)

@@ -66,6 +66,7 @@ import TestSupport
             #expect(try refusal(publisher, Array(repeating: streams[0], count: 1000), id: 10) == "1328")
             #expect(try refusal(publisher, [streams[0]], id: 6) == nil)
             #expect(try refusal(publisher, [streams[0]], id: 7) == "1328")
+            #expect(try refusal(publisher, [streams[0], streams[1]], id: 11) == "1328")
             #expect(try refusal(publisher, [streams[1]], id: 8) == nil)
         }
     }

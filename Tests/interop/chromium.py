@@ -31,7 +31,7 @@ window.RTCPeerConnection = class extends RTCPeerConnection {
 };
 window.testSockets = [];
 window.WebSocket = class extends WebSocket {
-    constructor(...given) { super(...given); window.testSockets.push(this); }
+    constructor(...given) { super(...given); this.testBegan = performance.now(); window.testSockets.push(this); }
 };
 """
 
@@ -397,12 +397,15 @@ def mute(options, browser):
 DROP_SOCKET = "window.testSockets.at(-1).close()"
 
 # From now on, nothing gets through the WebSocket, which stays open.
-MUTE_SOCKET = "Object.assign(window.testSockets.at(-1), { send() {}, onmessage: null });"
+MUTE_SOCKET = ("window.testMuted = performance.now();"
+               "Object.assign(window.testSockets.at(-1), { send() {}, onmessage: null });")
+# How long the page waited, in milliseconds, until it opened the next WebSocket.
+WAITED = "return window.testSockets.at(-1).testBegan - window.testMuted"
 
 # What a browser tells a page whose network is another one. The page looks for the server at once then.
 NETWORK_EVENTS = ("dispatchEvent(new Event('online'));", "navigator.connection.dispatchEvent(new Event('change'));")
-# In seconds: after a silence alone, the page would not look before.
-SILENCE = 9
+# In milliseconds: after a silence alone, the page would not look before.
+SILENCE = 9000
 
 # Tells the page that its peers have lost their way, which makes it restart ICE. The connection state is real again afterwards.
 LOSE_WAY = """
@@ -430,30 +433,34 @@ def roam(options, browser):
     losses = [DROP_SOCKET, DROP_SOCKET, *(MUTE_SOCKET + event for event in NETWORK_EVENTS)]
     for count, loss in enumerate(losses, 1):
         browser.execute_script(loss)
-        if not has_returned(browser, count, 20 if loss is DROP_SOCKET else SILENCE - 3):
+        if not has_returned(browser, count):
             return f"The page did not come back after loss {count} of its WebSocket."
+        if loss is not DROP_SOCKET and browser.execute_script(WAITED) >= SILENCE:
+            return f"The page did not notice loss {count} of its WebSocket before the silence."
     for sentence in (observe(options, browser)[1], restart_ice(browser)):
         if sentence is not None:
             return sentence
     browser.execute_script(FIND_WAY + MUTE_SOCKET)
-    sentence = restart_ice(browser, SILENCE - 3)
+    sentence = restart_ice(browser)
     if sentence is not None:
         return sentence
-    if not has_returned(browser, len(losses) + 1, 0):
-        return "The page restarted ICE through a WebSocket that is lost."
+    if not has_returned(browser, len(losses) + 1):
+        return "The page did not come back after the loss of its WebSocket and its way."
+    if browser.execute_script(WAITED) >= SILENCE:
+        return "The page waited for a silence, although its way was lost."
     if browser.execute_script("return document.body.dataset.participant") != participant:
         return "The page came back as another participant."
     options.expect_publishing += 100
     return observe(options, browser)[1]
 
 
-def has_returned(browser, count, seconds):
-    return wait_for(browser, f"return document.body.dataset.returns === '{count}'", seconds)
+def has_returned(browser, count):
+    return wait_for(browser, f"return document.body.dataset.returns === '{count}'", 20)
 
 
-def restart_ice(browser, seconds=20):
+def restart_ice(browser):
     browser.execute_script(LOSE_WAY)
-    return None if wait_for(browser, RESTARTED, seconds) else "The page did not restart ICE of its sessions."
+    return None if wait_for(browser, RESTARTED, 20) else "The page did not restart ICE of its sessions."
 
 
 def observe(options, browser, opens=False):

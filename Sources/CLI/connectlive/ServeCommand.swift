@@ -205,7 +205,7 @@ struct ServeCommand: AsyncParsableCommand {
                 "Commands on other machines need --server \(scheme)://\(other):\(server.port), and the service id and "
                     + "secret.")
         } else if listen.isLoopback, !open {
-            Console.say("Only this machine reaches it. For others, start it with --listen 0.0.0.0.")
+            Console.say("Only this machine reaches it. Others need a proxy here, or --listen 0.0.0.0.")
         }
         for line in Serving.certificateLines(server.certificate, now: Date().timeIntervalSince1970) {
             Console.say(line)

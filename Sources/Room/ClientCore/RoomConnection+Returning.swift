@@ -260,14 +260,26 @@ extension RoomConnection {
             let session = try makeUpSession()
             let adopted = former.map { session.addTrack($0.offer, adopting: $0) }
             tracks = []
-            let streams = adopted.map { announcement(of: $0) }
-            request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
-                self?.publishedAgain(result, former, adopted, session)
-            }
+            publishAgain(former, adopted, session)
         } catch {
             for track in former { track.offer.track.disconnect() }
             tracks = []
             publishNothing(error)
+        }
+    }
+
+    /// Requests it again a second later while the room has too many announcements, as when a server has restarted.
+    private func publishAgain(_ former: [FormerTrack], _ adopted: [UpSession.Track], _ session: UpSession) {
+        let streams = adopted.map { announcement(of: $0) }
+        request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
+            guard let self else { return }
+            guard case .failure(let error) = result, error.code == .tooManyRequests, up === session else {
+                return publishedAgain(result, former, adopted, session)
+            }
+            loop.schedule(after: .seconds(1)) { [weak self] in
+                guard let self, state == .connected, up === session else { return }
+                publishAgain(former, adopted, session)
+            }
         }
     }
 

@@ -62,7 +62,7 @@ final class Participant: AudioListener {
     /// Ends all of these streams, or throws and ends none.
     func unpublish(_ ids: [Int]) throws(RoomError) -> [PublishedStream] {
         guard !ids.isEmpty else { throw RoomError(.noSuchStream, "The message has no stream to unpublish.") }
-        guard ids.count <= streams.count, Set(ids).count == ids.count else {
+        guard ids.count <= UpSession.maximumStreams, Set(ids).count == ids.count else {
             throw RoomError(.noSuchStream, "The message names a stream twice. Unpublish each stream once.")
         }
         if let other = ids.first(where: { id in !streams.contains { $0.info.id == id } }) {

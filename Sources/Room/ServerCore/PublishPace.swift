@@ -70,9 +70,11 @@ struct RoomPace {
     ///
     /// - Parameters:
     ///   - lengths: of the texts of each message in JSON, in bytes.
+    ///   - share: the part of the burst that these messages may use: a half for 2.
     ///   - deed: what the participants do too much, for the error.
-    func check(_ lengths: [Int], _ deed: String, now: MonotonicTime) throws(RoomError) {
-        guard pace.delay(lengths.reduce(0) { $0 + Self.units($1) }, now: now) == nil else {
+    func check(_ lengths: [Int], share: Int = 1, _ deed: String, now: MonotonicTime) throws(RoomError) {
+        let reserved = kibibytesBurst * 1024 / Self.unit * (share - 1) / share
+        guard pace.delay(lengths.reduce(reserved) { $0 + Self.units($1) }, now: now) == nil else {
             throw RoomError(
                 .tooManyRequests,
                 "The participants of the room \(deed) together. The room takes at most \(kibibytesBurst) KiB of that at once, "

@@ -76,6 +76,8 @@ final class Room {
 
     /// Throws if the announcements for a new participant would become too long, or if the room has too many announcements.
     func admit(_ publish: Publish) throws(RoomError) {
+        // A restart of ICE announces nothing.
+        guard !publish.streams.isEmpty else { return }
         try announcementPace.check(
             publish.streams.map { $0.attributes.extraValue.lengthInJSON + $0.attributes.sort.lengthInJSON },
             "publish too many streams", now: settings.loop.now)
@@ -117,7 +119,11 @@ final class Room {
         let message = ServerMessage.streamChanged(
             StreamChanged(participant: participant.id, stream: stream.info.id, state: changed.state, change: difference)
         )
-        try announcementPace.check([message.textLength], "change their streams too often", now: settings.loop.now)
+        // Those without a text, such as a mute, are always told. Texts leave half to new streams.
+        if message.textLength > 0 {
+            try announcementPace.check(
+                [message.textLength], share: 2, "change the texts of their streams too often", now: settings.loop.now)
+        }
         if difference.isAlwaysOn == true, stream.codec.media == .audio { try speakers.admitAlwaysOn() }
         pass(.changed(stream.info.id, difference, by: participant.id))
         announce(difference, of: stream, by: participant.id)

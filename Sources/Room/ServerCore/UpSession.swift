@@ -6,7 +6,7 @@ internal import RoomProtocol
 /// One client's publishing session. On the loop only.
 final class UpSession {
     /// The most streams of one participant. Each is announced to all participants.
-    private static let maximumStreams = 16
+    static let maximumStreams = 16
 
     private struct Incoming {
         let offered: OfferedStream

@@ -47,9 +47,9 @@ struct RateShares {
         let (audios, videos) = (streams.filter { !$0.isVideo }, streams.filter(\.isVideo))
         let wishes = videos.reduce(0) { $0 + demand(of: $1) }
         let sounds = audios.reduce(0) { $0 + demand(of: $1) }
-        let most = wishes > 0 ? target * (1 - leastShare) : target
+        let most = target - min(target * leastShare, wishes)
         let sound = audios.reduce(0) { $0 + use(of: $1) }
-        let left = max(target * leastShare, target - sound - repairs)
+        let left = max(target - most, target - sound - repairs)
         return streams.map { stream in
             if stream.isVideo { return left * demand(of: stream) / max(wishes, 1) }
             return stream.wished.map { _ in most * demand(of: stream) / max(sounds, 1) }

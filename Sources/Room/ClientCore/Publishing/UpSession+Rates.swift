@@ -50,6 +50,8 @@ extension UpSession {
     private func limitAudio(_ track: Track, to share: Double?) {
         let source = track.offer.track
         guard let share, let wish = source.audioEncoderStatistics?.wishedBitsPerSecond, wish > 0 else { return }
+        // A room that nothing reaches any more must not limit the others.
+        guard target != 0 else { return source.limitRate(bitsPerSecond: 0) }
         source.limitRate(bitsPerSecond: track.audioShare.bitrate(within: share, wish: wish, now: loop.now))
     }
 

@@ -309,6 +309,7 @@ final class UpSession {
                 continue
             }
             if let stream { captures?.remove(StreamKey(server: server, stream: stream)) }
+            for encoding in track.encodings { track.offer.track.endLimit(of: encoding.layer) }
             former.append(FormerTrack(mid: track.sender.mid, offer: track.offer, stream: stream))
         }
         peer.close()

@@ -293,7 +293,7 @@ export class UpSession extends Session {
         }
         if (fresh.length === 0) return;
         await this.peer.setLocalDescription();
-        const published = await this.signalling.request({
+        const published = await this.#requested({
             type: "publish",
             sdp: this.#offer,
             streams: fresh.map(({ mid, sender: { track } }) => ({
@@ -305,6 +305,18 @@ export class UpSession extends Session {
         for (const line of this.#lines.values()) {
             line.stream = published.streams.find(({ mid }) => mid === line.transceiver.mid)?.stream ?? line.stream;
             await this.#applyLimit(line);
+        }
+    }
+
+    /** Repeats the request each second while the room has too many announcements, as when a server has restarted. */
+    async #requested(message) {
+        for (;;) {
+            try {
+                return await this.signalling.request(message);
+            } catch (error) {
+                if (error.code !== "server.too-many-requests") throw error;
+                await new Promise((resolve) => setTimeout(resolve, 1000));
+            }
         }
     }
 

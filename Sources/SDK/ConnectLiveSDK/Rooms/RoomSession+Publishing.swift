@@ -314,6 +314,11 @@ extension RoomSession {
         }
         for (media, _) in media { own.unpublished(media) }
         own.entered(as: participant)
+        // Nobody could end a screen share that the room does not take again.
+        for (media, streams) in media where media.isScreenShare && streams.isEmpty {
+            forget(media)
+            state.withLock { $0.share }?.fail(media)
+        }
         for (media, streams) in media where !media.isScreenShare { own.published(media, as: streams) }
     }
 }
