@@ -87,10 +87,10 @@ import Testing
         #expect(ledger.unacknowledged.count > 150)
     }
 
-    @Test func `changes of texts leave half of the announcements to new streams`() throws {
+    @Test func `changes of texts leave announcements to new streams`() throws {
         var pace = RoomPace.announcements
-        for _ in 0..<256 { pace.count(1024 - 128, now: start) }
-        #expect(throws: RoomError.self) { try pace.check([1], share: 2, "change", now: start) }
+        for _ in 0..<(896 - 224) { pace.count(1024 - 128, now: start) }
+        #expect(throws: RoomError.self) { try pace.check([1], reserve: 224, "change", now: start) }
         try pace.check([200 * 1024], "publish", now: start)
     }
 

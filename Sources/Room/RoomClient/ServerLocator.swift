@@ -67,7 +67,7 @@ package struct ServerLocation: Sendable, Equatable {
 
 /// Finds the server and its service: in the caller's values, then the environment (`CONNECTLIVE_SERVER`,
 /// `CONNECTLIVE_SERVICE_ID`, `CONNECTLIVE_SERVICE_SECRET`), then the file that `serve` wrote for this user. Each of the
-/// three values comes from the first place that has it. The file completes a half of a service's pair if that half is its own.
+/// three values comes from the first place that has it. The file's secret goes with its own id alone.
 package struct ServerLocator: Sendable {
     package var server: String?
     package var serviceId: String?
@@ -111,10 +111,8 @@ package struct ServerLocator: Sendable {
         }
         let address = try ServerAddress(server)
         let trust = isComplete ? trust(in: address) : trust(in: address, file)
-        // Half of another service's pair does not go with the other half of this one.
-        let isOther = [(given.id, file?.serviceId), (given.secret, file?.serviceSecret)].contains {
-            $0 != nil && $0 != $1
-        }
+        // The secret of one service does not go with the id of another one.
+        let isOther = given.id != nil && given.id != file?.serviceId
         let pair = isOther && needsSecret ? nil : file
         let (id, secret) = (given.id ?? pair?.serviceId, given.secret ?? pair?.serviceSecret)
         guard let id, secret != nil || !needsSecret else {

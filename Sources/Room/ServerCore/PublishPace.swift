@@ -62,7 +62,9 @@ struct RoomPace {
     static let messages = RoomPace(kibibytesBurst: 192, kibibytesPerSecond: 125)
     /// Of announcements of streams. A client without a connection may return within 30 s: those of that time fit into its ledger
     /// (`MessageLedger.byteLimit`). 1000 participants with two streams may come at once.
-    static let announcements = RoomPace(kibibytesBurst: 512, kibibytesPerSecond: 16)
+    static let announcements = RoomPace(kibibytesBurst: 896, kibibytesPerSecond: 4)
+    /// What changes of texts leave to new streams.
+    static let reservedKibibytes = 224
 
     private static func units(_ length: Int) -> Int { (length + overhead + unit - 1) / unit }
 
@@ -70,11 +72,10 @@ struct RoomPace {
     ///
     /// - Parameters:
     ///   - lengths: of the texts of each message in JSON, in bytes.
-    ///   - share: the part of the burst that these messages may use: a half for 2.
+    ///   - reserve: the part of the burst that these messages leave to others, in KiB.
     ///   - deed: what the participants do too much, for the error.
-    func check(_ lengths: [Int], share: Int = 1, _ deed: String, now: MonotonicTime) throws(RoomError) {
-        let reserved = kibibytesBurst * 1024 / Self.unit * (share - 1) / share
-        guard pace.delay(lengths.reduce(reserved) { $0 + Self.units($1) }, now: now) == nil else {
+    func check(_ lengths: [Int], reserve: Int = 0, _ deed: String, now: MonotonicTime) throws(RoomError) {
+        guard pace.delay(lengths.reduce(reserve * 1024 / Self.unit) { $0 + Self.units($1) }, now: now) == nil else {
             throw RoomError(
                 .tooManyRequests,
                 "The participants of the room \(deed) together. The room takes at most \(kibibytesBurst) KiB of that at once, "

@@ -119,10 +119,11 @@ final class Room {
         let message = ServerMessage.streamChanged(
             StreamChanged(participant: participant.id, stream: stream.info.id, state: changed.state, change: difference)
         )
-        // Those without a text, such as a mute, are always told. Texts leave half to new streams.
+        // Those without a text, such as a mute, are always told.
         if message.textLength > 0 {
             try announcementPace.check(
-                [message.textLength], share: 2, "change the texts of their streams too often", now: settings.loop.now)
+                [message.textLength], reserve: RoomPace.reservedKibibytes,
+                "change the texts of their streams too often", now: settings.loop.now)
         }
         if difference.isAlwaysOn == true, stream.codec.media == .audio { try speakers.admitAlwaysOn() }
         pass(.changed(stream.info.id, difference, by: participant.id))

@@ -49,7 +49,9 @@ extension SettingContract {
 
     /// A number in quotes is text.
     private func ending(for value: SettingValue) -> String {
-        guard case .text(let text) = value, Double(text) != nil else { return expectedUnit }
+        guard case .text(let text) = value, Double(text) != nil,
+            text.allSatisfy({ $0.isNumber || "+-.".contains($0) })
+        else { return expectedUnit }
         switch domain {
         case .integer, .number: return ", without quotes"
         default: return expectedUnit

@@ -92,9 +92,13 @@ extension RemoteVideo {
     public var priority: Double { 1 }
 
     /// Does nothing, for types of applications, such as doubles in tests.
+    ///
+    /// - Throws: nothing here; types of applications may throw errors of their own.
     public func setPriority(_ priority: Double) throws {}
 
     /// Does nothing, for types of applications, such as doubles in tests.
+    ///
+    /// - Throws: nothing here; types of applications may throw errors of their own.
     public func setPriorityAsync(_ priority: Double) async throws {}
 }
 
