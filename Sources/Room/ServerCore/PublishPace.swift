@@ -63,7 +63,7 @@ struct RoomPace {
     /// Of announcements of streams. A client without a connection may return within 30 s: those of that time fit into its ledger
     /// (`MessageLedger.byteLimit`). 1000 participants with two streams may come at once.
     static let announcements = RoomPace(kibibytesBurst: 896, kibibytesPerSecond: 4)
-    /// Changes of texts leave so much of the burst to new streams.
+    /// Changes of `extraValue` and `sort` leave so much of the burst to new streams and states.
     static let reservedKibibytes = 224
 
     private static func units(_ length: Int) -> Int { (length + overhead + unit - 1) / unit }

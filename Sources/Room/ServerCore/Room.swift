@@ -121,8 +121,9 @@ final class Room {
         )
         // Those without a text, such as a mute, are always told.
         if message.textLength > 0 {
+            let isState = difference.extraValue == nil && difference.sort == nil
             try announcementPace.check(
-                [message.textLength], reserve: RoomPace.reservedKibibytes,
+                [message.textLength], reserve: isState ? 0 : RoomPace.reservedKibibytes,
                 "change the texts of their streams too often", now: settings.loop.now)
         }
         if difference.isAlwaysOn == true, stream.codec.media == .audio { try speakers.admitAlwaysOn() }
