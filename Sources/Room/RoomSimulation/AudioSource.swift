@@ -99,7 +99,8 @@ final class AudioSource: EncodedTrack {
         return statistics
     }
 
-    func limitRate(bitsPerSecond: Int) { limit = bitsPerSecond }
+    /// The least is that of Opus.
+    func limitRate(bitsPerSecond: Int) { limit = max(bitsPerSecond, 6000) }
 
     func requestKeyframe() {}
 
