@@ -77,15 +77,21 @@ import Testing
         }
     }
 
+    /// A client that has joined again, and whose track the server refuses.
+    private static func rejoining(_ loop: EventLoop, refused code: RoomError.Code) throws -> (Client, Track) {
+        let client = try Client(loop, mayReturn: true)
+        client.enterToStay()
+        let track = Track()
+        client.connection.publish([TrackOffer(track)]) { _ in }
+        try client.acceptOffer(id: 2, stream: 5)
+        client.rejoin()
+        client.reply(.error(Problem(RoomError(code, "No."))))
+        return (client, track)
+    }
+
     @Test func `media goes on while a server that restarted has too many announcements`() async throws {
         try await onLoop { loop in
-            let client = try Client(loop, mayReturn: true)
-            client.enterToStay()
-            let track = Track()
-            client.connection.publish([TrackOffer(track)]) { _ in }
-            try client.acceptOffer(id: 2, stream: 5)
-            client.rejoin()
-            client.reply(.error(Problem(RoomError(.tooManyRequests, "Later."))))
+            let (client, track) = try Self.rejoining(loop, refused: .tooManyRequests)
             #expect(client.problems.isEmpty && track.isConnected && client.connection.isRejoining)
             client.connection.drop()
         }
@@ -93,13 +99,7 @@ import Testing
 
     @Test func `media that the server does not take again has ended, and can be unpublished`() async throws {
         try await onLoop { loop in
-            let client = try Client(loop, mayReturn: true)
-            client.enterToStay()
-            let track = Track()
-            client.connection.publish([TrackOffer(track)]) { _ in }
-            try client.acceptOffer(id: 2, stream: 5)
-            client.rejoin()
-            client.reply(.error(Problem(RoomError(.publishRefused, "No."))))
+            let (client, track) = try Self.rejoining(loop, refused: .publishRefused)
             let republished = client.events.compactMap { event -> [Int: Int]? in
                 if case .republished(_, let streams) = event { streams } else { nil }
             }

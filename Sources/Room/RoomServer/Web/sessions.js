@@ -308,13 +308,13 @@ export class UpSession extends Session {
         }
     }
 
-    /** Repeats the request each second while the room has too many announcements, as when a server has restarted. */
+    /** Repeats the request for half a minute while the room has too many announcements, as when a server has restarted. */
     async #requested(message) {
-        for (;;) {
+        for (let attempt = 1; ; attempt += 1) {
             try {
                 return await this.signalling.request(message);
             } catch (error) {
-                if (error.code !== "server.too-many-requests") throw error;
+                if (error.code !== "server.too-many-requests" || attempt === 30) throw error;
                 await new Promise((resolve) => setTimeout(resolve, 1000));
             }
         }
