@@ -192,6 +192,8 @@ import TestSupport
             await onLoop(loop) { stage.value.forward(2001, keyframe: true) }
             #expect(await eventually { await stage.numbers(1).count > sent })
             #expect(await stage.numbers(1) == Array(0...sent))
+            // It is the same stream, so its timestamps tell the time that is missing.
+            #expect(await stage.timestamps(1).last == 2001 * 3000)
         }
     }
 

@@ -118,8 +118,9 @@ struct PipeTests {
         let report = try call.simulation.run(for: .seconds(10))
         #expect(report.viewers.map { $0.shown > 10 } == [true, true])
         #expect(report.viewers.allSatisfy { $0.skippedPackets == 0 })
-        // The first frame, that of the first subscription, and the restart's.
-        #expect(report.keyframes == 3)
+        // The first frame, that of the first subscription, the restart's, and one that the second viewer requests at its
+        // first packet.
+        #expect(report.keyframes == 4)
         #expect(report.missingNumbers == 0)
         call.simulation.end()
     }

@@ -11,7 +11,8 @@ public struct Link: Sendable {
         public var jitter: TimeInterval = .zero
         /// The share of lost datagrams, 0...1.
         public var loss = 0.0
-        /// The share of lost datagrams whose successor is lost too: bursts.
+        /// The share of lost datagrams whose successor is lost too: bursts. A burst does not outlast half a second without
+        /// datagrams.
         public var burst = 0.0
         /// Bits per second. Nil means no limit.
         public var rate: Int?

@@ -6,7 +6,10 @@ struct Wire {
     /// Whether everything is lost.
     var isCut = false
     private var random: RandomSource
-    private var wasLost = false
+    /// When the last datagram was sent, if it was lost.
+    private var lastLost: MonotonicTime?
+    /// A burst of losses does not outlast such a time without datagrams: it happens on the path, not to a datagram.
+    private static let longestPause = TimeInterval.milliseconds(500)
     /// When the last byte that waits for the rate has left.
     private var isFreeAt = MonotonicTime.zero
     /// The most bytes that waited for the rate.
@@ -31,8 +34,9 @@ struct Wire {
         let fate = Double.random(in: 0..<1, using: &random)
         let delays = (delay(), delay())
         let doubled = Double.random(in: 0..<1, using: &random) < model.duplicates
-        let isLost = fate < (wasLost ? max(model.burst, model.loss) : model.loss)
-        wasLost = isLost
+        let isInBurst = lastLost.map { now - $0 < Self.longestPause } ?? false
+        let isLost = fate < (isInBurst ? max(model.burst, model.loss) : model.loss)
+        lastLost = isLost ? now : nil
         guard !isLost, !isCut, let left = departure(of: bytes, now: now) else { return Arrivals() }
         return Arrivals(first: left + delays.0, second: doubled ? left + delays.1 : nil)
     }

@@ -450,7 +450,7 @@ final class Consumer {
         case .overtaken:
             // The same start again would end in the same way.
             self.replay = nil
-            splice.begin(clockRate: present.codec.clockRate, clock: present.clock, epoch: present.epoch)
+            splice.pause()
             present.requestKeyframe()
         }
     }

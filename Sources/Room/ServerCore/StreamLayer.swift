@@ -132,7 +132,7 @@ final class StreamLayer {
             consumers[consumer.place] = last
             last.place = consumer.place
         }
-        if !isUsed { source.pause() }
+        pauseUnused()
     }
 
     /// Lets a consumer of another layer go on with this one, from its next keyframe on. A lower spatial layer needs none.
@@ -144,18 +144,27 @@ final class StreamLayer {
 
     func removeJoining(_ consumer: Consumer) {
         joining.removeAll { $0 === consumer }
-        if !isUsed { source.pause() }
+        pauseUnused()
+    }
+
+    private func pauseUnused() {
+        guard !isUsed else { return }
+        source.pause()
+        if !source.isPublisher { (carrier ?? self).recent.forgetKeyframe() }
     }
 
     // MARK: - Packets
+
+    /// Whether packets are kept although nobody watches: a consumer that comes before a keyframe can be requested begins at
+    /// the last one. From another part of the room, it begins with a gap.
+    private func mayBeWatched(now: MonotonicTime) -> Bool { source.isPublisher && governor.isResting(now: now) }
 
     /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.
     func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
         let isNewest = advance(to: position)
         if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
         let now = loop.now
-        // A consumer that comes before a keyframe can be requested begins at the last one.
-        let isKept = isWatched || governor.isResting(now: now)
+        let isKept = isWatched || mayBeWatched(now: now)
         guard isMeasured || isKept else { return recent.forgetKeyframe() }
         let payload =
             header.payloadLength > 0
@@ -178,7 +187,7 @@ final class StreamLayer {
         for pipe in pipes { pipe.carry(packet, header, at: position, of: StreamLayerID(stream: id, layer: index)) }
         if let recording { recording.take(packet, header, at: position, payload, of: self, now: now) }
         let hasConsumers = !consumers.isEmpty || upper.contains { !$0.consumers.isEmpty }
-        guard hasConsumers || governor.isResting(now: now) else {
+        guard hasConsumers || mayBeWatched(now: now) else {
             // Without consumers, packets are not kept.
             recent.forgetKeyframe()
             if payload?.isStart == true { governor.keyframeBegan() }
