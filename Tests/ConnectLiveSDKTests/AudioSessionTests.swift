@@ -27,11 +27,12 @@ import Testing
         #expect(use(category).playing.isAllowed == plays && use(category).capturing.isAllowed == records)
     }
 
-    @Test func `a call has the role of a phone, unless others play on`() {
+    @Test func `a call has the role of a phone, unless others play on as loud as before`() {
         for mode in [AudioSessionMode.default, .voiceChat, .videoChat, .spokenAudio, .voicePrompt] {
             #expect(use(.playAndRecord, mode).playing.role == .phone)
             #expect(use(.playAndRecord, mode).capturing.role == .phone)
             #expect(use(.playAndRecord, mode, .duckOthers).playing.role == .phone)
+            #expect(use(.playAndRecord, mode, [.mixWithOthers, .duckOthers]).playing.role == .phone)
             #expect(use(.playAndRecord, mode, .mixWithOthers).playing.role == .none)
             #expect(use(.playAndRecord, mode, .interruptSpokenAudioAndMixWithOthers).capturing.role == .none)
         }

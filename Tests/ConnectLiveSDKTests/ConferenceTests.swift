@@ -106,6 +106,33 @@ extension SDKTests {
             }
         }
 
+        @Test(.enabled(if: Devices.cameras().isEmpty))
+        func `keys choose among microphones, in the lobby and during the call`() async throws {
+            let server = try Fixture.soundServer("--microphone")
+            try await onStage { stage in
+                let host = Client()
+                _ = try await host.join("kitchen")
+                let environment = server.answer.environment.merging(environment(stage)) { own, _ in own }
+                let ann = try TerminalProgram("conference", ["kitchen", "Ann"], environment: environment)
+                // The default one of two: what is played into the sink "microphone", and into the loudspeaker.
+                try await waitFor("the default microphone") { ann.shows("Microphone: ‹ Monitor of microphone ›") }
+                // Down to the microphone.
+                ann.type("\u{1b}[B\u{1b}[B\u{1b}[B\u{1b}[C")
+                try await waitFor("the other one") {
+                    ann.shows("Microphone: ‹ Monitor of speaker ›") && ann.shows("Now: Monitor of speaker")
+                }
+                ann.type("\u{1b}[C\u{1b}[C\u{1b}[D")
+                try await waitFor("the third key's choice") { ann.shows("Now: Monitor of microphone") }
+                ann.type("\r")
+                try await host.listener.wait(for: "audio") { if case .heard = $0 { true } else { nil } }
+                ann.type("n")
+                try await waitFor("the answer without cameras") { ann.shows("There is no other device.") }
+                ann.type("\u{3}")
+                try await waitFor("the end") { ann.exitCode == 0 }
+                try await host.leave()
+            }
+        }
+
         /// Ann's screen is the display with Ben's window, so the host sees Ben's window in it.
         @Test func `the window shows the call, and a shared screen shows the window`() async throws {
             let display = try Fixture.display("--empty", "--size", "1100x700")

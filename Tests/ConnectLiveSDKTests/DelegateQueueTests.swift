@@ -74,7 +74,23 @@ import Testing
             listener, queue: CallbackQueue(main: DispatchQueue(label: "held", attributes: .initiallyInactive)) { _ in })
         for _ in 0..<DelegateQueue.capacity { busy.answer(failure) }
         #expect(!enter(busy) && !enter(busy, replacing: .loudspeaker))
-        busy.answer(failure)
+    }
+
+    @Test func `more completions than may wait end the room, and each is delivered`() async {
+        let events = DelegateQueue(listener, queue: callbacks)
+        let ended = Collected<Bool>()
+        events.setOverflow {
+            events.end(.disconnected, nil)
+            ended.append(true)
+        }
+        for _ in 0..<DelegateQueue.capacity { events.answer(failure) }
+        #expect(ended.all.isEmpty)
+        events.answer(failure)
+        await eventually("the end of the room") { !ended.all.isEmpty }
+        events.answer(failure)
+        let delivered = delivered
+        #expect(delivered.filter { $0 == "error" }.count == DelegateQueue.capacity + 2)
+        #expect(delivered.filter { $0 == "disconnected" }.count == 1)
     }
 }
 

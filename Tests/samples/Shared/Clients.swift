@@ -115,6 +115,19 @@ final class Stamp: FrameBlender {
         await ConnectLive.signIn(serviceId: "SERVICE", token: "", endpoint: "nowhere:")
     }
 
+    @Test func `a sign-in that is awaited calls back, too, and the callback changes state of the main actor`()
+        async throws
+    {
+        let model = IsolatedModel()
+        await ConnectLive.signIn(
+            serviceId: "SERVICE", serviceSecret: "SECRET", endpoint: "nowhere:",
+            callback: { code, _ in model.events.append("secret \(code != 0)") })
+        await ConnectLive.signIn(serviceId: "SERVICE", token: "", endpoint: "nowhere:") { code, _ in
+            model.events.append("token \(code != 0)")
+        }
+        try await wait { model.events == ["secret true", "token true"] }
+    }
+
     @Test func `the guide's calls on local media and views act without a server`() async {
         let guide = Guide()
         guide.s9Options()

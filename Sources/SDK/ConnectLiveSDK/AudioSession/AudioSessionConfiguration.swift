@@ -44,9 +44,11 @@ public enum AudioSessionMode: String, Sendable, Hashable, CaseIterable {
 
 /// Options of a category. The raw values are those of `AVAudioSession.CategoryOptions`.
 public struct AudioSessionOptions: OptionSet, Sendable, Hashable {
-    /// Other programs play on during a call: the sound server is told no role of a call.
+    /// Other programs play on during a call, as loud as before unless `duckOthers` is set too: the sound server is told no role of
+    /// a call.
     public static let mixWithOthers = AudioSessionOptions(rawValue: 1 << 0)
-    /// The sound server lowers or silences other programs during a call, as its modules decide. So it does without options.
+    /// The sound server lowers or silences other programs during a call, as its modules decide, also with `mixWithOthers`. So it
+    /// does without options.
     public static let duckOthers = AudioSessionOptions(rawValue: 1 << 1)
     /// The microphone may be a Bluetooth one. Without this option, the first other one is used.
     public static let allowBluetooth = AudioSessionOptions(rawValue: 1 << 2)
@@ -79,11 +81,10 @@ struct AudioSessionConfiguration: Equatable {
 
     /// The role that the sound server is told.
     var role: AudioRole {
-        switch (category, mode) {
-        // It neither silences another program nor is silenced by one.
-        case (.playAndRecord, _) where options.contains(.mixWithOthers): .none
-        case (.multiRoute, _) where options.contains(.mixWithOthers): .none
-        case (.record, _) where options.contains(.mixWithOthers): .none
+        // Then it neither silences another program nor is silenced by one.
+        let mixes = options.contains(.mixWithOthers) && !options.contains(.duckOthers)
+        return switch (category, mode) {
+        case (.playAndRecord, _) where mixes, (.multiRoute, _) where mixes, (.record, _) where mixes: .none
         case (_, .measurement): .production
         case (_, .videoRecording), (.record, _): .production
         case (.playAndRecord, _), (.multiRoute, _): .phone

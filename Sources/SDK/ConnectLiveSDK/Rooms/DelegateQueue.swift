@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import RoomProtocol
 internal import Synchronization
 
@@ -7,7 +8,7 @@ internal import Synchronization
 /// Two rules hold for calls on any thread: no event follows `onDisconnected`, and after `leave()` only `onDisconnected`
 /// follows. Completions follow in any case. `EventBacklog` has the rules for events that wait.
 final class DelegateQueue: Sendable {
-    /// How many events and completions of a room may wait. One more event ends the room.
+    /// How many events and completions of a room may wait. One more ends the room, and a completion is delivered nevertheless.
     static let capacity = 4096
 
     /// The delegate and the sequences, for an event with this key.
@@ -43,6 +44,8 @@ final class DelegateQueue: Sendable {
     }
 
     private let state = Mutex(State())
+    /// Called if completions exceed `capacity`, on a global queue: who makes a call may hold a lock.
+    private let onOverflow = Mutex<(@Sendable () -> Void)?>(nil)
     private let reference: Reference
     private let queue: CallbackQueue
 
@@ -126,8 +129,14 @@ final class DelegateQueue: Sendable {
 
     /// Queues the result of a call, even after the end.
     func complete(_ body: @escaping @Sendable () -> Void) {
-        state.withLock { append(body, nil, to: &$0) }
+        let isTooMuch = state.withLock { state in
+            append(body, nil, to: &state)
+            return state.backlog.count > Self.capacity && !state.hasEnded
+        }
+        if isTooMuch, let overflow = onOverflow.withLock({ $0 }) { DispatchQueue.global().async(execute: overflow) }
     }
+
+    func setOverflow(_ body: @escaping @Sendable () -> Void) { onOverflow.withLock { $0 = body } }
 
     /// Queues the error of a call, even after the end.
     func answer(_ error: RoomError) {

@@ -52,6 +52,7 @@ final class RoomSession: Room {
         }
         let link = makeLink { [weak self] event in self?.handle(event) }
         linkBox.withLock { $0 = link }
+        self.delegate.setOverflow { [weak self] in self?.overflowed() }
     }
 
     deinit {

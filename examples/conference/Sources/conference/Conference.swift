@@ -17,7 +17,8 @@ import Foundation
     /// A camera or microphone to choose.
     struct Device: Sendable {
         var label: String
-        var identifier: String
+        /// Nil for the camera of the place `front`.
+        var identifier: String?
     }
 
     var roomName: String
@@ -62,6 +63,8 @@ import Foundation
             say("Looking for cameras and microphones…")
             let (found, heard) = await Task.detached { (Devices.cameras(), Devices.sound().microphones) }.value
             cameras = found.map { Device(label: $0.name, identifier: $0.path) }
+            // The one that media begins with: `connectlive devices bind front` may name any of them.
+            if cameras.count > 1 { cameras.insert(Device(label: "front", identifier: nil), at: 0) }
             microphones = heard.map { Device(label: $0.name, identifier: $0.lastingName) }
             // The one that media uses if none is chosen.
             microphone = heard.firstIndex(where: \.isDefault) ?? 0
@@ -79,21 +82,26 @@ import Foundation
 
     func chooseCamera(step: Int) { choose(\.camera, of: cameras, step) { $0.cameraDevice = $1 } }
 
-    func chooseMicrophone(step: Int) { choose(\.microphone, of: microphones, step) { $0.microphone = .device($1) } }
+    func chooseMicrophone(step: Int) {
+        choose(\.microphone, of: microphones, step) { if let identifier = $1 { $0.microphone = .device(identifier) } }
+    }
 
     private func choose(
         _ chosen: ReferenceWritableKeyPath<Conference, Int>, of devices: [Device], _ step: Int,
-        _ change: @escaping @Sendable (inout LocalMediaOptions, String) -> Void
+        _ change: @escaping @Sendable (inout LocalMediaOptions, String?) -> Void
     ) {
         guard let media, devices.count > 1 else { return say("There is no other device.") }
-        let index = (self[keyPath: chosen] + step + devices.count) % devices.count
+        let former = self[keyPath: chosen]
+        let index = (former + step + devices.count) % devices.count
         let device = devices[index]
+        // At once, so that the next key goes on from here.
+        self[keyPath: chosen] = index
         Task {
             do {
                 try await media.update { change(&$0, device.identifier) }
-                self[keyPath: chosen] = index
                 say("Now: \(device.label)")
             } catch {
+                if self[keyPath: chosen] == index { self[keyPath: chosen] = former }
                 say(error.localizedDescription)
             }
         }
