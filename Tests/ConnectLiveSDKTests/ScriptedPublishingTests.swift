@@ -109,6 +109,22 @@ import TestSupport
         #expect(link.calls == [.connect("scripted"), .publish])
     }
 
+    @Test func `media that was unpublished while it was being published can be published again at once`() async throws {
+        link.answer { call in if call == .publish { .later } else { .success } }
+        scripted.join()
+        try room.publish(media)
+        try await waitForCall(.publish)
+        room.unpublish(media)
+        try room.publish(media)
+        #expect(throws: ConnectLiveError.self) { try room.publish(media) }
+        room.unpublish(media)
+        try room.publish(media)
+        link.answer { _ in .success }
+        link.answerNext()
+        try await waitFor(["connected", "localUnpublished", "localPublished"])
+        #expect(link.calls == [.connect("scripted"), .publish, .publish])
+    }
+
     @Test func `a room does not unpublish what it does not publish`() {
         room.unpublish(nil)
         room.unpublish(media)

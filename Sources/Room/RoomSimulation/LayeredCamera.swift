@@ -218,8 +218,11 @@ final class LayeredCamera {
             guard
                 packet.assignRTP(
                     payloadType: 96, sequenceNumber: encoder.number, timestamp: timestamp, ssrc: SSRC(1),
-                    marker: index == count - 1, payload: bytes), let header = RTPHeader(parsing: packet)
+                    marker: index == count - 1, payload: bytes), var header = RTPHeader(parsing: packet)
             else { return }
+            if isKeyframe, index == 0, encoder.layer.hasClock {
+                header.captureTime = AbsoluteCaptureTime(client.wallClock(at: captured), clockOffset: nil)
+            }
             peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: encoder.sender)
             encoder.number = encoder.number.advanced(by: 1)
         }

@@ -156,22 +156,21 @@ final class Consumer {
             pausedAt = now
             return true
         }
-        let isLong = pausedAt.map { now - $0 > Self.replayReach } ?? true
-        pausedAt = nil
+        (lastPause, pausedAt) = (pausedAt, nil)
         // A stream that was paused before its first report would go on by arrivals.
-        if let pausedLayer, let clock = pausedLayer.clock { splice.setClock(clock, ofPaused: pausedLayer.epoch) }
+        if let pausedLayer, let clock = pausedLayer.seamClock { splice.setClock(clock, ofPaused: pausedLayer.epoch) }
         pausedLayer = nil
         choice = LayerChoice()
-        mayReplay = isLong
         begin(stream.layer(rank: stream.deliveredRanks(for: view)[0]))
-        mayReplay = true
         return true
     }
 
     /// A replay begins at a keyframe that is younger than this.
     private static let replayReach = TimeInterval.seconds(2)
-    /// False while it begins after a pause that is younger than the keyframe to replay may be.
-    private var mayReplay = true
+    /// When the last pause of the stream began. Nil without one.
+    private var lastPause: MonotonicTime?
+    /// False after a pause that is younger than the keyframe to replay may be, with whichever layer it begins.
+    private var mayReplay: Bool { lastPause.map { peer.loop.now - $0 > Self.replayReach } ?? true }
 
     private func leaveLayers() {
         endReplay()
@@ -209,7 +208,7 @@ final class Consumer {
     /// Whether the timestamps can go on with another layer, which is exact if the publisher has reported on both. A lower
     /// layer does not wait for that: the link may not carry the present one.
     func canJoin(_ new: StreamLayer) -> Bool {
-        splice.clock == nil || new.clock != nil || isLower(new) || peer.loop.now - nextSince >= Self.clockTimeout
+        splice.clock == nil || new.seamClock != nil || isLower(new) || peer.loop.now - nextSince >= Self.clockTimeout
     }
 
     /// A keyframe of the layer that it waits for begins.
@@ -220,7 +219,7 @@ final class Consumer {
         next = nil
         new.add(self)
         thinning = nil
-        splice.begin(clockRate: new.codec.clockRate, clock: new.clock, epoch: new.epoch)
+        splice.begin(clockRate: new.codec.clockRate, clock: new.seamClock, epoch: new.epoch)
         new.consumerBegins()
     }
 
@@ -281,7 +280,7 @@ final class Consumer {
         stream.remove(self)
         carried = .unknown
         report = nil
-        (pausedAt, pausedLayer) = (nil, nil)
+        (pausedAt, pausedLayer, lastPause) = (nil, nil, nil)
         self.stream = nil
         splice.end()
         // Retransmissions of this stream would reach the next one.
@@ -313,6 +312,7 @@ final class Consumer {
         }
         let wasAwaitingStart = splice.isAwaitingStart
         if thinning != nil || splice.hasLeftOutFrames, omits(arrived, marker: marker, store) { return }
+        if wasAwaitingStart, let clock = layer?.seamClock { splice.offerClock(clock) }
         guard let numbers = splice.take(arrived, now: now) else { return }
         guard !numbers.isEmpty else { return send(nil, of: store, marker: marker, numbers) }
         send(payload, of: store, marker: marker, numbers)
@@ -395,7 +395,8 @@ final class Consumer {
     /// Forwards the publisher's clock, so that the subscriber can compute capture times and synchronise audio and
     /// video.
     private func passClockOn() {
-        guard let sender, let clock = splice.clock else { return }
+        // One from a capture time does not tell the time at which it was sent.
+        guard let sender, layer?.clock != nil, let clock = splice.clock else { return }
         peer.setClock(sender, ntp: clock.ntp, rtp: clock.rtp, at: clock.at)
     }
 
@@ -407,7 +408,7 @@ final class Consumer {
         else { return false }
         if sender == nil { sender = makeSender(accepted) }
         payloadType = negotiated.payloadType
-        splice.begin(clockRate: layer.codec.clockRate, clock: layer.clock, epoch: layer.epoch)
+        splice.begin(clockRate: layer.codec.clockRate, clock: layer.seamClock, epoch: layer.epoch)
         layer.consumerBegins()
         guard mayReplay else {
             layer.requestKeyframe()

@@ -32,6 +32,13 @@ final class StreamLayer {
     /// Ties the timestamps of the current epoch to the publisher's wall clock.
     var clock: SenderClock? { carrier?.clock ?? ownClock }
     private var ownClock: SenderClock?
+    /// The same, or before the first report a clock from the capture time of a frame. It has an arbitrary `at`.
+    var seamClock: SenderClock? { clock ?? (carrier ?? self).capturedClock }
+    private var capturedClock: SenderClock? {
+        guard let captured, captured.time.clockOffset ?? 0 == 0 else { return nil }
+        return SenderClock(
+            ntp: captured.time.timestamp, rtp: captured.rtp, at: .zero, clockRate: codec.clockRate)
+    }
     /// Nil before the first packet.
     var epoch: Int? { carrier?.epoch ?? newest?.epoch }
     /// The newest packets, from which all consumers send and resend.

@@ -12,6 +12,8 @@ extension RoomSession {
             case publishing
             /// The application ended it before it was published.
             case cancelled
+            /// The same, and published it again since.
+            case restarting
             case published([PublishedStream])
         }
 
@@ -39,7 +41,12 @@ extension RoomSession {
                         "The local media is an object of the application. Create it with createLocalMedia(config:)."))
         }
         let (isConnected, isThere) = state.withLock { state -> (Bool?, Bool) in
-            guard !state.publications.contains(where: { $0.media === media }) else { return (nil, true) }
+            if let index = state.publications.firstIndex(where: { $0.media === media }) {
+                guard state.publications[index].phase == .cancelled else { return (nil, true) }
+                // When the former publication has ended.
+                (state.publications[index].phase, state.publications[index].isRecorded) = (.restarting, record)
+                return (false, false)
+            }
             switch state.status {
             case .initialized, .connecting:
                 state.publications.append(Publication(media: media, phase: .waiting, isRecorded: record))
@@ -101,7 +108,7 @@ extension RoomSession {
         let isWanted = state.withLock { state -> Bool? in
             guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
             guard state.publications[index].phase == .publishing else {
-                state.publications.remove(at: index)
+                endCancelled(index, in: &state)
                 return false
             }
             state.publications[index].phase = .published(streams)
@@ -112,7 +119,9 @@ extension RoomSession {
             return true
         }
         switch isWanted {
-        case false?: unpublishNow(Publication(media: media, phase: .published(streams)), streams)
+        case false?:
+            unpublishNow(Publication(media: media, phase: .published(streams)), streams)
+            if isPublishing(media) { publishNow(media) }
         case true?:
             // A share reports its own end.
             if !media.isScreenShare {
@@ -188,17 +197,32 @@ extension RoomSession {
         if let error { problem(RoomError(error)) }
     }
 
+    /// A publication that the application ended is over. The one that it has begun since, if any, takes its place.
+    private func endCancelled(_ index: Int, in state: inout State) {
+        if state.publications[index].phase == .restarting {
+            state.publications[index].phase = .publishing
+        } else {
+            state.publications.remove(at: index)
+        }
+    }
+
     private func failed(_ media: LocalMediaSession, _ error: RoomError) {
-        let isCancelled = phase(of: media) == .cancelled
+        let isCancelled = state.withLock { state in
+            guard let index = state.publications.firstIndex(where: { $0.media === media }),
+                [.cancelled, .restarting].contains(state.publications[index].phase)
+            else { return false }
+            endCancelled(index, in: &state)
+            return true
+        }
+        if isCancelled {
+            if status == .connected { tellUnpublished(media) }
+            if isPublishing(media) { return publishNow(media) }
+        }
         forget(media)
         // The error that ended the room is reported only once.
-        guard status == .connected else { return }
-        if isCancelled {
-            tellUnpublished(media)
-        } else {
-            problem(error.failing(.publish))
-            if media.isScreenShare { state.withLock { $0.share }?.fail(media) }
-        }
+        guard status == .connected, !isCancelled else { return }
+        problem(error.failing(.publish))
+        if media.isScreenShare { state.withLock { $0.share }?.fail(media) }
     }
 
     func unpublish(_ media: (any LocalMedia)?) {
@@ -208,7 +232,7 @@ extension RoomSession {
             else { return nil }
             switch state.publications[index].phase {
             case .waiting, .published: return state.publications.remove(at: index)
-            case .publishing:
+            case .publishing, .restarting:
                 defer { state.publications[index].phase = .cancelled }
                 return state.publications[index]
             case .cancelled: return nil
@@ -219,7 +243,7 @@ extension RoomSession {
             if let found { tellUnpublished(found.media) }
         case .published(let streams): if let found { unpublishNow(found, streams) }
         // It ends when the server has replied, or before it is announced.
-        case .publishing: break
+        case .publishing, .restarting: break
         // The media of a screen share that was not published yet, or that the room has ended already.
         case nil where (media as? LocalMediaSession)?.isScreenShare == true: break
         case .cancelled, nil:

@@ -41,6 +41,8 @@ final class ViewSettings: Sendable {
     private let hasLayers: Bool
     private let reportError: @Sendable (RoomError) -> Void
     private let state = Mutex(State())
+    /// Held while the server is told of a change, so that it gets changes of several threads in their order.
+    private let order = Mutex(())
 
     /// - Parameter report: called with failures of calls that do not wait
     init(of info: StreamInfo, report: @escaping @Sendable (RoomError) -> Void) {
@@ -126,6 +128,16 @@ final class ViewSettings: Sendable {
     private func change(
         _ code: RoomError.Code, _ then: (@Sendable (Result<Void, RoomError>) -> Void)?, _ edit: (inout Shown) -> Void
     ) throws {
+        let then = then ?? { [reportError] in if case .failure(let error) = $0 { reportError(error) } }
+        let isOther = try order.withLock { _ throws(ConnectLiveError) in try tell(code, then, edit) }
+        if !isOther { then(.success(())) }
+    }
+
+    /// Returns false if nothing has changed.
+    private func tell(
+        _ code: RoomError.Code, _ then: @escaping @Sendable (Result<Void, RoomError>) -> Void,
+        _ edit: (inout Shown) -> Void
+    ) throws(ConnectLiveError) -> Bool {
         let (tell, number, shown, isOther) = try state.withLock { state throws(ConnectLiveError) in
             guard !state.hasEnded else {
                 throw ConnectLiveError(RoomError(.videoReleased, "The room of video \(id) has ended."))
@@ -139,8 +151,7 @@ final class ViewSettings: Sendable {
             if state.shown != before { state.waiting += 1 }
             return (tell, state.begun, state.shown, state.shown != before)
         }
-        let then = then ?? { [reportError] in if case .failure(let error) = $0 { reportError(error) } }
-        guard isOther else { return then(.success(())) }
+        guard isOther else { return false }
         tell(shown.view) { [self] result in
             replied(to: shown, of: number, result)
             then(
@@ -152,6 +163,7 @@ final class ViewSettings: Sendable {
                     }
                 })
         }
+        return true
     }
 
     /// The server has replied, in the order of the changes. If it refuses the last one, the one before stays.

@@ -130,6 +130,9 @@ public struct Splice: Sendable {
         if state == .flowing || state == .joining && keepsTime { sentClock = moved(clock) }
     }
 
+    /// Sets the clock of the source whose packets are taken next, unless one is known.
+    public mutating func offerClock(_ clock: SenderClock) { if sourceClock == nil { setClock(clock) } }
+
     /// The packet's new numbers. Nil if it must not be sent. They may be those of an empty packet.
     public mutating func take(_ packet: Packet, now: MonotonicTime) -> Numbers? {
         if state == .idle { return nil }
