@@ -96,7 +96,7 @@ public final class CongestionController {
         window = CongestionWindow(isPlain: isPlain)
         probeResults = ProbeResults(isPlain: isPlain)
         delayBased = DelayBasedEstimate(start: settings.start, minimum: settings.minimum, isPlain: isPlain)
-        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
+        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum, isPlain: isPlain)
         planner = ProbePlanner(maximum: settings.maximum, isPlain: isPlain)
         application = ApplicationLimit(estimate: settings.start)
         current = settings.start
@@ -222,7 +222,8 @@ extension CongestionController {
         history.routeChanged()
         let start = max(settings.minimum, min(settings.start, acknowledged.rate ?? estimate))
         delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum, isPlain: settings.isPlain)
-        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
+        lossBased = LossBasedEstimate(
+            minimum: settings.minimum, maximum: settings.maximum, isPlain: settings.isPlain)
         acknowledged = AcknowledgedRate()
         feedbackTimeout = FeedbackTimeout()
         probeResults = ProbeResults(isPlain: settings.isPlain)
