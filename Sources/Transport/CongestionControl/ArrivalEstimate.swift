@@ -63,7 +63,11 @@ public struct ArrivalEstimate: Sendable {
 
     /// Lower while a queue drains, which may last without growing.
     private var drained: DataRate? {
-        estimate.map { max(minimum, QueueDrain.lowered($0, queue: path.queue, foreign: path.foreignQueue)) }
+        estimate.map {
+            max(
+                minimum,
+                QueueDrain.lowered($0, queue: path.queue, foreign: path.foreignQueue, sinceFirst: nil))
+        }
     }
 
     /// The time of sending by this end's clock, without the least delay. Nil for a packet without it, while others have it.

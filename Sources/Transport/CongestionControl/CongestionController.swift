@@ -96,7 +96,7 @@ public final class CongestionController {
         window = CongestionWindow(isPlain: isPlain)
         probeResults = ProbeResults(isPlain: isPlain)
         delayBased = DelayBasedEstimate(start: settings.start, minimum: settings.minimum, isPlain: isPlain)
-        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
+        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum, isPlain: isPlain)
         planner = ProbePlanner(maximum: settings.maximum, isPlain: isPlain)
         application = ApplicationLimit(estimate: settings.start)
         current = settings.start
@@ -222,7 +222,8 @@ extension CongestionController {
         history.routeChanged()
         let start = max(settings.minimum, min(settings.start, acknowledged.rate ?? estimate))
         delayBased = DelayBasedEstimate(start: start, minimum: settings.minimum, isPlain: settings.isPlain)
-        lossBased = LossBasedEstimate(minimum: settings.minimum, maximum: settings.maximum)
+        lossBased = LossBasedEstimate(
+            minimum: settings.minimum, maximum: settings.maximum, isPlain: settings.isPlain)
         acknowledged = AcknowledgedRate()
         feedbackTimeout = FeedbackTimeout()
         probeResults = ProbeResults(isPlain: settings.isPlain)
@@ -264,9 +265,8 @@ extension CongestionController {
     /// The result of a probe among the packets that arrived.
     private func probeResult(_ acknowledged: DataRate?) -> ProbeResults.Result? {
         var result: ProbeResults.Result?
-        for packet in arrived where packet.probe != 0 {
-            guard let probe = probe(packet.probe) else { continue }
-            result = probeResults.add(packet, of: probe) ?? result
+        for packet in arrived {
+            result = probeResults.add(packet, of: probe(packet.probe)) ?? result
         }
         if let rate = result?.rate, let acknowledged {
             result?.rate = max(rate, min(delayBased.estimate, acknowledged * Self.probeDrop))
@@ -301,6 +301,7 @@ extension CongestionController {
     }
 
     private func probe(_ id: UInt16) -> ProbeCluster? {
+        guard id != 0 else { return nil }
         for index in 0..<probes.count where probes[index].id == id { return probes[index] }
         return nil
     }
@@ -335,7 +336,10 @@ extension CongestionController {
         path.note(estimate, now: now)
         let drained =
             settings.isPlain
-            ? estimate : QueueDrain.lowered(estimate, queue: path.queue, foreign: path.foreignQueue)
+            ? estimate
+            : QueueDrain.lowered(
+                estimate, queue: path.queue, foreign: path.foreignQueue,
+                sinceFirst: firstFeedback.map { now - $0 })
         pushedBack = max(
             settings.minimum, window.lowered(drained, estimate: estimate, inFlight: Double(history.inFlight)))
     }

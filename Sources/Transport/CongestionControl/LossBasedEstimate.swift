@@ -32,6 +32,11 @@ struct LossBasedEstimate: Sendable {
     /// The estimate exceeds the acknowledged rate by at most these factors, the second after a hold below its rate.
     static let rampUp = 1.5
     static let rampUpInHold = 1.2
+    /// Loss without congestion hides a part of the rate that was sent. In a hold, the estimate exceeds the rest by this factor
+    /// at most, so that loss that came with a higher rate raises it no further.
+    static let rampUpOfSent = 1.08
+    /// How fast the least loss approaches the average, for each observation. It is known for about a minute.
+    static let leastLossGrowth = 0.005
     static let holdThreshold = 1.3
     static let initialHold = TimeInterval.milliseconds(300)
     static let longestHold = TimeInterval.seconds(60)
@@ -69,13 +74,19 @@ struct LossBasedEstimate: Sendable {
     private var minimum: DataRate
     private var maximum: DataRate
     private var hold = Hold()
+    /// The least average loss since losses limit the rate: that of the link without congestion.
+    private var leastLoss = 1.0
     private var padding: (rate: DataRate, since: MonotonicTime)?
     /// When the limit of growth began, and the limit.
     private var growth: (since: MonotonicTime, limit: DataRate)?
 
-    init(minimum: DataRate, maximum: DataRate) {
+    /// Without `rampUpOfSent`.
+    private let isPlain: Bool
+
+    init(minimum: DataRate, maximum: DataRate, isPlain: Bool = false) {
         self.minimum = minimum
         self.maximum = maximum
+        self.isPlain = isPlain
     }
 
     mutating func setLimits(minimum: DataRate, maximum: DataRate) {
@@ -99,6 +110,7 @@ struct LossBasedEstimate: Sendable {
         guard let current = best else { return }
         var chosen = bestCandidate(current, isApplicationLimited, now)
         if observations.averageLoss > chosen.loss, current.rate < chosen.rate { chosen.rate = current.rate }
+        noteLeastLoss()
         if state != .unlimited { limitGrowth(&chosen, current, now) }
         let bounded = max(lowerBound, min(chosen.rate, upperBound, delayBased))
         if bounded < chosen.rate {
@@ -117,11 +129,21 @@ struct LossBasedEstimate: Sendable {
         return excess > 0 ? DataRate(bitsPerSecond: Self.balance.bitsPerSecond / excess) : maximum
     }
 
+    private mutating func noteLeastLoss() {
+        let average = observations.averageLoss
+        leastLoss =
+            state == .unlimited ? 1 : min(average, leastLoss + (average - leastLoss) * Self.leastLossGrowth)
+    }
+
+    private var factorInHold: Double {
+        isPlain ? Self.rampUpInHold : min(Self.rampUpInHold, Self.rampUpOfSent / (1 - leastLoss))
+    }
+
     private mutating func limitGrowth(_ chosen: inout Channel, _ current: Channel, _ now: MonotonicTime) {
         if let growth, growth.since + Self.increaseTime > now { chosen.rate = min(chosen.rate, growth.limit) }
         guard isIncrease(from: current.rate, to: chosen.rate), let acknowledged else { return }
         let isBelowHold = hold.rate.isLimited && acknowledged < hold.rate * Self.holdThreshold
-        let factor = isBelowHold ? Self.rampUpInHold : Self.rampUp
+        let factor = isBelowHold ? factorInHold : Self.rampUp
         chosen.rate = max(current.rate, min(chosen.rate, acknowledged * factor))
         // A minimal rise ends the decrease, so that padding tests the rate.
         if state == .decreasing, chosen.rate == current.rate {

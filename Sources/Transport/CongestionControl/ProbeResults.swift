@@ -30,34 +30,66 @@ struct ProbeResults: Sendable {
         var id: UInt16
         var packets = 0
         var bytes = 0.0
+        /// The bytes from the first to the last packet that no other one overtook. The times are of these two.
+        var timedBytes = 0.0
+        /// The bytes of overtaken packets that were sent after the last one.
+        var bytesAfterLast = 0.0
+        var numbers = (first: Int.max, last: Int.min)
         var firstSent = MonotonicTime.never
         var lastSent = MonotonicTime.zero
         var lastSentBytes = 0.0
         var firstArrival = MonotonicTime.never
         var firstArrivalBytes = 0.0
         var lastArrival = MonotonicTime.zero
+
+        mutating func addInOrder(_ packet: PacketResult, at arrival: MonotonicTime) {
+            let bytes = Double(packet.bytes)
+            numbers = (min(numbers.first, packet.number), max(numbers.last, packet.number))
+            firstSent = min(firstSent, packet.sent)
+            if packet.sent > lastSent { (lastSent, lastSentBytes) = (packet.sent, bytes) }
+            if arrival < firstArrival { (firstArrival, firstArrivalBytes) = (arrival, bytes) }
+            lastArrival = max(lastArrival, arrival)
+            timedBytes += bytes + bytesAfterLast
+            bytesAfterLast = 0
+        }
+
+        /// Its arrival shows nothing about the link, which carried it with those around it.
+        mutating func addOvertaken(_ packet: PacketResult) {
+            guard packet.number > numbers.first else { return }
+            if packet.number < numbers.last {
+                timedBytes += Double(packet.bytes)
+            } else {
+                bytesAfterLast += Double(packet.bytes)
+            }
+        }
     }
 
     private var clusters: [Cluster] = []
-    /// A probe filled the link if its packets arrived slower than they were sent, however mixed they are.
+    /// The packet with the highest number that arrived, of a probe or not.
+    private var newest = (number: Int.min, arrival: MonotonicTime.zero)
+    /// A probe filled the link if its packets arrived slower than they were sent, however mixed they are, and whichever were
+    /// overtaken.
     private let isPlain: Bool
 
     init(isPlain: Bool = false) { self.isPlain = isPlain }
 
-    /// Adds a packet of a cluster that arrived. Returns the measured rate when enough of them did, and again for each
-    /// further one.
-    mutating func add(_ packet: PacketResult, of probe: ProbeCluster) -> Result? {
+    /// Adds a packet that arrived, in the order of arrivals. Returns the measured rate when enough packets of its cluster
+    /// did, and again for each further one.
+    mutating func add(_ packet: PacketResult, of probe: ProbeCluster?) -> Result? {
         guard let arrival = packet.arrival else { return nil }
+        let isOvertaken = packet.number < newest.number && arrival > newest.arrival
+        if packet.number > newest.number { newest = (packet.number, arrival) }
+        guard let probe else { return nil }
         clusters.removeAll { $0.id != probe.id && $0.lastArrival + Self.maximumTime < arrival }
         if !clusters.contains(where: { $0.id == probe.id }) { clusters.append(Cluster(id: probe.id)) }
         guard let index = clusters.firstIndex(where: { $0.id == probe.id }) else { return nil }
         var cluster = clusters[index]
-        let bytes = Double(packet.bytes)
-        cluster.firstSent = min(cluster.firstSent, packet.sent)
-        if packet.sent > cluster.lastSent { (cluster.lastSent, cluster.lastSentBytes) = (packet.sent, bytes) }
-        if arrival < cluster.firstArrival { (cluster.firstArrival, cluster.firstArrivalBytes) = (arrival, bytes) }
-        cluster.lastArrival = max(cluster.lastArrival, arrival)
-        cluster.bytes += bytes
+        if isOvertaken, !isPlain {
+            cluster.addOvertaken(packet)
+        } else {
+            cluster.addInOrder(packet, at: arrival)
+        }
+        cluster.bytes += Double(packet.bytes)
         cluster.packets += 1
         clusters[index] = cluster
         let share = probe.explored == nil ? Self.neededShare : Self.neededExplorationShare
@@ -75,8 +107,8 @@ struct ProbeResults: Sendable {
         guard sentTime > .zero, sentTime <= Self.maximumTime, arrivalTime > .zero, arrivalTime <= Self.maximumTime
         else { return nil }
         // The time of the last packet's sending is not part of the one, that of the first arrival not of the other.
-        let sent = DataRate(bytes: cluster.bytes - cluster.lastSentBytes, in: sentTime)
-        let arrived = DataRate(bytes: cluster.bytes - cluster.firstArrivalBytes, in: arrivalTime)
+        let sent = DataRate(bytes: cluster.timedBytes - cluster.lastSentBytes, in: sentTime)
+        let arrived = DataRate(bytes: cluster.timedBytes - cluster.firstArrivalBytes, in: arrivalTime)
         guard arrived / sent <= Self.maximumRatio else { return nil }
         // A large first packet and a small last one have the same effect on the rates, without a queue.
         let isSpread = isPlain || sentTime.seconds < arrivalTime.seconds * Self.fullRatio

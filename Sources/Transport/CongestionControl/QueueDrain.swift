@@ -12,12 +12,20 @@ enum QueueDrain {
     static let ownTime = TimeInterval.seconds(2)
     /// The lowest share of the estimate.
     static let lowest = 0.5
+    /// The same for a moment after the first feedback: the first probes of a slow link left the queue.
+    static let lowestAtFirst = 0.8
+    static let first = TimeInterval.milliseconds(500)
 
-    /// - Parameter foreign: the part of the queue that is not our own
-    static func lowered(_ estimate: DataRate, queue: TimeInterval, foreign: TimeInterval) -> DataRate {
+    /// - Parameters:
+    ///   - foreign: the part of the queue that is not our own
+    ///   - age: the time since the first feedback.
+    static func lowered(
+        _ estimate: DataRate, queue: TimeInterval, foreign: TimeInterval, sinceFirst: TimeInterval?
+    ) -> DataRate {
+        let isFirst = sinceFirst.map { $0 < first } ?? false
         let excess = max(.zero, queue - tolerated)
         let others = min(excess, foreign)
         let share = 1 - others.seconds / time.seconds - (excess - others).seconds / ownTime.seconds
-        return estimate * max(lowest, share)
+        return estimate * max(isFirst ? lowestAtFirst : lowest, share)
     }
 }

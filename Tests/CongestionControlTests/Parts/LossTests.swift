@@ -71,7 +71,17 @@ import Testing
         #expect((estimate.estimate?.kilobits ?? 0) >= 899)
         let low = estimate.estimate?.kilobits ?? 0
         run(&estimate, rate: { _ in 900 }, from: 6, seconds: 12) { _ in 0 }
-        #expect((estimate.estimate?.kilobits ?? 0) > low * 1.2)
+        #expect((estimate.estimate?.kilobits ?? 0) > low * 1.07)
+    }
+
+    @Test func `loss that comes with a higher rate raises the estimate no further`() {
+        var estimate = new()
+        run(&estimate, rate: { _ in 1800 }, seconds: 6) { max(0, ($0 - 950) / $0) }
+        run(&estimate, rate: { _ in 940 }, from: 6, seconds: 6) { _ in 0.01 }
+        let before = estimate.estimate?.kilobits ?? 0
+        run(&estimate, rate: { _ in 1050 }, from: 12, seconds: 6) { _ in 0.1 }
+        let reached = estimate.estimate?.kilobits ?? 0
+        #expect(before > 930 && reached < 1100, "\(before), \(reached)")
     }
 }
 

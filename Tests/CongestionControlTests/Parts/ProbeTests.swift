@@ -52,6 +52,22 @@ import Testing
         #expect(result != nil && result?.capacity == nil)
     }
 
+    @Test(arguments: [0, 5, 7, 9])
+    func `a packet that others overtook changes no result`(_ late: Int) {
+        var results = ProbeResults()
+        let probe = cluster(4000)
+        // Others follow the probe, so that its last packet can be overtaken too.
+        var packets = (0..<16).map { index in
+            packet(
+                index, sent: Double(index) * 2, arrival: 50 + Double(index) * 4 + (index == late ? 21 : 0), bytes: 1000,
+                probe: index < 10 ? 7 : 0)
+        }
+        packets.sort { ($0.arrival ?? .zero) < ($1.arrival ?? .zero) }
+        var result: ProbeResults.Result?
+        for packet in packets { result = results.add(packet, of: packet.probe == 0 ? nil : probe) ?? result }
+        #expect(abs((result?.capacity?.kilobits ?? 0) - 2000) < 1)
+    }
+
     @Test("A probe of which too little arrives, or that arrives impossibly fast, gives nothing")
     func unusable() {
         #expect(result(cluster(5300), arriving: 4000, lost: [1, 2, 3]) == nil)
@@ -245,13 +261,17 @@ import Testing
         #expect(lowered(200_000) == 30)
     }
 
-    @Test("A queue lowers the target so that it drains, and never below half")
+    @Test("A queue lowers the target so that it drains, and never below half, or four fifths at first")
     func drain() {
         let rate = DataRate.kilobits(1000)
-        func lowered(_ queue: Double, foreign: Double) -> Double {
-            QueueDrain.lowered(rate, queue: milliseconds(queue), foreign: milliseconds(foreign)).kilobits.rounded()
+        func lowered(_ queue: Double, foreign: Double, age: Double = 500) -> Double {
+            QueueDrain.lowered(
+                rate, queue: milliseconds(queue), foreign: milliseconds(foreign), sinceFirst: milliseconds(age)
+            ).kilobits.rounded()
         }
         #expect([30.0, 130, 2000].map { lowered($0, foreign: $0) } == [1000, 800, 500])
+        // The first probes left the queue.
+        #expect(lowered(2000, foreign: 2000, age: 400) == 800)
         // The queue of a large frame of our own.
         #expect(lowered(230, foreign: 0) == 900)
         #expect(lowered(230, foreign: 100) == 750)
