@@ -30,6 +30,15 @@ import TestSupport
         #expect(RTCPPacket.parse(compound(Self.packets)) == Self.packets)
     }
 
+    @Test("A compound is read behind what an array has, and a refused one is reported")
+    func appended() {
+        var read: [RTCPPacket] = [.bye([SSRC(9)])]
+        #expect(RTCPPacket.parse(compound(Self.packets), into: &read))
+        #expect(read == [.bye([SSRC(9)])] + Self.packets)
+        let whole = compound(Self.packets).contents
+        #expect(!RTCPPacket.parse(packet(Array(whole.dropLast())), into: &read))
+    }
+
     @Test("CNAMEs of every length up to 255 survive writing and reading", arguments: [0, 1, 2, 3, 4, 5, 17, 254, 255])
     func cnameLengths(length: Int) {
         let packets: [RTCPPacket] = [.cname(SSRC(1), String(repeating: "x", count: length)), .bye([SSRC(3)])]

@@ -7,6 +7,7 @@ internal import RoomProtocol
 /// One receiver of a subscriber's down session, with its assigned stream. On the loop only.
 final class Consumer {
     let receiver: Receiver
+    let isVideo: Bool
     private let peer: Peer
     private let maximumPayloadLength: Int
     private let history: Int
@@ -34,11 +35,11 @@ final class Consumer {
     /// The client's view of the stream.
     var view = StreamView()
     /// Since when the client wants no frames for now. Nil while it wants some.
-    private var pausedAt: MonotonicTime?
+    @exclusivity(unchecked) private var pausedAt: MonotonicTime?
     /// The layer that it forwarded when the client paused the stream.
     private var pausedLayer: StreamLayer?
     /// How the link's estimates let it choose among the layers.
-    var choice = LayerChoice()
+    @exclusivity(unchecked) var choice = LayerChoice()
     /// The quality as the subscriber was told. Nil without a stream.
     var report: QualityReport?
     /// Nil while the link carries all of the stream.
@@ -48,7 +49,7 @@ final class Consumer {
     /// Whether frames may be left out at present.
     var mayLeaveOut: Bool { thinning.map { !$0.isEnding } ?? false }
     /// How much of the stream the link carries.
-    private(set) var carried = Carried.unknown
+    @exclusivity(unchecked) private(set) var carried = Carried.unknown
     /// Its index among the consumers of the layer and of the stream, which those set.
     var place = 0
     var streamPlace = 0
@@ -61,7 +62,8 @@ final class Consumer {
         self.replays = replays
         self.peer = peer
         maximumPayloadLength = peer.maximumPayloadLength
-        self.history = receiver.media == .audio ? 0 : history
+        isVideo = receiver.media == .video
+        self.history = isVideo ? history : 0
         splice = Splice(firstSequenceNumber: firstSequenceNumber)
     }
 

@@ -164,11 +164,11 @@ final class DownSession {
             return assign(stream, view, to: consumer)
         }
         // A client accepts the same codecs for further receivers as for the first ones.
-        let answered = consumers.filter { $0.receiver.media == .video && $0.accepted != nil }
+        let answered = consumers.filter { $0.isVideo && $0.accepted != nil }
         guard answered.isEmpty || answered.contains(where: { $0.canCarry(stream.codec) }) else {
             throw Self.notTaken(stream)
         }
-        let videos = consumers.count { $0.receiver.media == .video }
+        let videos = consumers.count(where: \.isVideo)
         guard videos < pool.maximum else {
             throw RoomError(
                 .receiversExhausted,
@@ -271,11 +271,18 @@ final class DownSession {
     /// - Parameter new: one that is about to begin
     private func share(adding new: PublishedStream? = nil) {
         guard peer.isSecured else { return }
-        let receiving = consumers.filter { $0.stream != nil && !$0.isPaused }
-        let videos = receiving.filter { $0.receiver.media == .video }
-        let wishes = videos.map { $0.linkWish(unknown: Self.unknownVideo) }
-        let audio = receiving.reduce(0) {
-            $1.receiver.media == .audio ? $0 + ($1.stream?.wish() ?? Self.unknownAudio) : $0
+        // Each estimate of the link leads here, so few arrays are made.
+        var videos: [Consumer] = []
+        var wishes: [LinkShares.Video] = []
+        var audio = 0.0
+        for consumer in consumers {
+            guard let stream = consumer.stream, !consumer.isPaused else { continue }
+            if consumer.isVideo {
+                videos.append(consumer)
+                wishes.append(consumer.linkWish(unknown: Self.unknownVideo))
+            } else {
+                audio += stream.wish() ?? Self.unknownAudio
+            }
         }
         var demand = LinkShares.demand(audio: audio, videos: wishes)
         if let new { demand += new.expectedRate ?? (new.codec.media == .video ? Self.unknownVideo : Self.unknownAudio) }
@@ -311,7 +318,7 @@ final class DownSession {
     /// Tells the client why it gets videos worse than they could be.
     private func reviewQuality() {
         let now = settings.loop.now
-        let videos = consumers.filter { $0.receiver.media == .video && !$0.isFree }
+        let videos = consumers.filter { $0.isVideo && !$0.isFree }
         guard !videos.isEmpty else { return }
         qualityTimer.arm(at: now + Self.qualityInterval)
         guard peer.isSecured else { return }

@@ -91,7 +91,7 @@ struct LinkShares {
     /// The share of each video's lowest layer. Nil if the link carries it whole, with headroom.
     static func shares(of target: Double, audio: Double, videos wishes: [Double]) -> [Double?] {
         var left = max(target * leastPart, target - audio)
-        var shares = [Double?](repeating: nil, count: wishes.count)
+        var shares = wishes.map { _ in Double?.none }
         let order = wishes.indices.sorted { wishes[$0] < wishes[$1] }
         for (place, index) in order.enumerated() {
             let equal = left / Double(wishes.count - place)

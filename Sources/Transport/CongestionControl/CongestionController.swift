@@ -132,7 +132,7 @@ extension CongestionController {
 
     /// The next probe for the pacer, until nil. Call it after each call that takes the time.
     public func takeProbe() -> ProbeCluster? {
-        guard let probe = planner.takePending() else { return nil }
+        guard planner.hasPending, let probe = planner.takePending() else { return nil }
         probes.append(probe)
         if probes.count > Self.rememberedProbes { probes.removeFirst() }
         return probe

@@ -21,7 +21,7 @@ struct CongestionWindow: Sendable {
         trips.append(roundTrip)
         if trips.count > Self.roundTrips { trips.removeFirst() }
         var least = roundTrip
-        for index in 0..<trips.count { least = min(least, trips[index]) }
+        trips.forEach { least = min(least, $0) }
         shortest = least
     }
 

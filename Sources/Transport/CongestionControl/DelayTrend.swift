@@ -59,13 +59,13 @@ struct DelayTrend: Sendable {
     /// The slope as the detector compares it.
     var indicator: Double { Double(groups) * slope * Self.gain }
 
-    /// Least squares. Nil if all groups arrived at one time.
+    /// Least squares. Nil if all groups arrived at one time. Each single packet asks for it, as a group of its own.
+    @inline(__always)
     private var fittedSlope: Double? {
         // From the first point, because the arrivals are far from zero.
         let (first, count) = (points[0], Double(points.count))
         var (sumX, sumY, sumXY, sumXX) = (0.0, 0.0, 0.0, 0.0)
-        for index in 1..<points.count {
-            let point = points[index]
+        points.forEach { point in
             let (x, y) = (point.arrival - first.arrival, point.delay - first.delay)
             sumX += x
             sumY += y

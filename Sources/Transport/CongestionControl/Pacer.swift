@@ -122,8 +122,10 @@ public final class Pacer {
 
     /// This process stood still: packets that waited meanwhile were not held by the pacer.
     public func stalled(for time: TimeInterval, now: MonotonicTime) {
-        forEachQueue { queue in
-            for place in 0..<queue.count { queue[place].since = min(now, queue[place].since + time) }
+        if queuedPackets > 0 {
+            forEachQueue { queue in
+                for place in 0..<queue.count { queue[place].since = min(now, queue[place].since + time) }
+            }
         }
         paidUntil = paidUntil.map { min(now, $0 + time) }
     }
@@ -134,7 +136,8 @@ public final class Pacer {
         let start = paidUntil ?? .zero
         if queuedPackets > 0 {
             if !audio.isEmpty { return .zero }
-            let paid = start + currentRate(start).time(for: debt)
+            let oldest = oldest
+            let paid = start + currentRate(start, oldest: oldest).time(for: debt)
             let burst = isOpen ? min(burst, paid - start) : .zero
             next = min(next, MonotonicTime(nanoseconds: paid.nanoseconds - UInt64(max(0, burst.nanoseconds))))
             next = min(next, oldest + Self.longestHold)
@@ -208,13 +211,13 @@ public final class Pacer {
         let since = now - (paidUntil ?? now)
         paidUntil = max(now, paidUntil ?? now)
         guard since > .zero else { return }
-        debt = max(0, debt - currentRate(now).bytes(in: since))
+        let paid = queuedPackets > 0 ? currentRate(now, oldest: oldest) : rate
+        debt = max(0, debt - paid.bytes(in: since))
         paddingDebt = max(0, paddingDebt - paddingRate.bytes(in: since))
     }
 
-    /// The rate that sends everything in time.
-    private func currentRate(_ now: MonotonicTime) -> DataRate {
-        guard queuedPackets > 0 else { return rate }
+    /// The rate that sends the packets that wait in time.
+    private func currentRate(_ now: MonotonicTime, oldest: MonotonicTime) -> DataRate {
         let left = max(.milliseconds(1), Self.longestHold - max(.zero, now - oldest))
         return max(rate, DataRate(bytes: Double(queuedBytes) + debt, in: left))
     }

@@ -80,10 +80,11 @@ struct PacketHistory: Sendable {
         let stop = min(base + Int(feedback.count), end)
         var time = arrivalBase(of: feedback)
         var next = 0
+        let tick = TransportFeedback.tick.nanoseconds
         for number in max(base, first)..<max(stop, base, first) {
             var arrival: MonotonicTime?
             while next < feedback.arrivals.count, base + Int(feedback.arrivals[next].offset) <= number {
-                time += Int64(feedback.arrivals[next].ticks) * TransportFeedback.tick.nanoseconds
+                time += Int64(feedback.arrivals[next].ticks) * tick
                 if base + Int(feedback.arrivals[next].offset) == number { arrival = Self.time(time) }
                 next += 1
             }

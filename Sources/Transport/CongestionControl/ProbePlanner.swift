@@ -67,6 +67,9 @@ struct ProbePlanner: Sendable {
 
     init(maximum: DataRate, isPlain: Bool = false) { (self.maximum, self.isPlain) = (maximum, isPlain) }
 
+    /// Asked for each report and each packet that waits, so nothing here copies the planner.
+    @inline(__always) var hasPending: Bool { !pending.isEmpty }
+
     mutating func takePending() -> ProbeCluster? { pending.removeFirst() }
 
     /// The path is ready: the first probes.
@@ -128,7 +131,7 @@ struct ProbePlanner: Sendable {
         request([rate], goesOn: false, now)
     }
 
-    var nextTimeout: MonotonicTime {
+    @inline(__always) var nextTimeout: MonotonicTime {
         guard let probed else { return .never }
         switch state {
         case .initial: return .never
@@ -155,6 +158,7 @@ struct ProbePlanner: Sendable {
     }
 
     /// When to measure whether the link carries more than a limited application needs. Nil if that is known.
+    @inline(__always)
     private func limitedTime(after probed: MonotonicTime) -> MonotonicTime? {
         guard let limitedSince, estimate < largest else { return nil }
         return max(limitedSince, probed) + Self.limitedInterval
@@ -179,12 +183,12 @@ struct ProbePlanner: Sendable {
         request([rate], goesOn: false, now)
     }
 
-    private var mayExplore: Bool {
+    @inline(__always) private var mayExplore: Bool {
         !isPlain && limitedSince == nil && limit == .none && demand != nil && estimate < largest
             && queue < Self.explorationQueue
     }
 
-    private var largest: DataRate { min(maximum, demand.map { $0 * Self.demandScale } ?? maximum) }
+    @inline(__always) private var largest: DataRate { min(maximum, demand.map { $0 * Self.demandScale } ?? maximum) }
 
     private mutating func complete() {
         state = .complete

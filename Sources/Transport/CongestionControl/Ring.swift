@@ -30,6 +30,14 @@ struct Ring<Element>: Sendable where Element: Sendable {
         }
     }
 
+    /// Calls the closure for each element, in order.
+    @inline(__always)
+    func forEach(_ body: (Element) -> Void) {
+        let end = min(head + count, slots.count)
+        for place in head..<end { body(slots[place]) }
+        for place in 0..<head + count - end { body(slots[place]) }
+    }
+
     mutating func append(_ element: Element) {
         if count == slots.count { grow(element) }
         slots[place(count)] = element

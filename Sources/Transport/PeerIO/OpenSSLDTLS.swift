@@ -26,7 +26,7 @@ package final class OpenSSLDTLS: DTLSEngine {
 
     package let localFingerprint: Fingerprint
     package private(set) var progress = DTLSProgress.handshaking
-    package private(set) var nextTimeout = MonotonicTime.never
+    @exclusivity(unchecked) package private(set) var nextTimeout = MonotonicTime.never
 
     fileprivate let mtu: Int
     /// Nil after `release`.

@@ -3,16 +3,16 @@ package import RTP
 /// A timer of a loop, armed and disarmed any number of times. On the loop only.
 package final class LoopTimer {
     /// When the action runs. `.never` while disarmed.
-    package private(set) var deadline = MonotonicTime.never
+    @exclusivity(unchecked) package private(set) var deadline = MonotonicTime.never
 
     private unowned let loop: Loop
     private let action: () -> Void
     // Arming for a later time does not move the timer in the heap. It moves when it comes up, so that postponing a
     // deadline repeatedly costs nothing.
-    fileprivate var queued = MonotonicTime.never
-    fileprivate var order: UInt64 = 0
+    @exclusivity(unchecked) fileprivate var queued = MonotonicTime.never
+    @exclusivity(unchecked) fileprivate var order: UInt64 = 0
     /// Its position in the heap. Nil while it is not in the heap.
-    fileprivate var position: Int?
+    @exclusivity(unchecked) fileprivate var position: Int?
 
     init(loop: Loop, action: @escaping () -> Void) {
         self.loop = loop
@@ -105,14 +105,16 @@ struct TimerHeap {
 
     private mutating func sink(from position: Int) {
         var parent = position
-        while true {
-            var smallest = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < timers.count && isBefore(child, smallest) {
-                smallest = child
-            }
-            guard smallest != parent else { return }
-            swap(parent, smallest)
-            parent = smallest
+        while let child = firstChild(of: parent), isBefore(child, parent) {
+            swap(parent, child)
+            parent = child
         }
+    }
+
+    /// The child that comes up before the other one.
+    private func firstChild(of parent: Int) -> Int? {
+        let (left, right) = (2 * parent + 1, 2 * parent + 2)
+        guard left < timers.count else { return nil }
+        return right < timers.count && isBefore(right, left) ? right : left
     }
 }

@@ -9,7 +9,7 @@ package final class Peer: TurnMember {
     package let loop: Loop
     /// Called at the end of the turn of an event, or directly after the datagram that causes it. Never called inside a
     /// call of the owner. May close the peer.
-    package var onEvent: ((PeerEvent) -> Void)?
+    @exclusivity(unchecked) package var onEvent: ((PeerEvent) -> Void)?
     /// Called for each decrypted media packet. The buffer is the loop's scratch, valid during the call only. May send
     /// on any peer of the loop, and close this one.
     package var onMedia: ((ReceiverID, RTPHeader, StreamPosition, borrowing PacketBuffer) -> Void)?
@@ -22,7 +22,7 @@ package final class Peer: TurnMember {
     /// The path of an ICE restart, until it is connected.
     var successor: (any PeerPath)?
     /// Former paths, which close at the end of the turn.
-    var retired: [any PeerPath] = []
+    @exclusivity(unchecked) var retired: [any PeerPath] = []
     /// Nil after the end, because it may hold the owner of the peer.
     var makePath: PathMaker?
     /// Counts the paths: events of former ones are ignored.
@@ -30,17 +30,17 @@ package final class Peer: TurnMember {
     /// The addresses in use, to notice others.
     var addresses: String?
     @exclusivity(unchecked) var state = State.new
-    var waiting: [PeerEvent] = []
+    @exclusivity(unchecked) var waiting: [PeerEvent] = []
     /// DTLS datagrams that arrived before ICE selected a pair or before the other end's description. The oldest are
     /// dropped first.
     private var early: [[UInt8]] = []
     @exclusivity(unchecked) private var pending = Pending.nothing
     /// When the session's timer fires.
     @exclusivity(unchecked) private var wakes = MonotonicTime.never
-    private(set) var isRemoteSet = false
+    @exclusivity(unchecked) private(set) var isRemoteSet = false
     /// That of the newest pair.
     var lastRoute: MediaRoute?
-    var isConnected = false
+    @exclusivity(unchecked) var isConnected = false
     /// The path has tried all candidate pairs without success. A check of the other end may still arrive.
     private var isUnreachable = false
     let pathTimeout: TimeInterval

@@ -30,17 +30,17 @@ public final class PeerSession {
     /// When the next report is due.
     @exclusivity(unchecked) package private(set) var nextReport = MonotonicTime.never
     /// When a report is due at the latest. Media and clocks make `nextReport` earlier.
-    private var latestReport = MonotonicTime.never
+    @exclusivity(unchecked) private var latestReport = MonotonicTime.never
     /// How many reports were sent since the last media packet in either direction.
     @exclusivity(unchecked) private var reportsWithoutMedia = 0
-    private var isHandshakeReleased = false
+    @exclusivity(unchecked) private var isHandshakeReleased = false
     @exclusivity(unchecked) private var liveness: Liveness
     let scratch: SessionScratch
     /// How fast to send. Nil while the peer accepts no transport-wide numbers.
     @exclusivity(unchecked) var control: SendingControl?
     /// When there was last a queue on the path, and how many copies a packet may carry since the last choice.
-    var queuedAt: MonotonicTime?
-    var mostCopies = 2
+    @exclusivity(unchecked) var queuedAt: MonotonicTime?
+    @exclusivity(unchecked) var mostCopies = 2
     /// When packets of the peer with transport-wide numbers arrived. Nil before the first.
     @exclusivity(unchecked) var arrivals: TransportFeedbackRecorder?
     /// The estimate for a peer that takes some. Nil before its first packet.
@@ -269,15 +269,16 @@ public final class PeerSession {
         }
         if let surplus = streams.opened(ssrc) { srtp.forget(surplus) }
         heard(now: now)
-        guard let packets = RTCPPacket.parse(packet) else {
+        defer { scratch.received.removeAll(keepingCapacity: true) }
+        guard RTCPPacket.parse(packet, into: &scratch.received) else {
             streams.dropped.malformed += 1
             return
         }
         noticeStall(now: now)
-        streams.receive(packets, now: now) { stream, lost in
+        streams.receive(scratch.received, now: now) { stream, lost in
             for number in lost { sendAgain(number, of: stream, now: now) }
         }
-        receiveEstimates(packets, now: now)
+        receiveEstimates(scratch.received, now: now)
         chooseCopies(now: now)
     }
 
@@ -582,6 +583,8 @@ public final class SessionScratch {
     @exclusivity(unchecked) var head = PacketBuffer()
     /// The RTCP compound being written.
     var control = PacketBuffer()
+    /// The RTCP compound being handled.
+    @exclusivity(unchecked) var received: [RTCPPacket] = []
 
     public init() {}
 }

@@ -49,7 +49,7 @@ final class SendingControl {
     @exclusivity(unchecked) private var hasNumbers = false
     @exclusivity(unchecked) private var search = EstimateSearch()
     private var estimates = ReceiverEstimates()
-    private var lookups = LookupBudget.feedback
+    @exclusivity(unchecked) private var lookups = LookupBudget.feedback
     @exclusivity(unchecked) private var demand = DataRate.zero
     @exclusivity(unchecked) private var lastSent = MonotonicTime.zero
     /// When the pacer was last asked.
@@ -59,9 +59,9 @@ final class SendingControl {
     /// When the padding of the search changes by itself.
     @exclusivity(unchecked) private var searchChange = MonotonicTime.never
     /// Whether the peer has sent REMB.
-    private var hasEstimate = false
+    @exclusivity(unchecked) private var hasEstimate = false
     /// When the last transport feedback arrived. Nil before the first.
-    private(set) var lastReport: MonotonicTime?
+    @exclusivity(unchecked) private(set) var lastReport: MonotonicTime?
     /// Since when the path has had a queue, and whether that has been for long.
     @exclusivity(unchecked) private var queuedSince: MonotonicTime?
     @exclusivity(unchecked) private var isQueueLasting = false

@@ -23,8 +23,8 @@ final class StreamTable {
     let configuration: PeerSessionConfiguration
     @exclusivity(unchecked) private(set) var senders: [OutgoingStream?] = []
     @exclusivity(unchecked) private(set) var receivers: [IncomingStream?] = []
-    private var sources: [Source] = []
-    private var opened = OpenedSources()
+    @exclusivity(unchecked) private var sources: [Source] = []
+    @exclusivity(unchecked) private var opened = OpenedSources()
     private var generation = 0
     private var nextFailureReport = MonotonicTime.zero
     private var lookups = LookupBudget.repairs
@@ -32,9 +32,9 @@ final class StreamTable {
     @exclusivity(unchecked) var dropped = DroppedDatagrams()
     @exclusivity(unchecked) var events = EventQueue()
     /// Measured by sender reports, else by NACKs and their responses.
-    var reportedRoundTrip = RoundTripEstimate()
-    private var repairRoundTrip = RepairRoundTrip()
-    private var referenceTimes = ReferenceTimes()
+    @exclusivity(unchecked) var reportedRoundTrip = RoundTripEstimate()
+    @exclusivity(unchecked) private var repairRoundTrip = RepairRoundTrip()
+    @exclusivity(unchecked) private var referenceTimes = ReferenceTimes()
     /// The copies in the packet of RED that is being read.
     private var copies: [Redundancy.Copy] = []
     /// The missing packets of which the last packet of RED had copies, and their stream.
@@ -516,6 +516,7 @@ final class StreamTable {
 
     /// The NACKs and keyframe requests that are due.
     func feedback(now: MonotonicTime) -> [RTCPPacket] {
+        guard !receivers.isEmpty else { return [] }
         var packets: [RTCPPacket] = []
         let own = ownSSRC
         let timing = repairTiming
@@ -542,6 +543,7 @@ final class StreamTable {
 
     /// When `feedback` is due next.
     var nextFeedback: MonotonicTime {
+        guard !receivers.isEmpty else { return .never }
         var next = MonotonicTime.never
         let timing = repairTiming
         for case let receiver? in receivers { next = min(next, receiver.nextRequest(timing)) }

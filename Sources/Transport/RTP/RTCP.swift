@@ -102,25 +102,31 @@ extension RTCPPacket {
     /// reduced-size packet (RFC 5506) is a compound of one. Feedback about the bandwidth that is malformed inside its
     /// packet is skipped as unknown.
     public static func parse(_ packet: borrowing PacketBuffer) -> [RTCPPacket]? {
-        guard packet.count >= 4, packet.count <= packet.bytes.count else { return nil }
         var packets: [RTCPPacket] = []
         packets.reserveCapacity(usualCompound)
+        return parse(packet, into: &packets) ? packets : nil
+    }
+
+    /// Likewise, at the end of an array whose memory is used again. Returns false, with some of the packets appended, if all
+    /// of it is refused.
+    public static func parse(_ packet: borrowing PacketBuffer, into packets: inout [RTCPPacket]) -> Bool {
+        guard packet.count >= 4, packet.count <= packet.bytes.count else { return false }
         var offset = 0
         while offset < packet.count {
-            guard offset + 4 <= packet.count, packet.bytes[offset] >> 6 == 2 else { return nil }
+            guard offset + 4 <= packet.count, packet.bytes[offset] >> 6 == 2 else { return false }
             let end = offset + 4 + 4 * Int(packet.uint16(at: offset + 2))
-            guard end <= packet.count else { return nil }
+            guard end <= packet.count else { return false }
             var contentEnd = end
             if packet.bytes[offset] & 0x20 != 0 {
                 let padding = Int(packet.bytes[end - 1])
-                guard padding >= 1, end - offset >= 4 + padding else { return nil }
+                guard padding >= 1, end - offset >= 4 + padding else { return false }
                 contentEnd -= padding
             }
-            guard let one = parseOne(packet, offset, contentEnd) else { return nil }
+            guard let one = parseOne(packet, offset, contentEnd) else { return false }
             packets.append(one)
             offset = end
         }
-        return packets
+        return true
     }
 
     /// A report, a description and one more packet.

@@ -26,7 +26,7 @@ package final class MediaPort: TurnMember, PausedReader {
     @exclusivity(unchecked) private var isTouched = false
     /// The datagrams that the socket has received, and that are not handled yet.
     @exclusivity(unchecked) private var received = 0..<0
-    private var isPaused = false
+    @exclusivity(unchecked) private var isPaused = false
     private var pausedTurn = 0
     private var expiry: LoopTimer?
     /// The connections of clients whose network blocks UDP. Nil without a TCP port.
@@ -38,7 +38,7 @@ package final class MediaPort: TurnMember, PausedReader {
     private let place: Int
     private var bell: ReadableSource?
     /// The datagrams that other loops handed over, the next one to handle, and the place of its bytes.
-    private var handed = DatagramBundle()
+    @exclusivity(unchecked) private var handed = DatagramBundle()
     private var nextHanded = (item: 0, start: 0)
     /// The datagrams to hand over to each loop, and the loops that have some.
     private var departing: [DatagramBundle]
