@@ -55,7 +55,8 @@ public struct StreamClock: Sendable {
     ///
     /// - Parameter wallClock: the local wall clock at a point of the monotonic clock.
     public func age(of rtp: RTPTimestamp, at now: MonotonicTime, wallClock: (MonotonicTime) -> NTPTime) -> Age? {
-        Self.possible(ageByCapture(of: rtp, at: now, wallClock)) ?? Self.possible(ageByReport(of: rtp, at: now, wallClock))
+        Self.possible(ageByCapture(of: rtp, at: now, wallClock))
+            ?? Self.possible(ageByReport(of: rtp, at: now, wallClock))
     }
 
     private static func possible(_ age: Age?) -> Age? {
