@@ -130,6 +130,37 @@ extension Carrier {
         #expect(packets.last == 239 + 65536)
     }
 
+    @Test func `a report that tells when the last packet was sent counts from the arrival of that packet`() throws {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        let voice = try Voice(call, to: .b)
+        let timestamp = RTPTimestamp(UInt32(call.elapsed.nanoseconds / 1000 * 90_000 / 1_000_000))
+        var arrival: MonotonicTime?
+        let before = call.onMedia
+        call.onMedia = { end, id, header, packet in
+            if header.timestamp == timestamp { arrival = call.now }
+            before(end, id, header, packet)
+        }
+        stream.send()
+        call.run(for: .milliseconds(300))
+        func report(_ rtp: RTPTimestamp, _ ntp: UInt64 = 1 << 40) -> SenderReport? {
+            let information = SenderInformation(
+                ssrc: SSRC(1000), ntp: NTPTime(rawValue: ntp), rtp: rtp, packetCount: 1, octetCount: 1100)
+            call.flush()
+            let earlier = call.events[1].count
+            voice.say([.senderReport(information, [])])
+            call.flush()
+            return call.events[1].dropFirst(earlier).lazy.compactMap { event -> SenderReport? in
+                if case .senderReport(_, let report) = event { report } else { nil }
+            }.first
+        }
+        #expect(try #require(report(timestamp)).arrival == #require(arrival))
+        #expect(try #require(report(timestamp.advanced(by: 1))).arrival == call.now)
+        // It has no clock.
+        #expect(report(timestamp, 0) == nil)
+    }
+
     @Test func `a machine that stood still for seconds slows no repair`() throws {
         let call = Call()
         call.secure()

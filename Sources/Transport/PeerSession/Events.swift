@@ -49,6 +49,7 @@ public enum PeerSessionEvent: Sendable, Equatable {
 public struct SenderReport: Sendable, Equatable {
     public var ntp: NTPTime
     public var rtp: RTPTimestamp
+    /// Of the report, or of the stream's last packet if that has the timestamp `rtp`: when `ntp` was news.
     public var arrival: MonotonicTime
     /// The round trip that the same compound measures. Nil if the peer does not reply to extended reports (RFC 3611).
     public var roundTrip: TimeInterval?

@@ -198,6 +198,9 @@ final class IncomingStream {
     /// Nil before the first packet.
     var newest: StreamPosition? { reception.highest.map { StreamPosition(epoch: epoch, number: $0) } }
 
+    /// When the last packet arrived, if it has this timestamp.
+    func arrival(of timestamp: RTPTimestamp) -> MonotonicTime? { reception.arrival(of: timestamp) }
+
     func receive(_ information: SenderInformation, now: MonotonicTime) {
         reception.receiveSenderReport(information.ntp, now: now)
         if counters.sent == nil {

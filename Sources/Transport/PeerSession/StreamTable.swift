@@ -463,8 +463,12 @@ final class StreamTable {
     private func receive(_ information: SenderInformation, roundTrip: TimeInterval?, now: MonotonicTime) {
         guard let stream = receiver(information.ssrc) else { return }
         stream.receive(information, now: now)
+        // The sender has no clock (RFC 3550, section 6.4.1).
+        guard information.ntp.rawValue != 0 else { return }
+        // Some senders, such as aiortc, write when they sent their last packet.
+        let arrival = stream.arrival(of: information.rtp) ?? now
         let report = SenderReport(
-            ntp: information.ntp, rtp: information.rtp, arrival: now, roundTrip: roundTrip, after: stream.newest)
+            ntp: information.ntp, rtp: information.rtp, arrival: arrival, roundTrip: roundTrip, after: stream.newest)
         events.push(.senderReport(stream.id, report))
     }
 

@@ -132,6 +132,11 @@ public struct ReceptionStatistics: Sendable {
         lastTimestamp = timestamp
     }
 
+    /// When the last packet arrived, if it has this timestamp.
+    public func arrival(of timestamp: RTPTimestamp) -> MonotonicTime? {
+        lastTimestamp == timestamp ? lastArrival : nil
+    }
+
     /// Records a sender report of this stream for LSR and DLSR.
     public mutating func receiveSenderReport(_ ntp: NTPTime, now: MonotonicTime) {
         lastSenderReport = (ntp.compact, now)

@@ -24,8 +24,10 @@ public struct StreamClock: Sendable {
         public var comparison: Comparison
     }
 
-    /// A frame is shown after its capture and within this time. Clocks that say otherwise are wrong.
-    private static let possible = TimeInterval.zero...TimeInterval.seconds(60)
+    /// A frame is shown after its capture and within a minute. Clocks that say otherwise are wrong.
+    private static let possible = (.zero - error)...TimeInterval.seconds(60)
+    /// By so much, the clocks of a frame that is shown at once may show a time before its capture.
+    private static let error = TimeInterval.milliseconds(100)
 
     private let clockRate: UInt32
     private var captured: (time: AbsoluteCaptureTime, rtp: RTPTimestamp)?
@@ -44,9 +46,7 @@ public struct StreamClock: Sendable {
     }
 
     /// A sender report arrived at `arrival`. `roundTrip` is that to the clock that the report shows, nil if it is unknown.
-    /// Ignores a time of 0, with which a sender states that it has no clock (RFC 3550, section 6.4.1).
     public mutating func report(_ ntp: NTPTime, rtp: RTPTimestamp, arrival: MonotonicTime, roundTrip: TimeInterval?) {
-        guard ntp.rawValue != 0 else { return }
         reported = (ntp, rtp)
         if let roundTrip { sender.add(ntp, arrival: arrival, roundTrip: roundTrip) }
     }
@@ -55,9 +55,14 @@ public struct StreamClock: Sendable {
     ///
     /// - Parameter wallClock: the local wall clock at a point of the monotonic clock.
     public func age(of rtp: RTPTimestamp, at now: MonotonicTime, wallClock: (MonotonicTime) -> NTPTime) -> Age? {
-        if let age = ageByCapture(of: rtp, at: now, wallClock), Self.possible.contains(age.time) { return age }
-        if let age = ageByReport(of: rtp, at: now, wallClock), Self.possible.contains(age.time) { return age }
-        return nil
+        Self.possible(ageByCapture(of: rtp, at: now, wallClock))
+            ?? Self.possible(ageByReport(of: rtp, at: now, wallClock))
+    }
+
+    private static func possible(_ age: Age?) -> Age? {
+        guard var age, possible.contains(age.time) else { return nil }
+        age.time = max(.zero, age.time)
+        return age
     }
 
     /// When a frame was captured, by the clock of the source that tells it. Nil before the first capture time or report.

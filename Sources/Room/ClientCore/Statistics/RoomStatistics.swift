@@ -19,7 +19,7 @@ public struct RoomStatistics: Sendable {
     }
 
     /// Time from a frame's capture until the renderers receive it, over at most the last 4096 frames. Impossible values,
-    /// which wrong clocks cause, do not count.
+    /// which wrong clocks cause, do not count. A frame that its clocks date at most 100 ms after it is shown counts as 0 ms.
     public struct Latency: Sendable {
         public var method: LatencyMethod
         /// Whether one clock or the round trips of both ways measure it.
