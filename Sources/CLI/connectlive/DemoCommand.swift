@@ -49,7 +49,7 @@ struct DemoCommand: AsyncParsableCommand {
             Demo.removeClip()
         }
         if announcement != nil {
-            Console.say("In another terminal: connectlive publish --room \(roomName) --test-pattern")
+            Console.say("In another terminal: \(CommandLine.arguments[0]) publish --room \(roomName) --test-pattern")
         }
         do {
             try await call(on: server, interruption)

@@ -38,7 +38,7 @@ public struct SharedScreen: Sendable {
         case .absent:
             ScreenFailure.unavailable(
                 "The desktop offers no choice of screens",
-                "Install xdg-desktop-portal with the part for this desktop, or capture an X display")
+                "Install xdg-desktop-portal with the part for this desktop, or set DISPLAY to capture an X display")
         case .refused:
             MediaError(
                 code: MediaError.Code.screenRefused,

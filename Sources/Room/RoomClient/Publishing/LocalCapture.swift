@@ -356,7 +356,9 @@ package final class LocalCapture: Sendable {
         guard found.hasVideo || found.hasAudio else {
             throw RoomError(
                 .nothingToCapture,
-                "There is nothing to publish: no requested source has video or audio. Choose another source.")
+                request.source == .camera && !request.hasVideo
+                    ? "There is nothing to publish: no microphone was found. Plug one in, or start the sound server."
+                    : "There is nothing to publish: no requested source has video or audio. Choose another source.")
         }
         return found
     }

@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
@@ -119,6 +120,10 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
 
     private let address: ServerAddress
     private let upgraded: EventLoopPromise<Void>
+    /// The status of a response that is not an upgrade, and its body.
+    private var status: UInt?
+    private var body = ""
+    private static let longestBody = 4096
 
     init(address: ServerAddress, upgraded: EventLoopPromise<Void>) {
         self.address = address
@@ -135,12 +140,25 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
 
     /// Receives a response that is not an upgrade.
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard case .head(let head) = unwrapInboundIn(data) else { return }
+        switch unwrapInboundIn(data) {
+        case .head(let head): status = head.status.code
+        case .body(let part):
+            body += String(buffer: part)
+            if body.utf8.count > Self.longestBody { refuse(context) }
+        case .end: refuse(context)
+        }
+    }
+
+    /// A room server states its reason, such as that it is full.
+    private func refuse(_ context: ChannelHandlerContext) {
+        guard let status else { return }
+        let stated = try? JSONDecoder().decode(Problem.self, from: Data(body.utf8))
         upgraded.fail(
-            RoomError(
-                .serverUnreachable,
-                "The server \(address) refused the connection with HTTP status \(head.status.code). Check that it is a room "
-                    + "server\(address.isEncrypted ? "" : ", and whether it needs https://")."))
+            stated?.error
+                ?? RoomError(
+                    .serverUnreachable,
+                    "The server \(address) refused the connection with HTTP status \(status). Check that it is a room "
+                        + "server\(address.isEncrypted ? "" : ", and whether it needs https://")."))
         context.close(promise: nil)
     }
 
@@ -150,6 +168,8 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
     }
 
     func channelInactive(context: ChannelHandlerContext) {
+        // Its body may have been cut off.
+        refuse(context)
         upgraded.fail(ConnectionClosedEarly())
     }
 }

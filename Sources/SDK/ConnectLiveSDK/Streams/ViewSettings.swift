@@ -41,7 +41,7 @@ final class ViewSettings: Sendable {
     private let hasLayers: Bool
     private let reportError: @Sendable (RoomError) -> Void
     private let state = Mutex(State())
-    /// Held while the server is told of a change, so that it gets changes of several threads in their order.
+    /// Held while a change is posted, so that the server gets changes of several threads in their order.
     private let order = Mutex(())
 
     /// - Parameter report: called with failures of calls that do not wait
