@@ -17,10 +17,12 @@ struct RandomCallsTests {
     }
 
     /// Each has broken a promise: packets of a client that was leaving, old frames of paused videos, old frames from before a
-    /// gap, and timestamps by arrivals instead of clocks.
+    /// gap, timestamps by arrivals instead of clocks, and a layer that was not left as long as packets overtook each other.
     @Test(
-        arguments: [1_000_031, 1_000_231, 1_000_317, 1_001_549, 1_002_858, 1_003_282, 1_003_480, 3_009_652, 6_001_074]
-            as [UInt64])
+        arguments: [
+            1_000_031, 1_000_231, 1_000_317, 1_001_549, 1_002_858, 1_003_282, 1_003_480, 3_009_652, 6_001_074,
+            7_004_150, 7_005_262, 7_006_885, 7_008_943, 8_006_227,
+        ] as [UInt64])
     func `random calls that have once broken a promise keep it`(seed: UInt64) throws {
         var room = RandomCalls()
         room.loops = seed.isMultiple(of: 3) ? 3 : 1

@@ -225,6 +225,15 @@ final class Consumer {
         new.consumerBegins()
     }
 
+    /// The same if the first packet of the keyframe was overtaken by others of it. Returns false if it cannot begin there.
+    func joinOvertaken(_ new: StreamLayer) -> Bool {
+        guard let start = replays.replay(of: new) else { return false }
+        join(new)
+        replay = start
+        replayTimer.arm(at: peer.loop.now)
+        return true
+    }
+
     /// Whether it can go on with another spatial layer of its stream: at the beginning of a frame with a lower one, and with
     /// a higher one at a keyframe, unless older packets are yet to be sent.
     func canMove(to new: StreamLayer, isKeyframe: Bool) -> Bool { isLower(new) || isKeyframe && replay == nil }

@@ -46,6 +46,8 @@ final class StreamLayer {
     /// The same packets, for consumers that begin at the last keyframe. Only of video.
     @exclusivity(unchecked) private var recent = RecentPackets()
     @exclusivity(unchecked) private var newest: StreamPosition?
+    /// The timestamp of the packet at that position.
+    @exclusivity(unchecked) private var newestTimestamp: RTPTimestamp?
     /// The last capture time of the current epoch, with the timestamp of its packet.
     @exclusivity(unchecked) private var captured: (time: AbsoluteCaptureTime, rtp: RTPTimestamp)?
     /// Which packets carry a capture time that comes from sender reports.
@@ -169,6 +171,7 @@ final class StreamLayer {
     /// Forwards one packet to every consumer and pipe. Does not lock or await, and allocates nothing for consumers.
     func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
         let isNewest = advance(to: position)
+        if isNewest { newestTimestamp = header.timestamp }
         if isNewest, let time = header.captureTime { captured = (time, header.timestamp) }
         let now = loop.now
         let isKept = isWatched || mayBeWatched(now: now)
@@ -217,6 +220,7 @@ final class StreamLayer {
         }
         if payload.isStart, !isNewest, recent.start(now: now)?.keyframe == index {
             forEachConsumer { $0.beginAtRepairedKeyframe() }
+            if isMeasured, header.timestamp == newestTimestamp { beginOvertaken() }
         }
         let arrived = Splice.Packet(
             position: position, timestamp: header.timestamp, isNewest: isNewest, payload: payload)
@@ -244,6 +248,14 @@ final class StreamLayer {
         guard joining.contains(where: { $0.canJoin(self) }) else { return }
         let ready = joining.filter { $0.canJoin(self) }
         for consumer in ready { consumer.join(self) }
+        joining.removeAll { joined in ready.contains { $0 === joined } }
+    }
+
+    /// A keyframe begins with a packet that others of the same frame overtook: those that wait for it follow this layer, too. A
+    /// later frame of their present layer may be on its way if later ones did.
+    private func beginOvertaken() {
+        guard !isSpatial else { return }
+        let ready = joining.filter { $0.canJoin(self) && $0.joinOvertaken(self) }
         joining.removeAll { joined in ready.contains { $0 === joined } }
     }
 
