@@ -69,12 +69,27 @@ import Testing
         #expect(microphone.changes.suffix(30).count { $0 == 27_000 } <= 6, "\(microphone.changes)")
     }
 
-    @Test func `after an outage, the bitrate before it returns within seconds`() {
+    @Test func `after an outage, the bitrate before it returns as soon as the estimate allows`() {
         var microphone = Microphone()
         microphone.run(seconds: 3) { _ in 200_000 }
         microphone.run(seconds: 2) { _ in 0 }
-        #expect(microphone.bitrate == AudioShare.least)
-        microphone.run(seconds: 2) { _ in 150_000 }
-        #expect(microphone.changes == [AudioShare.least, 64_000])
+        #expect(microphone.changes.isEmpty)
+        // The estimate begins again with half.
+        microphone.run(seconds: 2) { _ in path(20_000) }
+        microphone.run(seconds: 2) { _ in path(50_000) }
+        microphone.run(seconds: 2) { _ in path(64_000) }
+        #expect(microphone.changes == [15_187, 48_000, 64_000])
+    }
+
+    @Test func `a bitrate that fails after an outage waits as usual`() {
+        var microphone = Microphone()
+        microphone.run(seconds: 2) { _ in 0 }
+        microphone.run(seconds: 6) { _ in path(64_000) }
+        microphone.run(seconds: 1) { _ in path(50_000) }
+        #expect(microphone.changes == [48_000])
+        microphone.run(seconds: 4) { _ in 200_000 }
+        #expect(microphone.bitrate == 48_000)
+        microphone.run(seconds: 2) { _ in 200_000 }
+        #expect(microphone.bitrate == 64_000)
     }
 }

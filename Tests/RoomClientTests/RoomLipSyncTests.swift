@@ -58,6 +58,39 @@ struct RoomLipSyncTests {
         #expect(abs(try #require(hold) - 0.1) < 0.001)
     }
 
+    /// Timestamps count samples and frames by the clocks of sound card and camera. Reports tell when that was by the sender's clock.
+    @Test func `devices whose clocks drift apart for hours are compared by their reports`() throws {
+        let lipSync = RoomLipSync()
+        let tracks = [
+            (stream: try stream(1, of: "ada", .opus), codec: Codec.opus, drift: 0.0001, delay: 0.2),
+            (stream: try stream(2, of: "ada", .vp8), codec: Codec.vp8, drift: -0.0001, delay: 0.05),
+        ]
+        var clocks = tracks.map { StreamClock(clockRate: $0.codec.clockRate) }
+        var holds: [Double] = [0, 0]
+        var worst = 0.0
+        for half in 0..<6 * 7200 {
+            let seconds = 1000 + Double(half) / 2
+            let now = MonotonicTime(nanoseconds: UInt64(seconds * 1e9))
+            for (index, track) in tracks.enumerated() {
+                func timestamp(_ captured: Double) -> UInt32 {
+                    let ticks = captured * Double(track.codec.clockRate) * (1 + track.drift)
+                    return UInt32(truncatingIfNeeded: Int(ticks))
+                }
+                if half.isMultiple(of: 2) {
+                    clocks[index].report(
+                        NTPTime(unixNanoseconds: now.nanoseconds), rtp: RTPTimestamp(timestamp(seconds)), arrival: now,
+                        roundTrip: nil)
+                }
+                let media = PlayedMedia(
+                    rtpTimestamp: timestamp(seconds - track.delay), time: MediaTime(nanoseconds: now.nanoseconds),
+                    hold: 0)
+                holds[index] = try #require(lipSync.note(media, of: track.stream, clocks[index], now: now))
+            }
+            worst = max(worst, abs(holds[1] - 0.15), holds[0])
+        }
+        #expect(worst < 0.016, "\(worst)")
+    }
+
     @Test func `without a capture time, a stream is neither held nor compared`() throws {
         let lipSync = RoomLipSync()
         let sound = try stream(1, of: "ada", .opus)

@@ -17,6 +17,8 @@ private final class Work {
 private final class Listener: AudioListener {
     private(set) var slots: [Sound?] = Array(repeating: nil, count: 4)
     private(set) var changes = 0
+    /// Fewer on a narrow link.
+    var audioSlots = 4
     private let work: Work
 
     init(_ work: Work) { self.work = work }
@@ -28,7 +30,7 @@ private final class Listener: AudioListener {
 
     var hasFreeAudioSlot: Bool {
         work.questions += 1
-        return slots.contains { $0 == nil }
+        return slots.count { $0 != nil } < audioSlots
     }
 
     func publishes(_ stream: Sound) -> Bool {
@@ -146,6 +148,27 @@ private final class Listener: AudioListener {
         #expect(listeners[7].slots.map { slot in sounds.firstIndex { $0 === slot } } == [0, 1, 6, 3])
     }
 
+    @Test func `on a narrow link, the first of the ranking are heard, and the others again when it carries more`() {
+        let work = Work()
+        var slots = AudioSlots<Listener>()
+        let (listener, speaker) = (Listener(work), Listener(work))
+        let sounds = (0..<5).map { _ in Sound(speaker) }
+        slots.update(listener)
+        for sound in sounds { slots.published(sound) }
+        slots.rank(sounds)
+        listener.audioSlots = 2
+        slots.update(listener)
+        #expect(listener.heardStreams.count == 2 && listener.isHearing(sounds[0]) && listener.isHearing(sounds[1]))
+        slots.published(Sound(speaker))
+        #expect(listener.heardStreams.count == 2, "a new one does not take a slot that the link does not carry")
+        slots.rank([sounds[3], sounds[1], sounds[0], sounds[2], sounds[4]])
+        slots.update(listener)
+        #expect(listener.heardStreams.count == 2 && listener.isHearing(sounds[3]) && listener.isHearing(sounds[1]))
+        listener.audioSlots = 4
+        slots.update(listener)
+        #expect(listener.heardStreams.count == 4)
+    }
+
     /// Rooms in which everyone publishes some streams, and participants, streams and the ranking change at random.
     @Test(arguments: 0..<UInt64(Soak.rounds(5, soak: 20)))
     func `nobody hears itself or a stream twice, and no slot is free while a stream waits`(seed: UInt64) {
@@ -190,6 +213,11 @@ private final class Listener: AudioListener {
                 listeners.removeAll { $0 === gone }
                 slots.left(gone)
                 end(sounds.filter { $0.publisher === gone })
+            case 7:
+                // Its link has become narrower or wider.
+                guard let listener = listeners.randomElement(using: &random) else { continue }
+                listener.audioSlots = Int.random(in: 1...4, using: &random)
+                slots.update(listener)
             default: rank(Array(sounds.shuffled(using: &random).prefix(5)))
             }
             let problems = listeners.flatMap { Self.problems(of: $0, sounds: sounds, ranked: ranked) }
@@ -199,13 +227,16 @@ private final class Listener: AudioListener {
 
     private static func problems(of listener: Listener, sounds: [Sound], ranked: [Sound]) -> [String] {
         let heard = listener.heardStreams
-        let first = ranked.filter { $0.publisher !== listener }.prefix(4)
+        let first = ranked.filter { $0.publisher !== listener }.prefix(listener.audioSlots)
         let hasEnded = { (one: Sound) in !sounds.contains { $0 === one } }
         let rules: [(isBroken: Bool, problem: String)] = [
             (heard.contains { $0.publisher === listener }, "it hears itself"),
             (Set(heard.map(ObjectIdentifier.init)).count < heard.count, "it hears a stream twice"),
             (heard.contains(where: hasEnded), "it hears a stream that has ended"),
-            (heard.count != min(4, sounds.count { $0.publisher !== listener }), "not all of its slots are used"),
+            (
+                heard.count != min(listener.audioSlots, sounds.count { $0.publisher !== listener }),
+                "not all of its slots are used"
+            ),
             (!first.allSatisfy { listener.isHearing($0) }, "it does not hear the first of the ranking"),
         ]
         return rules.filter { $0.isBroken }.map { $0.problem }

@@ -224,6 +224,26 @@ private struct Conversation {
         #expect(room.changes == [.init(8400, [9, 8, 7, 1, 6])])
     }
 
+    @Test func `those with fewer slots hear the loudest first, and one that fell silent last`() {
+        var room = Conversation(1...5)
+        room.last(2000)
+        room.begin()
+        room.last(3000, [2: 40, 4: 30])
+        #expect(room.ranking.loudestFirst.prefix(2) == [4, 2])
+        room.last(3000, [2: 30, 4: 30])
+        #expect(room.ranking.loudestFirst.prefix(2) == [4, 2], "no louder")
+        room.last(3000, [2: 30])
+        #expect(room.ranking.loudestFirst.prefix(2) == [2, 4])
+        room.last(10_000)
+        #expect(room.ranking.loudestFirst == [2, 4, 1, 3, 5], "silence changes nothing")
+        #expect(room.changes.isEmpty)
+        room.setAlwaysOn(3)
+        room.last(1000)
+        #expect(room.ranking.loudestFirst == [3, 2, 4, 1, 5])
+        room.last(3000, [1: 20])
+        #expect(room.ranking.loudestFirst == [3, 1, 2, 4, 5])
+    }
+
     // MARK: - Streams without levels
 
     @Test func `streams without levels have their places by age`() {

@@ -52,6 +52,34 @@ import Testing
         #expect(lines(10) == ["full quality: 1280x720 at 30"])
     }
 
+    @Test func `a lower bitrate of audio is news after a second, once, and so is its end`() async {
+        let news = RoomNews()
+        var audio = RoomStatistics.Published(streamId: 1, isVideo: false)
+        func lines(_ looks: Int) async -> [String] {
+            var statistics = Self.statistics(audio)
+            statistics.sendingBitsPerSecond = 40_000
+            var lines: [String] = []
+            for _ in 0..<looks { lines += await news.outgoingLines(statistics) }
+            return lines
+        }
+        #expect(await lines(10) == [])
+        audio.wishedBitsPerSecond = 64_000
+        #expect(await lines(10) == [])
+        (audio.limitedBitsPerSecond, audio.limitation) = (48_000, .network)
+        #expect(await lines(10) == [])
+        audio.limitedBitsPerSecond = 11_390
+        #expect(await lines(2) == [])
+        #expect(await lines(10) == ["the network carries 40 kbit/s: audio at 11 kbit/s"])
+        #expect(
+            StatusLine.publishing(Self.statistics(audio), .live)
+                == "publishing audio | 11 kbit/s, because the network carries no more")
+        audio.limitedBitsPerSecond = 48_000
+        #expect(await lines(10) == [])
+        (audio.limitedBitsPerSecond, audio.limitation) = (64_000, .none)
+        #expect(await lines(10) == ["full quality: audio at 64 kbit/s"])
+        #expect(StatusLine.publishing(Self.statistics(audio), .live) == "publishing audio")
+    }
+
     @Test func `losses are named as the reason`() {
         var video = Self.video(640, 360)
         (video.limitation, video.recentLoss, video.wishedBitsPerSecond) = (.network, 0.083, 1_200_000)

@@ -37,7 +37,9 @@ struct StatusLine {
     private static func parts(_ statistics: RoomStatistics) -> [String] {
         let outage = outage(statistics, ifInterrupted: "nothing has reached the room for")
         guard let video = statistics.published.first(where: \.isVideo) else {
-            return [outage ?? (statistics.published.isEmpty ? "nothing published yet" : "publishing audio")]
+            if let outage { return [outage] }
+            guard let audio = statistics.published.first else { return ["nothing published yet"] }
+            return ["publishing audio"] + limitation(of: audio)
         }
         // Rates and the encoder's state of the time before say nothing now.
         if let outage { return ["publishing \(video.codec) \(sizes(of: video))", outage] }
@@ -106,6 +108,12 @@ struct StatusLine {
         let rate = video.limitation == .subscribers ? video.limitedBitsPerSecond : statistics.sendingBitsPerSecond
         if let rate, let wish = video.wishedBitsPerSecond, rate >= wish { return nil }
         return rate
+    }
+
+    /// The bitrate of audio, if the network limits it.
+    private static func limitation(of audio: RoomStatistics.Published) -> [String] {
+        guard audio.limitation == .network, let rate = audio.limitedBitsPerSecond else { return [] }
+        return ["\(bitrate(rate)), because the network carries no more"]
     }
 
     /// How much the network carries, if that limits the video.

@@ -43,7 +43,7 @@ final class AudioListener: IncomingSink {
             return simulation.fail("\(client.name) got packet \(number) of audio stream \(stream) twice.")
         }
         count += 1
-        simulation.audioLog?.arrived(number, at: simulation.loop.now)
+        simulation.audioLog?.arrived(number, of: source, at: client.name, at: simulation.loop.now)
         lastHeard = simulation.loop.now
         latency = simulation.audioSource(of: stream)?.captureTime(of: number).map { simulation.loop.now - $0 }
         highest = max(highest, number)

@@ -23,28 +23,39 @@ package final class AudioLog {
     /// How long a receiver waits for a packet of audio.
     package static let wait = TimeInterval.milliseconds(60)
 
+    /// The source and the client whose packets count. Nil for those of the only one.
+    private let source: UInt32?
+    private let listener: String?
     private var sent: [UInt32: MonotonicTime] = [:]
     private var arrived: [UInt32: MonotonicTime] = [:]
     private var direct: Set<UInt32> = []
     /// The datagrams to the listener, lost ones included.
     private var datagrams: [(at: MonotonicTime, bytes: Int, copied: Int)] = []
 
-    func sent(_ number: UInt32, at time: MonotonicTime) { sent[number] = time }
+    init(of source: UInt32? = nil, to listener: String? = nil) { (self.source, self.listener) = (source, listener) }
 
-    func arrived(_ number: UInt32, at time: MonotonicTime) { arrived[number] = time }
+    func sent(_ number: UInt32, of source: UInt32, at time: MonotonicTime) {
+        if source == self.source ?? source { sent[number] = time }
+    }
 
-    /// A datagram to the listener.
-    func passed(_ datagram: Span<UInt8>, isLost: Bool, at time: MonotonicTime) {
-        guard case .media = Contents(of: datagram) else { return }
+    func arrived(_ number: UInt32, of source: UInt32, at listener: String, at time: MonotonicTime) {
+        if source == self.source ?? source, listener == self.listener ?? listener { arrived[number] = time }
+    }
+
+    /// A datagram to a client.
+    func passed(_ datagram: Span<UInt8>, to client: String, isLost: Bool, at time: MonotonicTime) {
+        guard client == listener ?? client, case .media = Contents(of: datagram) else { return }
         let payload = datagram.extracting(Contents.payloadStart(of: datagram)..<datagram.count)
         var start = 0
         if datagram[1] & 0x7f == Codec.opus.redundancyPayloadType {
             guard let own = Contents.ownStart(ofRedundant: payload) else { return }
             start = own
         }
-        datagrams.append((time, datagram.count + 28, start))
         let own = payload.extracting(start..<payload.count)
-        if !isLost, let number = AudioSource.contents(of: own)?.number { direct.insert(number) }
+        let contents = AudioSource.contents(of: own)
+        if let source, contents?.source != source { return }
+        datagrams.append((time, datagram.count + 28, start))
+        if !isLost, let contents { direct.insert(contents.number) }
     }
 
     /// The outcome for packets that were sent in a span of time, which ends at least a second ago.

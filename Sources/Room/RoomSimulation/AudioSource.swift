@@ -63,7 +63,7 @@ final class AudioSource: EncodedTrack {
         batch.bytes += Array(repeating: 0, count: RTPHeader.minimumLength + payload - batch.bytes.count)
         batch.ends = [batch.bytes.count]
         connection.send(batch, mid: mid)
-        simulation.audioLog?.sent(number, at: simulation.loop.now)
+        simulation.audioLog?.sent(number, of: id, at: simulation.loop.now)
         captureTimes[Int(number) % Self.rememberedPackets] = simulation.loop.now
         number += 1
         nextPacket = nextPacket + Self.interval

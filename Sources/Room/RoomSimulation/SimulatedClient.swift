@@ -412,7 +412,8 @@ public final class SimulatedClient: @unchecked Sendable {
         }
         simulation.packetLog?.passed(datagram, .viewerLink)
         let arrivals = down.arrivals(of: datagram.count, now: simulation.loop.now)
-        simulation.audioLog?.passed(datagram, isLost: arrivals.first == nil, at: simulation.loop.now)
+        simulation.audioLog?.passed(
+            datagram, to: name, isLost: arrivals.first == nil, at: simulation.loop.now)
         if arrivals.first == nil { lost(contents, isUp: false) }
         simulation.deliver(datagram, to: .client(number), at: address, arrivals)
     }

@@ -86,8 +86,12 @@ public final class Simulation: Sendable {
     }
 
     /// Notes each packet of an audio from now on, for one listener.
-    package func logAudio() -> AudioLog {
-        let log = AudioLog()
+    ///
+    /// - Parameters:
+    ///   - stream: nil for the only one
+    ///   - listener: nil for the only one
+    package func logAudio(of stream: Int? = nil, to listener: SimulatedClient? = nil) -> AudioLog {
+        let log = AudioLog(of: stream.flatMap { world.audioSource(of: $0)?.id }, to: listener?.name)
         world.audioLog = log
         return log
     }

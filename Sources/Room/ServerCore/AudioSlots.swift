@@ -2,6 +2,8 @@
 protocol AudioListener: AnyObject {
     associatedtype Stream: AnyObject
 
+    /// How many streams it hears at most.
+    var audioSlots: Int { get }
     var hasFreeAudioSlot: Bool { get }
     /// The streams in its slots.
     var heardStreams: [Stream] { get }
@@ -20,7 +22,6 @@ protocol AudioListener: AnyObject {
 struct AudioSlots<Listener: AudioListener> {
     typealias Stream = Listener.Stream
 
-    private static var slots: Int { SpeakerRanking.heard }
     /// Those that can be heard, in the order in which they were published.
     private var streams: [Stream] = []
     /// Those of the ranking, in its order.
@@ -49,17 +50,18 @@ struct AudioSlots<Listener: AudioListener> {
 
     private func wanted(by listener: Listener, hearing heard: [Stream]) -> [Stream] {
         var wanted: [Stream] = []
+        let slots = listener.audioSlots
         func add(_ stream: Stream) {
-            guard wanted.count < Self.slots, !listener.publishes(stream), !wanted.contains(where: { $0 === stream })
+            guard wanted.count < slots, !listener.publishes(stream), !wanted.contains(where: { $0 === stream })
             else { return }
             wanted.append(stream)
         }
         for stream in ranked { add(stream) }
         // A participant may publish several of them.
-        guard wanted.count < Self.slots else { return wanted }
+        guard wanted.count < slots else { return wanted }
         for stream in heard where streams.contains(where: { $0 === stream }) { add(stream) }
         for stream in streams {
-            guard wanted.count < Self.slots else { break }
+            guard wanted.count < slots else { break }
             add(stream)
         }
         return wanted

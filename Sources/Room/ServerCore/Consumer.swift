@@ -67,7 +67,7 @@ final class Consumer {
         splice = Splice(firstSequenceNumber: firstSequenceNumber)
     }
 
-    /// The session's sender for this receiver, from its first stream on: most receivers never get one.
+    /// The session's sender for this receiver, from its first stream on, or to probe the link: most receivers never get one.
     ///
     /// - Parameter codecs: those of the client's answer, which may have other payload types than the offer.
     private func makeSender(_ codecs: [NegotiatedCodec]) -> SenderID {
@@ -116,6 +116,11 @@ final class Consumer {
 
     /// Whether the session can send it anything.
     var hasSender: Bool { sender != nil }
+
+    /// Makes the sender before there is a stream, so that the session can probe its link.
+    func prepare() {
+        if sender == nil, let accepted { sender = makeSender(accepted) }
+    }
 
     /// Begins with the lowest layer of a stream that is delivered, until the link is measured.
     func assign(_ stream: PublishedStream, view: StreamView = StreamView()) {

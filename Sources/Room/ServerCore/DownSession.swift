@@ -36,11 +36,14 @@ final class DownSession {
     /// While a probe of more has no result, all frames are sent.
     private var settling: (from: Int?, until: MonotonicTime)?
     private var repairs = (bytes: 0, at: MonotonicTime.zero, rate: 0.0)
+    private var slotChoice = SlotChoice()
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
     /// Called at most once a second with the number of packets that failed authentication so far.
     var onUnauthenticated: ((Int) -> Void)?
+    /// Called when `audioSlots` has changed. It must not change the slots before it returns.
+    var onAudioSlots: (() -> Void)?
 
     init(
         pool: ReceiverPool, settings: SessionSettings, place: ClientPlace, send: @escaping (ServerMessage) -> Void
@@ -217,9 +220,13 @@ final class DownSession {
         return true
     }
 
+    /// How many of the audio slots the link carries.
+    var audioSlots: Int { slotChoice.slots }
+
     /// The audio slots are the first receivers.
     var hasFreeAudioSlot: Bool {
-        consumers.prefix(DownDescription.audioSlots).contains { $0.isFree && $0.canCarry(.opus) }
+        heardStreams.count < audioSlots
+            && consumers.prefix(DownDescription.audioSlots).contains { $0.isFree && $0.canCarry(.opus) }
     }
 
     var heardStreams: [PublishedStream] { consumers.prefix(DownDescription.audioSlots).compactMap(\.stream) }
@@ -274,17 +281,19 @@ final class DownSession {
         // Each estimate of the link leads here, so few arrays are made.
         var videos: [Consumer] = []
         var wishes: [LinkShares.Video] = []
-        var audio = 0.0
+        var sounds: [Double] = []
         for consumer in consumers {
             guard let stream = consumer.stream, !consumer.isPaused else { continue }
             if consumer.isVideo {
                 videos.append(consumer)
                 wishes.append(consumer.linkWish(unknown: Self.unknownVideo))
             } else {
-                audio += stream.wish() ?? Self.unknownAudio
+                sounds.append(stream.wish() ?? Self.unknownAudio)
             }
         }
-        var demand = LinkShares.demand(audio: audio, videos: wishes)
+        let audio = sounds.reduce(0, +)
+        chooseSlots(among: sounds)
+        var demand = LinkShares.demand(audio: audio + slotChoice.further(sounds), videos: wishes)
         if let new { demand += new.expectedRate ?? (new.codec.media == .video ? Self.unknownVideo : Self.unknownAudio) }
         tellDemand(demand == 0 ? nil : Int(demand))
         let now = settings.loop.now
@@ -298,6 +307,21 @@ final class DownSession {
         for (index, video) in videos.enumerated() {
             video.choose(choices[index], among: wishes[index], isCongested: isCongested, now: now)
         }
+    }
+
+    /// Chooses how many streams the client hears. A link that carries nothing for a moment says nothing about that, and neither does
+    /// an estimate of the client itself, which is hardly higher than the rate that arrives.
+    private func chooseSlots(among sounds: [Double]) {
+        guard let target, target > 0, peer.lastReport != nil else { return }
+        let before = slotChoice.slots
+        let isProbed = consumers.contains { $0.receiver.media == .video && $0.hasSender }
+        slotChoice.follow(
+            Double(target), sounds, isProbed: isProbed, isCongested: peer.isCongested, isQueueing: peer.isQueueing,
+            now: settings.loop.now)
+        if slotChoice.slots != before { onAudioSlots?() }
+        // Audio alone cannot have padding, which shows whether the link carries one more.
+        guard slotChoice.slots < before, !isProbed else { return }
+        consumers.first { $0.receiver.media == .video && $0.accepted?.isEmpty == false }?.prepare()
     }
 
     /// Between two choices of all layers. Each estimate of the link causes one, too.

@@ -20,6 +20,8 @@ final class Participant: AudioListener {
     var onSilence: ((Bool) -> Void)?
     /// Called at most once a second for each session with the number of its packets that failed authentication.
     var onUnauthenticated: ((Int) -> Void)?
+    /// See `DownSession.onAudioSlots`.
+    var onAudioSlots: (() -> Void)?
 
     /// Whether the server records for it.
     let mayRecord: Bool
@@ -41,6 +43,7 @@ final class Participant: AudioListener {
         }
         down.onEnded = { [unowned self] error in onEnded?(error) }
         down.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
+        down.onAudioSlots = { [unowned self] in onAudioSlots?() }
     }
 
     var info: ParticipantInfo { ParticipantInfo(id: id, streams: streams.map(\.info)) }
@@ -123,6 +126,8 @@ final class Participant: AudioListener {
     func stopHearing(_ stream: PublishedStream) { _ = down.streamEnded(stream) }
 
     var heardStreams: [PublishedStream] { down.heardStreams }
+
+    var audioSlots: Int { down.audioSlots }
 
     var hasFreeAudioSlot: Bool { down.hasFreeAudioSlot }
 

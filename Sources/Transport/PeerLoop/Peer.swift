@@ -277,6 +277,9 @@ package final class Peer: TurnMember {
     /// See `PeerSession.isCongested`.
     package var isCongested: Bool { session.isCongested }
 
+    /// See `PeerSession.isQueueing`.
+    package var isQueueing: Bool { session.isQueueing }
+
     /// The longest payload that `send` accepts.
     package var maximumPayloadLength: Int { session.maximumPayloadLength }
 

@@ -27,6 +27,9 @@ extension PeerSession {
     /// Whether the path shows that it carries less than it gets.
     public var isCongested: Bool { control?.isCongested ?? false }
 
+    /// Whether the path has a queue at present, or delivers nothing.
+    public var isQueueing: Bool { control?.isQueueing ?? false }
+
     func beginControl(now: MonotonicTime) {
         if control == nil { control = SendingControl(startSettings, burst: streams.configuration.pacingBurst) }
         guard phase == .secured else { return }

@@ -77,6 +77,7 @@ actor RoomNews {
     private let outgoing: (@Sendable () async -> RoomStatistics)?
     private let incoming: (@Sendable () async -> RoomStatistics)?
     private var published = QualityNews()
+    private var spoken = AudioNews()
     private var viewed = ViewNews()
     /// The wanted number of sizes, until it is compared with that of the video.
     private var layers: Int?
@@ -97,9 +98,16 @@ actor RoomNews {
 
     func outgoingLines(_ statistics: RoomStatistics) -> [String] {
         // During an outage, the quality is that of the time before.
-        guard let video = statistics.published.first(where: \.isVideo), statistics.lostSeconds == nil,
-            statistics.interruptedSeconds == nil
-        else { return [] }
+        guard statistics.lostSeconds == nil, statistics.interruptedSeconds == nil else { return [] }
+        var lines: [String?] = []
+        if let audio = statistics.published.first(where: { !$0.isVideo }) {
+            lines.append(spoken.line(audio, statistics.sendingBitsPerSecond))
+        }
+        if let video = statistics.published.first(where: \.isVideo) { lines += videoLines(video, statistics) }
+        return lines.compactMap(\.self)
+    }
+
+    private func videoLines(_ video: RoomStatistics.Published, _ statistics: RoomStatistics) -> [String?] {
         var lines: [String?] = []
         if let wanted = layers, video.width > 0 {
             layers = nil
@@ -109,7 +117,7 @@ actor RoomNews {
         if !video.isEncoded, video.layers.isEmpty {
             lines.append(published.line(passing: video, StatusLine.carried(of: video, statistics)))
         }
-        return lines.compactMap(\.self)
+        return lines
     }
 
     /// One line if a video is too small for the wanted sizes.

@@ -20,7 +20,7 @@ struct AudioShare {
     private static let relapse = TimeInterval.seconds(30)
     /// Falls that follow each other this soon are one: the estimate goes on falling until the queue is empty.
     private static let drain = TimeInterval.seconds(5)
-    /// A bitrate that fell because nothing could be sent returns this soon, for half a minute.
+    /// After an outage, the bitrate before it returns in steps of this time, for half a minute.
     private static let homecoming = TimeInterval.seconds(1)
 
     /// Nil at the wish.
@@ -42,10 +42,13 @@ struct AudioShare {
     mutating func bitrate(within room: Double, wish: Int, now: MonotonicTime) -> Int {
         let present = min(limit ?? wish, wish)
         if let blocked, now - blocked.at >= Self.relapse { self.blocked = nil }
-        if room <= 0 { blocked = (now, max(present, blocked?.before ?? 0)) }
+        guard room > 0 else {
+            (blocked, surplus) = ((now, max(present, blocked?.before ?? 0)), nil)
+            return present
+        }
         let steps = Self.steps(of: wish)
         guard present <= steps[0] || Self.fits(present, room) else {
-            if room > 0 { noteFailure(of: present, now: now) }
+            noteFailure(of: present, now: now)
             let next = steps.last { Self.fits($0, room) } ?? steps[0]
             (limit, surplus) = (next, nil)
             return next
@@ -65,6 +68,9 @@ struct AudioShare {
     }
 
     private mutating func noteFailure(of bitrate: Int, now: MonotonicTime) {
+        // The estimate begins again with half after an outage, which says nothing about the path.
+        if let blocked, now - blocked.at < Self.drain { return }
+        blocked = nil
         defer { fell = now }
         if let fell, now - fell < Self.drain { return }
         let isRelapse = raised.map { now - $0 < Self.relapse } ?? false
@@ -72,10 +78,10 @@ struct AudioShare {
         failed = bitrate
     }
 
-    /// The bitrate to rise to. The one before an outage was right, so no step before it is tried.
+    /// The bitrate to rise to. The path carried the one before an outage, so up to that, the best one that fits is next.
     private func next(after present: Int, of steps: [Int], within room: Double) -> Int? {
-        if let before = blocked?.before, before > present, Self.fits(before, room, margin: Self.margin) {
-            return before
+        if let before = blocked?.before, before > present {
+            return steps.last { $0 > present && $0 <= before && Self.fits($0, room) }
         }
         return steps.first { $0 > present }.flatMap { Self.fits($0, room, margin: Self.margin) ? $0 : nil }
     }

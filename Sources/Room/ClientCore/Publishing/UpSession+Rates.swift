@@ -50,9 +50,10 @@ extension UpSession {
     private func limitAudio(_ track: Track, to share: Double?) {
         let source = track.offer.track
         guard let share, let wish = source.audioEncoderStatistics?.wishedBitsPerSecond, wish > 0 else { return }
+        let isBlocked = target == 0
+        let bitrate = track.audioShare.bitrate(within: isBlocked ? 0 : share, wish: wish, now: loop.now)
         // A room that nothing reaches any more must not limit the others.
-        guard target != 0 else { return source.limitRate(bitsPerSecond: 0) }
-        source.limitRate(bitsPerSecond: track.audioShare.bitrate(within: share, wish: wish, now: loop.now))
+        source.limitRate(bitsPerSecond: isBlocked ? 0 : bitrate)
     }
 
     private func stream(of track: Track, _ layers: [LayerShares.Layer]) -> RateShares.Stream {

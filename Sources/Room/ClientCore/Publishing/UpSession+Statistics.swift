@@ -24,9 +24,11 @@ extension UpSession {
             let source = track.offer.track
             // The best one that is sent stands for the video.
             let encoding = track.encodings.last(where: \.isOn) ?? track.encodings.last
-            if let layer = encoding?.layer, let encoder = source.encoderStatistics(of: layer) {
+            if !track.isVideo {
+                if let encoder = source.audioEncoderStatistics { Self.describe(encoder, in: &entry) }
+            } else if let layer = encoding?.layer, let encoder = source.encoderStatistics(of: layer) {
                 Self.describe(encoder, track, in: &entry)
-            } else if track.isVideo, let encoding {
+            } else if let encoding {
                 entry.isEncoded = false
                 entry.framesDroppedForRate = encoding.gate.dropped
                 if let last = encoding.gate.lastDrop, loop.now - last < .seconds(2) {
@@ -57,6 +59,16 @@ extension UpSession {
             }
             return entry
         }
+    }
+
+    /// Audio follows the own link alone.
+    private static func describe(
+        _ encoder: MediaStatistics.AudioEncoder, in entry: inout RoomStatistics.Published
+    ) {
+        guard encoder.wishedBitsPerSecond > 0 else { return }
+        entry.wishedBitsPerSecond = Double(encoder.wishedBitsPerSecond)
+        entry.limitedBitsPerSecond = encoder.limitedBitsPerSecond.map(Double.init)
+        if let limit = encoder.limitedBitsPerSecond, limit < encoder.wishedBitsPerSecond { entry.limitation = .network }
     }
 
     private static func describe(

@@ -154,8 +154,8 @@ public struct RoomStatistics: Sendable {
         /// one.
         public var recentLoss = 0.0
         public var keyframesRequested = 0
-        /// Bits of encoded video per second: what the encoder would send without a limit, and the limit of the network. Nil
-        /// if they are unknown, as for video that passes through.
+        /// Bits of encoded media per second: what the encoder would send without a limit, and the limit of the network. Nil
+        /// if they are unknown, as for media that passes through.
         public var wishedBitsPerSecond: Double?
         public var limitedBitsPerSecond: Double?
         public var limitation = Limitation.none

@@ -36,9 +36,22 @@ final class RoomSpeakers {
 
     // MARK: - Participants and streams
 
-    func entered(_ participant: Participant) { slots.update(participant) }
+    func entered(_ participant: Participant) {
+        participant.onAudioSlots = { [weak self, weak participant] in
+            guard let self, let participant else { return }
+            // Not in the middle of a change of the slots.
+            loop.schedule(at: loop.now) { [weak self, weak participant] in
+                guard let self, let participant, room.participants.contains(where: { $0 === participant }) else {
+                    return
+                }
+                slots.update(participant)
+            }
+        }
+        slots.update(participant)
+    }
 
     func left(_ participant: Participant) {
+        participant.onAudioSlots = nil
         behind.removeAll { $0 === participant }
         slots.left(participant)
     }
@@ -150,13 +163,13 @@ final class RoomSpeakers {
         // Other parts have not reported here while another one decided, and report again what changes.
         for stream in streams where stream.pipe != nil { ranking.heard(SpeakerReport(stream.info.id), now: loop.now) }
         rankAgain()
-        room.pass(.speakers(ranking.order))
+        room.pass(.speakers(ranking.loudestFirst))
         settle()
     }
 
     /// Fills the free places, if this part decides, and lets everyone follow the order.
     private func rankAgain() {
-        let before = ranking.order
+        let before = ranking.loudestFirst
         if decides { ranking.fill(now: loop.now) }
         follow(from: before)
     }
@@ -164,21 +177,27 @@ final class RoomSpeakers {
     /// Lets everyone follow a change of the order.
     private func follow(from before: [Int]) {
         let order = ranked
-        if decides, ranking.order != before { room.pass(.speakers(ranking.order)) }
-        guard !order.elementsEqual(slots.ranked, by: ===) else { return }
+        if decides, ranking.loudestFirst != before { room.pass(.speakers(ranking.loudestFirst)) }
+        let former = slots.ranked
+        guard !order.elementsEqual(former, by: ===) else { return }
         slots.rank(order)
-        catchUp(with: room.participants)
+        // Another order of the same four changes nothing for participants with four slots.
+        let heard = SpeakerRanking.heard
+        let isSame =
+            order.dropFirst(heard).elementsEqual(former.dropFirst(heard), by: ===)
+            && order.prefix(heard).allSatisfy { one in former.prefix(heard).contains { $0 === one } }
+        catchUp(with: isSame ? room.participants.filter { $0.audioSlots < heard } : room.participants)
     }
 
     /// The streams with a place that are known here, and not off.
     private var ranked: [PublishedStream] {
-        ranking.order.compactMap { id in
+        ranking.loudestFirst.compactMap { id in
             ranking.contains(id) ? streams.first { $0.info.id == id } : nil
         }
     }
 
     /// Tells a new part of the room the order.
-    func introduce(to pipe: Pipe) { if decides, !streams.isEmpty { pipe.send(.speakers(ranking.order)) } }
+    func introduce(to pipe: Pipe) { if decides, !streams.isEmpty { pipe.send(.speakers(ranking.loudestFirst)) } }
 
     /// Another part tells the order, which counts if that part decides.
     func told(_ order: [Int], by pipe: Pipe) {
@@ -187,7 +206,7 @@ final class RoomSpeakers {
     }
 
     private func take(_ order: [Int]) {
-        let before = ranking.order
+        let before = ranking.loudestFirst
         ranking.adopt(order, now: loop.now)
         follow(from: before)
     }
@@ -232,7 +251,7 @@ final class RoomSpeakers {
     /// not make an interval shorter.
     private func settle() {
         guard decides else { return }
-        let before = ranking.order
+        let before = ranking.loudestFirst
         if ranking.review(now: loop.now) { follow(from: before) }
         if let pause = ranking.pause { review(after: pause) }
     }

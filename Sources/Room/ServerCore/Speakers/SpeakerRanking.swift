@@ -4,8 +4,9 @@ internal import RoomProtocol
 /// Decides which audio streams of a room are heard. Is told the time.
 ///
 /// Its order has five streams at most: the first four fill the slots of everyone else, and the last one the slot that a
-/// publisher of one of them has left. A stream keeps its place in silence. Another one takes it when somebody has spoken there for a
-/// while, clearly louder than the weakest of the four or after that one fell silent, once a second at most.
+/// publisher of one of them has left. A participant with fewer slots, because its link carries no more, hears the loudest of
+/// the four. A stream keeps its place in silence. Another one takes it when somebody has spoken there for a while, clearly
+/// louder than the weakest of the four or after that one fell silent, once a second at most.
 ///
 /// Up to three streams that are always on, the oldest ones, have places before all others. Streams whose packets have no
 /// levels rank in the order in which they were published, below those in which somebody spoke in the last ten seconds.
@@ -43,6 +44,9 @@ struct SpeakerRanking {
     /// The streams with a place, by id. Those of other parts of the room may be unknown here.
     private(set) var order: [Int] = []
     private var lastChange: MonotonicTime?
+    /// The first four, in the order in which a participant with fewer slots hears them.
+    private var voices: [Int] = []
+    private var lastMove: MonotonicTime?
 
     // MARK: - Streams
 
@@ -80,7 +84,7 @@ struct SpeakerRanking {
     /// Takes the order of the part of the room that decides.
     mutating func adopt(_ told: [Int], now: MonotonicTime) {
         for id in told where !order.contains(id) { candidates[id]?.seated = now }
-        order = told
+        (order, voices) = (told, Array(told.prefix(Self.heard)))
         lastChange = now
     }
 
@@ -99,10 +103,40 @@ struct SpeakerRanking {
 
     /// Fills the free places, and gives one to a stream that deserves it more. Returns whether the order has changed.
     mutating func review(now: MonotonicTime) -> Bool {
-        let before = order
+        let before = loudestFirst
         fill(now: now)
         if candidates.count > Self.heard, lastChange.map({ now - $0 >= Self.pace }) ?? true { change(now: now) }
-        return order != before
+        if lastMove.map({ now - $0 >= Self.pace }) ?? true { moveVoice(now: now) }
+        return loudestFirst != before
+    }
+
+    /// The streams with a place: those of the first four first that stand out, for participants whose links do not carry all.
+    var loudestFirst: [Int] {
+        let heard = order.prefix(Self.heard)
+        return voices.filter(heard.contains) + heard.filter { !voices.contains($0) } + order.dropFirst(Self.heard)
+    }
+
+    /// Moves one voice before the first one that gives way to it.
+    private mutating func moveVoice(now: MonotonicTime) {
+        voices = Array(loudestFirst.prefix(Self.heard))
+        for place in voices.indices {
+            let before = voices[..<place].firstIndex { givesWay($0, to: voices[place], now: now) }
+            guard let before else { continue }
+            voices.insert(voices.remove(at: place), at: before)
+            lastMove = now
+            return
+        }
+    }
+
+    private func givesWay(_ one: Int, to other: Int, now: MonotonicTime) -> Bool {
+        guard isProtected(one) == isProtected(other) else { return isProtected(other) }
+        guard let first = candidates[one], let second = candidates[other], second.isSteady else { return false }
+        return isOutspoken(first, by: second, now: now)
+    }
+
+    /// Whether one stream has fallen silent, or another one is clearly louder.
+    private func isOutspoken(_ one: Candidate, by other: Candidate, now: MonotonicTime) -> Bool {
+        other.score > one.score + Self.margin || !isRecent(one.lastSpoken, within: Self.silence, now: now)
     }
 
     /// When to review the order again although there is no other report. Nil for not at all.
@@ -143,9 +177,7 @@ struct SpeakerRanking {
         let speaker = (others.isEmpty ? speakers : others)
             .min { ($1.value.score, $0.key) < ($0.value.score, $1.key) }
         if let speaker {
-            let isLouder = speaker.value.score > weakest.score + Self.margin
-            if isLouder || isExcess && !others.isEmpty || !isRecent(weakest.lastSpoken, within: Self.silence, now: now)
-            {
+            if isExcess && !others.isEmpty || isOutspoken(weakest, by: speaker.value, now: now) {
                 replace(place, by: speaker.key, now: now)
             }
             return
