@@ -33,29 +33,31 @@ final class Client {
     private var attempts = 0
     private var made: RoomConnection?
 
-    /// - Parameters:
-    ///   - mayReturn: whether it tries to return when its link is lost.
-    ///   - makePeer: makes the peers, instead of those with sockets.
+    /// With peers that have sockets.
+    convenience init(
+        _ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions(), mayReturn: Bool = false
+    ) throws {
+        let certificate = try Certificate()
+        try self.init(loop, seed: seed, options: options, mayReturn: mayReturn) { request throws(TransportError) in
+            try Peer(
+                loop: loop,
+                configuration: PeerConfiguration(
+                    iceRole: request.role, certificate: certificate, cname: request.cname,
+                    scope: .reaching(request.server)))
+        }
+    }
+
+    /// - Parameter mayReturn: whether it tries to return when its link is lost.
     init(
-        _ loop: EventLoop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions(), mayReturn: Bool = false,
-        makePeer: ((PeerRequest) throws(TransportError) -> Peer)? = nil
+        _ loop: Loop, seed: UInt64 = 1, options: ConnectionOptions = ConnectionOptions(), mayReturn: Bool = false,
+        makePeer: @escaping (PeerRequest) throws(TransportError) -> Peer
     ) throws {
         server = try ServerAddress("ws://127.0.0.1:1")
         room = try RoomName("room")
-        let certificate = try Certificate()
         made = RoomConnection(
             loop: loop, options: options,
             environment: RoomEnvironment(
-                seed: seed,
-                makePeer: { request throws(TransportError) in
-                    if let makePeer { return try makePeer(request) }
-                    return try Peer(
-                        loop: loop,
-                        configuration: PeerConfiguration(
-                            iceRole: request.role, certificate: certificate, cname: request.cname,
-                            scope: .reaching(request.server))
-                    )
-                }, wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) },
+                seed: seed, makePeer: makePeer, wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) },
                 openLink: mayReturn ? { [unowned self] _, then in openings.append(then) } : nil)
         ) { [unowned self] in events.append($0) }
     }
@@ -98,16 +100,23 @@ final class Client {
     /// Enters a room to which it may return.
     func enterToStay() { enter(terms: #","resume":{"secret":"a secret","seconds":30}"#) }
 
+    /// The attempt to open another link succeeds.
+    func openLink() { openings.removeLast()(.success(OpenedLink(link: link, token: "a token", address: server))) }
+
     /// Loses the link, cannot resume over another one, and asks to join again.
     func beginRejoining() {
         loseLink()
-        openings.removeLast()(.success(OpenedLink(link: link, token: "a token", address: server)))
+        openLink()
         reply(.error(Problem(RoomError(.notResumable, "The participant is not known."))))
     }
 
     /// Joins again in a room with these participants.
     func rejoin(_ others: [ParticipantInfo] = []) {
         beginRejoining()
+        acceptJoin(others)
+    }
+
+    func acceptJoin(_ others: [ParticipantInfo] = []) {
         reply(.joined(Joined(version: 1, participant: "p-9", participants: others)))
         // The server has announced all participants.
         connection.handle(.iceServers(ICEServersRenewed(iceServers: [])))
@@ -119,8 +128,9 @@ final class Client {
         hear(Envelope(id: requests.last, message).json())
     }
 
-    /// Replies to the last offer, which has one new stream.
-    func acceptOffer(id: Int, stream: Int) throws {
+    /// Replies to the last offer, which has one new stream. Its request has this number, or is the last one of all offers.
+    func acceptOffer(id: Int? = nil, stream: Int) throws {
+        let id = try id ?? #require(lastOffer)
         let requests = try sent.map { try Envelope<ClientMessage>(json: Data($0.utf8)).message }
         guard case .publish(let body) = requests.last(where: { if case .publish = $0 { true } else { false } }) else {
             return
@@ -134,6 +144,21 @@ final class Client {
         let answer = UpDescription.answer(to: offer, taking: streams, sessionID: 1, transport: transport)
         let published = Published(sdp: answer.serialized(), streams: [.init(mid: mid, stream: stream)])
         hear(Envelope(id: id, ServerMessage.published(published)).json())
+    }
+
+    /// The number of the last request to publish.
+    var lastOffer: Int? {
+        sent.compactMap { text -> Int? in
+            let envelope = try? Envelope<ClientMessage>(json: Data(text.utf8))
+            guard case .publish = envelope?.message else { return nil }
+            return envelope?.id
+        }.last
+    }
+
+    /// The room has too many announcements for the last offer.
+    func postponeOffer() {
+        let refusal = RoomError(.tooManyRequests, "Try again later.")
+        hear(Envelope(id: lastOffer, ServerMessage.error(Problem(refusal))).json())
     }
 
     func hear(_ text: String) { connection.receive(.text(text)) }
@@ -198,6 +223,26 @@ final class Client {
     var ends: [RoomError.Code?] {
         events.compactMap { event -> RoomError.Code?? in
             if case .ended(_, let error) = event { .some(error?.code) } else { nil }
+        }
+    }
+
+    /// The videos that the server was asked for.
+    var subscribed: [Int] {
+        sent.compactMap { text in
+            guard case .subscribe(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                return nil
+            }
+            return body.stream
+        }
+    }
+
+    /// The streams that the server was told to end.
+    var ended: [[Int]] {
+        sent.compactMap { text in
+            guard case .unpublish(let body) = try? Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                return nil
+            }
+            return body.streams
         }
     }
 

@@ -11,30 +11,11 @@ import TestSupport
 
 /// The codes of peers that fail. Their paths are the test.
 @Suite(.timeLimit(.minutes(1))) struct PeerErrorTests {
-    /// A path without sockets, whose events are those that the test reports.
-    private final class Path: PeerPath {
-        let ufrag = "abcd"
-        let password = "abcdefghijklmnopqrstuv"
-        let isLite = false
-        let consent = TimeInterval.seconds(50)
-        let selectedPair: (local: String, remote: String)? = nil
-        let events: (ICEEvent) -> Void
-        private let loop: Loop
-
-        init(_ loop: Loop, _ events: @escaping (ICEEvent) -> Void) { (self.loop, self.events) = (loop, events) }
-
-        func gather() throws(TransportError) {}
-        func setRemote(ufrag: String, password: String) -> Bool { true }
-        /// As a socket whose network is away.
-        func send(_ fill: (inout DatagramBatch) -> Void) -> (sent: Int, refused: Int) { loop.refuse(fill) }
-        func close() {}
-    }
-
     /// A client on a loop, and the paths of its peers. Used on the loop.
     private final class Stage: @unchecked Sendable {
         static let absent = TransportError(code: "transport.ice", message: "There is no agent.")
         let loop = EventLoop(name: "client")
-        private(set) var paths: [Path] = []
+        private(set) var paths: [StillPath] = []
         var hasPaths = true
         private var made: Client?
 
@@ -46,14 +27,10 @@ import TestSupport
         func make() throws {
             let certificate = try Certificate()
             made = try Client(loop) { [unowned self] _ throws(TransportError) in
-                let session = PeerSession(
-                    dtls: try OpenSSLDTLS(certificate: certificate),
-                    configuration: PeerSessionConfiguration(cname: "client", seed: 1), scratch: loop.sessionScratch,
-                    makeSRTP: { try OpenSSLSRTP(keys: &$0) })
-                return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) {
-                    [unowned self] events, _ throws(TransportError) in
+                try Peer.still(on: loop, certificate, connectTimeout: .seconds(15)) {
+                    [unowned self] events throws(TransportError) in
                     guard self.hasPaths else { throw Self.absent }
-                    let path = Path(self.loop, events)
+                    let path = StillPath(self.loop, events)
                     self.paths.append(path)
                     return path
                 }

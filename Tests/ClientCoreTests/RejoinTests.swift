@@ -111,17 +111,92 @@ import Testing
         }
     }
 
+    @Test
+    func `media that is unpublished by its former id ends, although the application does not know the new one yet`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            let track = Track()
+            client.connection.publish([TrackOffer(track)]) { _ in }
+            try client.acceptOffer(stream: 5)
+            client.rejoin()
+            try client.acceptOffer(stream: 8)
+            var codes: [RoomError.Code?] = []
+            client.connection.unpublish([5]) { codes.append($0.failure) }
+            #expect(client.ended == [[8]] && !track.isConnected)
+            client.reply(.unpublished(StreamReferences(streams: [8])))
+            #expect(codes == [nil])
+            client.connection.drop()
+        }
+    }
+
+    // MARK: - Without resuming
+
+    /// The server lets nobody resume, so each loss of the link ends the participation.
+    @Test func `calls while the link is lost take effect with another join, and nothing that ended comes back`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enter()
+            try Self.watch(client)
+            let (camera, screen) = (Track(), Track())
+            var codes: [String: RoomError.Code?] = [:]
+            client.connection.publish([TrackOffer(camera)]) { _ in }
+            try client.acceptOffer(stream: 5)
+            client.connection.publish([TrackOffer(screen)]) { codes["publish"] = $0.failure }
+            client.connection.send(SendMessage(text: "before")) { codes["message"] = $0.failure }
+            client.loseLink()
+            client.connection.unpublish([5]) { codes["unpublish"] = $0.failure }
+            client.connection.unsubscribe(7) { codes["unsubscribe"] = $0.failure }
+            client.connection.send(SendMessage(text: "during")) { codes["later message"] = $0.failure }
+            #expect(codes.isEmpty && !camera.isConnected && screen.isConnected)
+            client.openLink()
+            #expect(
+                codes == [
+                    "message": .connectionLost, "later message": .connectionLost, "unpublish": nil, "unsubscribe": nil,
+                ])
+            client.acceptJoin([Self.participant("p-2", stream: 7)])
+            #expect(client.subscribed == [7] && client.connection.subscriptions.isEmpty)
+            try client.acceptOffer(stream: 6)
+            #expect(codes["publish"] == .some(nil) && client.connection.up?.tracks.map(\.stream) == [6])
+            #expect(client.problems == [] && client.ends == [])
+            client.connection.drop()
+        }
+    }
+
+    @Test func `a link that is lost before the reply to another join costs one attempt`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            client.beginRejoining()
+            client.connection.lost(.disconnected, RoomError(.connectionLost, "The address is gone."))
+            client.loseLink()
+            client.openLink()
+            #expect(client.connection.link != nil)
+            client.acceptJoin()
+            #expect(client.connection.participant == "p-9")
+            client.connection.drop()
+        }
+    }
+
     // MARK: - Views
 
     /// A client that watches stream 7 of p-2.
     private static func watching(_ loop: EventLoop) throws -> Client {
         let client = try Client(loop, mayReturn: true)
         client.enterToStay()
+        try watch(client)
+        return client
+    }
+
+    private static func watch(_ client: Client) throws {
         client.connection.handle(.participantEntered(ParticipantEntered(participant: participant("p-2", stream: 7))))
         client.hear(try downOffer(1, revision: 1))
         client.connection.subscribe(7, to: { _ in Sink() }) { _ in }
         client.reply(.subscribed(Subscribed(stream: 7, mid: "0")))
-        return client
     }
 
     /// The views that the server was asked for, with the last subscription.
@@ -187,6 +262,26 @@ import Testing
                 return client.connection.drop()
             }
             #expect(error.code == .receiversExhausted)
+            client.connection.drop()
+        }
+    }
+
+    @Test func `a subscription that finds no place for its end stays, and can be ended later`() async throws {
+        try await onLoop { loop in
+            let client = try Self.watching(loop)
+            let first = client.sent.count
+            for _ in 0..<SignallingSession.maximumPendingRequests {
+                client.connection.setView(StreamView(profile: .low), of: 7) { _ in }
+            }
+            var codes: [RoomError.Code?] = []
+            client.connection.unsubscribe(7) { codes.append($0.failure) }
+            #expect(codes == [.outOfOrder] && client.connection.subscriptions[7] != nil)
+            let view = try #require(try Envelope<ClientMessage>(json: .init(client.sent[first].utf8)).id)
+            client.hear(Envelope(id: view, ServerMessage.viewSet(StreamReference(stream: 7))).json())
+            client.connection.unsubscribe(7) { codes.append($0.failure) }
+            #expect(client.connection.subscriptions[7] == nil)
+            client.reply(.unsubscribed(StreamReference(stream: 7)))
+            #expect(codes == [.outOfOrder, nil])
             client.connection.drop()
         }
     }

@@ -32,12 +32,13 @@ struct EventLoopTests {
         #expect(!loop.execute {})
     }
 
-    @Test("a full inbox refuses work instead of growing")
+    @Test("a full inbox refuses work instead of growing, except for work that must not be lost")
     func fullInbox() {
         let loop = EventLoop()
         let gate = Mutex(())
         let isEntered = Atomic(false)
         let accepted = Atomic(0)
+        let late = Atomic(0)
         gate.withLock { _ in
             loop.execute {
                 isEntered.store(true, ordering: .relaxed)
@@ -47,9 +48,12 @@ struct EventLoopTests {
             for _ in 0..<EventLoop.inboxCapacity + 10 where loop.execute({}) {
                 accepted.add(1, ordering: .relaxed)
             }
+            for _ in 0..<10 { #expect(loop.executeAlways { late.add(1, ordering: .relaxed) }) }
         }
         loop.shutdown()
         #expect(accepted.load(ordering: .relaxed) == EventLoop.inboxCapacity)
+        #expect(late.load(ordering: .relaxed) == 10)
+        #expect(!loop.executeAlways {})
     }
 
     @Test("an actor pinned to the loop runs there, and code on the loop can enter it without waiting")

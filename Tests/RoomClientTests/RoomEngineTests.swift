@@ -1,3 +1,5 @@
+import Glibc
+import PeerIO
 import RTP
 import RoomProtocol
 import Synchronization
@@ -96,6 +98,54 @@ struct RoomEngineTests {
             #expect(throws: Never.self) { try reply.get() }
             engine.disconnect()
         }
+    }
+
+    /// Blocks the loop, fills it with work, and calls the function before the loop goes on.
+    private static func whileOverloaded(_ body: () -> Void) {
+        let gate = Mutex(())
+        let isEntered = Atomic(false)
+        gate.withLock { _ in
+            RoomLoop.shared.execute {
+                isEntered.store(true, ordering: .relaxed)
+                gate.withLock { _ in }
+            }
+            while !isEntered.load(ordering: .relaxed) { sched_yield() }
+            while RoomLoop.shared.execute({}) {}
+            body()
+        }
+    }
+
+    @Test func `an overloaded loop loses neither the beginning nor the end of a room, nor how loud it is`() async throws
+    {
+        let happened = Collected<String>()
+        func engine(_ name: String) -> RoomEngine {
+            RoomEngine {
+                if case .ended(_, let error) = $0 { happened.append("\(name) \(error?.code.name ?? "left")") }
+            }
+        }
+        let (joining, leaving) = (engine("joining"), engine("leaving"))
+        let room = try RoomName("room")
+        Self.whileOverloaded {
+            joining.connect(to: room) { (_) async throws(RoomError) in throw RoomError(.serverUnreachable, "No.") }
+            leaving.disconnect()
+            for number in 0..<1000 {
+                leaving.setMuted(number.isMultiple(of: 2))
+                leaving.setVolume(Double(number), isMuted: false, of: 7)
+            }
+            leaving.setMuted(true)
+            leaving.unpublish([1]) { result in
+                guard case .failure(let error) = result else { return }
+                leaving.afterEvents { happened.append("afterwards \(error.code.name)") }
+            }
+        }
+        await eventually("all calls") { happened.all.count == 3 }
+        let overload = "afterwards \(RoomEngine.overloaded.code.name)"
+        #expect(
+            Set(happened.all) == ["joining \(RoomError.Code.serverUnreachable.name)", "leaving left", overload])
+        let sound = await withCheckedContinuation { continuation in
+            leaving.post { continuation.resume(returning: ($0.sinks.room.isMuted, $0.sinks.room.volume(of: 7).factor)) }
+        }
+        #expect(sound == (true, 999))
     }
 
     @Test func `an engine follows the addresses of the machine until its room ends`() async throws {

@@ -1,3 +1,4 @@
+import PeerLoop
 import RTP
 import Testing
 
@@ -80,7 +81,7 @@ import Testing
             guard (try? pace.check([length], "publish", now: now)) != nil else { continue }
             pace.count(length, now: now)
             // It ends, too.
-            pace.count(0, now: now)
+            pace.count(0, reserve: RoomPace.reservedKibibytes, now: now)
             let hasRoom = ledger.send(0, length: length) && ledger.send(0, length: 0)
             guard hasRoom else { return #expect(Bool(false), "full after \(step) ms") }
         }
@@ -92,6 +93,29 @@ import Testing
         for _ in 0..<(896 - 224) { pace.count(1024 - 128, now: start) }
         #expect(throws: RoomError.self) { try pace.check([1], reserve: 224, "change", now: start) }
         try pace.check([200 * 1024], "publish", now: start)
+    }
+
+    @Test func `however many changes are never refused, streams are still published`() throws {
+        let (loop, other) = (Loop(now: start), PartID(loop: 1, number: 1))
+        let room = try partOfRoom(informedBy: other, on: loop)
+        func change(_ number: Int) {
+            let change = StreamChange(isActive: !number.isMultiple(of: 2))
+            room.receive(PipeBatch(room: room.name, from: other, to: nil, [.changed(7, change, by: "p-1")]))
+        }
+        // As 100 participants that mute and unmute for ten minutes.
+        for number in 0..<120_000 {
+            loop.now = start + .milliseconds(Int64(number) * 5)
+            change(number)
+        }
+        let texts = StreamAttributes(extraValue: String(repeating: "x", count: 1000))
+        try room.admit(Publish(sdp: "", streams: (0..<16).map { Publish.Stream(mid: "\($0)", attributes: texts) }))
+    }
+
+    @Test func `events beyond the burst delay no later ones`() {
+        var pace = Pace(burst: 3, interval: .seconds(2))
+        pace.count(1000, now: start)
+        #expect(pace.delay(now: start) == .seconds(2))
+        #expect(pace.delay(now: start + .seconds(2)) == nil)
     }
 
     @Test func `1000 participants publish two streams at once`() throws {

@@ -18,9 +18,7 @@ extension RoomConnection {
         if let index = tracks.firstIndex(where: { $0.stream == id }) {
             return tracks[index].offer.attributes.apply(change)
         }
-        // The application may not know the new id yet.
-        let all = up?.tracks ?? []
-        guard let track = all.first(where: { $0.stream == id }) ?? all.first(where: { $0.former == id }) else { return }
+        guard let track = up?.track(of: id) else { return }
         track.apply(change)
         tellChange(of: track)
     }

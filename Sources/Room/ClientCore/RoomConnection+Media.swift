@@ -19,6 +19,8 @@ extension RoomConnection {
 
     /// Reports that media stops to flow, and that it flows again. Ends the connection if it does not in time.
     func watchMedia(now: MonotonicTime) {
+        // One that the server has not answered yet has nothing to send.
+        let up = up.flatMap { $0.isAnswered ? $0 : nil }
         // Sessions that have just begun are not heard yet.
         guard !isRejoining, let down, down.profile != nil, up.map({ $0.profile != nil || $0.tracks.isEmpty }) ?? true
         else { return }

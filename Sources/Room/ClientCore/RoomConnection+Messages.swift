@@ -92,7 +92,7 @@ extension RoomConnection {
             return then(
                 .failure(RoomError(.roomReleased, "No room is connected. Join a room before you send messages.")))
         }
-        guard !isRejoining || hasRejoined else { return then(.failure(Self.rejoining)) }
+        guard !isBetweenJoins else { return then(.failure(Self.rejoining)) }
         do throws(RoomError) {
             try message.validate()
         } catch {
@@ -113,7 +113,7 @@ extension RoomConnection {
         while let next = messages.waiting.first, messages.pending.count < MessageQueue.maximumPending,
             messages.turn == nil
         {
-            guard state == .connected, !isRejoining || hasRejoined else { return }
+            guard state == .connected, !isBetweenJoins else { return }
             if let delay = messages.delay(next.message, now: loop.now) {
                 messages.turn = loop.schedule(after: delay) { [weak self] in
                     self?.messages.turn = nil

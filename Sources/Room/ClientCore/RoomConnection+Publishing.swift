@@ -10,8 +10,12 @@ struct PublishQueue {
     var isBusy = false
     /// The up session whose ICE restarts after the turn that is pending.
     var restarting: UInt64?
-    /// Whether offers wait until the connection has joined again.
+    /// Whether offers wait until the connection has joined again and the tracks are published.
     var isHeld = false
+    /// Whether the room does not take the tracks again yet, because it has too many announcements.
+    var isRepublishedLater = false
+    /// Called about the prepared tracks, which the room does not take yet for the same reason.
+    var postponed: ((Result<[PublishedStream], RoomError>) -> Void)?
     var waiting: [(offers: [TrackOffer], then: (Result<[String], RoomError>) -> Void)] = []
     /// Tracks whose offer was on its way when the connection had to join again. They are offered again with the published ones.
     var repeated: (mids: Set<String>, then: (Result<[PublishedStream], RoomError>) -> Void)?
@@ -53,8 +57,8 @@ extension RoomConnection {
         }
     }
 
-    /// Announces the prepared tracks to the server, and calls `then` with their streams. After a failure, the tracks
-    /// are removed.
+    /// Announces the prepared tracks to the server, and calls `then` with their streams. Tries again while the room has too many
+    /// announcements. After a failure, the tracks are removed.
     package func offerPrepared(then: @escaping (Result<[PublishedStream], RoomError>) -> Void) {
         guard let (tracks, session) = publishing.prepared else {
             preconditionFailure("offerPrepared without preparePublishing")
@@ -67,6 +71,7 @@ extension RoomConnection {
         let streams = tracks.map { announcement(of: $0) }
         request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
             guard let self else { return }
+            if Self.isTooMuch(result), up === session { return postpone(then) }
             do throws(RoomError) {
                 guard case .published(let body) = try result.get(), up === session else {
                     throw RoomError(
@@ -83,15 +88,50 @@ extension RoomConnection {
                 refused(tracks.filter { $0.stream == nil }, in: session)
             } catch {
                 guard error.code != .connectionLost || !isRejoining || state != .connected else {
-                    publishing.prepared = nil
-                    publishing.repeated = (Set(tracks.map(\.sender.mid)), then)
-                    return
+                    return repeatPrepared(then)
                 }
                 removePrepared()
                 then(.failure(error))
             }
             publishTurnEnds()
         }
+    }
+
+    /// How long to wait before another offer to a room that has too many announcements.
+    static let offerPause = TimeInterval.seconds(1)
+
+    /// Whether the server may take the same offer later.
+    static func isTooMuch(_ result: Result<ServerMessage, RoomError>) -> Bool {
+        if case .failure(let error) = result { error.code == .tooManyRequests } else { false }
+    }
+
+    private func postpone(_ then: @escaping (Result<[PublishedStream], RoomError>) -> Void) {
+        publishing.postponed = then
+        loop.schedule(after: Self.offerPause) { [weak self] in
+            guard let self, let then = publishing.postponed else { return }
+            publishing.postponed = nil
+            offerPrepared(then: then)
+        }
+    }
+
+    /// Offers the prepared tracks together with the published ones when the client joins again.
+    private func repeatPrepared(_ then: @escaping (Result<[PublishedStream], RoomError>) -> Void) {
+        publishing.repeated = (Set(publishing.prepared?.tracks.map(\.sender.mid) ?? []), then)
+        publishing.prepared = nil
+    }
+
+    /// The client joins again.
+    func repeatPostponedOffer() {
+        guard let then = publishing.postponed else { return }
+        publishing.postponed = nil
+        repeatPrepared(then)
+    }
+
+    func failPostponedOffer(_ error: RoomError) {
+        guard let then = publishing.postponed else { return }
+        publishing.postponed = nil
+        removePrepared()
+        then(.failure(error))
     }
 
     /// A server that never records tells nothing of a recording. Others name the reason for one that they lack.
@@ -121,18 +161,22 @@ extension RoomConnection {
 
     /// Ends some of this client's streams, and stops sending them immediately. Calls `then` when the server has replied.
     package func unpublish(_ streams: [Int], then: @escaping (Result<Void, RoomError>) -> Void) {
-        if state == .connected, isRejoining, endWhileRejoining(streams, then) { return }
+        if state == .connected, endBeforeRepublishing(streams, then) { return }
         // They have ended when the connection joined again.
         if state == .connected, streams.isEmpty { return then(.success(())) }
         guard state == .connected, let up else { return then(.failure(Self.notPublishable)) }
-        let tracks = up.tracks.filter { $0.stream.map(streams.contains) ?? false }
-        if let other = streams.first(where: { id in !tracks.contains { $0.stream == id } }) {
-            return then(.failure(RoomError(.noSuchStream, "This client does not publish stream \(other).")))
+        var tracks: [UpSession.Track] = []
+        for id in streams {
+            guard let track = up.track(of: id), track.stream != nil else {
+                return then(.failure(RoomError(.noSuchStream, "This client does not publish stream \(id).")))
+            }
+            if !tracks.contains(where: { $0 === track }) { tracks.append(track) }
         }
-        let isSent = request(.unpublish(StreamReferences(streams: streams))) { [weak self] result in
+        let request = request(.unpublish(StreamReferences(streams: tracks.compactMap(\.stream)))) {
+            [weak self] result in
             then(self?.settled(result) ?? result.map { _ in })
         }
-        if isSent { up.remove(tracks) }
+        if request != nil { up.remove(tracks) }
     }
 
     /// The result of a request that needs no repetition when this client joins again: it ends something, which has ended then,
@@ -142,8 +186,8 @@ extension RoomConnection {
         return result.map { _ in }
     }
 
-    /// Ends streams of the former participation. Returns false if not all of them are.
-    private func endWhileRejoining(_ streams: [Int], _ then: @escaping (Result<Void, RoomError>) -> Void) -> Bool {
+    /// Ends streams of the former participation that are not published again yet. Returns false if not all of them are.
+    private func endBeforeRepublishing(_ streams: [Int], _ then: @escaping (Result<Void, RoomError>) -> Void) -> Bool {
         func isMeant(_ id: Int?) -> Bool { id.map(streams.contains) ?? false }
         let former = tracks.filter { isMeant($0.stream) }
         if !former.isEmpty, former.count == streams.count {

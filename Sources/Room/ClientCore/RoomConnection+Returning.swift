@@ -65,7 +65,8 @@ extension RoomConnection {
         signalling?.suspend()
         introduction = nil
         deadline?.disarm()
-        if let request = absence?.request { waiting[request] = nil }
+        for request in [absence?.request, joinRequest] { if let request { waiting[request] = nil } }
+        joinRequest = nil
         if absence == nil {
             // An outage has one clock. At least one attempt is made.
             let outageBegan = mediaWatch.since == nil ? loop.now : min(mediaWatch.limitBegan, loop.now)
@@ -196,13 +197,14 @@ extension RoomConnection {
         guard let room, let link else { return }
         absence?.mustRejoin = true
         (isRejoining, hasRejoined, hasRepublished) = (true, false, false)
-        publishing.isHeld = true
+        (publishing.isHeld, publishing.isRepublishedLater) = (true, false)
         let former = up
         up = nil
         perform(signalling?.beginAnew(now: loop.now) ?? [])
         // They name participants who may have other ids now.
         failWaitingMessages(Self.rejoining)
         guard state == .connected, self.link != nil else { return }
+        repeatPostponedOffer()
         if let former { tracks = former.surrender(keeping: publishing.repeated?.mids ?? []) }
         let ended = Set(endings.flatMap(\.streams))
         for track in tracks where track.stream.map(ended.contains) ?? false { track.offer.track.disconnect() }
@@ -268,15 +270,17 @@ extension RoomConnection {
         }
     }
 
-    /// Requests it again a second later while the room has too many announcements, as when a server has restarted.
+    /// Requests it again while the room has too many announcements, as when a server has restarted. The room goes on meanwhile.
     private func publishAgain(_ former: [FormerTrack], _ adopted: [UpSession.Track], _ session: UpSession) {
         let streams = adopted.map { announcement(of: $0) }
         request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
             guard let self else { return }
-            guard case .failure(let error) = result, error.code == .tooManyRequests, up === session else {
+            guard Self.isTooMuch(result), up === session else {
                 return publishedAgain(result, former, adopted, session)
             }
-            loop.schedule(after: .seconds(1)) { [weak self] in
+            publishing.isRepublishedLater = true
+            finishRejoining()
+            loop.schedule(after: Self.offerPause) { [weak self] in
                 guard let self, state == .connected, up === session else { return }
                 publishAgain(former, adopted, session)
             }
@@ -335,18 +339,27 @@ extension RoomConnection {
     private func republished() {
         hasRepublished = true
         finishRejoining()
+        endHold()
     }
 
-    /// Ends joining again when media can flow and the tracks are published.
+    /// Ends joining again when media can flow and the tracks are published, or have to wait.
     func finishRejoining() {
-        guard state == .connected, isRejoining, hasRejoined, hasRepublished, down?.profile != nil else { return }
-        (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
+        guard state == .connected, isRejoining, hasRejoined, hasRepublished || publishing.isRepublishedLater,
+            down?.profile != nil
+        else { return }
+        (isRejoining, hasRejoined) = (false, false)
         deadline?.disarm()
-        publishing.isHeld = false
         restartMediaWatch()
         finishReturn(.rejoined(participant: participant))
         // It may be another server.
         reportFewerReceivers()
+        endHold()
+    }
+
+    /// Lets the offers go on that wait until the connection has joined again with its tracks.
+    private func endHold() {
+        guard state == .connected, publishing.isHeld, !isRejoining, hasRepublished else { return }
+        (publishing.isHeld, publishing.isRepublishedLater) = (false, false)
         publishTurnEnds()
     }
 }

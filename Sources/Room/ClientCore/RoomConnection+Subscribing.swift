@@ -59,13 +59,21 @@ extension RoomConnection {
     /// Ends a subscription. Calls `then` when the server has replied.
     package func unsubscribe(_ id: Int, then: @escaping (Result<Void, RoomError>) -> Void) {
         guard state == .connected else { return then(.failure(Self.notConnected(id))) }
-        guard subscriptions.removeValue(forKey: id) != nil else {
+        guard subscriptions[id] != nil else {
             return then(.failure(RoomError(.notSubscribed, "Video \(id) is not subscribed.")))
         }
-        down?.release(stream: id)
-        request(.unsubscribe(StreamReference(stream: id))) { [weak self] result in
+        // The client does not subscribe again when it has joined.
+        if isBetweenJoins {
+            subscriptions[id] = nil
+            return then(.success(()))
+        }
+        let request = request(.unsubscribe(StreamReference(stream: id))) { [weak self] result in
             then(self?.settled(result) ?? result.map { _ in })
         }
+        // Otherwise the server goes on, and counts the receiver.
+        guard request != nil else { return }
+        subscriptions[id] = nil
+        down?.release(stream: id)
     }
 
     /// Requests a keyframe of a stream that a receiver carries. Does nothing for other streams.

@@ -94,8 +94,10 @@ package final class RoomConnection {
     /// How media went before the last interruption.
     var lostWay: RoomStatistics.Path?
     var outages: [RoomStatistics.Outage] = []
-    /// From another `join` until media can flow and the tracks are published.
+    /// From another `join` until media can flow and the tracks are published, or wait until the room takes them.
     var (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
+    /// The request to join, until the server has replied or the link is lost.
+    var joinRequest: Int?
     /// The participants that the server has announced since it accepted another `join`, until it has announced all.
     var introduction: [ParticipantInfo]?
     /// Those of the former participation, until they are published again.
@@ -148,7 +150,8 @@ package final class RoomConnection {
         let join = Join(
             versions: Signalling.versions, token: token, room: room.text, receivers: options.receivers,
             resume: environment.openLink == nil || options.returnTimeout == .zero ? nil : true)
-        request(.join(join)) { [weak self] result in
+        joinRequest = request(.join(join)) { [weak self] result in
+            self?.joinRequest = nil
             switch result {
             case .success(.joined(let joined)):
                 guard !Signalling.versions.contains(joined.version) else { return }
@@ -272,6 +275,7 @@ package final class RoomConnection {
         failWaitingOffers(error)
         failRequests(error)
         failWaitingMessages(error)
+        failPostponedOffer(error)
         endRepetition(.failure(error))
         failEndings(error)
     }
@@ -295,7 +299,7 @@ package final class RoomConnection {
         state = .ended
         // Pending requests fail with the cause.
         let verdict = error ?? RoomError(.roomReleased, "The room was left.")
-        _ = signalling?.end(verdict)
+        signalling?.end()
         failCalls(verdict)
         finalStatistics = makeStatistics()
         close()
@@ -321,26 +325,28 @@ package final class RoomConnection {
         RoomError(.connectionLost, "The client is joining the room again. Repeat the call.")
     }
 
-    /// The reply takes effect before any later message of the server.
+    /// Whether the server has not accepted the other `join` yet. Other requests fail.
+    var isBetweenJoins: Bool { isRejoining && !hasRejoined }
+
+    /// The reply takes effect before any later message of the server. While the connection is lost, the request waits: it
+    /// continues, or fails when the client joins again.
     ///
-    /// Returns whether it was sent.
+    /// Returns the number of the request. Nil if it failed at once.
     @discardableResult
-    package func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) -> Bool {
+    package func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) -> Int? {
         do throws(RoomError) {
             guard signalling != nil, link != nil || absence != nil else {
                 throw RoomError(.roomReleased, "No room is connected.")
             }
-            guard !isRejoining || hasRejoined || message.isJoin else {
-                throw Self.rejoining
-            }
-            guard let (id, text) = try signalling?.request(message, now: loop.now) else { return false }
+            guard !isBetweenJoins || message.isJoin else { throw Self.rejoining }
+            guard let (id, text) = try signalling?.request(message, now: loop.now) else { return nil }
             waiting[id] = then
             if let text { link?.send(text) }
             armTimer()
-            return true
+            return id
         } catch {
             then(.failure(error))
-            return false
+            return nil
         }
     }
 

@@ -19,8 +19,12 @@ package struct Pace: Sendable {
         return over > now + burst ? over - (now + burst) : nil
     }
 
-    package mutating func count(_ events: Int = 1, now: MonotonicTime) {
-        paid = max(paid, now) + interval * Int64(events)
+    /// Counts events that happen. Those that are beyond the burst, because they had to happen, delay no later ones.
+    ///
+    /// - Parameter reserve: the part of the burst that these events leave to others.
+    package mutating func count(_ events: Int = 1, reserve: Int = 0, now: MonotonicTime) {
+        let most = now + burst + (.zero - interval * Int64(reserve))
+        paid = max(paid, min(max(paid, now) + interval * Int64(events), most))
     }
 
     /// Counts this many events, or counts none and returns false if they would have to wait.

@@ -63,7 +63,8 @@ struct RoomPace {
     /// Of announcements of streams. A client without a connection may return within 30 s: those of that time fit into its ledger
     /// (`MessageLedger.byteLimit`). 1000 participants with two streams may come at once.
     static let announcements = RoomPace(kibibytesBurst: 896, kibibytesPerSecond: 4)
-    /// Changes of `extraValue` and `sort` leave so much of the burst to new streams and states.
+    /// Changes of `extraValue` and `sort`, and announcements that are never refused, leave so much of the burst to new streams and
+    /// states.
     static let reservedKibibytes = 224
 
     private static func units(_ length: Int) -> Int { (length + overhead + unit - 1) / unit }
@@ -83,5 +84,8 @@ struct RoomPace {
         }
     }
 
-    mutating func count(_ length: Int, now: MonotonicTime) { pace.count(Self.units(length), now: now) }
+    /// - Parameter reserve: the part of the burst that this message leaves to others, in KiB.
+    mutating func count(_ length: Int, reserve: Int = 0, now: MonotonicTime) {
+        pace.count(Self.units(length), reserve: reserve * 1024 / Self.unit, now: now)
+    }
 }

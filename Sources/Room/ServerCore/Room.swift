@@ -119,8 +119,7 @@ final class Room {
         let message = ServerMessage.streamChanged(
             StreamChanged(participant: participant.id, stream: stream.info.id, state: changed.state, change: difference)
         )
-        // Those without a text, such as a mute, are always told.
-        if message.textLength > 0 {
+        if !message.isForced {
             let isState = difference.extraValue == nil && difference.sort == nil
             try announcementPace.check(
                 [message.textLength], reserve: isState ? 0 : RoomPace.reservedKibibytes,
@@ -218,7 +217,9 @@ final class Room {
         end(ended)
         for stream in ended {
             announced -= stream.info.announcedLength
-            sendCounted(.streamUnpublished(StreamUnpublished(participant: id, stream: stream.info.id)), except: id)
+            sendCounted(
+                .streamUnpublished(StreamUnpublished(participant: id, stream: stream.info.id)), isForced: true,
+                except: id)
         }
     }
 
@@ -226,10 +227,9 @@ final class Room {
         announced -= stream.info.announcedLength
         stream.apply(change)
         announced += stream.info.announcedLength
-        let info = stream.info
-        sendCounted(
-            .streamChanged(StreamChanged(participant: id, stream: info.id, state: info.state, change: change)),
-            except: id)
+        let message = ServerMessage.streamChanged(
+            StreamChanged(participant: id, stream: stream.info.id, state: stream.info.state, change: change))
+        sendCounted(message, isForced: message.isForced, except: id)
         let affectsSlots = change.isActive != nil || change.isAlwaysOn != nil
         if affectsSlots, stream.codec.media == .audio { speakers.changed(stream) }
     }
@@ -247,9 +247,10 @@ final class Room {
         if !audio.isEmpty, !isEnding { speakers.fill(listeners) }
     }
 
-    /// Ends of streams count, but are never refused.
-    private func sendCounted(_ message: ServerMessage, except id: String) {
-        announcementPace.count(message.textLength, now: settings.loop.now)
+    /// - Parameter isForced: whether the message is never refused. However many there are, others can still publish.
+    private func sendCounted(_ message: ServerMessage, isForced: Bool = false, except id: String) {
+        announcementPace.count(
+            message.textLength, reserve: isForced ? RoomPace.reservedKibibytes : 0, now: settings.loop.now)
         send(message, except: id)
     }
 
@@ -283,6 +284,11 @@ final class Room {
         }
         return stream
     }
+}
+
+extension ServerMessage {
+    /// Whether a change of a stream is never refused: it has no text, as a mute.
+    fileprivate var isForced: Bool { textLength == 0 }
 }
 
 extension StreamInfo {

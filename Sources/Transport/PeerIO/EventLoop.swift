@@ -26,7 +26,7 @@ package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
     // loop's thread touches everything under "on the loop", which the entry points assert.
 
     /// How much work of other threads may wait before `execute` refuses more. Actor jobs are always accepted, because
-    /// the runtime cannot lose one.
+    /// the runtime cannot lose one, and so are the closures of `executeAlways`.
     package static let inboxCapacity = 65536
     /// The most work items of other threads in one turn.
     package static let workShare = 64
@@ -115,8 +115,19 @@ package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
     /// that must not lose a message then fails its connection.
     @discardableResult
     package func execute(_ closure: @escaping @Sendable () -> Void) -> Bool {
+        append(closure, limit: Self.inboxCapacity)
+    }
+
+    /// Runs the closure on the loop, after earlier work, however much that is. For calls that must not be lost, and whose
+    /// number something else limits.
+    ///
+    /// Returns false, and does not run the closure, after `shutdown`.
+    @discardableResult
+    package func executeAlways(_ closure: @escaping @Sendable () -> Void) -> Bool { append(closure, limit: .max) }
+
+    private func append(_ closure: @escaping @Sendable () -> Void, limit: Int) -> Bool {
         let (accepted, wasEmpty) = inbox.withLock { inbox in
-            guard inbox.state == .running, inbox.work.count < Self.inboxCapacity else { return (false, false) }
+            guard inbox.state == .running, inbox.work.count < limit else { return (false, false) }
             inbox.work.append(.closure(closure))
             return (true, inbox.work.count == 1)
         }

@@ -127,6 +127,11 @@ final class UpSession {
         }
     }
 
+    /// The track of a stream that the application names: it may not know the id that the stream has since the client joined again.
+    func track(of id: Int) -> Track? {
+        tracks.first { $0.stream == id } ?? tracks.first { $0.former == id }
+    }
+
     func remove(_ removed: [Track]) {
         for track in removed {
             for encoding in track.encodings { peer.removeSender(encoding.sender) }

@@ -18,7 +18,7 @@ struct SignallingSession {
         case notUnderstood(RoomError)
         /// The socket is of no use any longer. Requests wait for another one.
         case lost(RoomError)
-        /// The connection ended. Every request has its reply or error before this.
+        /// The participation ended with the socket. Requests wait for another `join`, with which they fail.
         case ended(RoomError)
     }
 
@@ -153,7 +153,7 @@ struct SignallingSession {
         deadlines = [:]
         pings = [:]
         ledger = MessageLedger()
-        (isResumable, isSuspended, resumption, hasEnded) = (false, false, nil, false)
+        (isResumable, isSuspended, resumption) = (false, false, nil)
         heard(now: now)
         lastMedia = .zero
         nextPing = now + SignallingDeadlines.ping
@@ -167,9 +167,8 @@ struct SignallingSession {
     }
 
     private mutating func lose(_ error: RoomError) -> [Output] {
-        guard isResumable else { return end(error) }
         suspend()
-        return [.lost(error)]
+        return [isResumable ? .lost(error) : .ended(error)]
     }
 
     // MARK: - Input
@@ -267,7 +266,10 @@ struct SignallingSession {
                 "The server \(server) has not replied to '\(late.value.kind)' within \(seconds) s. Connect again, or check "
                     + "the server.")
             // Another socket shows whether the server has executed it, but a second silence is the server's own.
-            guard !late.value.isExtended else { return end(error) }
+            guard !late.value.isExtended else {
+                suspend()
+                return [.ended(error)]
+            }
             for id in deadlines.keys { deadlines[id]?.isExtended = true }
             return lose(error)
         }
@@ -295,13 +297,10 @@ struct SignallingSession {
                         + "again when it runs."))
     }
 
-    /// Ends the session. Pending requests fail with the error.
-    mutating func end(_ error: RoomError) -> [Output] {
-        guard !hasEnded else { return [] }
+    /// Ends the session for good. No reply follows.
+    mutating func end() {
         hasEnded = true
-        let waiting = deadlines.keys.sorted()
         deadlines = [:]
-        return waiting.map { .answer(id: $0, .failure(error)) } + [.ended(error)]
     }
 }
 

@@ -3,6 +3,7 @@ package import PeerIO
 internal import PeerLoop
 internal import RTP
 package import RoomProtocol
+internal import Synchronization
 
 /// A `RoomConnection` on the process's one loop thread, with a WebSocket and UDP sockets.
 ///
@@ -12,6 +13,8 @@ package actor RoomEngine {
     package nonisolated let loop: EventLoop
     let connection: RoomConnection
     let sinks: SinkMaker
+    /// Those that the loop has not heard of yet.
+    nonisolated let soundWishes = Mutex(SoundRoom.Wishes())
     /// Why this engine can never connect.
     private let refusal: RoomError?
     private let opener: Opener
@@ -71,6 +74,11 @@ package actor RoomEngine {
         loop.execute { self.assumeIsolated(action) }
     }
 
+    /// Runs `body` on the loop, however much waits there. For the few calls without which a room would neither begin nor end.
+    nonisolated func postAlways(_ action: @escaping @Sendable (isolated RoomEngine) -> Void) {
+        loop.executeAlways { self.assumeIsolated(action) }
+    }
+
     // MARK: - Connecting
 
     /// Joins the room. `.connected` or `.ended` reports the result within about 10 s. Does nothing in an engine that
@@ -84,7 +92,7 @@ package actor RoomEngine {
 
     /// Joins with a token that is obtained first. The 10 s include that. Also called whenever the connection returns.
     package nonisolated func connect(to room: RoomName, token: @escaping TokenSource) {
-        post { engine in
+        postAlways { engine in
             guard engine.connection.begin() else { return }
             if let refusal = engine.refusal { return engine.connection.fail(refusal) }
             engine.token = token
@@ -163,7 +171,7 @@ package actor RoomEngine {
 
     /// Leaves the room. `.ended` follows when the server confirms, or after a second. Does nothing after the end.
     package nonisolated func disconnect() {
-        post { $0.leave() }
+        postAlways { $0.leave() }
     }
 
     func leave() {

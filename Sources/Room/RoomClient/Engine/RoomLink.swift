@@ -1,6 +1,7 @@
 internal import ClientCore
 internal import MediaGraph
 package import RoomProtocol
+internal import Synchronization
 
 /// The connection of one room, as the SDK uses it: `RoomEngine`, or a script in tests of the SDK.
 ///
@@ -64,13 +65,29 @@ extension RoomEngine: RoomLink {
         if !isTaken { then(.failure(Self.overloaded)) }
     }
 
-    package nonisolated func setMuted(_ isMuted: Bool) { post { $0.sinks.room.isMuted = isMuted } }
+    package nonisolated func setMuted(_ isMuted: Bool) { wish { $0.isMuted = isMuted } }
 
     package nonisolated func setVolume(_ factor: Double, isMuted: Bool, of stream: Int) {
-        post { $0.sinks.room.set(SoundRoom.Volume(factor: factor, isMuted: isMuted), of: stream) }
+        wish { $0.volumes[stream] = SoundRoom.Volume(factor: factor, isMuted: isMuted) }
+    }
+
+    /// The newest values wait for the loop, in one closure.
+    private nonisolated func wish(_ change: (inout SoundRoom.Wishes) -> Void) {
+        let isFirst = soundWishes.withLock { wishes in
+            defer { change(&wishes) }
+            return wishes == SoundRoom.Wishes()
+        }
+        guard isFirst else { return }
+        postAlways { engine in
+            let wishes = engine.soundWishes.withLock { wishes in
+                defer { wishes = SoundRoom.Wishes() }
+                return wishes
+            }
+            engine.sinks.room.apply(wishes)
+        }
     }
 
     package nonisolated func restartICE() { post { $0.connection.restartICE() } }
 
-    package nonisolated func afterEvents(_ body: @escaping @Sendable () -> Void) { post { _ in body() } }
+    package nonisolated func afterEvents(_ body: @escaping @Sendable () -> Void) { postAlways { _ in body() } }
 }

@@ -12,6 +12,12 @@ final class SoundRoom {
         var isMuted = false
     }
 
+    /// The changes that the application wants.
+    struct Wishes: Equatable {
+        var isMuted: Bool?
+        var volumes: [Int: Volume] = [:]
+    }
+
     let loudspeaker: RoomLoudspeaker
     /// Called with problems that do not end the room.
     let report: (RoomError) -> Void
@@ -26,6 +32,11 @@ final class SoundRoom {
         self.report = report
     }
 
+    func apply(_ wishes: Wishes) {
+        if let isMuted = wishes.isMuted { self.isMuted = isMuted }
+        for (stream, volume) in wishes.volumes { set(volume, of: stream) }
+    }
+
     func set(_ volume: Volume, of stream: Int) {
         volumes[stream] = volume == Volume() ? nil : volume
         for sink in sinks where sink.stream.id == stream { sink.setVolume() }
@@ -34,7 +45,7 @@ final class SoundRoom {
     /// The stream has ended. A server that starts again may give its id to another one. Audio that is still heard keeps its volume.
     func forget(_ stream: Int) { volumes[stream] = nil }
 
-    fileprivate func volume(of stream: Int) -> Volume {
+    func volume(of stream: Int) -> Volume {
         var volume = volumes[stream] ?? Volume()
         if isMuted { volume.isMuted = true }
         return volume
