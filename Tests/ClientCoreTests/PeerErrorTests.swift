@@ -18,10 +18,13 @@ import TestSupport
         let isLite = false
         let consent = TimeInterval.seconds(50)
         let selectedPair: (local: String, remote: String)? = nil
+        let servers: ICEServers
         let events: (ICEEvent) -> Void
         private let loop: Loop
 
-        init(_ loop: Loop, _ events: @escaping (ICEEvent) -> Void) { (self.loop, self.events) = (loop, events) }
+        init(_ loop: Loop, _ servers: ICEServers, _ events: @escaping (ICEEvent) -> Void) {
+            (self.loop, self.servers, self.events) = (loop, servers, events)
+        }
 
         func gather() throws(TransportError) {}
         func setRemote(ufrag: String, password: String) -> Bool { true }
@@ -45,15 +48,15 @@ import TestSupport
 
         func make() throws {
             let certificate = try Certificate()
-            made = try Client(loop) { [unowned self] _ throws(TransportError) in
+            made = try Client(loop) { [unowned self] request throws(TransportError) in
                 let session = PeerSession(
                     dtls: try OpenSSLDTLS(certificate: certificate),
                     configuration: PeerSessionConfiguration(cname: "client", seed: 1), scratch: loop.sessionScratch,
                     makeSRTP: { try OpenSSLSRTP(keys: &$0) })
-                return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) {
-                    [unowned self] events, _ throws(TransportError) in
+                return try Peer(loop: loop, session: session, connectTimeout: .seconds(15), servers: request.servers) {
+                    [unowned self] servers, events, _ throws(TransportError) in
                     guard self.hasPaths else { throw Self.absent }
-                    let path = Path(self.loop, events)
+                    let path = Path(self.loop, servers, events)
                     self.paths.append(path)
                     return path
                 }
@@ -158,6 +161,24 @@ import TestSupport
                 client.connection.restartICE()
                 #expect(client.sent.contains { $0.contains("restartICE") })
                 #expect(try client.offers.count == offers + 1 && client.problems == [])
+            }
+        }
+    }
+
+    @Test func `restarts of ICE use the TURN servers that the server named last`() async throws {
+        try await onStage { stage in
+            try await stage.run { stage in
+                let client = stage.client
+                client.hear(try downOffer(1, revision: 1))
+                client.connection.publish([TrackOffer(Track())]) { _ in }
+                try client.acceptOffer(id: 2, stream: 7)
+                for path in stage.paths { path.events(.connected) }
+                let named = ICEServerInfo(urls: ["turn:192.0.2.9"], username: "later", credential: "p")
+                client.connection.handle(.iceServers(ICEServersRenewed(iceServers: [named])))
+                client.connection.restartICE()
+                client.hear(
+                    try downOffer(1, revision: 2).replacing("abcdefghijklmnopqrstuv", with: "abcdefghijklmnopqrstuw"))
+                #expect(stage.paths.map { $0.servers.servers.map(\.username) } == [[], [], ["later"], ["later"]])
             }
         }
     }

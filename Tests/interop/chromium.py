@@ -131,6 +131,7 @@ def arguments():
     parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
     parser.add_argument("--relay", action="store_true",
                         help="send and receive through TURN servers alone, and expect that")
+    parser.add_argument("--expect-relay", type=int, metavar="PORT", help="sessions use TURN servers at this port")
     parser.add_argument("--expect-capture-times", type=int, default=0, metavar="N",
                         help="packets of N streams of others carry recent capture times, by the clock of this machine")
     parser.add_argument("--expect-redundancy", type=int, default=0, metavar="N",
@@ -145,6 +146,9 @@ def arguments():
                         help="turn microphone and camera off afterwards and on again, and expect that another page shows it")
     parser.add_argument("--then-roam", action="store_true",
                         help="lose the WebSocket afterwards, then the way of media, and come back")
+    parser.add_argument("--then-relay", type=int, metavar="PORT",
+                        help="tell the page of the same TURN servers at this port afterwards, which take the same passwords, "
+                             "and expect that sessions use them when ICE restarts")
     parser.add_argument("--then-watch", type=float, default=0, metavar="SECONDS",
                         help="report afterwards how evenly the videos of others are decoded; restart ICE meanwhile at "
                              "SIGUSR1, and report whether that happened")
@@ -261,6 +265,7 @@ class Observation:
                     sessions.append({
                         "session": "up" if sends else "down", "srtp": r.get("srtpCipher"), "dtls": r.get("tlsVersion"),
                         "candidate": by_id.get(pair.get("localCandidateId"), {}).get("candidateType"),
+                        "relay": by_id.get(pair.get("localCandidateId"), {}).get("url"),
                         "protocol": by_id.get(pair.get("localCandidateId"), {}).get("protocol"),
                         "dtlsState": r.get("dtlsState"), "roundTripMs": pair.get("currentRoundTripTime", 0) * 1000,
                         "availableBitrate": pair.get("availableOutgoingBitrate")})
@@ -329,6 +334,9 @@ def missing(options, seen, result):
     ways = [session["candidate"] for session in result["sessions"]]
     if options.relay and not (ways and all(way == "relay" for way in ways)):
         return f"Expected sessions through a relay, found {ways}."
+    relays = [session["relay"] for session in result["sessions"]]
+    if options.expect_relay and not (relays and all(f":{options.expect_relay}?" in str(relay) for relay in relays)):
+        return f"Expected sessions through TURN servers at port {options.expect_relay}, found {relays}."
     profiles = [str(session["srtp"]) for session in result["sessions"]]
     if options.expect_srtp and not (profiles and all(options.expect_srtp in profile for profile in profiles)):
         return f"Expected SRTP {options.expect_srtp}, found {profiles}."
@@ -365,6 +373,33 @@ def lose_camera(options, browser):
     browser.execute_script("document.querySelector('#camera').click()")
     if not wait_for(browser, "return document.body.dataset.publishing === 'audio video'", 10):
         return "The page did not publish the camera again."
+    return observe(options, browser)[1]
+
+
+# Other TURN servers with the same passwords, as the server tells them. The server does not know of this message, so the page must
+# not count it.
+NAME_RELAY = """
+const socket = window.testSockets.at(-1);
+socket.send = function(text) {
+    const message = JSON.parse(text);
+    if (message.type === 'ack') message.received -= 1;
+    WebSocket.prototype.send.call(this, JSON.stringify(message));
+};
+const [port] = arguments;
+const iceServers = window.testPeers[0].getConfiguration().iceServers.map(({ urls, ...server }) =>
+    ({ urls: [urls].flat().map((url) => url.replace(/:\\d+\\?/, `:${port}?`)), ...server }));
+socket.onmessage({ data: JSON.stringify({ type: 'iceServers', iceServers }) });
+"""
+
+
+def relay(options, browser):
+    """Restarts ICE through other TURN servers. One sentence about an unmet expectation, or None."""
+    browser.execute_script(NAME_RELAY, options.then_relay)
+    sentence = restart_ice(browser)
+    if sentence is not None:
+        return sentence
+    browser.execute_script(FIND_WAY)
+    options.expect_relay = options.then_relay
     return observe(options, browser)[1]
 
 
@@ -637,6 +672,8 @@ def main():
             result["read"], sentence = read(options, browser)
         if options.then_resize and sentence is None:
             result["resized"] = resize(options, browser)
+        if options.then_relay and sentence is None:
+            sentence = relay(options, browser)
         if options.then_mute and sentence is None:
             sentence = mute(options, browser)
         if options.then_roam and sentence is None:

@@ -129,10 +129,10 @@ export class Room {
             .finally(() => { this.#restarting = false; });
     }
 
-    /** Uses STUN and TURN servers for the sessions that have not begun. */
+    /** Uses STUN and TURN servers from now on, also to restart ICE: the credentials of former ones expire. */
     #useServers(iceServers) {
         this.#iceServers = iceServers ?? [];
-        this.#down.use(this.#iceServers);
+        for (const session of [this.#down, this.#up]) session?.use(this.#iceServers);
     }
 
     /** The live track that carries a stream, or null while none does. */

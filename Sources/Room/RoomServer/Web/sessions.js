@@ -103,7 +103,7 @@ class Session {
         this.peer.onconnectionstatechange = () => this.#changed(this.peer.connectionState);
     }
 
-    /** Sets the STUN and TURN servers. Later ones are for a session that begins to look for a way. */
+    /** Sets the STUN and TURN servers. A session that has a way uses them when it restarts ICE. */
     use(iceServers) {
         if (this.peer.signalingState === "closed") return;
         try {
