@@ -198,6 +198,13 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
                 + ["--expect-publishing", "10", "--then-mute"])
     }
 
+    @Test func `a camera that the server refuses costs no microphone, also if the page joins again meanwhile`() throws {
+        let server = try TestServer()
+        _ = try run(
+            "chromium.py",
+            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected", "--then-be-refused"])
+    }
+
     /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.
     /// The viewer begins with the lowest of them, so that the widest tile comes first.
     @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() throws {
