@@ -269,7 +269,7 @@ def page(cells):
               "seen to leave")]
     for name in dict.fromkeys(name for name, _ in cells):
         found = [cells[name, kind] for kind in CLIENTS]
-        # The killed server takes the one with it who would see them leave.
+        # The connection that would tell who leaves ends with the killed server.
         left = "all, as new ones" if FAULTS[name][1] is restart_server else ", ".join(
             kind for kind, cell in zip(CLIENTS, found) if cell and cell.get("left"))
         lines.append(row(name, *(text for cell in found for text in words(cell)), left or "nobody"))

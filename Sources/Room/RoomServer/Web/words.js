@@ -8,7 +8,7 @@ export class Problem extends Error {
     }
 }
 
-/** The server understood a request and did nothing of it. */
+/** Why the server refused a request. Nothing has changed there. */
 export class Refusal extends Problem {}
 
 const kinds = { audio: "microphone", video: "camera" };
