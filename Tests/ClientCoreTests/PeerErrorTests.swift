@@ -26,11 +26,11 @@ import TestSupport
 
         func make() throws {
             let certificate = try Certificate()
-            made = try Client(loop) { [unowned self] _ throws(TransportError) in
-                try Peer.still(on: loop, certificate, connectTimeout: .seconds(15)) {
-                    [unowned self] events throws(TransportError) in
+            made = try Client(loop) { [unowned self] request throws(TransportError) in
+                try Peer.still(on: loop, certificate, connectTimeout: .seconds(15), servers: request.servers) {
+                    [unowned self] servers, events throws(TransportError) in
                     guard self.hasPaths else { throw Self.absent }
-                    let path = StillPath(self.loop, events)
+                    let path = StillPath(self.loop, servers, events)
                     self.paths.append(path)
                     return path
                 }
@@ -135,6 +135,24 @@ import TestSupport
                 client.connection.restartICE()
                 #expect(client.sent.contains { $0.contains("restartICE") })
                 #expect(try client.offers.count == offers + 1 && client.problems == [])
+            }
+        }
+    }
+
+    @Test func `restarts of ICE use the TURN servers that the server named last`() async throws {
+        try await onStage { stage in
+            try await stage.run { stage in
+                let client = stage.client
+                client.hear(try downOffer(1, revision: 1))
+                client.connection.publish([TrackOffer(Track())]) { _ in }
+                try client.acceptOffer(id: 2, stream: 7)
+                for path in stage.paths { path.events(.connected) }
+                let named = ICEServerInfo(urls: ["turn:192.0.2.9"], username: "later", credential: "p")
+                client.connection.handle(.iceServers(ICEServersRenewed(iceServers: [named])))
+                client.connection.restartICE()
+                client.hear(
+                    try downOffer(1, revision: 2).replacing("abcdefghijklmnopqrstuv", with: "abcdefghijklmnopqrstuw"))
+                #expect(stage.paths.map { $0.servers.servers.map(\.username) } == [[], [], ["later"], ["later"]])
             }
         }
     }

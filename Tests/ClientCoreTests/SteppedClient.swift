@@ -13,10 +13,13 @@ final class StillPath: PeerPath {
     let isLite = false
     let consent = TimeInterval.seconds(50)
     let selectedPair: (local: String, remote: String)? = nil
+    let servers: ICEServers
     let events: (ICEEvent) -> Void
     private let loop: Loop
 
-    init(_ loop: Loop, _ events: @escaping (ICEEvent) -> Void) { (self.loop, self.events) = (loop, events) }
+    init(_ loop: Loop, _ servers: ICEServers, _ events: @escaping (ICEEvent) -> Void) {
+        (self.loop, self.servers, self.events) = (loop, servers, events)
+    }
 
     func gather() throws(TransportError) {}
     func setRemote(ufrag: String, password: String) -> Bool { true }
@@ -28,15 +31,15 @@ final class StillPath: PeerPath {
 extension Peer {
     /// A peer on a path of the test.
     static func still(
-        on loop: Loop, _ certificate: Certificate, connectTimeout: TimeInterval,
-        makePath: @escaping (@escaping (ICEEvent) -> Void) throws(TransportError) -> StillPath
+        on loop: Loop, _ certificate: Certificate, connectTimeout: TimeInterval, servers: ICEServers,
+        makePath: @escaping (ICEServers, @escaping (ICEEvent) -> Void) throws(TransportError) -> StillPath
     ) throws(TransportError) -> Peer {
         let session = PeerSession(
             dtls: try OpenSSLDTLS(certificate: certificate),
             configuration: PeerSessionConfiguration(cname: "client", seed: 1), scratch: loop.sessionScratch,
             makeSRTP: { try OpenSSLSRTP(keys: &$0) })
-        return try Peer(loop: loop, session: session, connectTimeout: connectTimeout) {
-            events, _ throws(TransportError) in try makePath(events)
+        return try Peer(loop: loop, session: session, connectTimeout: connectTimeout, servers: servers) {
+            servers, events, _ throws(TransportError) in try makePath(servers, events)
         }
     }
 }
@@ -51,10 +54,10 @@ final class SteppedClient {
 
     init() throws {
         let (certificate, loop, peers) = (try Certificate(), loop, peers)
-        client = try Client(loop, mayReturn: true) { _ throws(TransportError) in
-            let peer = try Peer.still(on: loop, certificate, connectTimeout: .seconds(1000)) {
-                events throws(TransportError) in StillPath(loop, events)
-            }
+        client = try Client(loop, mayReturn: true) { request throws(TransportError) in
+            let peer = try Peer.still(
+                on: loop, certificate, connectTimeout: .seconds(1000), servers: request.servers
+            ) { servers, events throws(TransportError) in StillPath(loop, servers, events) }
             peers.all.append(peer)
             return peer
         }

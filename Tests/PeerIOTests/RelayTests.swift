@@ -139,6 +139,27 @@ struct RelayTests {
         }
     }
 
+    @Test func `an ICE restart uses the TURN servers that were set last`() async throws {
+        let (turn, next) = (try TURNServer(), try TURNServer())
+        try await withPort { port, loop in
+            let call = try await relayedCall(port, [try named(turn.udp, turn)])
+            try #require(await call.isSecured(within: 30))
+            let servers = ICEServers([try named(next.udp, next)], policy: .relay)
+            try await onLoop(loop) {
+                Result {
+                    let (client, server) = (call.offerer.value.peer, call.answerer.value.peer)
+                    client.servers = servers
+                    try client.restart()
+                    try server.restart()
+                    try server.restart(with: client.local)
+                    try client.restart(with: server.local)
+                }
+            }.get()
+            #expect(await eventually { await routeOf(call)?.relay == "127.0.0.1:\(next.port)" })
+            await call.close()
+        }
+    }
+
     @Test func `a call whose TURN server dies is lost within its limit`() async throws {
         let turn = try TURNServer()
         try await withPort { port, loop in

@@ -112,7 +112,7 @@ private final class Pair {
                 configuration: PeerSessionConfiguration(cname: "\(name)", seed: UInt64(name)),
                 makeSRTP: { try PlainSRTP(keys: &$0) })
             peers.append(
-                try Peer(loop: loop, session: session, connectTimeout: .seconds(5)) { [loop] events, datagrams in
+                try Peer(loop: loop, session: session, connectTimeout: .seconds(5)) { [loop] _, events, datagrams in
                     let path = DirectPath(loop: loop, events, datagrams)
                     paths.append(path)
                     return path

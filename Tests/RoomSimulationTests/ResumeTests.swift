@@ -218,7 +218,7 @@ private final class Stage {
                 return try Peer(
                     loop: world.loop, session: world.makeSession(cname: "server", name: names, isServer: true),
                     connectTimeout: .seconds(1000)
-                ) { ServerPath(port: port, events: $0, datagrams: $1) }
+                ) { ServerPath(port: port, events: $1, datagrams: $2) }
             } catch {
                 preconditionFailure("\(error)")
             }

@@ -110,10 +110,11 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect(sound.allSatisfy { ($0["audioSecondsRendered"] as? Double ?? 0) > 0.2 }, "\(sound)")
     }
 
-    @Test func `a browser that may use relays alone sees and is seen through the TURN server of the room server`()
+    @Test func `a browser that may use relays alone sees and is seen through the TURN servers that it was told last`()
         throws
     {
         let turn = try TURNServer(secret: "both know it")
+        let next = try TURNServer(secret: "both know it")
         let server = try TestServer(
             ["--turn", turn.udp, "--turn", turn.tcp], environment: ["CONNECTLIVE_TURN_SECRET": "both know it"])
         let publisher = try CommandLineTool(
@@ -122,7 +123,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         let seen = try run(
             "chromium.py",
             ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected", "--relay"]
-                + ["--expect-video-from-others", "1", "--expect-publishing", "10"])
+                + ["--expect-video-from-others", "1", "--expect-publishing", "10", "--then-relay", "\(next.port)"])
         #expect((seen["sessions"] as? [Any])?.count == 2, "\(seen)")
         publisher.interrupt()
         #expect(try publisher.finish(seconds: 20).status == 0)
@@ -195,6 +196,13 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             "chromium.py",
             ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected"]
                 + ["--expect-publishing", "10", "--then-mute"])
+    }
+
+    @Test func `a camera that the server refuses costs no microphone, also if the page joins again meanwhile`() throws {
+        let server = try TestServer()
+        _ = try run(
+            "chromium.py",
+            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected", "--then-be-refused"])
     }
 
     /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.

@@ -84,6 +84,7 @@ def arguments():
     parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
     parser.add_argument("--relay", action="store_true",
                         help="send and receive through TURN servers alone, and expect that")
+    parser.add_argument("--expect-relay", type=int, metavar="PORT", help="sessions use TURN servers at this port")
     parser.add_argument("--expect-capture-times", type=int, default=0, metavar="N",
                         help="packets of N streams of others carry recent capture times, by the clock of this machine")
     parser.add_argument("--expect-redundancy", type=int, default=0, metavar="N",
@@ -98,6 +99,12 @@ def arguments():
                         help="turn microphone and camera off afterwards and on again, and expect that another page shows it")
     parser.add_argument("--then-roam", action="store_true",
                         help="lose the WebSocket afterwards, then the way of media, and come back")
+    parser.add_argument("--then-relay", type=int, metavar="PORT",
+                        help="tell the page of the same TURN servers at this port afterwards, which take the same passwords, "
+                             "and expect that sessions use them when ICE restarts")
+    parser.add_argument("--then-be-refused", action="store_true",
+                        help="open the page where the browser refuses the camera; afterwards turn the camera on where the "
+                             "server refuses it, once for good and once until the page has joined again")
     parser.add_argument("--then-watch", type=float, default=0, metavar="SECONDS",
                         help="report afterwards how evenly the videos of others are decoded; restart ICE meanwhile at "
                              "SIGUSR1, and report whether that happened")
@@ -187,15 +194,18 @@ def missing(options, seen, result):
     ways = [session["candidate"] for session in result["sessions"]]
     if options.relay and not (ways and all(way == "relay" for way in ways)):
         return f"Expected sessions through a relay, found {ways}."
+    relays = [session["relay"] for session in result["sessions"]]
+    if options.expect_relay and not (relays and all(f":{options.expect_relay}?" in str(relay) for relay in relays)):
+        return f"Expected sessions through TURN servers at port {options.expect_relay}, found {relays}."
     profiles = [str(session["srtp"]) for session in result["sessions"]]
     if options.expect_srtp and not (profiles and all(options.expect_srtp in profile for profile in profiles)):
         return f"Expected SRTP {options.expect_srtp}, found {profiles}."
     return None
 
 
-def allow(browser, setting):
+def allow(browser, setting, devices=("camera", "microphone")):
     """Sets the browser's answer, "granted" or "denied", to pages that ask for camera and microphone."""
-    for name in ("camera", "microphone"):
+    for name in devices:
         browser.execute_cdp_cmd("Browser.setPermission", {"permission": {"name": name}, "setting": setting})
 
 
@@ -224,6 +234,121 @@ def lose_camera(options, browser):
     if not wait_for(browser, "return document.body.dataset.publishing === 'audio video'", 10):
         return "The page did not publish the camera again."
     return observe(options, browser)[1]
+
+
+# Other TURN servers with the same passwords, as the server tells them. The server does not know of this message, so the page must
+# not count it.
+NAME_RELAY = """
+const socket = window.testSockets.at(-1);
+socket.send = function(text) {
+    const message = JSON.parse(text);
+    if (message.type === 'ack') message.received -= 1;
+    WebSocket.prototype.send.call(this, JSON.stringify(message));
+};
+const [port] = arguments;
+const iceServers = window.testPeers[0].getConfiguration().iceServers.map(({ urls, ...server }) =>
+    ({ urls: [urls].flat().map((url) => url.replace(/:\\d+\\?/, `:${port}?`)), ...server }));
+socket.onmessage({ data: JSON.stringify({ type: 'iceServers', iceServers }) });
+"""
+
+
+def relay(options, browser):
+    """Restarts ICE through other TURN servers. One sentence about an unmet expectation, or None."""
+    browser.execute_script(NAME_RELAY, options.then_relay)
+    sentence = restart_ice(browser)
+    if sentence is not None:
+        return sentence
+    browser.execute_script(FIND_WAY)
+    options.expect_relay = options.then_relay
+    return observe(options, browser)[1]
+
+
+# The server refuses each publication from now on: it names no stream. The page is told the code that is given, and the pause before
+# its next attempt lasts until CONTINUE.
+REFUSE = """
+const [code] = arguments, socket = window.testSockets.at(-1), { onmessage } = socket, refused = new Set(), { setTimeout } = window;
+socket.send = function(text) {
+    const message = JSON.parse(text);
+    if (message.type === 'publish') {
+        message.streams = [];
+        refused.add(message.id);
+    }
+    WebSocket.prototype.send.call(this, JSON.stringify(message));
+};
+socket.onmessage = ({ data }) => {
+    const message = JSON.parse(data);
+    onmessage({ data: refused.has(message.id) ? JSON.stringify({ ...message, code }) : data });
+};
+window.testPauses = [];
+window.setTimeout = (action, time, ...more) =>
+    time === 1000 ? window.testPauses.push(action) : setTimeout(action, time, ...more);
+window.testAccept = () => {
+    delete socket.send;
+    Object.assign(socket, { onmessage });
+    Object.assign(window, { setTimeout });
+};
+"""
+ACCEPT = "window.testAccept();"
+CONTINUE = """
+window.testLate = [];
+window.testSockets.at(-1).send = function(text) {
+    if (JSON.parse(text).type === 'publish') window.testLate.push(text);
+    WebSocket.prototype.send.call(this, text);
+};
+for (const action of window.testPauses) action();
+"""
+# The server no longer knows the page, which has not left by itself.
+EXPEL = "window.testSockets.at(-1).send(JSON.stringify({ type: 'leave', id: 1_000_000 }));"
+CLICK_CAMERA = "document.querySelector('#camera').click();"
+SENDS_MICROPHONE = """
+return window.testPeers.some((peer) => peer.connectionState === 'connected'
+    && peer.getSenders().some(({ track }) => track?.kind === 'audio' && track.readyState === 'live'));
+"""
+
+
+def be_refused(options, browser):
+    """One sentence about an unmet expectation, or None."""
+    if not wait_for(browser, f"return document.body.dataset.publishing === 'audio' && (() => {{{SENDS_MICROPHONE}}})()", 20):
+        return "The page does not publish its microphone without the camera."
+    allow(browser, "granted")
+    participant = browser.execute_script("return document.body.dataset.participant")
+    browser.execute_script(REFUSE, "1441")
+    browser.execute_script(CLICK_CAMERA)
+    if not wait_for(browser, "return document.body.dataset.problem === '1441'", 20):
+        return "The page does not tell that its camera was refused."
+    if not browser.execute_script(SENDS_MICROPHONE):
+        return "The page lost its microphone when its camera was refused."
+    browser.execute_script(ACCEPT + CLICK_CAMERA)
+    options.expect_publishing = 30
+    result, sentence = observe(options, browser)
+    if sentence is not None:
+        return f"After a refused camera: {sentence}"
+    if result["participant"] != participant:
+        return "The page became another participant when its camera was refused."
+    return rejoin(options, browser)
+
+
+def rejoin(options, browser):
+    """Joins again while the camera's publication waits for its next attempt, which is after that."""
+    browser.execute_script(LOSE_CAMERA)
+    if not wait_for(browser, "return document.body.dataset.publishing === 'audio'", 10):
+        return "The page still publishes the camera that it lost."
+    browser.execute_script(REFUSE, "server.too-many-requests")
+    browser.execute_script(CLICK_CAMERA)
+    if not wait_for(browser, "return window.testPauses.length > 0", 20):
+        return "The page does not wait before it publishes its camera again."
+    browser.execute_script(ACCEPT + EXPEL)
+    if not has_returned(browser, 1):
+        return "The page did not join again."
+    result, sentence = observe(options, browser)
+    if sentence is not None:
+        return f"After the page joined again: {sentence}"
+    browser.execute_script(CONTINUE)
+    options.expect_publishing += result["publishing"]["framesSent"]
+    sentence = observe(options, browser)[1]
+    if sentence is None and browser.execute_script("return window.testLate.length") > 0:
+        sentence = "The page repeated a publication of its former participant."
+    return sentence
 
 
 # What a page says about the only participant who publishes beside its own.
@@ -478,6 +603,8 @@ def main():
     try:
         browser = start(options, folder)
         allow(browser, "granted")
+        if options.then_be_refused:
+            allow(browser, "denied", ["camera"])
         result, sentence = observe(options, browser, opens=True)
         if options.then_watch and sentence is None:
             result["watched"] = watch(options, browser)
@@ -489,6 +616,10 @@ def main():
             result["read"], sentence = read(options, browser)
         if options.then_resize and sentence is None:
             result["resized"] = resize(options, browser)
+        if options.then_relay and sentence is None:
+            sentence = relay(options, browser)
+        if options.then_be_refused and sentence is None:
+            sentence = be_refused(options, browser)
         if options.then_mute and sentence is None:
             sentence = mute(options, browser)
         if options.then_roam and sentence is None:

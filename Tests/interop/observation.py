@@ -115,6 +115,7 @@ class Observation:
                     sessions.append({
                         "session": "up" if sends else "down", "srtp": r.get("srtpCipher"), "dtls": r.get("tlsVersion"),
                         "candidate": by_id.get(pair.get("localCandidateId"), {}).get("candidateType"),
+                        "relay": by_id.get(pair.get("localCandidateId"), {}).get("url"),
                         "protocol": by_id.get(pair.get("localCandidateId"), {}).get("protocol"),
                         "dtlsState": r.get("dtlsState"), "roundTripMs": pair.get("currentRoundTripTime", 0) * 1000,
                         "availableBitrate": pair.get("availableOutgoingBitrate")})

@@ -78,7 +78,7 @@ actor LoadClient {
             configuration: PeerSessionConfiguration(cname: name, seed: .random(in: UInt64.min...UInt64.max)),
             makeSRTP: { try OpenSSLSRTP(keys: &$0) })
         let (loop, host) = (loop, server.host)
-        return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) { events, datagrams in
+        return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) { _, events, datagrams in
             LoadPath(loop: loop, reader: reader, role: role, server: host, events: events, datagrams: datagrams)
         }
     }

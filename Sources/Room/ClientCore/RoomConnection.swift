@@ -51,7 +51,7 @@ package final class RoomConnection {
     var messages = MessageQueue()
     /// False for a server that has `setStreamState` at most.
     var knowsSetStream = true
-    /// For the sessions that begin from now on.
+    /// For sessions and ICE restarts that begin from now on.
     private(set) var servers: ICEServers
 
     package internal(set) var participant = ""
@@ -217,10 +217,11 @@ package final class RoomConnection {
         onEvent(.connecting(percent: 33))
     }
 
-    /// Uses the servers that the room server names, if this end has none of its own.
+    /// Uses the servers that the room server names, if this end has none of its own. The credentials of former ones expire.
     private func use(_ list: [ICEServerInfo]) {
         guard options.servers.servers.isEmpty else { return }
         servers = ICEServers(list, namedByEndAt: link?.remoteAddress, policy: options.servers.policy)
+        for peer in [up?.peer, down?.peer] { peer?.servers = servers }
         allowForRelays()
     }
 

@@ -99,7 +99,7 @@ final class ServerProcess {
             return try Peer(
                 loop: loop, session: session, connectTimeout: .seconds(15), pathTimeout: SessionSettings.defaultGrace
             ) {
-                ServerPath(port: port, events: $0, datagrams: $1)
+                ServerPath(port: port, events: $1, datagrams: $2)
             }
         } catch {
             preconditionFailure("a simulated path opens always: \(error)")

@@ -181,7 +181,7 @@ public final class SimulatedClient: @unchecked Sendable {
         return try Peer(
             loop: simulation.loop, session: session, connectTimeout: request.connectTimeout,
             pathTimeout: request.pathTimeout
-        ) { [unowned self] events, datagrams in
+        ) { [unowned self] _, events, datagrams in
             nextPort = nextPort == .max ? 40_000 : nextPort + 1
             let address = TransportAddress(ipv4: ownAddress, port: nextPort)
             let seed = random.next()

@@ -77,15 +77,15 @@ extension Peer {
             scratch: loop.sessionScratch,
             makeSRTP: { try library.makeEngine(&$0) })
         try self.init(
-            loop: loop, session: session, connectTimeout: configuration.connectTimeout,
+            loop: loop, session: session, connectTimeout: configuration.connectTimeout, servers: configuration.servers,
             impairment: configuration.impairment, pathTimeout: configuration.pathTimeout
-        ) { events, datagrams throws(TransportError) in
+        ) { servers, events, datagrams throws(TransportError) in
             if let port = configuration.port {
                 return PortPath(port: port.value, scope: configuration.scope, events: events, datagrams: datagrams)
             }
             return try ICEAgent(
                 loop: loop, role: configuration.iceRole, scope: configuration.scope, ports: configuration.ports,
-                servers: configuration.servers, relayTimeout: configuration.relayTimeout, events: events,
+                servers: servers, relayTimeout: configuration.relayTimeout, events: events,
                 datagrams: datagrams)
         }
     }

@@ -16,7 +16,7 @@ extension Peer {
         pathsMade += 1
         let number = pathsMade
         let next = try makePath(
-            { [unowned self] event in handle(event, of: number) }, { [unowned self] in receive($0) })
+            servers, { [unowned self] event in handle(event, of: number) }, { [unowned self] in receive($0) })
         if let successor { retired.append(successor) }
         (successor, successorNumber) = (next, number)
         (description.iceUfrag, description.icePwd) = (next.ufrag, next.password)

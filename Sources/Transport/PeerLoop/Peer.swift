@@ -13,6 +13,8 @@ package final class Peer: TurnMember {
     /// Called for each decrypted media packet. The buffer is the loop's scratch, valid during the call only. May send
     /// on any peer of the loop, and close this one.
     package var onMedia: ((ReceiverID, RTPHeader, StreamPosition, borrowing PacketBuffer) -> Void)?
+    /// The STUN and TURN servers of the paths that are made from now on.
+    package var servers: ICEServers
     /// Deliberate loss. Nil means none.
     @exclusivity(unchecked) package var impairment: Impairment?
 
@@ -75,31 +77,34 @@ package final class Peer: TurnMember {
 
     /// Makes a path, which passes its events and datagrams to the closures.
     package typealias PathMaker = (
-        _ events: @escaping (ICEEvent) -> Void, _ datagrams: @escaping (Span<UInt8>) -> Void
+        _ servers: ICEServers, _ events: @escaping (ICEEvent) -> Void, _ datagrams: @escaping (Span<UInt8>) -> Void
     ) throws(TransportError) -> any PeerPath
 
     /// - Parameters:
     ///   - connectTimeout: from `setRemote` to the end of the DTLS handshake. Then the peer fails with
     ///     `transport.connect-timeout`.
+    ///   - servers: the STUN and TURN servers.
     ///   - pathTimeout: for how long the peer waits for another path when it has lost its own. Then it fails with
     ///     `transport.connection-lost`.
     ///   - makePath: makes the path, and others for ICE restarts. They call the closures on the loop.
     package init(
-        loop: Loop, session: PeerSession, connectTimeout: TimeInterval, impairment: Impairment? = nil,
-        pathTimeout: TimeInterval = .zero,
+        loop: Loop, session: PeerSession, connectTimeout: TimeInterval, servers: ICEServers = ICEServers(),
+        impairment: Impairment? = nil, pathTimeout: TimeInterval = .zero,
         path makePath: @escaping PathMaker
     ) throws(TransportError) {
         loop.preconditionOnLoop()
         self.loop = loop
         self.session = session
         self.connectTimeout = connectTimeout
+        self.servers = servers
         self.impairment = impairment
         self.pathTimeout = pathTimeout
         self.makePath = makePath
         counters = PeerStatistics(session: session.statistics)
         description = TransportDescription(
             iceUfrag: "", icePwd: "", fingerprints: [session.localFingerprint], setup: .actpass)
-        let path = try makePath({ [unowned self] event in handle(event, of: 0) }, { [unowned self] in receive($0) })
+        let path = try makePath(
+            servers, { [unowned self] event in handle(event, of: 0) }, { [unowned self] in receive($0) })
         self.path = path
         knownStalls = loop.stalled
         description.iceUfrag = path.ufrag

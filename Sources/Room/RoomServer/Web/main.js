@@ -113,8 +113,8 @@ function back(call, seconds, rejoined) {
     body.dataset.participant = call.id;
     for (const speaker of speakers.values()) speaker.remove();
     speakers.clear();
-    if (own.size > 0) call.publish([...own.values()]).catch(complain);
     draw();
+    if (own.size > 0) announce(call, [...own.values()]);
 }
 
 function leave(problem = null) {
@@ -151,14 +151,21 @@ async function publish(devices) {
         track.onended = () => lost(track);
     }
     draw();
+    await announce(call, tracks);
+}
+
+/** Publishes tracks of ours. Those end if that fails, and the others stay. */
+async function announce(call, tracks) {
     try {
         await call.publish(tracks);
-        if (room === call) body.dataset.publishing = [...own.keys()].sort().join(" ");
     } catch (failure) {
-        for (const track of own.values()) track.stop();
-        own.clear();
+        for (const track of tracks) {
+            track.stop();
+            if (own.get(track.kind) === track) own.delete(track.kind);
+        }
         if (room === call) complain(failure);
     }
+    if (room === call) body.dataset.publishing = [...own.keys()].sort().join(" ");
     draw();
 }
 

@@ -2,7 +2,7 @@
 
 import { DownSession, UpSession } from "./sessions.js";
 import { Signalling, pageToken } from "./signalling.js";
-import { Problem, words } from "./words.js";
+import { Problem, Refusal, words } from "./words.js";
 
 const version = 1;
 const receivers = { initial: 9, maximum: 20, growth: 1 };
@@ -34,7 +34,8 @@ export class Room {
     #down;
     #up = null;
     #iceServers = [];
-    #publishing = Promise.resolve();
+    /** What is published, in turn. The next participation has another queue, and the rest of this one is dropped. */
+    #queue = { last: Promise.resolve() };
     /** Kind -> whether it is on, as the others shall see it, and the timer of telling it again. */
     #active = new Map();
     #tellings = new Map();
@@ -108,7 +109,7 @@ export class Room {
         this.#down.close();
         this.#up?.close();
         this.#up = null;
-        this.#publishing = Promise.resolve();
+        this.#queue = { last: Promise.resolve() };
         this.#restarting = false;
         this.participants.clear();
         this.carriers.clear();
@@ -129,10 +130,10 @@ export class Room {
             .finally(() => { this.#restarting = false; });
     }
 
-    /** Uses STUN and TURN servers for the sessions that have not begun. */
+    /** Uses STUN and TURN servers from now on, also to restart ICE: the credentials of former ones expire. */
     #useServers(iceServers) {
         this.#iceServers = iceServers ?? [];
-        this.#down.use(this.#iceServers);
+        for (const session of [this.#down, this.#up]) session?.use(this.#iceServers);
     }
 
     /** The live track that carries a stream, or null while none does. */
@@ -161,23 +162,33 @@ export class Room {
         return mid === undefined ? undefined : this.#down.receiver(mid);
     }
 
-    /** Publishes tracks of camera and microphone, one call after another. */
+    /**
+     * Publishes tracks of camera and microphone, one call after another. If the page joins again meanwhile, it ends early, because
+     * all tracks are published again then.
+     */
     publish(tracks) {
         return this.#inTurn(async () => {
-            if (!this.#up) {
-                this.#up = new UpSession(this.#signalling);
-                this.#up.use(this.#iceServers);
-                this.#up.onrestart = () => this.#restartUp();
-                this.#up.onfailed = (problem) => this.#end(problem);
-            }
+            const up = this.#up ??= this.#makeUp();
             try {
-                await this.#up.publish(tracks);
+                await up.publish(tracks);
             } catch (error) {
-                this.#up.close();
-                this.#up = null;
+                if (up !== this.#up) return;
+                // A refused camera costs no microphone.
+                if (!(error instanceof Refusal && up.isAnswered)) {
+                    up.close();
+                    this.#up = null;
+                }
                 throw error instanceof Problem ? error : words.answerRefused(error);
             }
         });
+    }
+
+    #makeUp() {
+        const up = new UpSession(this.#signalling);
+        up.use(this.#iceServers);
+        up.onrestart = () => this.#restartUp();
+        up.onfailed = (problem) => this.#end(problem);
+        return up;
     }
 
     /** Tells the others that a kind is muted, or not any longer. */
@@ -204,8 +215,9 @@ export class Room {
     }
 
     #inTurn(action) {
-        const done = this.#publishing.then(() => this.#over ? undefined : action());
-        this.#publishing = done.catch(() => {});
+        const queue = this.#queue;
+        const done = queue.last.then(() => this.#over || queue !== this.#queue ? undefined : action());
+        queue.last = done.catch(() => {});
         return done;
     }
 

@@ -1,6 +1,6 @@
 // The two peer connections of a participant: down (the server offers) and up (this page offers).
 
-import { words } from "./words.js";
+import { Refusal, words } from "./words.js";
 
 // How long a session may look for a way through before the page says that there is none.
 const connectWithin = 10000;
@@ -103,7 +103,7 @@ class Session {
         this.peer.onconnectionstatechange = () => this.#changed(this.peer.connectionState);
     }
 
-    /** Sets the STUN and TURN servers. Later ones are for a session that begins to look for a way. */
+    /** Sets the STUN and TURN servers. A session that has a way uses them when it restarts ICE. */
     use(iceServers) {
         if (this.peer.signalingState === "closed") return;
         try {
@@ -269,7 +269,12 @@ export class UpSession extends Session {
         line.isRedundant = isRedundant;
     }
 
-    /** Publishes tracks; a published kind gets the new track in place, with nothing renegotiated. */
+    /** Whether the server has answered an offer. */
+    get isAnswered() {
+        return this.peer.remoteDescription !== null;
+    }
+
+    /** Publishes tracks; a published kind gets the new track in place, with nothing renegotiated. A refusal costs no other track. */
     async publish(tracks) {
         const fresh = [];
         for (const track of tracks) {
@@ -293,18 +298,34 @@ export class UpSession extends Session {
         }
         if (fresh.length === 0) return;
         await this.peer.setLocalDescription();
-        const published = await this.#requested({
-            type: "publish",
-            sdp: this.#offer,
-            streams: fresh.map(({ mid, sender: { track } }) => ({
-                mid, extraValue: track.kind === "video" ? "camera" : "microphone", ...track.enabled ? {} : { active: false },
-                spatialLayers: this.#lines.get(track.kind).spatialLayers,
-            })),
-        });
+        const published = await this.#announced(fresh);
         await this.remote({ type: "answer", sdp: published.sdp });
         for (const line of this.#lines.values()) {
             line.stream = published.streams.find(({ mid }) => mid === line.transceiver.mid)?.stream ?? line.stream;
             await this.#applyLimit(line);
+        }
+    }
+
+    /** Offers m-lines. If the server refuses them, they are inactive, as after `unpublish`. */
+    async #announced(transceivers) {
+        try {
+            return await this.#requested({
+                type: "publish",
+                sdp: this.#offer,
+                streams: transceivers.map(({ mid, sender: { track } }) => ({
+                    mid, extraValue: track.kind === "video" ? "camera" : "microphone",
+                    ...track.enabled ? {} : { active: false }, spatialLayers: this.#lines.get(track.kind).spatialLayers,
+                })),
+            });
+        } catch (error) {
+            if (error instanceof Refusal && this.peer.signalingState !== "closed") {
+                for (const transceiver of transceivers) {
+                    transceiver.direction = "inactive";
+                    await transceiver.sender.replaceTrack(null);
+                }
+                await this.peer.setLocalDescription({ type: "rollback" });
+            }
+            throw error;
         }
     }
 
@@ -316,6 +337,8 @@ export class UpSession extends Session {
             } catch (error) {
                 if (error.code !== "server.too-many-requests" || attempt === 30) throw error;
                 await new Promise((resolve) => setTimeout(resolve, 1000));
+                // By now, the page may be another participant.
+                if (this.peer.signalingState === "closed") throw error;
             }
         }
     }

@@ -168,19 +168,22 @@ export class Signalling {
     /** Resolves with the answer; rejects with a Problem when it is refused, late, or the connection ends. */
     request(message) {
         if (this.#ended) return Promise.reject(words.serverClosed());
+        if (message.type === "join") this.#forget();
         const id = this.#nextId++;
         return new Promise((resolve, reject) => {
             const request = { resolve, reject, type: message.type };
             this.#requests.set(id, request);
             if (!this.#away || message.type === "join") this.#await(id, request);
-            if (message.type === "join") {
-                // The rest is of a participant that has left.
-                this.#kept = [];
-                this.#transmit(JSON.stringify({ ...message, id }));
-            } else {
-                this.send({ ...message, id });
-            }
+            if (message.type === "join") this.#transmit(JSON.stringify({ ...message, id }));
+            else this.send({ ...message, id });
         });
+    }
+
+    /** Another participation begins. All messages so far are of the one before. */
+    #forget() {
+        for (const { reject } of this.#requests.values()) reject(words.serverClosed());
+        this.#requests.clear();
+        [this.#received, this.#told, this.#untold, this.#acknowledged, this.#kept] = [0, 0, 0, 0, []];
     }
 
     #await(id, request) {
@@ -287,7 +290,7 @@ export class Signalling {
             if (this.#ended) return;
             try {
                 if (problem.code === "-11005") this.#terms.token = await this.renew();
-                if (problem.code === "resume.unknown") return await this.#joinAgain();
+                if (problem.code === "resume.unknown") return await this.onunknown();
             } catch (other) {
                 return this.#lost(other);
             }
@@ -303,13 +306,6 @@ export class Signalling {
             this.#await(id, request);
             this.#transmit(JSON.stringify({ ...message, type: "resume", id }));
         });
-    }
-
-    async #joinAgain() {
-        for (const { reject } of this.#requests.values()) reject(words.serverClosed());
-        this.#requests.clear();
-        [this.#received, this.#told, this.#untold, this.#acknowledged, this.#kept] = [0, 0, 0, 0, []];
-        await this.onunknown();
     }
 
     /** The way to the server is there again. After another `join`, its caller says so. */

@@ -8,6 +8,9 @@ export class Problem extends Error {
     }
 }
 
+/** Why the server refused a request. Nothing has changed there. */
+export class Refusal extends Problem {}
+
 const kinds = { audio: "microphone", video: "camera" };
 
 export const words = {
@@ -30,7 +33,7 @@ export const words = {
             + "page served by the room server itself?"),
     tokenRefused: (code, message) =>
         new Problem(code, message ?? "The server lets no page in from another machine unless it runs with “--open”."),
-    refused: (code, message) => new Problem(code, message ?? "The server refused, without saying why."),
+    refused: (code, message) => new Refusal(code, message ?? "The server refused, without saying why."),
     noMediaPath: () =>
         new Problem("1411", `The server at ${location.host} answers, but no UDP packet gets through between it and `
             + "this browser. A firewall or VPN may stand between; a server that listens on 127.0.0.1 only can be reached "
