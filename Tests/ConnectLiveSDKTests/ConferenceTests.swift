@@ -106,23 +106,36 @@ extension SDKTests {
             }
         }
 
+        /// A microphone that hears what is played into the sink "microphone".
+        private func plug(_ name: String, into environment: [String: String]) throws {
+            let program = Process()
+            program.executableURL = URL(fileURLWithPath: "/usr/bin/pactl")
+            program.arguments = [
+                "load-module", "module-remap-source", "source_name=\(name)", "master=microphone.monitor",
+                "source_properties=device.description=\(name)",
+            ]
+            program.environment = environment
+            let outcome = try program.runToEnd(within: 20)
+            try #require(outcome.status == 0, "\(outcome.output)")
+        }
+
         @Test(.enabled(if: Devices.cameras().isEmpty))
         func `keys choose among microphones, in the lobby and during the call`() async throws {
             let server = try Fixture.soundServer("--microphone")
+            for name in ["left", "right"] { try plug(name, into: server.answer.environment) }
             try await onStage { stage in
                 let host = Client()
                 _ = try await host.join("kitchen")
                 let environment = server.answer.environment.merging(environment(stage)) { own, _ in own }
                 let ann = try TerminalProgram("conference", ["kitchen", "Ann"], environment: environment)
-                // The default one of two: what is played into the sink "microphone", and into the loudspeaker.
-                try await waitFor("the default microphone") { ann.shows("Microphone: ‹ Monitor of microphone ›") }
+                try await waitFor("the first of two microphones") { ann.shows("Microphone: ‹ left ›") }
                 // Down to the microphone.
                 ann.type("\u{1b}[B\u{1b}[B\u{1b}[B\u{1b}[C")
                 try await waitFor("the other one") {
-                    ann.shows("Microphone: ‹ Monitor of speaker ›") && ann.shows("Now: Monitor of speaker")
+                    ann.shows("Microphone: ‹ right ›") && ann.shows("Now: right")
                 }
                 ann.type("\u{1b}[C\u{1b}[C\u{1b}[D")
-                try await waitFor("the third key's choice") { ann.shows("Now: Monitor of microphone") }
+                try await waitFor("the third key's choice") { ann.shows("Now: left") }
                 ann.type("\r")
                 try await host.listener.wait(for: "audio") { if case .heard = $0 { true } else { nil } }
                 ann.type("n")
