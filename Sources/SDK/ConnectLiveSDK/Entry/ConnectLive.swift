@@ -46,14 +46,12 @@ public final class ConnectLive: Sendable {
     ///     (`https://host/rooms`). Port 443 with TLS and 7880 without, unless named. Empty means CONNECTLIVE_SERVER, else that
     ///     file.
     ///   - callback: also receives the result, on the callback queue, before or after the call returns
-    ///   - isolation: the caller's, whose state the callback may change
     /// - Returns: code and message. 0 means success, 1105 that the server was not reached, or its certificate
     ///   not accepted, 1102 that `signOut` or a later
     ///   sign-in was called meanwhile.
     @discardableResult
-    public static func signIn(
-        serviceId: String, serviceSecret: String, endpoint: String = "", callback: ProvisionCallback? = nil,
-        isolation: isolated (any Actor)? = #isolation
+    nonisolated(nonsending) public static func signIn(
+        serviceId: String, serviceSecret: String, endpoint: String = "", callback: ProvisionCallback? = nil
     ) async -> ProvisionResult {
         let callback = callback.map { Callback($0) }
         return await finish(begin(.init(serviceId: serviceId, secret: serviceSecret, endpoint: endpoint)), callback)
@@ -76,13 +74,11 @@ public final class ConnectLive: Sendable {
     ///   - token: not renewed: sign in again before it expires
     ///   - endpoint: the server, as for a secret
     ///   - callback: also receives the result, on the callback queue, before or after the call returns
-    ///   - isolation: the caller's, whose state the callback may change
     /// - Returns: code and message, as for a secret. -11005 means that the token is unknown or has expired, and 1103 that it is
     ///   empty.
     @discardableResult
-    public static func signIn(
-        serviceId: String, token: String, endpoint: String = "", callback: ProvisionCallback? = nil,
-        isolation: isolated (any Actor)? = #isolation
+    nonisolated(nonsending) public static func signIn(
+        serviceId: String, token: String, endpoint: String = "", callback: ProvisionCallback? = nil
     ) async -> ProvisionResult {
         let callback = callback.map { Callback($0) }
         return await finish(begin(.init(serviceId: serviceId, token: token, endpoint: endpoint)), callback)
