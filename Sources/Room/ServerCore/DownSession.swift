@@ -314,14 +314,17 @@ final class DownSession {
     private func chooseSlots(among sounds: [Double]) {
         guard let target, target > 0, peer.lastReport != nil else { return }
         let before = slotChoice.slots
-        let isProbed = consumers.contains { $0.receiver.media == .video && $0.hasSender }
+        let isProbed = peer.canPad
         slotChoice.follow(
             Double(target), sounds, isProbed: isProbed, isCongested: peer.isCongested, isQueueing: peer.isQueueing,
             now: settings.loop.now)
         if slotChoice.slots != before { onAudioSlots?() }
         // Audio alone cannot have padding, which shows whether the link carries one more.
         guard slotChoice.slots < before, !isProbed else { return }
-        consumers.first { $0.receiver.media == .video && $0.accepted?.isEmpty == false }?.prepare()
+        consumers.first { consumer in
+            consumer.isVideo && !consumer.hasSender
+                && consumer.accepted?.contains { $0.retransmissionPayloadType != nil } == true
+        }?.prepare()
     }
 
     /// Between two choices of all layers. Each estimate of the link causes one, too.

@@ -282,6 +282,9 @@ package final class Peer: TurnMember {
     /// See `PeerSession.isCongested`.
     package var isCongested: Bool { session.isCongested }
 
+    /// See `PeerSession.canPad`.
+    package var canPad: Bool { session.canPad }
+
     /// See `PeerSession.isQueueing`.
     package var isQueueing: Bool { session.isQueueing }
 

@@ -30,10 +30,12 @@ extension PeerSession {
     /// Whether the path has a queue at present, or delivers nothing.
     public var isQueueing: Bool { control?.isQueueing ?? false }
 
+    /// Whether the path can be measured by padding.
+    public var canPad: Bool { streams.paddingSender?.extensions.transportNumber != nil }
+
     func beginControl(now: MonotonicTime) {
         if control == nil { control = SendingControl(startSettings, burst: streams.configuration.pacingBurst) }
         guard phase == .secured else { return }
-        let canPad = streams.paddingSender?.extensions.transportNumber != nil
         control?.begin(hasNumbers: streams.hasNumbers, canPad: canPad, now: now)
         pace(now: now)
     }

@@ -152,9 +152,9 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
     /// A room server states its reason, such as that it is full.
     private func refuse(_ context: ChannelHandlerContext) {
         guard let status else { return }
-        let stated = try? JSONDecoder().decode(Problem.self, from: Data(body.utf8))
+        let stated = (try? JSONDecoder().decode(Problem.self, from: Data(body.utf8)))?.error
         upgraded.fail(
-            stated?.error
+            stated.flatMap { [.serverFull, .tooManyRequests].contains($0.code) ? $0 : nil }
                 ?? RoomError(
                     .serverUnreachable,
                     "The server \(address) refused the connection with HTTP status \(status). Check that it is a room "
@@ -163,6 +163,7 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        refuse(context)
         upgraded.fail(error)
         context.close(promise: nil)
     }

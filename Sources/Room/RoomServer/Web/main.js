@@ -154,12 +154,12 @@ async function publish(devices) {
     await announce(call, tracks);
 }
 
-/** Publishes tracks of ours. Those end if that fails, and the others stay. */
+/** Publishes tracks of ours. Those end if that fails. The others stay, unless the failure ends the session that carries all. */
 async function announce(call, tracks) {
     try {
         await call.publish(tracks);
     } catch (failure) {
-        for (const track of tracks) {
+        for (const track of failure.endsAll ? [...own.values()] : tracks) {
             track.stop();
             if (own.get(track.kind) === track) own.delete(track.kind);
         }

@@ -173,12 +173,14 @@ export class Room {
                 await up.publish(tracks);
             } catch (error) {
                 if (up !== this.#up) return;
+                const problem = error instanceof Problem ? error : words.answerRefused(error);
                 // A refused camera costs no microphone.
-                if (!(error instanceof Refusal && up.isAnswered)) {
+                problem.endsAll = !(error instanceof Refusal && up.isAnswered);
+                if (problem.endsAll) {
                     up.close();
                     this.#up = null;
                 }
-                throw error instanceof Problem ? error : words.answerRefused(error);
+                throw problem;
             }
         });
     }

@@ -105,10 +105,11 @@ extension RoomSession {
         guard phase(of: media) != nil else { return }
         if !media.isScreenShare { own.published(media, as: streams) }
         var hasOverflowed = false
+        var isAgain = false
         let isWanted = state.withLock { state -> Bool? in
             guard let index = state.publications.firstIndex(where: { $0.media === media }) else { return nil }
             guard state.publications[index].phase == .publishing else {
-                endCancelled(index, in: &state)
+                isAgain = endCancelled(index, in: &state)
                 return false
             }
             state.publications[index].phase = .published(streams)
@@ -121,7 +122,7 @@ extension RoomSession {
         switch isWanted {
         case false?:
             unpublishNow(Publication(media: media, phase: .published(streams)), streams)
-            if isPublishing(media) { publishNow(media) }
+            if isAgain { publishNow(media) }
         case true?:
             // A share reports its own end.
             if !media.isScreenShare {
@@ -197,30 +198,34 @@ extension RoomSession {
         if let error { problem(RoomError(error)) }
     }
 
-    /// A publication that the application ended is over. The one that it has begun since, if any, takes its place.
-    private func endCancelled(_ index: Int, in state: inout State) {
-        if state.publications[index].phase == .restarting {
-            state.publications[index].phase = .publishing
-        } else {
+    /// A publication that the application ended is over. Returns whether one that it has begun since takes its place.
+    private func endCancelled(_ index: Int, in state: inout State) -> Bool {
+        guard state.publications[index].phase == .restarting else {
             state.publications.remove(at: index)
+            return false
         }
+        state.publications[index].phase = .publishing
+        return true
     }
 
     private func failed(_ media: LocalMediaSession, _ error: RoomError) {
-        let isCancelled = state.withLock { state in
+        // Decided under the lock: a callback may publish the media again.
+        let (isCancelled, isAgain) = state.withLock { state in
             guard let index = state.publications.firstIndex(where: { $0.media === media }),
                 [.cancelled, .restarting].contains(state.publications[index].phase)
-            else { return false }
-            endCancelled(index, in: &state)
-            return true
+            else { return (false, false) }
+            let isAgain = endCancelled(index, in: &state)
+            if !isAgain { stopObserving(media) }
+            return (true, isAgain)
         }
-        if isCancelled {
-            if status == .connected { tellUnpublished(media) }
-            if isPublishing(media) { return publishNow(media) }
-        }
-        forget(media)
+        if !isCancelled { forget(media) }
         // The error that ended the room is reported only once.
-        guard status == .connected, !isCancelled else { return }
+        guard status == .connected else { return }
+        guard !isCancelled else {
+            tellUnpublished(media)
+            if isAgain { publishNow(media) }
+            return
+        }
         problem(error.failing(.publish))
         if media.isScreenShare { state.withLock { $0.share }?.fail(media) }
     }
