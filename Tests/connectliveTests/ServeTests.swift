@@ -171,7 +171,7 @@ import TestSupport
         let folder = TemporaryFolder()
         let demo = try CommandLineTool(
             ["demo", "--listen", "127.0.0.1:0", "--no-window", "--room", "den"], folder: folder)
-        _ = try demo.waitForText("In another terminal: connectlive publish --room den --test-pattern")
+        _ = try demo.waitForText("/connectlive publish --room den --test-pattern")
         let publisher = try CommandLineTool(["publish", "--room", "den", "--test-pattern"], folder: folder)
         _ = try publisher.waitForText("Connected to the room den as p-")
         publisher.interrupt()

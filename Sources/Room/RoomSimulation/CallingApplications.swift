@@ -155,7 +155,12 @@ final class CallingApplications: @unchecked Sendable {
     private static let layers = [
         VideoLayer(width: 160, height: 90, payload: 60), VideoLayer(width: 320, height: 180, payload: 150),
         VideoLayer(width: 640, height: 360, packetsPerFrame: 2, payload: 200),
-    ]
+    ].map { layer in
+        // As Chromium.
+        var layer = layer
+        layer.hasCaptureTimes = true
+        return layer
+    }
 
     private func publishAudio(_ application: CallingApplication) {
         guard application.audios.count < 2, application.layered == nil else { return }

@@ -21,6 +21,8 @@ public struct VideoLayer: Sendable {
     public var payload: Int
     /// Whether it has sender reports.
     public var hasClock = true
+    /// Whether its keyframes carry their capture time.
+    public var hasCaptureTimes = false
 
     /// A layer of this size in pixels, with packets of `payload` bytes.
     public init(width: Int, height: Int, packetsPerFrame: Int = 1, payload: Int) {
@@ -220,7 +222,7 @@ final class LayeredCamera {
                     payloadType: 96, sequenceNumber: encoder.number, timestamp: timestamp, ssrc: SSRC(1),
                     marker: index == count - 1, payload: bytes), var header = RTPHeader(parsing: packet)
             else { return }
-            if isKeyframe, index == 0, encoder.layer.hasClock {
+            if isKeyframe, index == 0, encoder.layer.hasCaptureTimes {
                 header.captureTime = AbsoluteCaptureTime(client.wallClock(at: captured), clockOffset: nil)
             }
             peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: encoder.sender)
