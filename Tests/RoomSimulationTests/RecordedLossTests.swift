@@ -27,7 +27,8 @@ struct RecordedLossTests {
         let video = VideoFormat(packetsPerFrame: 4, packetsPerKeyframe: 40, payload: 1000)
         let log = try record(link) { try await $0.publish(video, isRecorded: true) }
         #expect(log.lost > 200 && log.count > 5000, "\(log.lost) of \(log.count)")
-        #expect(log.missing == 0)
+        // A tenth of the requests get no repair, so two in a thousand stay lost with all their repairs.
+        #expect((log.missing ?? .max) * 50 < log.lost, "\(log.missing ?? -1) of \(log.lost)")
         #expect(log.gap == nil)
     }
 
