@@ -154,7 +154,7 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
         guard let status else { return }
         let stated = (try? JSONDecoder().decode(Problem.self, from: Data(body.utf8)))?.error
         upgraded.fail(
-            stated.flatMap { [.serverFull, .tooManyRequests].contains($0.code) ? $0 : nil }
+            stated.flatMap { [.serverFull, .tooManyRequests, .serverUnreachable].contains($0.code) ? $0 : nil }
                 ?? RoomError(
                     .serverUnreachable,
                     "The server \(address) refused the connection with HTTP status \(status). Check that it is a room "
