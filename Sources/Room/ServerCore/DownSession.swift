@@ -315,9 +315,11 @@ final class DownSession {
         guard let target, target > 0, peer.lastReport != nil else { return }
         let before = slotChoice.slots
         let isProbed = peer.canPad
+        // Losses without a queue do not become fewer with fewer streams.
+        let isQueueing = peer.isQueueing
         slotChoice.follow(
-            Double(target), sounds, isProbed: isProbed, isCongested: peer.isCongested, isQueueing: peer.isQueueing,
-            now: settings.loop.now)
+            Double(target), sounds, isProbed: isProbed, isCongested: isQueueing && peer.isCongested,
+            isQueueing: isQueueing, now: settings.loop.now)
         if slotChoice.slots != before { onAudioSlots?() }
         // Audio alone cannot have padding, which shows whether the link carries one more.
         guard slotChoice.slots < before, !isProbed else { return }
