@@ -37,6 +37,13 @@ import TestSupport
             }
         }
 
+        /// The client receives, and publishes a track.
+        func publish() throws {
+            client.hear(try downOffer(1, revision: 1))
+            client.connection.publish([TrackOffer(Track())]) { _ in }
+            try client.acceptOffer(id: 2, stream: 7)
+        }
+
         func run<Value: Sendable>(_ body: @escaping @Sendable (Stage) throws -> Value) async throws -> Value {
             try await withCheckedContinuation { done in
                 loop.execute { done.resume(returning: Result { try body(self) }) }
@@ -103,9 +110,7 @@ import TestSupport
         try await onStage { stage in
             try await stage.run { stage in
                 let client = stage.client
-                client.hear(try downOffer(1, revision: 1))
-                client.connection.publish([TrackOffer(Track())]) { _ in }
-                try client.acceptOffer(id: 2, stream: 7)
+                try stage.publish()
                 for path in stage.paths { path.events(.connected) }
                 stage.hasPaths = false
                 client.connection.restartICE()
@@ -128,9 +133,7 @@ import TestSupport
         try await onStage { stage in
             try await stage.run { stage in
                 let client = stage.client
-                client.hear(try downOffer(1, revision: 1))
-                client.connection.publish([TrackOffer(Track())]) { _ in }
-                try client.acceptOffer(id: 2, stream: 7)
+                try stage.publish()
                 let offers = try client.offers.count
                 client.connection.restartICE()
                 #expect(client.sent.contains { $0.contains("restartICE") })
@@ -143,9 +146,7 @@ import TestSupport
         try await onStage { stage in
             try await stage.run { stage in
                 let client = stage.client
-                client.hear(try downOffer(1, revision: 1))
-                client.connection.publish([TrackOffer(Track())]) { _ in }
-                try client.acceptOffer(id: 2, stream: 7)
+                try stage.publish()
                 for path in stage.paths { path.events(.connected) }
                 let named = ICEServerInfo(urls: ["turn:192.0.2.9"], username: "later", credential: "p")
                 client.connection.handle(.iceServers(ICEServersRenewed(iceServers: [named])))
@@ -161,9 +162,7 @@ import TestSupport
         try await onStage { stage in
             try await stage.run { stage in
                 let client = stage.client
-                client.hear(try downOffer(1, revision: 1))
-                client.connection.publish([TrackOffer(Track())]) { _ in }
-                try client.acceptOffer(id: 2, stream: 7)
+                try stage.publish()
                 client.connection.publish([TrackOffer(Track())]) { _ in }
                 client.connection.restartICE()
                 #expect(try client.offers.count == 2)
