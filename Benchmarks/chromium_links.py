@@ -42,6 +42,7 @@ SCENARIOS = {
     "3G, walking": (link(generated("3g-walking"), 900, delay=60, jitter=2, queue=0.6), 60),
     "LTE, driving": (link(generated("lte-driving"), 2500, delay=35, jitter=2, queue=0.6), 60),
     "LTE, standing": (link(generated("lte-standing"), 4000, delay=30, jitter=2, queue=0.6), 60),
+    "5G, at its edge": (link(generated("5g-at-its-edge"), 8000, delay=20, jitter=2, queue=0.6), 60),
 }
 # As in links.py: distinct for colour-blind readers.
 STYLES = {"chromium": "stroke='#d55e00' stroke-width='1.5'", "ours": "stroke='#0072b2' stroke-width='1.5'"}

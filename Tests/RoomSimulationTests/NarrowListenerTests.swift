@@ -5,8 +5,8 @@ import Testing
 
 /// A listener whose link does not carry the audio of all who speak. Four streams of 64 kbit/s need 364 kbit/s of the path.
 struct NarrowListenerTests {
-    private static func link(_ rate: Int) -> Link {
-        Link(up: .init(delay: .milliseconds(20)), down: .init(delay: .milliseconds(20), rate: rate))
+    private static func link(_ rate: Int, loss: Double = 0) -> Link {
+        Link(up: .init(delay: .milliseconds(20)), down: .init(delay: .milliseconds(20), loss: loss, rate: rate))
     }
 
     private final class Room {
@@ -16,11 +16,11 @@ struct NarrowListenerTests {
         private(set) var streams: [Int] = []
 
         /// - Parameter loudest: who speaks louder than the other three, from 0 to 3
-        init(_ rate: Int, loudest: Int, seed: UInt64 = 1) throws {
+        init(_ rate: Int, loss: Double = 0, loudest: Int, seed: UInt64 = 1) throws {
             simulation = Simulation(seed: seed)
             let (simulation, names) = (simulation, ["ada", "lin", "mo", "zoe"])
             speakers = names.map { simulation.client($0) }
-            grace = simulation.client("grace", link: NarrowListenerTests.link(rate))
+            grace = simulation.client("grace", link: NarrowListenerTests.link(rate, loss: loss))
             let published = Collected<Int>()
             simulation.task { [speakers, grace] in
                 try await grace.join("kitchen")
@@ -87,5 +87,14 @@ struct NarrowListenerTests {
         room.grace.reconnect()
         try room.run(20)
         #expect(room.heard == [0, 1, 2, 3])
+    }
+
+    @Test func `losses without a queue leave all speakers to hear`() throws {
+        let room = try Room(2_000_000, loss: 0.2, loudest: 1)
+        defer { room.simulation.end() }
+        for _ in 0..<12 {
+            try room.run(5)
+            #expect(room.heard == [0, 1, 2, 3])
+        }
     }
 }

@@ -446,16 +446,21 @@ struct RoamingTests {
     }
 
     @Test func `one dead direction is survived like a cut`() throws {
-        for towardsServer in [true, false] {
-            let call = try Call(seed: 22)
-            let presence = call.lin.presence
-            call.ada.cut(towardsServer: towardsServer)
-            try call.simulation.run(for: .seconds(15))
-            call.ada.reconnect()
-            try call.simulation.run(for: .seconds(15))
-            #expect(call.ada.isConnected && !call.ada.isReturning)
-            #expect(call.ada.returns.rejoined == 0)
-            #expect(call.lin.presence == presence)
+        for isPublisher in [true, false] {
+            for towardsServer in [true, false] {
+                let call = try Call(seed: 22)
+                let (client, presence) = (isPublisher ? call.ada : call.grace, call.lin.presence)
+                client.cut(towardsServer: towardsServer)
+                try call.simulation.run(for: .seconds(15))
+                client.reconnect()
+                try call.simulation.run(for: .seconds(15))
+                #expect(client.isConnected && !client.isReturning)
+                #expect(client.returns.rejoined == 0)
+                #expect(call.lin.presence == presence)
+                let shown = call.shown
+                try call.simulation.run(for: .seconds(5))
+                #expect(call.shown > shown + 75)
+            }
         }
     }
 

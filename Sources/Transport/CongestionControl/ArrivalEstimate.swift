@@ -29,6 +29,7 @@ public struct ArrivalEstimate: Sendable {
     private var (begun, judged) = (MonotonicTime?.none, MonotonicTime.zero)
     private var lossLimit = DataRate.unlimited
     private var told: (rate: DataRate, at: MonotonicTime)?
+    private var stallEnd = MonotonicTime.zero
 
     public init() { minimum = CongestionController.Settings().minimum }
 
@@ -40,6 +41,8 @@ public struct ArrivalEstimate: Sendable {
     /// - Returns: the estimate, if the peer should be told now
     public mutating func received(bytes: Int, sent: AbsoluteSendTime?, at now: MonotonicTime) -> DataRate? {
         guard let time = time(of: sent, at: now) else { return nil }
+        // It waited for this process, and not in a queue of the path.
+        guard sent == nil || time + (path.leastDelay ?? .zero) >= stallEnd else { return nil }
         if begun == nil { (begun, judged) = (now, now) }
         arrivals.append(PacketResult(number: count, bytes: bytes, sent: time, arrival: now))
         count += 1
@@ -47,6 +50,9 @@ public struct ArrivalEstimate: Sendable {
         judge(now: now)
         return news(now: now)
     }
+
+    /// This process stood still until `now`. Packets that came before that count for nothing.
+    public mutating func stalled(now: MonotonicTime) { stallEnd = now }
 
     /// The share of packets that did not arrive, from a receiver report.
     public mutating func reported(loss: Double) {

@@ -87,7 +87,7 @@ public final class CongestionController {
     @exclusivity(unchecked) private var lossFrom = MonotonicTime.zero
     @exclusivity(unchecked) private var nextTick = MonotonicTime.never
     @exclusivity(unchecked) private var results: [PacketResult] = []
-    @exclusivity(unchecked) private var arrived: [PacketResult] = []
+    @exclusivity(unchecked) private var sorted: [PacketResult] = []
 
     public init(_ settings: Settings) {
         self.settings = settings
@@ -168,11 +168,11 @@ extension CongestionController {
         feedbackTimeout.received(roundTrip: hasTrip ? path.newest : nil, now: now)
         if hasTrip, let trip = path.newest { delayBased.setRoundTrip(trip) }
         if let longest = path.longest { window.add(roundTrip: longest) }
-        sortArrivals()
+        let arrived = sortedArrivals()
         for packet in arrived { acknowledged.add(packet) }
         let rate = acknowledged.measured()
         if let rate { lossBased.setAcknowledged(rate) }
-        let probe = probeResult(rate)
+        let probe = probeResult(of: arrived, rate)
         let outcome = delayBased.add(
             arrived, acknowledged: rate, recent: acknowledged.recentRate, probe: probe, queue: path.queue, now: now)
         if let estimate = outcome.estimate { setDelayBased(estimate, isProbe: outcome.isProbe) }
@@ -250,23 +250,30 @@ extension CongestionController {
 }
 
 extension CongestionController {
-    /// The packets that arrived, in the order of their arrivals. They are seldom in another order.
-    private func sortArrivals() {
-        arrived.removeAll(keepingCapacity: true)
-        var isSorted = true
-        for packet in results {
-            guard let arrival = packet.arrival else { continue }
-            if let before = arrived.last?.arrival, before > arrival { isSorted = false }
-            arrived.append(packet)
+    /// The packets that arrived, in the order of their arrivals. Mostly, all have arrived, in this order.
+    private func sortedArrivals() -> [PacketResult] {
+        var before = MonotonicTime.zero
+        let isSorted = results.allSatisfy { packet in
+            guard let arrival = packet.arrival, arrival >= before else { return false }
+            before = arrival
+            return true
         }
-        if !isSorted { arrived.sort { ($0.arrival ?? .zero, $0.number) < ($1.arrival ?? .zero, $1.number) } }
+        guard !isSorted else { return results }
+        sorted.removeAll(keepingCapacity: true)
+        for packet in results where packet.arrival != nil { sorted.append(packet) }
+        sorted.sort { ($0.arrival ?? .zero, $0.number) < ($1.arrival ?? .zero, $1.number) }
+        return sorted
     }
 
     /// The result of a probe among the packets that arrived.
-    private func probeResult(_ acknowledged: DataRate?) -> ProbeResults.Result? {
+    private func probeResult(of arrived: [PacketResult], _ acknowledged: DataRate?) -> ProbeResults.Result? {
         var result: ProbeResults.Result?
         for packet in arrived {
-            result = probeResults.add(packet, of: probe(packet.probe)) ?? result
+            if packet.probe == 0 {
+                probeResults.note(packet)
+            } else {
+                result = probeResults.add(packet, of: probe(packet.probe)) ?? result
+            }
         }
         if let rate = result?.rate, let acknowledged {
             result?.rate = max(rate, min(delayBased.estimate, acknowledged * Self.probeDrop))

@@ -36,7 +36,8 @@ struct DelayTrend: Sendable {
     private var start: MonotonicTime?
     private var delay = 0.0
     private var smoothed = 0.0
-    private var points = Ring<(arrival: Double, delay: Double)>(capacity: Self.window + 1)
+    /// Arrivals and smoothed delays.
+    private var points = Ring<SIMD2<Double>>(capacity: Self.window + 1)
     private var slope = 0.0
     private var overFor: Double?
     private var overGroups = 0
@@ -48,7 +49,7 @@ struct DelayTrend: Sendable {
         groups = min(groups + 1, Self.maximumGroups)
         delay += delta.arrival.milliseconds - delta.sent.milliseconds
         smoothed = Self.smoothing * smoothed + (1 - Self.smoothing) * delay
-        points.append(((arrival - first).milliseconds, smoothed))
+        points.append(SIMD2((arrival - first).milliseconds, smoothed))
         if points.count > Self.window { points.removeFirst() }
         let before = slope
         if points.count == Self.window { slope = fittedSlope ?? slope }
@@ -64,16 +65,14 @@ struct DelayTrend: Sendable {
     private var fittedSlope: Double? {
         // From the first point, because the arrivals are far from zero.
         let (first, count) = (points[0], Double(points.count))
-        var (sumX, sumY, sumXY, sumXX) = (0.0, 0.0, 0.0, 0.0)
+        var (sums, products) = (SIMD2<Double>.zero, SIMD2<Double>.zero)
         points.forEach { point in
-            let (x, y) = (point.arrival - first.arrival, point.delay - first.delay)
-            sumX += x
-            sumY += y
-            sumXY += x * y
-            sumXX += x * x
+            let distance = point - first
+            sums += distance
+            products += distance * distance.x
         }
-        let denominator = sumXX - sumX * sumX / count
-        return denominator <= 0 ? nil : (sumXY - sumX * sumY / count) / denominator
+        let moments = products - sums * sums.x / count
+        return moments.x <= 0 ? nil : moments.y / moments.x
     }
 
     private mutating func detect(before: Double, sent: Double) {

@@ -197,8 +197,12 @@ extension LossBasedEstimate {
         limit = max(limit, current.rate)
         var chosen = current
         var chosenValue = -Double.infinity
+        // Without losses, the likelihood grows with the rate, and a step of Newton's method ends below the smallest loss.
+        let isLossless = !observations.hasLosses && current.loss <= Self.smallestLoss
+        if isLossless { chosen.loss = Self.smallestLoss }
         func consider(_ rate: DataRate) {
             var candidate = Channel(rate: min(rate, limit), loss: current.loss)
+            guard !isLossless else { return chosen.rate = max(chosen.rate, candidate.rate) }
             candidate.loss = feasible(candidate.loss, candidate.rate)
             candidate.loss = feasible(refined(candidate), candidate.rate)
             let value = likelihood(candidate)

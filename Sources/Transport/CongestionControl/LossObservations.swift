@@ -29,6 +29,7 @@ struct LossObservations: Sendable {
 
     /// The newest last.
     private var ring = Ring<Observation>(capacity: Self.count + 1)
+    private var lossyCount = 0
     private var period = Period()
     private var lostForGood = 0.0
     /// How many there were in all.
@@ -54,7 +55,8 @@ struct LossObservations: Sendable {
         ring.append(
             Observation(
                 sent: period.sent / 1000, lost: lost / 1000, rate: DataRate(bytes: period.sent, in: latest - since)))
-        if ring.count > Self.count { ring.removeFirst() }
+        if lost > 0 { lossyCount += 1 }
+        if ring.count > Self.count, let oldest = ring.removeFirst(), oldest.lost > 0 { lossyCount -= 1 }
         total += 1
         newest = latest
         period.sent = 0
@@ -63,6 +65,8 @@ struct LossObservations: Sendable {
         averageLoss = average()
         return true
     }
+
+    var hasLosses: Bool { lossyCount > 0 }
 
     /// Calls the closure for each observation, with its weight.
     @inline(__always)
@@ -90,6 +94,7 @@ struct LossObservations: Sendable {
     }
 
     private func average() -> Double {
+        guard hasLosses else { return 0 }
         var (sent, lost) = (0.0, 0.0)
         var best = (ratio: 1.0, sent: 0.0, lost: 0.0)
         var worst = (ratio: 0.0, sent: 0.0, lost: 0.0, rate: DataRate.zero)
@@ -103,7 +108,7 @@ struct LossObservations: Sendable {
             }
             if ratio < best.ratio { best = (ratio, weight * observation.sent, weight * observation.lost) }
         }
-        guard sent > 0, lost > 0 else { return 0 }
+        guard sent > 0 else { return 0 }
         let rest = sent - best.sent - worst.sent
         guard medianRate * Self.suddenRatio > worst.rate, rest > 1e-9 else { return lost / sent }
         return max(0, (lost - best.lost - worst.lost) / rest)

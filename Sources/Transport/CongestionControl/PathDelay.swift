@@ -36,7 +36,8 @@ public struct PathDelay: Sendable {
     private(set) var longest: TimeInterval?
 
     private var own = OwnQueue()
-    private var leastDelay: TimeInterval?
+    /// Of the last 30 to 60 s, on two clocks.
+    private(set) var leastDelay: TimeInterval?
     private var nextLeastDelay: TimeInterval?
     private var windowEnd: MonotonicTime?
     private var stallEnd: MonotonicTime?

@@ -76,10 +76,8 @@ struct ProbeResults: Sendable {
     /// Adds a packet that arrived, in the order of arrivals. Returns the measured rate when enough packets of its cluster
     /// did, and again for each further one.
     mutating func add(_ packet: PacketResult, of probe: ProbeCluster?) -> Result? {
-        guard let arrival = packet.arrival else { return nil }
-        let isOvertaken = packet.number < newest.number && arrival > newest.arrival
-        if packet.number > newest.number { newest = (packet.number, arrival) }
-        guard let probe else { return nil }
+        let isOvertaken = note(packet)
+        guard let arrival = packet.arrival, let probe else { return nil }
         clusters.removeAll { $0.id != probe.id && $0.lastArrival + Self.maximumTime < arrival }
         if !clusters.contains(where: { $0.id == probe.id }) { clusters.append(Cluster(id: probe.id)) }
         guard let index = clusters.firstIndex(where: { $0.id == probe.id }) else { return nil }
@@ -99,6 +97,17 @@ struct ProbeResults: Sendable {
         let gain = result.capacity == nil ? Self.explorationGain : Self.fullExplorationGain
         if let explored = probe.explored, result.rate < explored * gain { return nil }
         return result
+    }
+
+    /// Notes a packet of a probe or none. Returns whether a packet with a higher number arrived before it.
+    @discardableResult
+    mutating func note(_ packet: PacketResult) -> Bool {
+        guard let arrival = packet.arrival else { return false }
+        guard packet.number <= newest.number else {
+            newest = (packet.number, arrival)
+            return false
+        }
+        return packet.number < newest.number && arrival > newest.arrival
     }
 
     private func rate(of cluster: Cluster) -> Result? {

@@ -16,7 +16,10 @@ extension PeerSession {
 
     /// This process stood still until now, so that no socket was read and no timer fired. Call it before the first
     /// datagram after that.
-    public func stalled(for time: TimeInterval, now: MonotonicTime) { control?.stalled(for: time, now: now) }
+    public func stalled(for time: TimeInterval, now: MonotonicTime) {
+        control?.stalled(for: time, now: now)
+        incoming?.stalled(now: now)
+    }
 
     /// When the peer last reported which packets arrived. Nil before it does, and if it never does.
     public var lastReport: MonotonicTime? { control?.lastReport }

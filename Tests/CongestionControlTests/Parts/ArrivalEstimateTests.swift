@@ -50,4 +50,26 @@ import Testing
         send(from: 25_000, to: 30_000, hasTimes: true)
         #expect(told.count > 5)
     }
+
+    @Test("Packets that waited for this process show no queue of the path")
+    func stall() {
+        var estimate = ArrivalEstimate()
+        var told: [Double] = []
+        /// 1 Mbit/s.
+        func send(from first: Double, to last: Double, readAt read: Double? = nil) {
+            for time in stride(from: first, to: last, by: 10) {
+                let rate = estimate.received(bytes: 1250, sent: AbsoluteSendTime(at(time)), at: at(read ?? time + 40))
+                if let rate { told.append(rate.kilobits) }
+            }
+        }
+        send(from: 0, to: 10_000)
+        let before = told.last ?? 0
+        #expect(before > 900)
+        told = []
+        estimate.stalled(now: at(10_540))
+        send(from: 10_000, to: 10_500, readAt: 10_540)
+        send(from: 10_500, to: 15_000)
+        #expect(told.count > 5)
+        #expect(told.min() ?? 0 > before * 0.97, "\(told)")
+    }
 }
