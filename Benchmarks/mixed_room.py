@@ -91,8 +91,8 @@ def measure(programs, layers):
 
 def figures(videos, recorded, best):
     """Over the videos that a participant has watched. `recorded` has the participants that send recorded layers."""
-    layered = [video for video in videos if video.get("participant") in recorded] if best else videos
-    reached = [reach(video, best) for video in layered] if best else []
+    layered = [video for video in videos if video.get("participant") in recorded]
+    reached = [reach(video, best or best_of(video.get("view"))) for video in layered]
     return {
         "videos": len(videos), "frames": min((video["frames"] for video in layered), default=0) / WATCHED,
         "first": max((video["firstFrame"] - video["since"] for video in videos if video["firstFrame"]), default=None),
@@ -102,6 +102,18 @@ def figures(videos, recorded, best):
         / max(1, len(videos)),
         "missing": sum(video.get("missing", 0) for video in videos),
         "harmed": sum(video.get("harmed", 0) for video in videos), "seams": sum(video.get("seams", 0) for video in videos)}
+
+
+def best_of(view):
+    """The width of the layer for a view: the smallest one that covers it."""
+    width, height = view or (0, 0)
+    return next((layer[0] for layer in LAYERS if layer[0] >= width and layer[1] >= height), LAYERS[-1][0])
+
+
+def bests(videos, recorded):
+    """Of the tiles of recorded videos."""
+    widths = {best_of(video.get("view")) for video in videos if video.get("participant") in recorded}
+    return ", ".join(map(str, sorted(widths)))
 
 
 def reach(video, width):
@@ -114,7 +126,8 @@ def reach(video, width):
 def page(reports, recorded):
     lines = [
         "Everyone is in one room, and watches so many videos of others. *Best* is the width of the best layer that the link "
-        f"carries for all of them, and *reached* the time from the subscription until the last of them had it. Seven send "
+        f"carries for all of them, and *reached* the time from the subscription until the last of them had it. Chromium's link "
+        "carries the layers that cover its tiles. Seven send "
         f"recorded layers of {', '.join(f'{width}x{height} at {rate // 1000} kbit/s' for width, height, rate in LAYERS)} "
         "of the bundled clip, two the test pattern at 160x90 and 10 frames/s, Chromium its own pattern at 320x180. Everyone "
         "also hears Chromium, which takes 86 kbit/s of each link with headers. Packets "
@@ -125,8 +138,8 @@ def page(reports, recorded):
     for (kind, rate, _, best), videos in zip(PARTICIPANTS, reports):
         found = figures(videos, recorded, best)
         lines.append(row(
-            kind, str(rate), str(found["videos"]), str(best or "by its tile"), ", ".join(map(str, found["widths"])),
-            "" if not best else "never" if found["reached"] is None else f"{found['reached']:.1f}",
+            kind, str(rate), str(found["videos"]), str(best or bests(videos, recorded)), ", ".join(map(str, found["widths"])),
+            "never" if found["reached"] is None else f"{found['reached']:.1f}",
             "" if found["first"] is None else f"{found['first']:.1f}", f"{found['frames']:.1f}", f"{found['freezes']:.1f}",
             *(("", "", "") if kind == "Chromium" else (str(found[key]) for key in ("missing", "harmed", "seams")))))
     return lines

@@ -13,6 +13,28 @@ window.peers = [];
 window.RTCPeerConnection = class extends RTCPeerConnection {
     constructor(...given) { super(...given); window.peers.push(this); }
 };
+// What the page is told of streams, and the views that it asks for.
+window.carried = {};
+window.publishers = {};
+window.views = {};
+const entered = ({ id, streams }) => streams.forEach((stream) => window.publishers[stream.id] = id);
+window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+        super(...given);
+        this.addEventListener("message", ({ data }) => {
+            const message = JSON.parse(data);
+            if (message.type === "subscribed") window.carried[message.mid] = message.stream;
+            (message.participants ?? []).forEach(entered);
+            if (message.type === "participantEntered") entered(message.participant);
+            if (message.type === "streamPublished") window.publishers[message.stream.id] = message.participant;
+        });
+    }
+    send(text) {
+        const message = JSON.parse(text);
+        if (message.width && message.stream) window.views[message.stream] = [message.width, message.height];
+        super.send(text);
+    }
+};
 """
 
 VIDEOS = """
@@ -23,8 +45,10 @@ const done = arguments[arguments.length - 1];
         if (peer.connectionState !== 'connected') continue;
         for (const entry of (await peer.getStats()).values()) {
             if (entry.type !== 'inbound-rtp' || entry.kind !== 'video') continue;
-            const { id, frameWidth, framesDecoded, freezeCount, totalFreezesDuration } = entry;
-            videos.push({ id, frameWidth, framesDecoded, freezeCount, totalFreezesDuration });
+            const { id, mid, frameWidth, framesDecoded, freezeCount, totalFreezesDuration } = entry;
+            const stream = window.carried[mid];
+            videos.push({ id, frameWidth, framesDecoded, freezeCount, totalFreezesDuration,
+                participant: window.publishers[stream], view: window.views[stream] });
         }
     }
     return videos;
@@ -47,7 +71,7 @@ def main():
                 if not entry["framesDecoded"]:
                     continue
                 video["firstFrame"] = video["firstFrame"] or now
-                video |= {"frames": entry["framesDecoded"], "freezeCount": entry["freezeCount"],
+                video |= {"participant": entry.get("participant"), "view": entry.get("view"), "frames": entry["framesDecoded"], "freezeCount": entry["freezeCount"],
                           "frozen": entry["totalFreezesDuration"], "lastFrame": now}
                 width = entry["frameWidth"]
                 if not video["sizes"] or video["sizes"][-1]["width"] != width:

@@ -39,6 +39,20 @@ import Testing
         }
     }
 
+    @Test func `a further network begins another attempt, although one is on its way`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            client.loseLink()
+            #expect(client.openings.count == 1)
+            client.connection.addressesChanged(to: ["192.0.2.1", "198.51.100.7"])
+            #expect(client.openings.count == 2)
+            client.openLink()
+            #expect(client.sent.last?.contains(#""resume""#) == true)
+            client.connection.drop()
+        }
+    }
+
     // MARK: - Publishing
 
     @Test(arguments: [true, false])

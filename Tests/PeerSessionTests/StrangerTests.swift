@@ -52,6 +52,18 @@ import Testing
         #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(77))
     }
 
+    @Test("A mid behind a kilobyte of padding is not searched for")
+    func longExtension() throws {
+        let (call, _) = call()
+        let mid = rtp(77, mid: "v0")
+        let words = 300
+        var bytes = Array(mid[..<14]) + [UInt8(words >> 8), UInt8(words & 0xff)]
+        bytes += [UInt8](repeating: 0, count: 4 * words - 4) + mid[16..<20] + [1, 2, 3, 4]
+        call.deliver(bytes + [UInt8](repeating: 0, count: 8), to: .b)
+        #expect(call.b.statistics.dropped.unknownSSRC == 1)
+        #expect(call.b.statistics.dropped.authenticationFailures == 0)
+    }
+
     @Test("A receiver bound to many SSRCs keeps at most 128 contexts, and always those in use")
     func rebinding() throws {
         let (call, receiver) = call()

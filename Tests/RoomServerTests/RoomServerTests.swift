@@ -231,6 +231,19 @@ import Testing
         }
     }
 
+    @Test func `a client that sends too many bytes gets an error, and is dropped`() async throws {
+        try await withServer { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            let padding = String(repeating: "x", count: 200 * 1024)
+            let question = client.frame(Array(#"{"type":"ping","id":1,"padding":"\#(padding)"}"#.utf8))
+            client.send(Array(repeatElement(question, count: 12).joined()))
+            let closed = try client.message { if case .closed = $0.message { true } else { false } }
+            guard case .closed(let closing) = closed.message else { return }
+            #expect(closing.code == RoomError.Code.tooManyRequests.name)
+            #expect(client.isClosedByServer())
+        }
+    }
+
     @Test func `a client that requests pages and does not read them is dropped`() async throws {
         try await withServer { server, _ in
             let client = try RawClient(port: server.port)

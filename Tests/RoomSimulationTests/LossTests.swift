@@ -25,12 +25,16 @@ struct LossTests {
     ) throws {
         let outcome = try run(LossRow(place, loss: 0.1, roundTrip: 100))
         #expect(outcome.missing <= 0.001)
-        #expect(outcome.freezes <= 1)
+        // The goal is one in ten minutes, and half a minute has none.
+        #expect(outcome.freezes <= (Soak.isOn ? 1 : 0))
         #expect(outcome.overhead < 1.2)
     }
 
-    @Test func `with 10 % loss at a round trip of 200 ms, a third repair is in time for most packets`() throws {
-        let outcome = try run(LossRow(loss: 0.1, roundTrip: 200))
+    @Test(arguments: [LossRow.Place.viewer, .publisher])
+    func `with 10 % loss at a round trip of 200 ms, a third repair is in time for most packets`(
+        place: LossRow.Place
+    ) throws {
+        let outcome = try run(LossRow(place, loss: 0.1, roundTrip: 200))
         // Two repairs alone would leave 0.36 %. Half a minute has only 2600 packets.
         #expect(outcome.missing <= (Soak.isOn ? 0.003 : 0.006))
         #expect(outcome.overhead < 1.2)

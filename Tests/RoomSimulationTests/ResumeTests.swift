@@ -62,6 +62,20 @@ struct ResumeTests {
         #expect(replayed.guesses == 1)
     }
 
+    @Test func `a request to resume that the network delayed costs the client nothing`() throws {
+        let stage = try Stage()
+        let ada = try stage.join()
+        stage.rooms.disconnected(ada.connection, lost: stage.loop.now)
+        let again = stage.resume(ada, received: 1)
+        // Sent before, over a connection that the client has given up.
+        #expect(stage.resume(ada, received: 1).error == nil)
+        let newest = Member(id: ada.id, secret: try #require(again.secret), connection: again)
+        let last = stage.resume(newest, received: 1)
+        #expect(last.error == nil)
+        stage.rooms.handle(ClientRequest(Envelope(.ack(Acknowledgement(received: 1)))), from: last)
+        #expect(stage.resume(newest, received: 1).error == .notResumable)
+    }
+
     @Test func `the right secret without a checked token resumes nothing`() throws {
         let stage = try Stage()
         let ada = try stage.join()

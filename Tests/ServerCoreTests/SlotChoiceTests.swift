@@ -39,6 +39,14 @@ import Testing
         #expect(listener.choice.slots == 1)
     }
 
+    @Test func `streams count with their own rates`() {
+        var choice = SlotChoice()
+        choice.follow(
+            400_000, [200_000, 90_000, 90_000, 40_000], isProbed: false, isCongested: true, isQueueing: true,
+            now: MonotonicTime(nanoseconds: 1))
+        #expect(choice.slots == 3)
+    }
+
     @Test func `a low estimate without congestion changes nothing`() {
         var listener = Listener()
         listener.run(seconds: 60, carried: 4, target: 100_000)

@@ -180,9 +180,9 @@ extension RoomConnection {
         let more = addresses.subtracting(addressesBefore).contains { !$0.hasPrefix("fe80") }
         addressesBefore = addresses
         if link == nil {
-            // An attempt that is on its way ends by itself.
-            guard more, let retry else { return }
-            retry.disarm()
+            // An attempt that is on its way may wait for the former network, and counts no longer.
+            guard more else { return }
+            retry?.disarm()
             attempt()
         } else if let local = link?.localAddress, !addresses.contains(local) {
             movedAt = loop.now

@@ -154,6 +154,7 @@ extension RoomError.Code {
     public static let settingInvalid = Self(name: "setting.invalid", number: 2021)
     public static let media = Self(name: "media", number: 2031)
     public static let packetTooLong = Self(name: "media.packet-too-long", number: 2032)
+    public static let audioTooFast = Self(name: "media.audio-too-fast", number: 2033)
     public static let turnUnauthorized = Self(name: "turn.unauthorized", number: 2041)
     public static let turnUnreachable = Self(name: "turn.unreachable", number: 2042)
     public static let turnCertificate = Self(name: "turn.certificate", number: 2043)
@@ -172,7 +173,7 @@ extension RoomError.Code {
                 .portInUse,
                 .serverFull, .tooManyRequests, .serverCertificate, .certificateUnreadable, .userMessageTooLong,
                 .streamRefused, .recordingUnavailable, .recordingFailed, .settingInvalid, .media,
-                .packetTooLong,
+                .packetTooLong, .audioTooFast,
                 .turnUnauthorized, .turnUnreachable, .turnCertificate, .turnRefused, .turnMissing,
             ]
             self = known.first { $0.name == wireName } ?? Self(name: wireName, number: 2000)

@@ -10,9 +10,9 @@ final class ClientLine {
     /// Where the client was when it joined.
     let place: ClientPlace
     private var ledger = MessageLedger<Envelope<ServerMessage>>()
-    /// The secrets that the client may have, the newest one first: two until it shows that it has the newest. None if it does not
-    /// resume.
+    /// The secrets that the client may have, the newest one first, until it shows that it has that. None if it does not resume.
     private var secrets: [String] = []
+    private static let mostFormerSecrets = 3
     private var resumePace = Pace(burst: 10, interval: .seconds(2))
     /// Since when the client has no connection.
     private(set) var absentSince: MonotonicTime?
@@ -86,7 +86,7 @@ final class ClientLine {
     func received(_ message: ClientMessage) {
         guard isResumable else { return }
         // It has the newest secret, which came before anything that it can answer on this connection.
-        if secrets.count > 1 { secrets.removeLast() }
+        if secrets.count > 1 { secrets.removeLast(secrets.count - 1) }
         if message.isCounted { ledger.receive() }
     }
 
@@ -114,8 +114,7 @@ final class ClientLine {
     /// The connection broke.
     func detach(now: MonotonicTime) { (connection, absentSince) = (nil, now) }
 
-    /// Whether this is the secret of the last `joined` or `resumed`, or of the one before if the client may not have the
-    /// last.
+    /// Whether this is the secret of the last `joined` or `resumed`, or of one before if the client may not have the last.
     func admits(_ secret: String) -> Bool {
         let guess = Array(secret.utf8)
         return secrets.reduce(false) { constantTimeEqual(Array($1.utf8), guess) || $0 }
@@ -139,14 +138,16 @@ final class ClientLine {
     func resume(
         _ resume: Resume, secret: String, answering id: Int?, over other: any ClientConnection
     ) -> (any ClientConnection)? {
-        let former = connection
+        let replaced = connection
         (connection, absentSince) = (other, nil)
-        // A client that does not get the newest one has the one that it has just shown.
-        secrets = [secret, resume.secret]
+        // A client that does not get the newest one has the one that it has just shown, or one that was sent after that: the network may
+        // have delayed this request.
+        let former = secrets.filter { $0 != resume.secret }.prefix(Self.mostFormerSecrets - 1)
+        secrets = [secret] + former + [resume.secret]
         other.send(.resumed(Resumed(received: ledger.acknowledge().received, secret: secret)), answering: id)
         for envelope in ledger.unacknowledged { other.send(envelope.message, answering: envelope.id) }
         tellDropped()
-        return former
+        return replaced
     }
 }
 

@@ -32,15 +32,16 @@ struct SlotChoice {
     mutating func follow(
         _ target: Double, _ sounds: [Double], isProbed: Bool, isCongested: Bool, isQueueing: Bool, now: MonotonicTime
     ) {
-        guard let each = sounds.max(), each > 0 else { return }
+        guard let largest = sounds.max(), largest > 0 else { return }
         let isTrial = raised.map { now - $0 < Self.trial } ?? false
         guard !isCongested, !(isTrial && isQueueing) else {
             calmSince = nil
-            return fall(to: isTrial ? min(sounds.count - 1, Int(target / each)) : Int(target / each), sounds.count, now)
+            let fitting = Self.fitting(target, sounds)
+            return fall(to: isTrial ? min(sounds.count - 1, fitting) : fitting, sounds.count, now)
         }
         let next = slots + 1
         guard next <= SpeakerRanking.heard, !isQueueing,
-            !isProbed || target >= need(next, each)
+            !isProbed || target >= need(next, sounds)
         else { return calmSince = nil }
         let since = calmSince ?? now
         calmSince = since
@@ -59,9 +60,22 @@ struct SlotChoice {
 
     /// The rate beyond that of the streams for which the link has to be measured before one more.
     func further(_ sounds: [Double]) -> Double {
-        guard slots < SpeakerRanking.heard, let each = sounds.max() else { return 0 }
-        return max(0, need(slots + 1, each) - sounds.reduce(0, +))
+        guard slots < SpeakerRanking.heard, !sounds.isEmpty else { return 0 }
+        return max(0, need(slots + 1, sounds) - sounds.reduce(0, +))
     }
 
-    private func need(_ slots: Int, _ each: Double) -> Double { Double(slots) * each * Self.margin }
+    /// Of the present streams, and others as large as the largest.
+    private func need(_ slots: Int, _ sounds: [Double]) -> Double {
+        let further = Double(max(0, slots - sounds.count)) * (sounds.max() ?? 0)
+        return (sounds.reduce(0, +) + further) * Self.margin
+    }
+
+    /// How many of the streams a rate carries, whichever they are.
+    private static func fitting(_ rate: Double, _ sounds: [Double]) -> Int {
+        var rest = rate
+        return sounds.sorted(by: >).prefix { sound in
+            rest -= sound
+            return rest >= 0
+        }.count
+    }
 }

@@ -15,6 +15,7 @@ final class UpSession {
         /// That of the stream's sender reports.
         var clock = RemoteClock()
         var lengths = PacketLengthCheck()
+        var audio = AudioLimit()
     }
 
     /// A layer of a stream.
@@ -68,7 +69,15 @@ final class UpSession {
             var header = header
             // The reports that are passed on show another clock: the publisher's, late by the way from it.
             if header.captureTime != nil, !streams[index].clock.isKnown { header.captureTime?.clockOffset = nil }
-            if streams[index].stream.isAudio { streams[index].stream.received(header.audioLevel) }
+            if streams[index].stream.isAudio {
+                guard streams[index].audio.admits(packet.count, now: settings.loop.now) else {
+                    if let problem = streams[index].audio.problem(of: streams[index].offered.mid) {
+                        send(.error(Problem(problem)))
+                    }
+                    return
+                }
+                streams[index].stream.received(header.audioLevel)
+            }
             layers[place].layer.forward(packet, header: header, at: position)
             if let problem = streams[index].lengths.problem(with: header, of: streams[index].offered.mid) {
                 send(.error(Problem(problem)))

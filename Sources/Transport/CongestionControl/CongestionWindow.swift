@@ -19,10 +19,13 @@ struct CongestionWindow: Sendable {
     /// - Parameter roundTrip: the longest one of a feedback
     mutating func add(roundTrip: TimeInterval) {
         trips.append(roundTrip)
-        if trips.count > Self.roundTrips { trips.removeFirst() }
-        var least = roundTrip
-        trips.forEach { least = min(least, $0) }
-        shortest = least
+        let removed = trips.count > Self.roundTrips ? trips.removeFirst() : nil
+        guard let before = shortest, removed != before else {
+            var least = roundTrip
+            trips.forEach { least = min(least, $0) }
+            return shortest = least
+        }
+        shortest = min(before, roundTrip)
     }
 
     /// The path is back after an outage, in which bytes were on their way without any report.

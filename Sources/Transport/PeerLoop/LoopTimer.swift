@@ -10,7 +10,6 @@ package final class LoopTimer {
     // Arming for a later time does not move the timer in the heap. It moves when it comes up, so that postponing a
     // deadline repeatedly costs nothing.
     @exclusivity(unchecked) fileprivate var queued = MonotonicTime.never
-    @exclusivity(unchecked) fileprivate var order: UInt64 = 0
     /// Its position in the heap. Nil while it is not in the heap.
     @exclusivity(unchecked) fileprivate var position: Int?
 
@@ -43,61 +42,66 @@ package final class LoopTimer {
 
 /// Armed timers by time, earliest first. Timers of the same time keep the order in which they were armed.
 struct TimerHeap {
-    private var timers: [LoopTimer] = []
+    /// Has the time and the order of its timer, so that comparisons touch no reference count.
+    private struct Entry {
+        var time: MonotonicTime
+        var order: UInt64
+        var timer: LoopTimer
+
+        func isBefore(_ other: Entry) -> Bool { (time, order) < (other.time, other.order) }
+    }
+
+    private var entries: [Entry] = []
     private var order: UInt64 = 0
 
-    var next: MonotonicTime { timers.first?.queued ?? .never }
-    var count: Int { timers.count }
+    var next: MonotonicTime { entries.first?.time ?? .never }
+    var count: Int { entries.count }
 
     /// Adds the timer, or moves it to an earlier time.
     mutating func insert(_ timer: LoopTimer, at time: MonotonicTime) {
         order += 1
-        timer.order = order
         timer.queued = time
-        if !contains(timer) {
-            timer.position = timers.count
-            timers.append(timer)
-        }
-        if let position = timer.position { rise(from: position) }
+        let entry = Entry(time: time, order: order, timer: timer)
+        let position = position(of: timer) ?? entries.count
+        if position == entries.count { entries.append(entry) } else { entries[position] = entry }
+        timer.position = position
+        rise(from: position)
     }
 
     /// Does nothing for a timer that is not in the heap.
     mutating func remove(_ timer: LoopTimer) {
-        guard contains(timer), let position = timer.position else { return }
-        swap(position, timers.count - 1)
-        timers.removeLast()
+        guard let position = position(of: timer) else { return }
+        swap(position, entries.count - 1)
+        entries.removeLast()
         timer.position = nil
         timer.queued = .never
-        guard position < timers.count else { return }
+        guard position < entries.count else { return }
         rise(from: position)
         sink(from: position)
     }
 
     /// The next timer that is due in the heap. It may have been armed for later since.
     mutating func popDue(at now: MonotonicTime) -> LoopTimer? {
-        guard let first = timers.first, first.queued <= now else { return nil }
+        guard next <= now, let first = entries.first?.timer else { return nil }
         remove(first)
         return first
     }
 
-    private func contains(_ timer: LoopTimer) -> Bool {
-        guard let position = timer.position, timers.indices.contains(position) else { return false }
-        return timers[position] === timer
-    }
-
-    private func isBefore(_ a: Int, _ b: Int) -> Bool {
-        (timers[a].queued, timers[a].order) < (timers[b].queued, timers[b].order)
+    /// Nil for a timer that is not in the heap.
+    private func position(of timer: LoopTimer) -> Int? {
+        guard let position = timer.position, entries.indices.contains(position) else { return nil }
+        return entries[position].timer === timer ? position : nil
     }
 
     private mutating func swap(_ a: Int, _ b: Int) {
-        timers.swapAt(a, b)
-        timers[a].position = a
-        timers[b].position = b
+        entries.swapAt(a, b)
+        entries[a].timer.position = a
+        entries[b].timer.position = b
     }
 
     private mutating func rise(from position: Int) {
         var child = position
-        while child > 0, isBefore(child, (child - 1) / 2) {
+        while child > 0, entries[child].isBefore(entries[(child - 1) / 2]) {
             swap(child, (child - 1) / 2)
             child = (child - 1) / 2
         }
@@ -105,7 +109,7 @@ struct TimerHeap {
 
     private mutating func sink(from position: Int) {
         var parent = position
-        while let child = firstChild(of: parent), isBefore(child, parent) {
+        while let child = firstChild(of: parent), entries[child].isBefore(entries[parent]) {
             swap(parent, child)
             parent = child
         }
@@ -114,7 +118,7 @@ struct TimerHeap {
     /// The child that comes up before the other one.
     private func firstChild(of parent: Int) -> Int? {
         let (left, right) = (2 * parent + 1, 2 * parent + 2)
-        guard left < timers.count else { return nil }
-        return right < timers.count && isBefore(right, left) ? right : left
+        guard left < entries.count else { return nil }
+        return right < entries.count && entries[right].isBefore(entries[left]) ? right : left
     }
 }

@@ -327,15 +327,21 @@ final class StreamTable {
         events.push(.refused(stream.id, packets: stream.refusedPackets))
     }
 
+    /// The most bytes of header extensions of a packet whose SSRC is not known yet. A MID and a RID have 16 each at most.
+    private static let longestUnboundExtension = 256
+
     /// Finds the receiver of an unknown SSRC by its MID extension, or by a payload type that only one receiver without
     /// an SSRC accepts (RFC 9143, section 9.2).
     private func unboundRoute(_ header: RTPHeader, _ packet: borrowing PacketBuffer) -> Route? {
+        // Nothing has authenticated the packet, and each search walks through all elements.
+        guard header.extensionRange.count <= Self.longestUnboundExtension else { return nil }
         var found: IncomingStream?
         var hasMid = false
+        var mid: (id: UInt8, range: Range<Int>?)?
         for case let stream? in receivers {
-            guard let id = stream.extensions.mid,
-                let range = header.headerExtension(id: id, in: packet)
-            else { continue }
+            guard let id = stream.extensions.mid else { continue }
+            if mid?.id != id { mid = (id, header.headerExtension(id: id, in: packet)) }
+            guard let range = mid?.range else { continue }
             hasMid = true
             if packet.bytes[range].elementsEqual(stream.configuration.mid.utf8), hasRid(header, packet, of: stream) {
                 found = stream

@@ -26,11 +26,15 @@ final class WebSocketHandler: ChannelInboundHandler {
     /// A client may send a burst of messages, candidates above all, and then so many a second.
     static let messageBurst = 2000
     static let messagesPerSecond = 200
+    /// The same of their KiB: a description of 128 KiB takes long to parse, and one thread parses those of all clients.
+    static let (burst, kibibytesPerSecond) = (2048, 256)
 
     private let connection: SignallingConnection
     private let delegate: any SignallingDelegate
     /// Bounds the frames of this client.
     private var pace: Pace
+    private var volume = Pace(
+        burst: burst, interval: RTP.TimeInterval(nanoseconds: 1_000_000_000 / Int64(kibibytesPerSecond)))
     private var liveness = ClientLiveness(now: WebSocketHandler.now)
     private var hasPinged = false
     private var watch: Scheduled<Void>?
@@ -68,12 +72,12 @@ final class WebSocketHandler: ChannelInboundHandler {
         let now = Self.now
         liveness.heard(now: now)
         guard !connection.isEnding else { return }
-        guard pace.admits(now: now) else {
+        let frame = unwrapInboundIn(data)
+        guard pace.admits(now: now), volume.admits(1 + frame.data.readableBytes / 1024, now: now) else {
             connection.willEnd(because: "too many requests")
             connection.willLeave()
             return connection.close(Self.tooManyMessages)
         }
-        let frame = unwrapInboundIn(data)
         switch frame.opcode {
         case .text: read(frame.unmaskedData)
         case .ping:
@@ -94,7 +98,9 @@ final class WebSocketHandler: ChannelInboundHandler {
     private static let tooManyMessages = Closing(
         reason: .disconnected,
         error: RoomError(
-            .tooManyRequests, "The client sends too many messages. Send at most \(messagesPerSecond) per second."))
+            .tooManyRequests,
+            "The client sends too many messages. Send at most \(messagesPerSecond) with \(kibibytesPerSecond) KiB per second."
+        ))
     private static let silent = Closing(
         reason: .disconnected,
         error: RoomError(.connectionLost, "The client was silent for too long. Connect again."))

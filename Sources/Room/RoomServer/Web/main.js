@@ -312,6 +312,8 @@ addEventListener("pagehide", () => room?.leave());
 document.addEventListener("visibilitychange", () => {
     grid.wake();
     room?.setPaused(document.hidden);
+    // Audio receivers go on from one participant to another, whose sound nothing aligns meanwhile.
+    if (document.hidden) lipSync.step([], () => undefined);
 });
 grid.onview = ({ stream }, width, height) => room?.setView(stream, width, height);
 grid.onfirst = () => { body.dataset.firstFrameMs ??= Math.round(performance.now() - joinedAt); };

@@ -168,6 +168,8 @@ export class Signalling {
     /** Resolves with the answer; rejects with a Problem when it is refused, late, or the connection ends. */
     request(message) {
         if (this.#ended) return Promise.reject(words.serverClosed());
+        // The WebSocket closed while its owner fetched a token.
+        if (message.type === "join" && this.#away?.missed) return Promise.reject(this.#away.missed);
         if (message.type === "join") this.#forget();
         const id = this.#nextId++;
         return new Promise((resolve, reject) => {
@@ -256,6 +258,7 @@ export class Signalling {
             clearTimeout(request.timer);
             return request.reject(problem);
         }
+        if (this.#away?.isBusy) return void (this.#away.missed = problem);
         const socket = this.#socket;
         socket.onmessage = socket.onclose = null;
         // Without a code: 1000 would say goodbye.
@@ -274,8 +277,13 @@ export class Signalling {
     }
 
     async #return() {
-        clearTimeout(this.#away.timer);
-        this.#away.timer = null;
+        const away = this.#away;
+        clearTimeout(away.timer);
+        [away.timer, away.isBusy, away.missed] = [null, true, null];
+        const failed = (problem) => {
+            away.isBusy = false;
+            this.#lost(problem);
+        };
         try {
             this.#use(await Signalling.#connect());
             if (this.#ended) return this.#socket.close();
@@ -292,9 +300,9 @@ export class Signalling {
                 if (problem.code === "-11005") this.#terms.token = await this.renew();
                 if (problem.code === "resume.unknown") return await this.onunknown();
             } catch (other) {
-                return this.#lost(other);
+                return failed(other);
             }
-            this.#lost(problem);
+            failed(problem);
         }
     }
 

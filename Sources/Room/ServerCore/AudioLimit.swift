@@ -1,0 +1,42 @@
+internal import RTP
+internal import RoomProtocol
+
+/// Limits what a publisher sends as one audio stream. A pacer never holds audio, and links give it what it needs before video, so more
+/// than an encoder makes would take the room's links from everyone.
+struct AudioLimit {
+    /// Opus makes 510 kbit/s at most (RFC 6716, section 2.1.1), and RED carries two packets before each again. Packets of 2.5 ms
+    /// are 400 a second.
+    static let bitsPerSecond = 1_600_000
+    static let packetsPerSecond = 500
+    /// A network that stood still delivers so much at once.
+    static let seconds = 2
+    private static let unit = 64
+
+    private var packets = Pace(
+        burst: packetsPerSecond * seconds, interval: TimeInterval(nanoseconds: 1_000_000_000 / Int64(packetsPerSecond)))
+    private var bytes = Pace(
+        burst: bitsPerSecond / 8 / unit * seconds,
+        interval: TimeInterval(nanoseconds: 8_000_000_000 * Int64(unit) / Int64(bitsPerSecond)))
+    /// How many packets were left out.
+    private(set) var count = 0
+
+    /// Whether a packet may be forwarded. Leaves out those beyond the limit.
+    mutating func admits(_ length: Int, now: MonotonicTime) -> Bool {
+        let units = 1 + length / Self.unit
+        guard packets.delay(now: now) == nil, bytes.admits(units, now: now) else {
+            count += 1
+            return false
+        }
+        packets.count(now: now)
+        return true
+    }
+
+    /// The error for the publisher at the first packet that is left out. Nil for every other packet.
+    func problem(of mid: String) -> RoomError? {
+        guard count == 1 else { return nil }
+        return RoomError(
+            .audioTooFast,
+            "The m-line '\(mid.prefix(32))' sends more audio than is forwarded. Send at most "
+                + "\(Self.bitsPerSecond / 1000) kbit/s and \(Self.packetsPerSecond) packets a second.")
+    }
+}
