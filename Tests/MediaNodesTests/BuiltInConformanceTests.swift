@@ -51,7 +51,8 @@ private enum Built {
     }
 
     static func file() async throws {
-        let rehearsal = Rehearsal(settings: ["path": .text(clip)], failing: [["path": "/nonexistent/clip.mp4"]])
+        let rehearsal = Rehearsal(
+            settings: ["path": .text(Checkout.clip)], failing: [["path": "/nonexistent/clip.mp4"]])
         try await judge(try PipelineStand("file"), rehearsal)
     }
 

@@ -470,7 +470,7 @@ private struct Film {
         pipeline = try await MediaPipeline(
             MediaGraph {
                 Chain {
-                    Node.file("clip", path: clip)
+                    Node.file("clip", path: Checkout.clip)
                     Node.scale(width: 480, framesPerSecond: Double(rate))
                     if let node { node }
                     encoder

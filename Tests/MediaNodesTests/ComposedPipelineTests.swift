@@ -98,7 +98,7 @@ extension MediaNodesTests {
             let source = TestPattern(width: 320, height: 240), camera = Camera(device: "/dev/video-none")
             let (crop, mirroring, rotate, mixer) = (Crop(left: 2), Mirroring(), Rotate(), Mixer())
             let (volume, encoder, opus) = (Volume(), VideoEncoder(.vp8), OpusEncoder())
-            let picture = clip.replacing("media/bigbuckbunny.mp4", with: "docs/page.png")
+            let picture = Checkout.path("docs/page.png")
             let overlay = Overlay(text: "a", clock: "%H", image: Overlay.Image(path: picture))
             let pipeline = try await MediaPipeline {
                 source >>> crop >>> mirroring >>> rotate >>> overlay >>> mixer

@@ -240,7 +240,7 @@ extension MediaNodesTests {
         func appearing() async throws {
             let graph = MediaGraph {
                 Chain {
-                    Node.element("uridecodebin", name: "clip", ["uri": .text("file://\(clip)")])
+                    Node.element("uridecodebin", name: "clip", ["uri": .text("file://\(Checkout.clip)")])
                     Node.frames("out")
                 }
                 Chain(from: "clip", port: "audio") { Node.sound("sound") }
@@ -271,7 +271,7 @@ extension MediaNodesTests {
         func demuxing() async throws {
             let graph = MediaGraph {
                 Chain {
-                    Node.element("filesrc", ["location": .text(clip)])
+                    Node.element("filesrc", ["location": .text(Checkout.clip)])
                     Node.element("qtdemux")
                     Node.frames("out")
                 }

@@ -92,7 +92,7 @@ extension MediaNodesTests {
 
         @Test("A file is inspected: size, rate, audio, duration")
         func inspect() throws {
-            let info = try MediaFile.inspect(clip)
+            let info = try MediaFile.inspect(Checkout.clip)
             #expect(info.width == 1280 && info.height == 720)
             #expect(info.framesPerSecond == 25)
             #expect(info.hasAudio)

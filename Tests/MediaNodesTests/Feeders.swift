@@ -7,12 +7,7 @@ import TestSupport
 
 /// Python programs that speak the frame protocol, correctly and incorrectly.
 enum Feeder {
-    static let example: String = {
-        let source = realpath(#filePath, nil)
-        defer { free(source) }
-        let path = source.map { String(cString: $0) } ?? #filePath
-        return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/examples/frame-socket/clock.py"
-    }()
+    static let example = Checkout.path("examples/frame-socket/clock.py")
 
     /// A program with an accepted hello of four slots. `program` continues, with `graph`, `memory`, `size`, `width` and
     /// `height`, and `frame(slot)`, which announces a frame.

@@ -84,7 +84,7 @@ extension MediaNodesTests {
         func ownSource() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/clip.mp4"
-            try FileManager.default.copyItem(atPath: clip, toPath: path)
+            try FileManager.default.copyItem(atPath: Checkout.clip, toPath: path)
             symlink(path, folder.path + "/again.mp4")
             let size = fileSize(path)
             let graph = MediaGraph {
@@ -104,7 +104,7 @@ extension MediaNodesTests {
         func otherReader(starts: Bool) async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/clip.mp4"
-            try FileManager.default.copyItem(atPath: clip, toPath: path)
+            try FileManager.default.copyItem(atPath: Checkout.clip, toPath: path)
             let size = fileSize(path)
             let reader = try await MediaPipeline(
                 MediaGraph {

@@ -58,7 +58,7 @@ extension MediaNodesTests {
         func videoAlone() async throws {
             let clock = SteppedClock()
             let start = clock.now
-            let watched = try await Watched(chain(.file(path: clip), .frames("view")), on: clock)
+            let watched = try await Watched(chain(.file(path: Checkout.clip), .frames("view")), on: clock)
             clock.run { _ in watched.count() < 40 }
             try await watched.pipeline.start()
             await eventually("40 frames") { watched.count() == 40 }
@@ -100,7 +100,7 @@ extension MediaNodesTests {
         @Test("An unused stream of a file is not decoded")
         func oneOfBoth() async throws {
             let seen = Seen()
-            let pipeline = try await MediaPipeline(hearing(clip, loop: true), seen: seen)
+            let pipeline = try await MediaPipeline(hearing(Checkout.clip, loop: true), seen: seen)
             #expect(pipeline.plan.nodes[0].elements.contains { $0.properties["caps"] == "audio/x-raw(ANY)" })
             try await pipeline.start()
             await eventually("sound") { seen.sound.count > 20 }

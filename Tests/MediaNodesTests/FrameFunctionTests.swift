@@ -88,7 +88,8 @@ extension MediaNodesTests {
             let isOver = AtomicBool()
             Turnstile.opening.withLock { $0 = { isOver.value || aheadOf.withLock { $0 }() >= 5 } }
             let graph = chain(
-                .file("clip", path: clip), Node("turnstile"), Node("frame-function", name: "blend"), .frames("view"))
+                .file("clip", path: Checkout.clip), Node("turnstile"), Node("frame-function", name: "blend"),
+                .frames("view"))
             let watched = try await Watched(graph, registry: .builtIn.adding([Turnstile.self])) { bindings in
                 bindings.frameFunctions["blend"] = { frame in
                     let (width, height) = (frame.width, frame.height)

@@ -17,10 +17,7 @@ extension MediaNodesTests {
             var testDescription: String { title }
         }
 
-        private static let page: String = {
-            let path = clip.replacing("/media/bigbuckbunny.mp4", with: "/docs/from-gst-launch.md")
-            return (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-        }()
+        private static let page = (try? Checkout.text("docs/from-gst-launch.md")) ?? ""
 
         static let blocks: [Block] = {
             var blocks: [Block] = []
@@ -53,7 +50,7 @@ extension MediaNodesTests {
             let display = try #require(VirtualDisplay())
             defer { withExtendedLifetime(display) {} }
             let folder = TemporaryFolder()
-            let values = ["clip": clip, "folder": folder.path, "port": "\(freePort())"]
+            let values = ["clip": Checkout.clip, "folder": folder.path, "port": "\(freePort())"]
             let reading = GraphReading(
                 block.text.utf8, values: values.filter { block.text.contains("${\($0.key):") },
                 catalogue: NodeRegistry.builtIn)

@@ -205,7 +205,7 @@ extension MediaNodesTests {
         @Test("Frames of files and live sources reach the encoder in their original memory")
         func noCopies() async throws {
             try await expectNoCopy(
-                Node.file("source", path: clip), written: { $0.element("video-entry").sink })
+                Node.file("source", path: Checkout.clip), written: { $0.element("video-entry").sink })
             try await expectNoCopy(
                 Node.testPattern("source", width: 320, height: 240), written: { $0.element("picture").source })
         }
@@ -271,7 +271,7 @@ extension MediaNodesTests {
         func stuck() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/clip.mp4"
-            symlink(clip, path)
+            symlink(Checkout.clip, path)
             weak let remains = try await expectStuck(path)
             // The driver returns at last, for each attempt to open it, and the rest of the pipeline ends.
             await eventually("the pipeline is gone") {

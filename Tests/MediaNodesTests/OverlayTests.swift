@@ -84,7 +84,7 @@ extension MediaNodesTests {
         @Test("An unreadable image is an error with the node and the file")
         func missingImage() async throws {
             let folder = TemporaryFolder()
-            for path in ["/nowhere/logo.png", folder.path + "/logo.png", clip] {
+            for path in ["/nowhere/logo.png", folder.path + "/logo.png", Checkout.clip] {
                 let graph = chain(
                     .testPattern("pattern"), Node("overlay", settings: ["image": .text(path)]), .null("view"))
                 let failure = await #expect(throws: MediaError.self) { try await MediaPipeline(graph).start() }

@@ -68,7 +68,7 @@ extension MediaNodesTests {
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
-                        Node.file("clip", path: clip)
+                        Node.file("clip", path: Checkout.clip)
                         Node.scale(width: 320)
                         Node.videoEncoder("encoder", codec: codec, bitrate: .kilobitsPerSecond(800))
                         Node.rtpOutput("video")
@@ -134,7 +134,7 @@ extension MediaNodesTests {
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
-                        Node.file("clip", path: clip, loop: false)
+                        Node.file("clip", path: Checkout.clip, loop: false)
                         Node.null("video")
                     }
                 }, bindings: bindings, on: clock)

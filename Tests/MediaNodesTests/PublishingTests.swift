@@ -10,7 +10,7 @@ extension MediaNodesTests {
         func fileToNull() async throws {
             let graph = MediaGraph {
                 Chain {
-                    Node.file("clip", path: clip)
+                    Node.file("clip", path: Checkout.clip)
                     Node("frame-function", name: "seen")
                     Node.null("video")
                 }
@@ -44,7 +44,7 @@ extension MediaNodesTests {
             let sound = Collected<(MediaTime, Double)>()
             let graph = MediaGraph {
                 Chain {
-                    Node.file("clip", path: clip)
+                    Node.file("clip", path: Checkout.clip)
                     Node.frames("view")
                 }
                 Chain(from: "clip", port: "audio") { Node.sound("sound") }

@@ -59,7 +59,7 @@ enum Repeated {
         let pipeline = try await MediaPipeline(
             MediaGraph {
                 Chain {
-                    Node.file("clip", path: clip)
+                    Node.file("clip", path: Checkout.clip)
                     Node.null("video")
                 }
                 Chain(from: "clip", port: "audio") { Node.null("sound") }
@@ -98,7 +98,7 @@ enum Repeated {
         // The file is removed between planning and starting.
         let folder = TemporaryFolder()
         let path = folder.path + "/clip.mp4"
-        symlink(clip, path)
+        symlink(Checkout.clip, path)
         let pipeline = try await MediaPipeline(
             MediaGraph {
                 Chain {

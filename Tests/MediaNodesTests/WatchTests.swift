@@ -129,7 +129,7 @@ extension MediaNodesTests {
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
-                        Node.file("clip", path: clip)
+                        Node.file("clip", path: Checkout.clip)
                         Node.frames("slow")
                     }
                 }, bindings: bindings)

@@ -361,9 +361,7 @@ import Testing
     }
 
     @Test func `each check has a row on the page of problems`() throws {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("docs/troubleshooting.md")
-        let page = try String(contentsOf: file, encoding: .utf8)
+        let page = try Checkout.text("docs/troubleshooting.md")
         let server = ServerUnderTest(name: "", health: { 200 }, signIn: {}, join: { "" })
         let stun = try #require(STUNServer("a"))
         let checks = Self.checks(Self.healthy()) + [server.check, stun.check(Self.healthy())]
@@ -372,9 +370,7 @@ import Testing
     }
 
     @Test func `each element that is looked for is of a package that setup installs`() throws {
-        let list = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("scripts/packages.txt")
-        let lines = try String(contentsOf: list, encoding: .utf8).split(separator: "\n")
+        let lines = try Checkout.text("scripts/packages.txt").split(separator: "\n")
         let packages = Set(
             lines.filter { $0.hasPrefix("build ") }.compactMap { line in
                 line.split(separator: " ").dropFirst().first.map(String.init)

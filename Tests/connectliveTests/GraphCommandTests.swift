@@ -381,7 +381,7 @@ import TestSupport
             + Self.broken.enumerated().map { ("broken\($0.offset).yaml", $0.element) }
         for (name, text) in files { try text.write(toFile: folder.file(name), atomically: true, encoding: .utf8) }
         let shipped = try pipelines()
-        let script = interopFolder.appendingPathComponent("graph_schema.py").path
+        let script = Checkout.path("Tests/interop/graph_schema.py")
         let result = try RunningProgram(
             "/usr/bin/python3", [script, "schema.json"] + files.map(\.0) + shipped, folder: folder
         ).finish(seconds: 60)
@@ -420,13 +420,9 @@ import TestSupport
     ]
 }
 
-private let interopFolder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .appendingPathComponent("interop")
-
 /// The paths of the shipped graphs.
 func pipelines() throws -> [String] {
-    let folder = interopFolder.deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("pipelines").path
+    let folder = Checkout.path("pipelines")
     return try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".yaml") }.sorted()
         .map { "\(folder)/\($0)" }
 }

@@ -7,10 +7,7 @@ func interopProgram(_ name: String, _ arguments: [String]) throws -> RunningProg
     try RunningProgram("/usr/bin/python3", [script(name)] + arguments, folder: TemporaryFolder())
 }
 
-private func script(_ name: String) -> String {
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    return root.appendingPathComponent("interop/\(name)").path
-}
+private func script(_ name: String) -> String { Checkout.path("Tests/interop/\(name)") }
 
 /// Other stacks at the other end: scripts in Tests/interop that print one line of JSON, and exit with 0 on success.
 private func run(_ name: String, _ arguments: [String], seconds: Double = 90) throws -> [String: Any] {
@@ -69,7 +66,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         let server = try TestServer()
         let camera = try CameraFile.write(CameraFile.comesAndGoes, to: server.folder)
         let publishers = try [
-            ["--file", clip], ["--test-pattern", "--codec", "h264", "--size", "320x240"],
+            ["--file", Checkout.clip], ["--test-pattern", "--codec", "h264", "--size", "320x240"],
             ["--camera", camera, "--mic", "none", "--size", "64x48"],
         ].map {
             try CommandLineTool(["publish", "--room", "r"] + $0, folder: server.folder)

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import TestSupport
 
-/// Behaviour between machines, which are network namespaces of ../interop/network. Needs root, or a kernel that
+/// Behaviour between machines, which are network namespaces of Tests/interop/network. Needs root, or a kernel that
 /// lets users create namespaces; otherwise these tests fail with that reason.
 @Suite(.serialized) struct NetworkNamespaceTests {
     @Test func `a server on all addresses is reachable from other machines`() throws {
@@ -74,10 +74,8 @@ import TestSupport
         let log = folder.file("log")
         try #require(FileManager.default.createFile(atPath: log, contents: nil))
         let output = try #require(FileHandle(forWritingAtPath: log))
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../interop/network/behaviours.py").standardized
         let process = Process()
-        process.executableURL = script
+        process.executableURL = Checkout.folder.appending(path: "Tests/interop/network/behaviours.py")
         process.arguments = ["--connectlive", try CommandLineTool.path, "--folder", folder.path, behaviour]
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output

@@ -10,11 +10,8 @@ import TestSupport
         var text: String
     }
 
-    private static let projectFolder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent()
-
     private func page(_ name: String = "pipelines.md") throws -> String {
-        try String(contentsOf: Self.projectFolder.appendingPathComponent("docs/\(name)"), encoding: .utf8)
+        try Checkout.text("docs/\(name)")
     }
 
     private func blocks(of name: String = "pipelines.md") throws -> [Block] {
@@ -82,8 +79,7 @@ import TestSupport
         let graph = try #require(try blocks().first { $0.text.contains("one encoder") && $0.language == "yaml" })
         try graph.text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
         let drawn = try CommandLineTool.run(["graph", "graph.yaml", "--format", "svg"], folder: folder).output
-        let committed = try String(
-            contentsOf: Self.projectFolder.appendingPathComponent("docs/images/branches.svg"), encoding: .utf8)
+        let committed = try Checkout.text("docs/images/branches.svg")
         #expect(Texts.found(in: drawn) == Texts.found(in: committed))
     }
 
@@ -148,7 +144,7 @@ import TestSupport
     private func fits(_ files: [String], _ folder: TemporaryFolder) throws -> [String] {
         let schema = try CommandLineTool.run(["schema"], folder: folder).output
         try schema.write(toFile: folder.file("schema.json"), atomically: true, encoding: .utf8)
-        let script = Self.projectFolder.appendingPathComponent("Tests/interop/graph_schema.py").path
+        let script = Checkout.path("Tests/interop/graph_schema.py")
         let result = try RunningProgram("/usr/bin/python3", [script, "schema.json"] + files, folder: folder)
             .finish(seconds: 60)
         #expect(result.status == 0, "\(result.error)")

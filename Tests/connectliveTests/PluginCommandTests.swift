@@ -76,8 +76,7 @@ import TestSupport
 
     /// The commands of the page's only block of commands.
     private func commandsOnThePage() throws -> [Substring] {
-        let page = try String(
-            contentsOf: BuiltPackage.project.appendingPathComponent("docs/writing-a-capturer.md"), encoding: .utf8)
+        let page = try Checkout.text("docs/writing-a-capturer.md")
         let block = try #require(page.split(separator: "```console\n").last?.split(separator: "```").first)
         return block.split(separator: "\n").map { $0.dropFirst("$ ".count) }
     }
@@ -115,7 +114,7 @@ import TestSupport
         let place = TemporaryFolder()
         try FileManager.default.createSymbolicLink(
             atPath: place.file("kit"),
-            withDestinationPath: BuiltPackage.project.appendingPathComponent("Sources/Media").path)
+            withDestinationPath: Checkout.path("Sources/Media"))
         let written = try CommandLineTool.run(
             ["plugin", "new", "ColdFront"], folder: place, environment: ["CONNECTLIVE_PLUGIN_KIT": "kit"])
         #expect(written.status == 0, "\(written.error)")

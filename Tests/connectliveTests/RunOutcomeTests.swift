@@ -31,7 +31,7 @@ import TestSupport
         let result = try run(
             """
             chains:
-              - - {node: file, path: \(clip)}
+              - - {node: file, path: \(Checkout.clip)}
                 - {node: recorder, path: a.mkv}
               - - {node: test-pattern, name: one, width: 160, height: 120}
                 - vp9-encoder

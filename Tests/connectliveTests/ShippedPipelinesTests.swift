@@ -3,8 +3,7 @@ import TestFixtures
 import Testing
 import TestSupport
 
-private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("pipelines").path
+private let folder = Checkout.path("pipelines")
 
 /// Every file of pipelines/ is planned and run unchanged, with only its variables set: the screen is Xvfb,
 /// the sound server a private PulseAudio, the network camera GStreamer's RTSP server, and the test pattern replaces a

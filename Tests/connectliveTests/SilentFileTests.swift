@@ -4,8 +4,7 @@ import TestFixtures
 import Testing
 import TestSupport
 
-private let pipeline = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("pipelines/file-to-room.yaml").path
+private let pipeline = Checkout.path("pipelines/file-to-room.yaml")
 
 /// `run` with a publish node that receives less than its graph describes.
 @Suite(.serialized) struct SilentFileTests {

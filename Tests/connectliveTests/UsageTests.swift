@@ -60,14 +60,14 @@ import TestSupport
     }
 
     @Test(arguments: [
-        (["--file", clip, "--size", "640x480"], "Leave out --size: --file does not use it."),
+        (["--file", Checkout.clip, "--size", "640x480"], "Leave out --size: --file does not use it."),
         (
-            ["--file", clip, "--size", "640x480", "--fps", "5", "--mic", "nosuch"],
+            ["--file", Checkout.clip, "--size", "640x480", "--fps", "5", "--mic", "nosuch"],
             "Leave out --size, --fps and --mic: --file does not use them."
         ),
         (["--test-pattern", "--mic", "nosuch"], "Leave out --mic: --test-pattern does not use it."),
         (["--test-pattern", "--mic", "auto"], "Leave out --mic: --test-pattern does not use it."),
-        (["--file", clip, "--controls", "brightness=9"], "Leave out --controls: --file does not use it."),
+        (["--file", Checkout.clip, "--controls", "brightness=9"], "Leave out --controls: --file does not use it."),
     ])
     func `options that the source does not use are refused`(arguments: [String], sentence: String) throws {
         let result = try CommandLineTool.run(["publish", "--room", "r"] + arguments, folder: TemporaryFolder())
