@@ -318,7 +318,9 @@ let package = Package(
             path: "Tests/simulate", swiftSettings: strict),
         tests(
             of: "RoomSimulation",
-            with: ["ClientCore", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO"],
+            with: [
+                "ClientCore", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph",
+            ],
             exclude: ["scoreboard.txt"]),
         tests(
             of: "RoomClient",

@@ -1,6 +1,7 @@
 import ConnectLiveSDK
 import MediaGraph
 import RoomClient
+import RoomProtocol
 import Testing
 
 @testable import connectlive

@@ -1,4 +1,5 @@
 import RoomClient
+import RoomProtocol
 import Testing
 
 @testable import connectlive

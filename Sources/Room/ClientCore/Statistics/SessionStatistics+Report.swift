@@ -1,3 +1,4 @@
+internal import MediaGraph
 internal import PeerSession
 internal import RTP
 internal import RoomProtocol
@@ -316,7 +317,7 @@ extension RoomStatistics.Path {
     }
 }
 
-extension RoomStatistics.Limitation {
+extension QualityLimitation {
     /// RTCQualityLimitationReason.
     fileprivate var reason: String {
         switch self {
