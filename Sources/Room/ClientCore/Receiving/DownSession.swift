@@ -26,7 +26,7 @@ final class DownSession {
     private(set) var slots: [ReceiverSlot] = []
     private var slotOfReceiver: [ReceiverID: ReceiverSlot] = [:]
     private var remote: TransportDescription?
-    private var restartPace = RestartPace()
+    private var restartPace = RequestPace.restarts
     /// Whether nothing authentic has arrived for some time.
     private(set) var isSilent = false
     /// Whether there is no path, until an ICE restart finds another one.

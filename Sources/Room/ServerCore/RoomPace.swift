@@ -1,41 +1,6 @@
 internal import RTP
 internal import RoomProtocol
 
-/// Limits how many streams a participant publishes over time, because each is announced to everyone in the room.
-struct PublishPace {
-    /// As many at once as four times the streams of a participant.
-    static let burst = 64
-
-    private var pace = Pace(burst: burst, interval: .milliseconds(500))
-
-    /// Counts these streams. Throws, and counts none, if they are too many.
-    mutating func admit(_ streams: Int, now: MonotonicTime) throws(RoomError) {
-        guard pace.admits(streams, now: now) else {
-            throw RoomError(
-                .tooManyRequests,
-                "The client publishes too many streams. Publish at most \(Self.burst) at once, then 2 a second.")
-        }
-    }
-}
-
-/// Limits how often a participant changes the state and the attributes of its streams, because each change is announced to
-/// everyone in the room.
-struct ChangePace {
-    static let burst = 20
-
-    private var pace = Pace(burst: burst, interval: .milliseconds(500))
-
-    /// Counts a change. Throws if it comes too soon.
-    mutating func admit(now: MonotonicTime) throws(RoomError) {
-        guard pace.admits(now: now) else {
-            throw RoomError(
-                .tooManyRequests,
-                "The client changes its streams too often. Make at most \(Self.burst) changes at once, then 2 a second."
-            )
-        }
-    }
-}
-
 /// Limits the bytes that all participants of a room cause together, because each participant gets those of all others. On
 /// another loop, each part of the room has a limit of its own, and counts the messages of the others.
 struct RoomPace {
@@ -87,5 +52,17 @@ struct RoomPace {
     /// - Parameter reserve: the part of the burst that this message leaves to others, in KiB.
     mutating func count(_ length: Int, reserve: Int = 0, now: MonotonicTime) {
         pace.count(Self.units(length), reserve: reserve * 1024 / Self.unit, now: now)
+    }
+}
+
+// Each stream and each change is announced to everyone in the room.
+extension RequestPace {
+    /// Of the streams that a participant publishes. As many at once as four times the streams of a participant.
+    static let publications = RequestPace(burst: 64, interval: .milliseconds(500)) {
+        "The client publishes too many streams. Publish at most \($0) at once, then 2 a second."
+    }
+    /// Of the changes that a participant makes to the state and the attributes of its streams.
+    static let changes = RequestPace(burst: 20, interval: .milliseconds(500)) {
+        "The client changes its streams too often. Make at most \($0) changes at once, then 2 a second."
     }
 }
